@@ -1,0 +1,79 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Concurrency keeps at most a number of requests in flight, each counting once whatever its cost. A request whose
+// outcome is unknown may still be on its way, or still be worked on: it keeps its place until Late has passed.
+//
+// With a limit of 1 requests arrive in the order they were sent whatever the latency, which is what a server that
+// demands rising nonces needs. Not safe for concurrent use.
+type Concurrency struct {
+	limit    int64
+	arrivals Arrivals
+	last     mono.Time
+	lingers  log // answered unknown: may still be there until then
+	book     Book[mono.Time]
+}
+
+// ConcurrencyConfig describes a bound on requests in flight.
+type ConcurrencyConfig struct {
+	Limit int64
+	// Late is how long after an unknown outcome a request may still be there. If zero, 5 s; negative: not at all.
+	Late time.Duration
+}
+
+// NewConcurrency checks the configuration and returns a Concurrency with nothing in flight.
+func NewConcurrency(c ConcurrencyConfig) (*Concurrency, error) {
+	if err := checkLimit("Concurrency", c.Limit); err != nil {
+		return nil, err
+	}
+	return &Concurrency{limit: c.Limit, arrivals: Arrivals{Late: c.Late}, last: mono.Min}, nil
+}
+
+// SetLimit changes the limit from now on. What is in flight stays.
+func (c *Concurrency) SetLimit(now mono.Time, n int64) error {
+	if err := checkLimit("Concurrency", n); err != nil {
+		return err
+	}
+	c.last = max(now, c.last)
+	c.limit = n
+	return nil
+}
+
+// Ready implements Limiter.
+func (c *Concurrency) Ready(now mono.Time, _ Cost) mono.Time {
+	now = max(now, c.last)
+	open := int64(c.book.Len())
+	over := open + c.lingers.total + 1 - c.limit
+	if over <= 0 {
+		return now
+	}
+	if open >= c.limit {
+		return AfterSettle
+	}
+	return max(now, c.lingers.freed(over))
+}
+
+// Admit implements Limiter.
+func (c *Concurrency) Admit(now mono.Time, _ Cost) Lease {
+	c.last = max(now, c.last)
+	return c.book.Open(c.last)
+}
+
+// Settle implements Limiter.
+func (c *Concurrency) Settle(now mono.Time, l Lease, o Outcome) {
+	now = max(now, c.last)
+	at := c.book.Close(l)
+	c.last = now
+	c.lingers.forget(now)
+	if o.Result != Unknown {
+		return
+	}
+	if u, _ := c.arrivals.bound(now, at, &o); u > now {
+		c.lingers.add(u, 1)
+	}
+}

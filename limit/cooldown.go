@@ -1,0 +1,54 @@
+package limit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Cooldown keeps away for as long as a server asks: a Retry-After, a ban, a pause of one's own. Put it in an All beside
+// the limits it goes with. Not safe for concurrent use.
+type Cooldown struct {
+	pause time.Duration
+	until mono.Time
+	last  mono.Time
+	book  Book[struct{}]
+}
+
+// NewCooldown returns a Cooldown that is not cooling. pause is how long to stay away after a refusal that names no
+// Retry-After, or a shorter one; it may be 0.
+func NewCooldown(pause time.Duration) (*Cooldown, error) {
+	if pause < 0 {
+		return nil, fmt.Errorf("limit: Cooldown: pause %v is negative", pause)
+	}
+	return &Cooldown{pause: pause, until: mono.Min, last: mono.Min}, nil
+}
+
+// Extend makes nothing ready before t. An earlier t than one already set changes nothing.
+func (c *Cooldown) Extend(t mono.Time) { c.until = max(c.until, min(t, mono.Max)) }
+
+// Until returns the instant before which nothing is ready.
+func (c *Cooldown) Until() mono.Time { return c.until }
+
+// Ready implements Limiter.
+func (c *Cooldown) Ready(now mono.Time, _ Cost) mono.Time { return max(now, c.last, c.until) }
+
+// Admit implements Limiter.
+func (c *Cooldown) Admit(now mono.Time, _ Cost) Lease {
+	c.last = max(now, c.last)
+	return c.book.Open(struct{}{})
+}
+
+// Settle implements Limiter.
+func (c *Cooldown) Settle(now mono.Time, l Lease, o Outcome) {
+	c.book.Close(l)
+	c.last = max(now, c.last)
+	wait := o.RetryAfter
+	if o.Result == Limited {
+		wait = max(wait, c.pause)
+	}
+	if wait > 0 {
+		c.Extend(c.last.Add(wait))
+	}
+}

@@ -1,0 +1,174 @@
+package limit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/mono"
+)
+
+var costs = []limit.Cost{
+	limit.One,
+	{limit.Requests: 2},
+	{limit.Requests: 5},
+	{limit.Requests: 6}, // more than any limit here
+	{limit.Requests: 1, limit.Input: 40},
+	{limit.Requests: 1, limit.Input: 100},
+	{limit.Input: 7},
+	{},
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var specs = map[string]limittest.Spec{
+	"Rolling": {
+		New:     func() limit.Limiter { return limit.MustRolling(5, time.Second) },
+		Costs:   costs,
+		Promise: limittest.Rolling(5, time.Second, limit.Requests),
+	},
+	"Rolling/no margin": {
+		// The window is closed: an event of age exactly 1 s counts, so a limiter without margin keeps the open one.
+		New: func() limit.Limiter {
+			return must(limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Margin: -1}))
+		},
+		Costs:   costs,
+		Promise: limittest.Rolling(5, time.Second-1, limit.Requests),
+	},
+	"Rolling/input tokens": {
+		New: func() limit.Limiter {
+			return must(limit.NewRolling(limit.RollingConfig{Limit: 120, Window: time.Minute, Unit: limit.Input}))
+		},
+		Costs:   costs,
+		Scale:   time.Minute,
+		Promise: limittest.Rolling(120, time.Minute, limit.Input),
+	},
+	"Rolling/late": {
+		New: func() limit.Limiter {
+			return must(limit.NewRolling(limit.RollingConfig{Limit: 3, Window: time.Second, Arrivals: limit.Arrivals{Late: time.Minute}}))
+		},
+		Late:    time.Minute,
+		Promise: limittest.Rolling(3, time.Second, limit.Requests),
+	},
+	"Concurrency": {
+		New: func() limit.Limiter { return must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})) },
+	},
+	"Spacing": {
+		New: func() limit.Limiter { return must(limit.NewSpacing(50 * time.Millisecond)) },
+	},
+	"Cooldown": {
+		New:        func() limit.Limiter { return must(limit.NewCooldown(time.Second)) },
+		ClosedLoop: true,
+		Burst:      1 << 20, // alone it bounds nothing
+	},
+	"All": {
+		New: func() limit.Limiter {
+			return limit.NewAll(
+				limit.MustRolling(5, time.Second),
+				must(limit.NewRolling(limit.RollingConfig{Limit: 120, Window: 3 * time.Second, Unit: limit.Input})),
+				must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})),
+			)
+		},
+		Costs: costs,
+		Promise: func(as []limittest.Arrival) error {
+			if err := limittest.Rolling(5, time.Second, limit.Requests)(as); err != nil {
+				return err
+			}
+			return limittest.Rolling(120, 3*time.Second, limit.Input)(as)
+		},
+	},
+	"All of none": {New: func() limit.Limiter { return limit.NewAll() }},
+}
+
+func TestLaws(t *testing.T) {
+	for name, spec := range specs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limittest.Laws(t, spec)
+		})
+	}
+}
+
+func FuzzRolling(f *testing.F)     { limittest.Fuzz(f, specs["Rolling"]) }
+func FuzzConcurrency(f *testing.F) { limittest.Fuzz(f, specs["Concurrency"]) }
+func FuzzSpacing(f *testing.F)     { limittest.Fuzz(f, specs["Spacing"]) }
+func FuzzCooldown(f *testing.F)    { limittest.Fuzz(f, specs["Cooldown"]) }
+func FuzzAll(f *testing.F)         { limittest.Fuzz(f, specs["All"]) }
+
+// faulty is a Rolling with one fault planted.
+type faulty struct {
+	*limit.Rolling
+	fault string
+}
+
+func (f faulty) Ready(now mono.Time, c limit.Cost) mono.Time {
+	t := f.Rolling.Ready(now, c)
+	switch {
+	case f.fault == "leads by 5 ms" && t < limit.AfterSettle:
+		return max(now, t.Add(-5*time.Millisecond))
+	case f.fault == "forgets AfterSettle" && t == limit.AfterSettle:
+		return now
+	}
+	return t
+}
+
+func (f faulty) Admit(now mono.Time, c limit.Cost) limit.Lease {
+	if f.fault == "ignores cost" {
+		c[limit.Requests] = min(c[limit.Requests], 1)
+	}
+	return f.Rolling.Admit(now, c)
+}
+
+func (f faulty) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	switch f.fault {
+	case "unknown counts as unsent":
+		if o.Result == limit.Unknown {
+			o.Result = limit.Unsent
+		}
+	case "arrived an hour ago":
+		o.ArrivedAgo = time.Hour
+	case "keeps the estimate":
+		o.Metered = false
+	}
+	f.Rolling.Settle(now, l, o)
+}
+
+// The laws are worth something only if they tell a broken limiter.
+func TestLawsKillFaults(t *testing.T) {
+	for _, fault := range []string{"leads by 5 ms", "forgets AfterSettle", "ignores cost", "unknown counts as unsent",
+		"arrived an hour ago", "keeps the estimate"} {
+		spec := specs["Rolling"]
+		spec.New = func() limit.Limiter { return faulty{limit.MustRolling(5, time.Second), fault} }
+		if !killed(spec) {
+			t.Errorf("a limiter that %s passes the laws", fault)
+		}
+	}
+	spec := specs["Rolling"]
+	spec.New = func() limit.Limiter { return limit.MustRolling(6, time.Second) }
+	if !killed(spec) {
+		t.Error("a limiter that allows one too many passes the laws")
+	}
+}
+
+func killed(s limittest.Spec) bool {
+	program := make([]byte, 3*400)
+	for seed := range 300 {
+		x := uint32(seed)*2654435761 + 1
+		for i := range program {
+			x ^= x << 13
+			x ^= x >> 17
+			x ^= x << 5
+			program[i] = byte(x >> 11)
+		}
+		if limittest.Run(s, program) != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,304 @@
+// Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to fuzz.
+//
+// "Change" means Admit, Settle, SetLimit.
+//
+//  1. Not before now: Ready(t, c) ≥ t.
+//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)).
+//  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps the promise.
+//  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
+//  5. No deadlock: AfterSettle only while a lease is open; Never depends on cost and configuration alone.
+//  6. Settle, open loop: if the actual cost is at most the admitted one and nothing in the outcome asks for less,
+//     Settle makes no cost's Ready later.
+//  7. Settle forgets the estimate: the state after it depends on (arrival bound, actual) alone.
+//  8. A closed loop (one that learns from answers) obeys 1, 2, 5 and 7, and after each Admit the next Ready is later
+//     than now, or AfterSettle, within a bounded number of Admits.
+//  9. Promise: no window of arrivals holds more than the limit of admitted cost.
+//  10. The driver's duty: ask again at the same now before every Admit, and for the head of the line after every Settle.
+//
+// The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
+package limittest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Spec says what a kind of Limiter is held to.
+type Spec struct {
+	// New returns a fresh Limiter, always configured alike.
+	New func() limit.Limiter
+	// Costs are what requests cost. Laws 4, 6 and 7 are tried on all of them. If empty, limit.One.
+	Costs []limit.Cost
+	// Scale is the time that matters to the Limiter (its window). Steps of time are drawn around it. If zero, 1 s.
+	Scale time.Duration
+	// ClosedLoop holds it to law 8 in place of 3, 4 and 6; Burst is then the most Admits at one instant.
+	ClosedLoop bool
+	Burst      int
+	// Late is how long after an unknown outcome a request may arrive. If zero, 5 s.
+	Late time.Duration
+	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
+	Promise func(arrivals []Arrival) error
+}
+
+// Arrival is a request as the server saw it.
+type Arrival struct {
+	At   mono.Time
+	Cost limit.Cost // as admitted
+}
+
+// Rolling returns the promise of a rolling window: no closed span of window holds more than n of unit.
+func Rolling(n int64, window time.Duration, unit limit.Unit) func([]Arrival) error {
+	return func(arrivals []Arrival) error {
+		first, sum := 0, int64(0)
+		for _, a := range arrivals {
+			sum += a.Cost[unit]
+			for a.At.Sub(arrivals[first].At) > window {
+				sum -= arrivals[first].Cost[unit]
+				first++
+			}
+			if sum > n {
+				return fmt.Errorf("%d %v arrived in the window of %v that ends at %v; the limit is %d", sum, unit, window, a.At, n)
+			}
+		}
+		return nil
+	}
+}
+
+// Laws runs random programs against the Limiter and fails t with the seed of the first that breaks a law.
+func Laws(t *testing.T, s Spec) {
+	t.Helper()
+	const programs, steps = 300, 400
+	for seed := range uint64(programs) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		program := make([]byte, 3*steps)
+		for i := range program {
+			program[i] = byte(rng.Uint32())
+		}
+		if err := Run(s, program); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// Fuzz is the body of a fuzz target: programs as bytes.
+func Fuzz(f *testing.F, s Spec) {
+	f.Add([]byte{1, 0, 0, 1, 0, 0, 3, 0, 0, 2, 0, 0})
+	f.Add([]byte("\x01\x00\x00\x00\x80\x40\x03\x01\x00\x02\x01\x00\x03\x02\x07\x02\x02\x02"))
+	f.Fuzz(func(t *testing.T, program []byte) {
+		if err := Run(s, program[:min(len(program), 3000)]); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Run interprets a program, three bytes a step, and returns the first law broken.
+func Run(s Spec, program []byte) error {
+	if len(s.Costs) == 0 {
+		s.Costs = []limit.Cost{limit.One}
+	}
+	if s.Scale == 0 {
+		s.Scale = time.Second
+	}
+	if s.Late == 0 {
+		s.Late = 5 * time.Second
+	}
+	r := run{Spec: s, subject: s.New(), twin: s.New(), never: map[limit.Cost]bool{}}
+	for i := 0; i+2 < len(program); i += 3 {
+		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
+			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
+		}
+	}
+	return r.judge()
+}
+
+// run drives a subject, and a twin that differs from it only in what its requests were estimated to cost.
+type run struct {
+	Spec
+	subject, twin limit.Limiter
+	now           mono.Time
+	open          []sent
+	arrivals      []Arrival
+	never         map[limit.Cost]bool
+	burst         int
+	burstAt       mono.Time
+}
+
+type sent struct {
+	at          mono.Time
+	cost        limit.Cost
+	lease, twin limit.Lease
+	estimates   bool // the twin was told another cost
+}
+
+func (r *run) step(op, a, b byte) error {
+	cost := r.Costs[int(a)%len(r.Costs)]
+	switch op % 6 {
+	case 0: // time passes: from a nanosecond to two windows
+		r.now = r.now.Add(time.Duration(float64(r.Scale) * []float64{1e-9, 1e-3, 0.05, 0.5, 2}[int(a)%5] * float64(b) / 255))
+	case 1: // send if it may go
+		if r.subject.Ready(r.now, cost) <= r.now {
+			r.admit(cost, b)
+		}
+	case 2: // wait for the instant, then send
+		t := r.subject.Ready(r.now, cost)
+		if t >= limit.AfterSettle {
+			break
+		}
+		if t > r.now && !r.ClosedLoop {
+			if u := r.subject.Ready(t-1, cost); u != t {
+				return fmt.Errorf("law 3: Ready says %v, a nanosecond before that %v", t, u)
+			}
+		}
+		r.now = t
+		r.admit(cost, b)
+	case 3, 4: // an answer, to any of the open ones
+		if len(r.open) > 0 {
+			i := int(a) % len(r.open)
+			s := r.open[i]
+			r.open = slices.Delete(r.open, i, i+1)
+			if err := r.settle(s, op, b); err != nil {
+				return err
+			}
+		}
+	case 5: // a clock that went back
+		if back, now := r.subject.Ready(r.now.Add(-time.Duration(b)*r.Scale/16), cost), r.subject.Ready(r.now, cost); back > now {
+			return fmt.Errorf("law 2: asked at an earlier instant Ready says %v, now %v", back, now)
+		}
+	}
+	return r.laws()
+}
+
+func (r *run) admit(cost limit.Cost, b byte) {
+	s := sent{at: r.now, cost: cost, lease: r.subject.Admit(r.now, cost)}
+	estimate := cost
+	if s.estimates = b%3 == 0; s.estimates {
+		for u := range estimate {
+			estimate[u] *= 2
+		}
+	}
+	s.twin = r.twin.Admit(r.now, estimate)
+	r.open = append(r.open, s)
+	if r.now > r.burstAt {
+		r.burst, r.burstAt = 0, r.now
+	}
+	r.burst++
+}
+
+func (r *run) settle(s sent, op, b byte) error {
+	o := limit.Outcome{Result: limit.Result(b % 5)}
+	took := r.now.Sub(s.at)
+	at := s.at.Add(time.Duration(float64(took) * float64(b>>4) / 15))
+	switch o.Result {
+	case limit.Unknown:
+		at = s.at.Add(time.Duration(float64(took+r.Late) * float64(b>>4) / 15))
+	case limit.Limited:
+		if r.ClosedLoop && op%2 == 0 {
+			o.RetryAfter = r.Scale / 8
+		}
+	}
+	if o.Result != limit.Unsent {
+		r.arrivals = append(r.arrivals, Arrival{at, s.cost})
+	}
+	if o.Metered = s.estimates; o.Metered {
+		o.Actual = s.cost
+	}
+	before := r.readiness(r.subject)
+	r.subject.Settle(r.now, s.lease, o)
+	r.twin.Settle(r.now, s.twin, o)
+	if r.ClosedLoop {
+		return nil
+	}
+	for i, t := range r.readiness(r.subject) {
+		if t > before[i] {
+			return fmt.Errorf("law 6: a settle (%v) made cost %v ready at %v instead of %v", o.Result, r.Costs[i], t, before[i])
+		}
+	}
+	return nil
+}
+
+func (r *run) readiness(l limit.Limiter) []mono.Time {
+	ts := make([]mono.Time, len(r.Costs))
+	for i, c := range r.Costs {
+		ts[i] = l.Ready(r.now, c)
+	}
+	return ts
+}
+
+func (r *run) laws() error {
+	ready := r.readiness(r.subject)
+	for i, c := range r.Costs {
+		t := ready[i]
+		switch {
+		case t < r.now:
+			return fmt.Errorf("law 1: cost %v is ready at %v, before now", c, t)
+		case t == limit.AfterSettle && len(r.open) == 0:
+			return fmt.Errorf("law 5: cost %v waits for a settle, and no lease is open", c)
+		}
+		if was, seen := r.never[c]; seen && was != (t == limit.Never) {
+			return fmt.Errorf("law 5: Never for cost %v was %v, and is no more", c, was)
+		}
+		r.never[c] = t == limit.Never
+		for _, d := range []time.Duration{1, r.Scale / 3, 3 * r.Scale} {
+			if u := r.subject.Ready(r.now.Add(d), c); u != max(t, r.now.Add(d)) {
+				return fmt.Errorf("law 2: cost %v is ready at %v, but asked %v later at %v", c, t, d, u)
+			}
+		}
+		if r.ClosedLoop {
+			continue
+		}
+		for j, dearer := range r.Costs {
+			if atMost(c, dearer) && ready[j] < t {
+				return fmt.Errorf("law 4: cost %v is ready at %v, the dearer %v at %v", c, t, dearer, ready[j])
+			}
+		}
+	}
+	if r.ClosedLoop && r.burst > max(r.Burst, 1) {
+		return fmt.Errorf("law 8: %d requests admitted at one instant", r.burst)
+	}
+	for _, s := range r.open {
+		if s.estimates {
+			return nil
+		}
+	}
+	if twin := r.readiness(r.twin); !slices.Equal(ready, twin) {
+		return fmt.Errorf("law 7: all settled alike, ready at %v; estimated dearer and settled alike, at %v", ready, twin)
+	}
+	return nil
+}
+
+func (r *run) judge() error {
+	if r.Promise == nil {
+		return nil
+	}
+	for _, s := range r.open { // still under way: it may have arrived at any time
+		r.arrivals = append(r.arrivals, Arrival{r.now, s.cost})
+	}
+	slices.SortStableFunc(r.arrivals, func(a, b Arrival) int {
+		switch {
+		case a.At < b.At:
+			return -1
+		case a.At > b.At:
+			return 1
+		}
+		return 0
+	})
+	if err := r.Promise(r.arrivals); err != nil {
+		return fmt.Errorf("law 9: %w", err)
+	}
+	return nil
+}
+
+func atMost(a, b limit.Cost) bool {
+	for u := range a {
+		if a[u] > b[u] {
+			return false
+		}
+	}
+	return true
+}

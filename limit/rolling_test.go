@@ -1,0 +1,270 @@
+package limit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+const ms = time.Millisecond
+
+func at(d time.Duration) mono.Time { return mono.Time(d) }
+
+// A published client's walk-through: with windows kept by send times, the first request sent at 0 and counted at 40 ms,
+// the twenty-first sent at 1000 and counted at 1036, only 996 ms later: refused.
+func TestSentAtZeroAndThousandArrived996Apart(t *testing.T) {
+	const n, window = 20, time.Second
+	server := func(sends, latencies []time.Duration) (refused int) {
+		var counted []time.Duration
+		for i, s := range sends {
+			a := s + latencies[i]
+			if k := len(counted); k >= n && a.Milliseconds()-counted[k-n].Milliseconds() <= window.Milliseconds() {
+				refused++
+				continue
+			}
+			counted = append(counted, a)
+		}
+		return refused
+	}
+	latencies := make([]time.Duration, n+1)
+	for i := range latencies {
+		latencies[i] = 40 * ms
+	}
+	latencies[n] = 36 * ms
+
+	bySend := make([]time.Duration, n+1)
+	for i := range bySend {
+		if i >= n {
+			bySend[i] = bySend[i-n] + window
+		}
+	}
+	if refused := server(bySend, latencies); refused != 1 {
+		t.Errorf("a window kept by send times: %d refused, want 1", refused)
+	}
+
+	l := limit.MustRolling(n, window)
+	var byLease []time.Duration
+	var leases []limit.Lease
+	for range n {
+		if ready := l.Ready(0, limit.One); ready != 0 {
+			t.Fatalf("request %d ready at %v, want at once", len(byLease), ready)
+		}
+		leases = append(leases, l.Admit(0, limit.One))
+		byLease = append(byLease, 0)
+	}
+	if ready := l.Ready(at(time.Hour), limit.One); ready != limit.AfterSettle {
+		t.Fatalf("with %d unanswered: ready at %v, want AfterSettle", n, ready)
+	}
+	for _, lease := range leases {
+		l.Settle(at(80*ms), lease, limit.Outcome{Result: limit.Accepted}) // answered after a round trip of 80 ms
+	}
+	ready := l.Ready(at(80*ms), limit.One)
+	if want := at(80*ms + window + 1200*time.Microsecond); ready != want {
+		t.Errorf("ready at %v, want %v: a window after the answer, plus a tick, drift and 0.1 ms", ready, want)
+	}
+	byLease = append(byLease, time.Duration(ready))
+	if refused := server(byLease, latencies); refused != 0 {
+		t.Errorf("leases: %d refused, want 0", refused)
+	}
+}
+
+func TestRollingSettlesByOutcome(t *testing.T) {
+	span := time.Second + 1200*time.Microsecond
+	for _, c := range []struct {
+		name     string
+		arrivals limit.Arrivals
+		outcome  limit.Outcome
+		ready    time.Duration // of a second request, where the first was sent at 0 and settled at 100 ms, limit 1
+	}{
+		{"accepted", limit.Arrivals{}, limit.Outcome{Result: limit.Accepted}, 100*ms + span},
+		{"failed", limit.Arrivals{}, limit.Outcome{Result: limit.Failed}, 100*ms + span},
+		{"limited, rejects count", limit.Arrivals{}, limit.Outcome{Result: limit.Limited}, 100*ms + span},
+		{"limited, rejects are free", limit.Arrivals{RejectsFree: true}, limit.Outcome{Result: limit.Limited}, 100 * ms},
+		{"unsent", limit.Arrivals{}, limit.Outcome{Result: limit.Unsent}, 100 * ms},
+		{"unknown may arrive 5 s later", limit.Arrivals{}, limit.Outcome{}, 5100*ms + span},
+		{"unknown, late known", limit.Arrivals{Late: time.Second}, limit.Outcome{}, 1100*ms + span},
+		{"unknown, never late", limit.Arrivals{Late: -1}, limit.Outcome{}, 100*ms + span},
+		{"a server's timestamp", limit.Arrivals{}, limit.Outcome{Result: limit.Accepted, ArrivedAgo: 60 * ms}, 40*ms + span},
+		{"a timestamp before the send", limit.Arrivals{}, limit.Outcome{Result: limit.Accepted, ArrivedAgo: time.Hour}, span},
+		{"may still arrive", limit.Arrivals{}, limit.Outcome{Result: limit.Accepted, ArrivedAgo: -time.Second}, 1100*ms + span},
+		{"largest latency known", limit.Arrivals{OneWayMax: 50 * ms}, limit.Outcome{Result: limit.Accepted, RTT: 90 * ms}, 60*ms + span},
+		{"largest latency known, answered sooner", limit.Arrivals{OneWayMax: 50 * ms}, limit.Outcome{Result: limit.Accepted, RTT: 30 * ms}, 100*ms + span},
+		{"largest latency known, round trip not measured", limit.Arrivals{OneWayMax: 50 * ms}, limit.Outcome{Result: limit.Accepted}, 100*ms + span},
+		{"cost nothing after all", limit.Arrivals{}, limit.Outcome{Result: limit.Accepted, Metered: true}, 100 * ms},
+		{"absurd durations", limit.Arrivals{}, limit.Outcome{ArrivedAgo: -1 << 63, RTT: -1 << 63}, time.Duration(mono.Max)},
+	} {
+		l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Arrivals: c.arrivals}))
+		l.Settle(at(100*ms), l.Admit(0, limit.One), c.outcome)
+		if ready := l.Ready(at(100*ms), limit.One); ready != at(c.ready) {
+			t.Errorf("%s: ready at %v, want %v", c.name, ready, c.ready)
+		}
+	}
+}
+
+func TestRollingTimeline(t *testing.T) {
+	l := must(limit.NewRolling(limit.RollingConfig{Limit: 3, Window: time.Second, Margin: -1}))
+	two := limit.Cost{limit.Requests: 2}
+	ready := func(now, want time.Duration, c limit.Cost) {
+		t.Helper()
+		if got := l.Ready(at(now), c); got != at(want) {
+			t.Errorf("at %v: ready at %v, want %v", now, got, want)
+		}
+	}
+	ready(0, 0, limit.One)
+	if got := l.Ready(0, limit.Cost{limit.Requests: 4}); got != limit.Never {
+		t.Errorf("cost 4 of 3: %v, want Never", got)
+	}
+	a := l.Admit(at(0), limit.One)
+	b := l.Admit(at(10*ms), two)
+	l.Settle(at(100*ms), b, limit.Outcome{Result: limit.Accepted})
+	l.Settle(at(150*ms), a, limit.Outcome{Result: limit.Accepted})
+	ready(200*ms, 1100*ms, limit.One) // the first answered is the first to go
+	ready(200*ms, 1100*ms, two)
+	ready(200*ms, 1150*ms, limit.Cost{limit.Requests: 3})
+	ready(100*ms, 1100*ms, limit.One) // a clock that went back
+
+	if err := l.SetLimit(at(300*ms), 5); err != nil {
+		t.Fatal(err)
+	}
+	ready(300*ms, 300*ms, two)
+	if err := l.SetLimit(at(300*ms), 2); err != nil {
+		t.Fatal(err)
+	}
+	ready(300*ms, 1100*ms, limit.One) // history stays: 3 of 2 in the window
+	if err := l.SetLimit(at(300*ms), 0); err == nil {
+		t.Error("a limit of 0 was taken")
+	}
+
+	// An overrun is debt: later, but not never.
+	c := l.Admit(at(1200*ms), limit.One)
+	l.Settle(at(1300*ms), c, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 50}})
+	ready(1300*ms, 2300*ms, limit.One)
+}
+
+// The windows that a dead process filled still count: its sends are admitted again, at negative instants.
+func TestReplayOfADeadProcess(t *testing.T) {
+	l := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1}))
+	answered := l.Admit(at(-400*ms), limit.One)
+	l.Settle(at(-400*ms), answered, limit.Outcome{Result: limit.Accepted})
+	unanswered := l.Admit(at(-200*ms), limit.One)
+	l.Settle(0, unanswered, limit.Outcome{})
+	if got := l.Ready(0, limit.One); got != at(600*ms) {
+		t.Errorf("ready at %v, want 600ms", got)
+	}
+	if got := l.Ready(0, limit.Cost{limit.Requests: 2}); got != at(6*time.Second) {
+		t.Errorf("two are ready at %v, want 6s: the unanswered one may arrive until 5s", got)
+	}
+}
+
+func TestBadConfigNamesTheField(t *testing.T) {
+	for want, c := range map[string]limit.RollingConfig{
+		"limit: Rolling: Limit 0 is not between 1 and 17592186044416":            {Window: time.Second},
+		"limit: Rolling: Limit -3 is not between 1 and 17592186044416":           {Limit: -3, Window: time.Second},
+		"limit: Rolling: Window 0s is not positive":                              {Limit: 1},
+		"limit: Rolling: no such Unit: 9":                                        {Limit: 1, Window: 1, Unit: 9},
+		"limit: Rolling: OneWayMax -1ns is negative":                             {Limit: 1, Window: 1, Arrivals: limit.Arrivals{OneWayMax: -1}},
+		"limit: Rolling: Window 2562047h47m16.854775807s and Margin 0s overflow": {Limit: 1, Window: 1<<63 - 1},
+	} {
+		if _, err := limit.NewRolling(c); err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, want %s", c, err, want)
+		}
+	}
+}
+
+func TestLeaseMisuse(t *testing.T) {
+	a, b := limit.MustRolling(1, time.Second), limit.MustRolling(1, time.Second)
+	settled := a.Admit(0, limit.One)
+	a.Settle(0, settled, limit.Outcome{})
+	a.Admit(0, limit.One) // takes the place of the first in the book
+	for want, f := range map[string]func(){
+		"limit: lease settled twice":                func() { a.Settle(0, settled, limit.Outcome{}) },
+		"limit: settle of another limiter's lease":  func() { a.Settle(0, b.Admit(0, limit.One), limit.Outcome{}) },
+		"limit: settle of the zero Lease":           func() { a.Settle(0, limit.Lease{}, limit.Outcome{}) },
+		"limit: All: limiter 0 is nil":              func() { limit.NewAll(nil) },
+		"limit: All: limiters 0 and 1 are the same": func() { limit.NewAll(a, a) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("panic %v, want %q", got, want)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestConcurrencyHoldsUnknownOnes(t *testing.T) {
+	c := must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1, Late: time.Second}))
+	a := c.Admit(0, limit.One)
+	if got := c.Ready(at(ms), limit.One); got != limit.AfterSettle {
+		t.Errorf("one in flight: ready at %v, want AfterSettle", got)
+	}
+	c.Settle(at(10*ms), a, limit.Outcome{Result: limit.Accepted})
+	if got := c.Ready(at(10*ms), limit.One); got != at(10*ms) {
+		t.Errorf("answered: ready at %v, want at once", got)
+	}
+	b := c.Admit(at(10*ms), limit.One)
+	c.Settle(at(20*ms), b, limit.Outcome{})
+	if got := c.Ready(at(20*ms), limit.One); got != at(1020*ms) {
+		t.Errorf("timed out: ready at %v, want 1.02s", got)
+	}
+}
+
+func TestSpacingGivesBackWhatWasNeverSent(t *testing.T) {
+	s := must(limit.NewSpacing(50 * ms))
+	a := s.Admit(0, limit.One)
+	b := s.Admit(at(50*ms), limit.One)
+	s.Settle(at(60*ms), b, limit.Outcome{Result: limit.Unsent})
+	if got := s.Ready(at(60*ms), limit.One); got != at(60*ms) {
+		t.Errorf("the second was never sent: ready at %v, want 60ms, 50 after the first", got)
+	}
+	s.Admit(at(60*ms), limit.One)
+	s.Settle(at(61*ms), a, limit.Outcome{Result: limit.Unsent})
+	if got := s.Ready(at(61*ms), limit.One); got != at(110*ms) {
+		t.Errorf("ready at %v, want 110ms, 50 after the latest", got)
+	}
+}
+
+func TestCooldownTimeline(t *testing.T) {
+	c := must(limit.NewCooldown(time.Second))
+	ready := func(now, want time.Duration) {
+		t.Helper()
+		if got := c.Ready(at(now), limit.One); got != at(want) {
+			t.Errorf("at %v: ready at %v, want %v", now, got, want)
+		}
+	}
+	settle := func(now time.Duration, o limit.Outcome) { c.Settle(at(now), c.Admit(at(now), limit.One), o) }
+	ready(0, 0)
+	settle(0, limit.Outcome{Result: limit.Limited})
+	ready(10*ms, 1000*ms) // its own pause
+	settle(20*ms, limit.Outcome{Result: limit.Limited, RetryAfter: 3 * time.Second})
+	ready(30*ms, 3020*ms) // the server's word
+	settle(40*ms, limit.Outcome{Result: limit.Accepted, RetryAfter: time.Second})
+	ready(50*ms, 3020*ms) // never sooner
+	settle(3*time.Second, limit.Outcome{Result: limit.Limited, RetryAfter: 1<<63 - 1})
+	if got := c.Ready(at(4*time.Second), limit.One); got != mono.Max {
+		t.Errorf("for ever: %v, want the last instant, which is no verdict", got)
+	}
+}
+
+func TestHotPathDoesNotAllocate(t *testing.T) {
+	for name, spec := range specs {
+		l := spec.New()
+		now := mono.Time(0)
+		cycle := func() {
+			for range 4 {
+				now = max(now.Add(ms), l.Ready(now, limit.One))
+				l.Settle(now.Add(ms), l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+			}
+		}
+		for range 100 {
+			cycle()
+		}
+		if n := testing.AllocsPerRun(100, cycle); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

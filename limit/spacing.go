@@ -1,0 +1,61 @@
+package limit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Spacing keeps a minimum gap between sends. With a gap of at least the difference between the largest and the smallest
+// one-way latency, requests arrive in the order they were sent although several are in flight: pipelining for a server
+// that demands rising nonces. The gap runs from Admit, so it must also cover how late the slowest write follows its
+// Admit. Not safe for concurrent use.
+type Spacing struct {
+	gap  time.Duration
+	prev mono.Time // latest send that counts
+	seq  uint64    // of that send
+	last mono.Time
+	book Book[spaced]
+}
+
+type spaced struct {
+	seq    uint64
+	before mono.Time
+}
+
+// NewSpacing returns a Spacing that has sent nothing.
+func NewSpacing(gap time.Duration) (*Spacing, error) {
+	if gap <= 0 {
+		return nil, fmt.Errorf("limit: Spacing: gap %v is not positive", gap)
+	}
+	return &Spacing{gap: gap, prev: mono.Min, last: mono.Min}, nil
+}
+
+// Ready implements Limiter.
+func (s *Spacing) Ready(now mono.Time, _ Cost) mono.Time {
+	now = max(now, s.last)
+	if s.prev == mono.Min {
+		return now
+	}
+	return max(now, s.prev.Add(s.gap))
+}
+
+// Admit implements Limiter.
+func (s *Spacing) Admit(now mono.Time, _ Cost) Lease {
+	s.last = max(now, s.last)
+	s.seq++
+	l := s.book.Open(spaced{s.seq, s.prev})
+	s.prev = s.last
+	return l
+}
+
+// Settle implements Limiter. A request that was never sent gives its place back if it was the latest.
+func (s *Spacing) Settle(now mono.Time, l Lease, o Outcome) {
+	a := s.book.Close(l)
+	s.last = max(now, s.last)
+	if o.Result == Unsent && s.seq == a.seq {
+		s.prev = a.before
+		s.seq++ // the send before is not given back after this one
+	}
+}
