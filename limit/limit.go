@@ -82,6 +82,28 @@ var One = Cost{Requests: 1}
 // MaxCost is the largest cost and the largest limit: sums of half a million of them still fit an int64.
 const MaxCost = 1 << 44
 
+// String lists what is not 0: "1 request + 25 weight"; "0" if nothing is.
+func (c Cost) String() string {
+	var b []byte
+	for u, n := range c {
+		if n == 0 {
+			continue
+		}
+		if b != nil {
+			b = append(b, " + "...)
+		}
+		name := Unit(u).String()
+		if last := len(name) - 1; n == 1 && name[last] == 's' {
+			name = name[:last]
+		}
+		b = fmt.Appendf(b, "%d %s", n, name)
+	}
+	if b == nil {
+		return "0"
+	}
+	return string(b)
+}
+
 // of reads one unit of a cost, within 0 and MaxCost.
 func (c *Cost) of(u Unit) int64 { return min(max(c[u], 0), MaxCost) }
 

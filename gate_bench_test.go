@@ -1,0 +1,109 @@
+package paceline_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// BenchmarkGate is what a request pays for passing a Gate that is not full, and what a refusal costs.
+func BenchmarkGate(b *testing.B) {
+	wide := func() *limit.Rolling { return limit.MustRolling(1<<40, time.Millisecond) }
+	b.Run("WaitSettle", func(b *testing.B) {
+		g := paceline.NewGate(wide())
+		b.ReportAllocs()
+		for b.Loop() {
+			p, err := g.Wait(bg, limit.One)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p.Settle(accepted)
+		}
+	})
+	b.Run("WaitSettleWithDeadline", func(b *testing.B) {
+		ctx, cancel := context.WithTimeout(bg, time.Hour)
+		defer cancel()
+		g := paceline.NewGate(wide())
+		b.ReportAllocs()
+		for b.Loop() {
+			p, err := g.Wait(ctx, limit.One)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p.Settle(accepted)
+		}
+	})
+	b.Run("TryWaitSettle", func(b *testing.B) {
+		g := paceline.NewGate(wide())
+		b.ReportAllocs()
+		for b.Loop() {
+			p, _, _ := g.TryWait(limit.One)
+			p.Settle(accepted)
+		}
+	})
+	b.Run("TryWaitRefused", func(b *testing.B) {
+		g := paceline.NewGate(limit.MustRolling(1, time.Hour))
+		g.TryWait(limit.One)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, ok := g.TryWait(limit.One); ok {
+				b.Fatal("not refused")
+			}
+		}
+	})
+	b.Run("AllOfFour", func(b *testing.B) {
+		g := paceline.NewGate(limit.NewAll(wide(), wide(), wide(), wide()))
+		b.ReportAllocs()
+		for b.Loop() {
+			p, _ := g.Wait(bg, limit.One)
+			p.Settle(accepted)
+		}
+	})
+	b.Run("Parallel", func(b *testing.B) {
+		g := paceline.NewGate(wide())
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				p, _ := g.Wait(bg, limit.One)
+				p.Settle(accepted)
+			}
+		})
+	})
+}
+
+// BenchmarkGateLine is one turn of a line of 100 goroutines, one in flight: settle, hand over, wake, line up again.
+func BenchmarkGateLine(b *testing.B) {
+	g := paceline.NewGate(concurrency(b, 1))
+	b.ReportAllocs()
+	b.SetParallelism(100 / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			p, _ := g.Wait(bg, limit.One)
+			p.Settle(accepted)
+		}
+	})
+}
+
+// BenchmarkGateGiveUp is 10,000 goroutines that line up and all give up.
+func BenchmarkGateGiveUp(b *testing.B) {
+	g := paceline.NewGate(concurrency(b, 1))
+	g.TryWait(limit.One)
+	for b.Loop() {
+		ctx, cancel := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		for range many {
+			wg.Go(func() { g.Wait(ctx, limit.One) })
+		}
+		for g.Waiting() != many {
+			runtime.Gosched()
+		}
+		cancel()
+		wg.Wait()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/many, "ns/waiter")
+}

@@ -1,0 +1,51 @@
+package paceline
+
+import "time"
+
+// Counts returns how often the timer called back and how many waiters were woken.
+func (g *Gate) Counts() (ticks, wakes uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ticks, g.wakes
+}
+
+// Waiting returns the length of the line, and checks its links.
+func (g *Gate) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	var prev *waiter
+	for w := g.head; w != nil; prev, w = w, w.next {
+		if n++; w.prev != prev || !w.inLine {
+			panic("paceline: broken line")
+		}
+	}
+	if n != g.waiting || g.tail != prev {
+		panic("paceline: broken line")
+	}
+	return n
+}
+
+// Armed reports whether the timer is set.
+func (g *Gate) Armed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.armed != notArmed
+}
+
+// Freed returns how many waiters are kept for the next ones.
+func (g *Gate) Freed() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.freed
+}
+
+// Tick is what the timer does, at any time.
+func (g *Gate) Tick() { g.tick() }
+
+// Misfire makes the timer, which is set, call back after d instead of when it should.
+func (g *Gate) Misfire(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.timer.Reset(d)
+}
