@@ -1,0 +1,36 @@
+// Package need lets a test ask for a program that a bare machine may lack. The test is skipped where the program is
+// missing, but fails where PACELINE_REQUIRE_SERVICES=1 says that all of them were installed, as in .ci/run.
+package need
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Require is the environment variable that makes a missing program a failure, if it is "1".
+const Require = "PACELINE_REQUIRE_SERVICES"
+
+// Daemons are installed where only an administrator's PATH looks.
+var beside = []string{"/usr/sbin", "/usr/local/sbin", "/sbin"}
+
+// Program returns the path of the program called name, from PATH or from where daemons are installed. If there is none
+// it skips the test, saying why, or fails it if Require is set.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, dir := range beside {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path
+		}
+	}
+	if os.Getenv(Require) == "1" {
+		t.Fatalf("%s is not installed, and %s=1 says that it must be", name, Require)
+	}
+	// The go command caches a skip like a pass and does not look for programs again.
+	t.Skipf("%s is not installed: run .ci/run, or install it and run go clean -testcache", name)
+	return ""
+}

@@ -1,0 +1,77 @@
+package need_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/need"
+)
+
+// ended is a test that records how it was ended. Like the real ones, Skipf and Fatalf do not return.
+type ended struct {
+	testing.TB
+	how string
+}
+
+func (e *ended) Helper()                   {}
+func (e *ended) Skipf(f string, a ...any)  { e.how = "skip: " + fmt.Sprintf(f, a...); panic(e) }
+func (e *ended) Fatalf(f string, a ...any) { e.how = "fatal: " + fmt.Sprintf(f, a...); panic(e) }
+
+func ask(name string) (path, how string) {
+	e := &ended{}
+	defer func() {
+		if r := recover(); r != nil && r != any(e) {
+			panic(r)
+		}
+		how = e.how
+	}()
+	return need.Program(e, name), ""
+}
+
+func TestProgram(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "paceline-daemon")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		require, path, name string
+		wantPath, wantHow   string
+	}{
+		{"", dir, "paceline-daemon", program, ""},
+		{"1", dir, "paceline-daemon", program, ""},
+		{"", "", "paceline-daemon", "", "skip: paceline-daemon is not installed"},
+		{"0", "", "paceline-daemon", "", "skip: paceline-daemon is not installed"},
+		{"1", "", "paceline-daemon", "", "fatal: paceline-daemon is not installed"},
+	} {
+		t.Setenv(need.Require, c.require)
+		t.Setenv("PATH", c.path)
+		path, how := ask(c.name)
+		if path != c.wantPath || !strings.HasPrefix(how, c.wantHow) || c.wantHow == "" && how != "" {
+			t.Errorf("%s=%q PATH=%q: Program(%q) = %q, ended by %q; want %q, ended by %q",
+				need.Require, c.require, c.path, c.name, path, how, c.wantPath, c.wantHow)
+		}
+	}
+}
+
+// A daemon is found although the PATH of an ordinary user does not have its folder.
+func TestProgramBesidePath(t *testing.T) {
+	entries, err := os.ReadDir("/usr/sbin")
+	if err != nil {
+		t.Skip("this system has no /usr/sbin")
+	}
+	t.Setenv("PATH", "")
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join("/usr/sbin", e.Name())); err != nil || info.Mode()&0o111 == 0 || info.IsDir() {
+			continue
+		}
+		if path, how := ask(e.Name()); path != filepath.Join("/usr/sbin", e.Name()) {
+			t.Errorf("Program(%q) = %q, ended by %q", e.Name(), path, how)
+		}
+		return
+	}
+	t.Skip("there is no program in /usr/sbin")
+}

@@ -1,0 +1,108 @@
+package tidy
+
+// Root is how the table calls the package in the module's root.
+const Root = "paceline"
+
+// Package is a row of the table: what one package may import outside its tests.
+type Package struct {
+	// Name is its folder below the module's root, or Root.
+	Name string
+	// Core says that it decides: arithmetic on a now it is given, without clock, lock, goroutine or channel.
+	Core bool
+	// Ours, Std and Modules are the packages of this module, the packages of the standard library, and the other
+	// modules that it may import, separated by spaces. In Ours and Std, "any" allows all.
+	Ours, Std, Modules string
+}
+
+const (
+	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
+	decisions = "mono latency window backoff limit throttle queue dispatch rule"
+)
+
+// Table says who may import whom. Names point down: what is below may not import what is above it. rule and limit share
+// no code, because what proves is not what is proven. Modules of others stay at the edges: each is named here.
+var Table = []Package{
+	// Decisions.
+	{Name: "mono", Core: true, Std: "time math fmt"},
+	{Name: "latency", Core: true, Std: "time math math/rand/v2 fmt strings strconv errors slices bufio io"},
+	{Name: "window", Core: true, Ours: "mono", Std: pure},
+	{Name: "backoff", Core: true, Ours: "mono", Std: pure},
+	{Name: "limit", Core: true, Ours: "mono window", Std: pure},
+	{Name: "throttle", Core: true, Ours: "mono limit window", Std: pure},
+	{Name: "queue", Core: true, Ours: "mono limit", Std: pure + " container/heap"},
+	{Name: "dispatch", Core: true, Ours: "mono limit throttle backoff queue", Std: pure + " container/heap"},
+
+	// What servers do, and virtual time.
+	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
+	{Name: "sim", Core: true, Ours: decisions, Std: pure + " container/heap encoding/json io"},
+	{Name: "sim/scenario", Ours: "sim", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "limit/limittest", Ours: "mono limit rule sim", Std: pure + " testing"},
+
+	// Words on the wire.
+	{Name: "tokens", Std: "any", Modules: "github.com/tiktoken-go/tokenizer"},
+	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
+
+	// The runtime: clock, locks, timers, goroutines.
+	{Name: Root, Ours: "mono limit throttle backoff queue dispatch", Std: pure + " context log/slog sync"},
+
+	// Edges: HTTP, files, pictures.
+	{Name: "transport", Ours: "paceline limit quota tokens", Std: "any"},
+	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
+	{Name: "ratetest", Ours: "mono rule quota latency", Std: "any"},
+	{Name: "chart", Std: "any", Modules: "gonum.org/v1/plot"},
+	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
+	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
+
+	// Help for the tests.
+	{Name: "internal/need", Std: "any"},
+	{Name: "internal/tidy", Std: "any"},
+}
+
+// ban is a name of the standard library that no core package may use.
+type ban struct {
+	why, instead string
+}
+
+const (
+	reads  = "a decision is arithmetic on the now it is given"
+	sleeps = "a decision answers with an instant; its driver waits"
+	prints = "a decision has no output"
+)
+
+// banned is what core packages may not use of packages they may import, by import path and name.
+var banned = map[string]map[string]ban{
+	"time": {
+		"Now":       {reads, "take now mono.Time as an argument"},
+		"Since":     {reads, "use now.Sub(then) on mono.Time"},
+		"Until":     {reads, "use then.Sub(now) on mono.Time"},
+		"Sleep":     {sleeps, "return the instant at which to ask again"},
+		"After":     {sleeps, "return the instant at which to ask again"},
+		"AfterFunc": {sleeps, "return the instant at which to ask again"},
+		"Tick":      {sleeps, "return the instant at which to ask again"},
+		"NewTimer":  {sleeps, "return the instant at which to ask again"},
+		"NewTicker": {sleeps, "return the instant at which to ask again"},
+		"Timer":     {sleeps, "return the instant at which to ask again"},
+		"Ticker":    {sleeps, "return the instant at which to ask again"},
+	},
+	"fmt": {
+		"Print":   {prints, "return a value or an error"},
+		"Printf":  {prints, "return a value or an error"},
+		"Println": {prints, "return a value or an error"},
+	},
+}
+
+// allowed is all that core packages may use of a package whose other names draw from a source that no seed replays.
+var allowed = map[string]string{
+	"math/rand":    "New NewSource NewZipf Rand Source Source64 Zipf",
+	"math/rand/v2": "New NewPCG NewChaCha8 NewZipf Rand Source PCG ChaCha8 Zipf",
+}
+
+// owned are packages that nothing in the core may import, with what to do instead. The table does not allow them either;
+// these have the better advice.
+var owned = map[string]string{
+	"sync":        "leave locking to the runtime: a decision belongs to one driver",
+	"sync/atomic": "leave sharing to the runtime: a decision belongs to one driver",
+	"context":     "take deadlines as mono.Time; the runtime knows of cancellation",
+	"os":          "take what it needs as an argument or an io.Reader",
+	"runtime":     "leave the machine to the runtime package",
+}
