@@ -1,0 +1,103 @@
+// Package backoff says how long one request waits after an attempt that failed. It keeps no state and no clock: when
+// all of a key's requests should stay away, that is a limiter's business (limit.Cooldown, or one that learns).
+package backoff
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Policy is exponential backoff with jitter. After attempt n has failed the next one waits
+//
+//	d = min(Max, Base × Factor^(n−1))
+//	delay = d − U        U uniform in whole nanoseconds from 0 to Jitter × d
+//
+// so the delay is never above Max, and d × (1 − Jitter/2) on average. Jitter 1 is what "Exponential Backoff And Jitter"
+// (AWS Architecture Blog, 2015) calls full jitter, and 0.5 equal jitter: it spreads out requests that failed together,
+// and still keeps half of the delay for certain.
+//
+// The zero Policy is ready: 100 ms, 200 ms, 400 ms … 30 s, each less up to half. A Policy may be used concurrently; the
+// generator it is given may not.
+type Policy struct {
+	// Base is d after the first attempt. If zero, 100 ms; negative: no delay at all.
+	Base time.Duration
+	// Max bounds every delay. If zero, 30 s.
+	Max time.Duration
+	// Factor is by how much d grows from one attempt to the next. If zero, 2; 1: not at all.
+	Factor float64
+	// Jitter is the part of d that is left to chance, a fraction from 0 to 1. If zero, 0.5; negative: none.
+	Jitter float64
+}
+
+func (p Policy) defaults() Policy {
+	if p.Base == 0 {
+		p.Base = 100 * time.Millisecond
+	}
+	if p.Max == 0 {
+		p.Max = 30 * time.Second
+	}
+	if p.Factor == 0 {
+		p.Factor = 2
+	}
+	if p.Jitter == 0 {
+		p.Jitter = 0.5
+	}
+	return p
+}
+
+// Check returns an error that names the field which makes no sense, or nil.
+func (p Policy) Check() error {
+	p = p.defaults()
+	switch {
+	case p.Max < 0:
+		return fmt.Errorf("backoff: Max %v is negative", p.Max)
+	case p.Base > p.Max:
+		return fmt.Errorf("backoff: Base %v is above Max %v", p.Base, p.Max)
+	case !(p.Factor >= 1) || math.IsInf(p.Factor, 1):
+		return fmt.Errorf("backoff: Factor %v is not a number of at least 1", p.Factor)
+	case !(p.Jitter <= 1):
+		return fmt.Errorf("backoff: Jitter %v is not between 0 and 1", p.Jitter)
+	}
+	return nil
+}
+
+// Delay returns how long to wait after the given attempt failed; the first is 1, and less counts as 1. It draws at most
+// one number from rng; if rng is nil there is no jitter.
+//
+// The result lies between 0 and Max for every attempt and generator, and for a Policy that Check refuses as well.
+func (p Policy) Delay(attempt int, rng *rand.Rand) time.Duration {
+	p = p.defaults()
+	limit := max(p.Max, 0)
+	d := min(max(p.Base, 0), limit)
+	if attempt > 1 && d > 0 {
+		// Above, and where it is not a number, the comparison fails. It is strict because float64(limit) may be rounded up.
+		if grown := math.Ceil(float64(d) * power(p.Factor, attempt-1)); grown < float64(limit) {
+			d = max(time.Duration(grown), 0)
+		} else {
+			d = limit
+		}
+	}
+	if rng == nil || !(p.Jitter > 0) || d == 0 {
+		return d
+	}
+	spread := d
+	if p.Jitter < 1 {
+		spread = min(time.Duration(float64(d)*p.Jitter), d)
+	}
+	return d - time.Duration(rng.Uint64N(uint64(spread)+1))
+}
+
+// power returns x^n by squaring. math.Pow may differ in the last bit from one processor to the next, and a simulation
+// should not; where x is whole, this is exact up to 2^53, which in nanoseconds is 104 days.
+func power(x float64, n int) float64 {
+	y := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			y *= x
+		}
+		x *= x
+	}
+	return y
+}

@@ -1,0 +1,442 @@
+// Package dispatch decides which request goes out now, and on which key: it puts a queue before several API keys, each
+// with limits, nonces, a bound on attempts in flight, and a state of its own.
+//
+//	Next(now)        who goes now on which key, or when to ask again
+//	Done(now, …)     an attempt ended: settles its lease, and moves its request and its key on
+//
+// The wake that Next returns is the only thing a driver sleeps on. paceline.Pool drives it with goroutines, package sim
+// in virtual time. It owns no clock and no lock, and is not safe for concurrent use.
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// Config describes a Dispatcher.
+type Config struct {
+	// Queue has the requests. It belongs to the Dispatcher from now on but for Submit, Cancel and what is asked.
+	Queue *queue.Queue
+	// Keys are the API keys, at least one.
+	Keys []Key
+	// Epoch is the wall time of the driver's epoch, for nonces. If zero, 1970.
+	Epoch time.Time
+	// Backoff is the delay before the next attempt of a request that failed.
+	Backoff backoff.Policy
+	// Rand jitters the backoff. If nil, there is no jitter.
+	Rand *rand.Rand
+	// Ended, if not nil, is told of every request that reached an end state, from within Next and Done. It must not
+	// call the Dispatcher or the queue.
+	Ended func(queue.Ended)
+}
+
+// Key describes an API key: a partition of the server's quota.
+type Key struct {
+	// Name tells keys apart in reports. It is not the secret.
+	Name string
+	// Limiter is the server's rule for this key. If nil, none.
+	Limiter limit.Limiter
+	// Nonce, if not nil, numbers the requests of this key.
+	Nonce *NonceConfig
+	// Gap is the least time between two sends of this key; with Nonce, it allows several in flight. It must cover the
+	// difference between the largest and the smallest one-way latency, and how late a write may follow its decision.
+	Gap time.Duration
+	// InFlight is the most attempts in flight. If zero: 1 with Nonce and without Gap, since no other number keeps their
+	// order under every latency; otherwise no bound.
+	InFlight int
+	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
+	Late time.Duration
+	// Pause is how long the key stays away after a refusal that names no time. If zero, 1 s; negative: not at all.
+	Pause time.Duration
+}
+
+// KeyState says whether a key is in use.
+type KeyState uint8
+
+const (
+	OK      KeyState = iota
+	Cooling          // refused, or told to stay away: not before KeyInfo.Until
+	Banned           // refused for good; Resume brings it back
+)
+
+func (s KeyState) String() string {
+	return [...]string{"ok", "cooling", "banned"}[s]
+}
+
+// Attempt is one try at sending a request. Pass it back to Done, once.
+type Attempt struct {
+	Ticket    queue.Ticket
+	Request   queue.Request
+	Number    int // the first is 1
+	Key       int // index in Config.Keys
+	Nonce     uint64
+	Submitted mono.Time // when the request was submitted
+	At        mono.Time // when the attempt was admitted
+
+	lease      limit.Lease
+	generation uint64
+}
+
+// Answer says how an attempt ended. The zero Answer is the safest: unknown, to be tried again.
+type Answer struct {
+	limit.Outcome
+	// Invalid: the request itself was refused and would be again. It is dead at once.
+	Invalid bool
+	// Banned: the key was refused for good. The request goes on on another, and this attempt is not counted.
+	Banned bool
+	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
+	Returned bool
+	// Reason goes into the dead letter, or the state of the key. If empty, the Result's name.
+	Reason string
+}
+
+// Dispatcher is several keys behind one queue.
+type Dispatcher struct {
+	queue   *queue.Queue
+	backoff backoff.Policy
+	rand    *rand.Rand
+	ended   func(queue.Ended)
+	keys    []key
+
+	// By law 2 of limittest a key's Ready for one cost stays true until the key changes. So they are kept in a heap,
+	// for the cost of the head of the queue, and only those of changed keys are asked again.
+	cost    limit.Cost
+	heap    []int32
+	changed []int32
+	alive   int
+	asked   bool
+	turn    uint64
+}
+
+type key struct {
+	name       string
+	limiter    limit.Limiter
+	cooldown   *limit.Cooldown
+	nonce      *Nonce
+	ready      mono.Time
+	place      int32 // in the heap; -1: banned
+	stale      bool
+	inFlight   int
+	sent       uint64
+	used       uint64 // when it was, as a number that rises
+	banned     string // the reason
+	isBanned   bool
+	generation uint64
+}
+
+// New checks the configuration and returns a Dispatcher.
+func New(c Config) (*Dispatcher, error) {
+	if c.Queue == nil {
+		return nil, errors.New("dispatch: Queue is nil")
+	}
+	if len(c.Keys) == 0 {
+		return nil, errors.New("dispatch: Keys is empty")
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
+	}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended}
+	if d.ended == nil {
+		d.ended = func(queue.Ended) {}
+	}
+	for i, k := range c.Keys {
+		if err := d.add(c.Epoch, k); err != nil {
+			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)
+		}
+	}
+	return d, nil
+}
+
+func (d *Dispatcher) add(epoch time.Time, k Key) error {
+	if k.InFlight < 0 {
+		return fmt.Errorf("InFlight %d is negative", k.InFlight)
+	}
+	if k.InFlight == 0 && k.Nonce != nil && k.Gap == 0 {
+		k.InFlight = 1
+	}
+	if k.Pause == 0 {
+		k.Pause = time.Second
+	}
+	cooldown, err := limit.NewCooldown(max(k.Pause, 0))
+	if err != nil {
+		return err
+	}
+	rules := []limit.Limiter{cooldown}
+	if k.Limiter != nil {
+		rules = append(rules, k.Limiter)
+	}
+	if k.InFlight > 0 {
+		c, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: int64(k.InFlight), Late: k.Late})
+		if err != nil {
+			return err
+		}
+		rules = append(rules, c)
+	}
+	if k.Gap != 0 {
+		s, err := limit.NewSpacing(k.Gap)
+		if err != nil {
+			return err
+		}
+		rules = append(rules, s)
+	}
+	i := int32(len(d.keys))
+	made := key{name: k.Name, limiter: limit.NewAll(rules...), cooldown: cooldown, place: i, ready: mono.Min}
+	if k.Nonce != nil {
+		if made.nonce, err = NewNonce(epoch, *k.Nonce); err != nil {
+			return err
+		}
+	}
+	d.keys = append(d.keys, made)
+	d.heap = append(d.heap, i)
+	d.alive++
+	d.touch(i)
+	return nil
+}
+
+// Next returns the attempt to send now. If there is none, wake is when to ask again, unless Submit or Done come first:
+// an instant; limit.AfterSettle if only Done can help; limit.Never if only Submit can, or Resume.
+//
+// Requests whose deadline has passed end here, and those that cost more than any key allows become dead letters.
+func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
+	for {
+		e, ok := d.queue.Expire(now)
+		if !ok {
+			break
+		}
+		if e.State.Ended() {
+			d.ended(e)
+		}
+	}
+	ready := limit.Never
+	for d.alive > 0 {
+		t, r, ok := d.queue.Head(now)
+		if !ok {
+			break
+		}
+		d.refresh(now, r.Cost)
+		k := &d.keys[d.heap[0]]
+		ready = k.ready
+		if ready == limit.Never {
+			d.ended(d.queue.Kill(now, t, fmt.Sprintf("cost %s exceeds what any key allows", r.Cost)))
+			continue
+		}
+		if ready <= now {
+			return d.send(now, t, r), 0, true
+		}
+		break
+	}
+	if ready == limit.Never && d.queue.Counts().InFlight > 0 {
+		ready = limit.AfterSettle
+	}
+	if t, ok := d.queue.Wake(now); ok {
+		ready = min(ready, t)
+	}
+	return Attempt{}, ready, false
+}
+
+func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request) Attempt {
+	i := d.heap[0]
+	k := &d.keys[i]
+	a := Attempt{Ticket: t, Request: *r, Key: int(i), Submitted: d.queue.Info(t).Submitted, At: now, lease: k.limiter.Admit(now, r.Cost), generation: k.generation}
+	if k.nonce != nil {
+		a.Nonce = k.nonce.Next(now)
+	}
+	a.Number = d.queue.Take(now, t)
+	k.inFlight++
+	k.sent++
+	d.turn++
+	k.used = d.turn
+	d.touch(i)
+	return a
+}
+
+// Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead.
+func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
+	k := &d.keys[a.Key]
+	k.limiter.Settle(now, a.lease, ans.Outcome)
+	k.inFlight--
+	d.touch(int32(a.Key))
+	if ans.Reason == "" && ans.Result != limit.Accepted {
+		ans.Reason = ans.Result.String()
+	}
+	// A late word of a ban that has been lifted since is not news.
+	if ans.Banned && !k.isBanned && a.generation == k.generation {
+		d.ban(int32(a.Key), ans.Reason)
+	}
+	var e queue.Ended
+	switch {
+	case ans.Invalid:
+		e = d.queue.Kill(now, a.Ticket, ans.Reason)
+	case ans.Banned || ans.Returned:
+		e = d.queue.Return(now, a.Ticket)
+	case ans.Result == limit.Accepted:
+		e = d.queue.Done(now, a.Ticket)
+	default:
+		e = d.queue.Retry(now, a.Ticket, now.Add(d.backoff.Delay(a.Number, d.rand)), ans.Reason)
+	}
+	if e.State.Ended() {
+		d.ended(e)
+	}
+	return e
+}
+
+func (d *Dispatcher) ban(i int32, reason string) {
+	k := &d.keys[i]
+	k.isBanned, k.banned = true, reason
+	k.generation++
+	d.alive--
+	d.remove(k.place)
+}
+
+// Ban takes a key out of use; what it has in flight is settled as it comes.
+func (d *Dispatcher) Ban(key int, reason string) {
+	if !d.keys[key].isBanned {
+		d.ban(int32(key), reason)
+	}
+}
+
+// Resume brings a banned key back.
+func (d *Dispatcher) Resume(key int) {
+	k := &d.keys[key]
+	if !k.isBanned {
+		return
+	}
+	k.isBanned, k.banned = false, ""
+	k.generation++
+	d.alive++
+	k.place, k.ready = int32(len(d.heap)), math.MaxInt64
+	d.heap = append(d.heap, int32(key))
+	d.touch(int32(key))
+}
+
+// Hold keeps a key away until t, as a Retry-After would.
+func (d *Dispatcher) Hold(key int, t mono.Time) {
+	d.keys[key].cooldown.Extend(t)
+	d.touch(int32(key))
+}
+
+// KeyInfo is the state of a key.
+type KeyInfo struct {
+	Name     string
+	State    KeyState
+	Until    mono.Time // while Cooling
+	Reason   string    // of a ban
+	InFlight int
+	Sent     uint64
+	Nonce    uint64 // the last one used
+}
+
+// KeyInfo returns the state of a key at now.
+func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
+	k := &d.keys[key]
+	info := KeyInfo{Name: k.name, InFlight: k.inFlight, Sent: k.sent}
+	if k.nonce != nil {
+		info.Nonce = k.nonce.Last()
+	}
+	switch until := k.cooldown.Until(); {
+	case k.isBanned:
+		info.State, info.Reason = Banned, k.banned
+	case until > now:
+		info.State, info.Until = Cooling, until
+	}
+	return info
+}
+
+// ErrExhausted says that every key is banned. The requests still wait.
+var ErrExhausted = errors.New("every key is banned")
+
+// Exhausted returns nil as long as a key is not banned, and then an ErrExhausted that names the keys and their reasons.
+func (d *Dispatcher) Exhausted() error {
+	if d.alive > 0 {
+		return nil
+	}
+	reasons := make([]error, len(d.keys))
+	for i := range d.keys {
+		reasons[i] = fmt.Errorf("key %s: %s", d.keys[i].name, d.keys[i].banned)
+	}
+	return fmt.Errorf("%w: %w", ErrExhausted, errors.Join(reasons...))
+}
+
+// touch notes that a key has changed.
+func (d *Dispatcher) touch(i int32) {
+	if k := &d.keys[i]; !k.stale {
+		k.stale = true
+		d.changed = append(d.changed, i)
+	}
+}
+
+// refresh makes the heap hold for cost.
+func (d *Dispatcher) refresh(now mono.Time, cost limit.Cost) {
+	if !d.asked || cost != d.cost {
+		d.cost, d.asked = cost, true
+		for i := range d.keys {
+			d.touch(int32(i))
+		}
+	}
+	for _, i := range d.changed {
+		k := &d.keys[i]
+		k.stale = false
+		if k.isBanned {
+			continue
+		}
+		k.ready = k.limiter.Ready(now, cost)
+		d.up(k.place)
+		d.down(k.place)
+	}
+	d.changed = d.changed[:0]
+}
+
+func (d *Dispatcher) before(i, j int32) bool {
+	a, b := &d.keys[d.heap[i]], &d.keys[d.heap[j]]
+	if a.ready != b.ready {
+		return a.ready < b.ready
+	}
+	return a.used < b.used || a.used == b.used && d.heap[i] < d.heap[j] // equals take turns
+}
+
+func (d *Dispatcher) swap(i, j int32) {
+	d.heap[i], d.heap[j] = d.heap[j], d.heap[i]
+	d.keys[d.heap[i]].place, d.keys[d.heap[j]].place = i, j
+}
+
+func (d *Dispatcher) up(i int32) {
+	for i > 0 && d.before(i, (i-1)/2) {
+		d.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+}
+
+func (d *Dispatcher) down(i int32) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < int32(len(d.heap)); c++ {
+			if d.before(c, least) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		d.swap(i, least)
+		i = least
+	}
+}
+
+func (d *Dispatcher) remove(i int32) {
+	last := int32(len(d.heap)) - 1
+	d.swap(i, last)
+	d.keys[d.heap[last]].place = -1
+	d.heap = d.heap[:last]
+	if i < last {
+		d.up(i)
+		d.down(i)
+	}
+}

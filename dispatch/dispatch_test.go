@@ -1,0 +1,469 @@
+package dispatch_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+const ms = time.Millisecond
+
+func at(d time.Duration) mono.Time { return mono.Time(d) }
+
+// rig is a Dispatcher with a hand on everything.
+type rig struct {
+	*dispatch.Dispatcher
+	*testing.T
+	queue *queue.Queue
+	ended []string
+}
+
+func newRig(t *testing.T, q queue.Config, keys ...dispatch.Key) *rig {
+	t.Helper()
+	r := &rig{T: t}
+	var err error
+	if r.queue, err = queue.New(q); err != nil {
+		t.Fatal(err)
+	}
+	r.Dispatcher, err = dispatch.New(dispatch.Config{
+		Queue: r.queue, Keys: keys, Backoff: backoff.Policy{Base: time.Second, Jitter: -1},
+		Ended: func(e queue.Ended) { r.ended = append(r.ended, e.Request.ID+" "+e.State.String()) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) submit(now time.Duration, ids ...string) {
+	r.Helper()
+	for _, id := range ids {
+		if _, err := r.queue.Submit(at(now), queue.Request{ID: id, Cost: limit.One}); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// sends expects attempts in this order, as "id/attempt on key", and then the wake.
+func (r *rig) sends(now time.Duration, wake mono.Time, want ...string) []dispatch.Attempt {
+	r.Helper()
+	var attempts []dispatch.Attempt
+	for {
+		a, w, ok := r.Next(at(now))
+		if !ok {
+			if w != wake {
+				r.Errorf("at %v: wake %v, want %v", now, w, wake)
+			}
+			break
+		}
+		attempts = append(attempts, a)
+	}
+	var got []string
+	for _, a := range attempts {
+		got = append(got, fmt.Sprintf("%s/%d on %d", a.Request.ID, a.Number, a.Key))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		r.Errorf("at %v: sends %v, want %v", now, got, want)
+	}
+	return attempts
+}
+
+func (r *rig) done(now time.Duration, a dispatch.Attempt, ans dispatch.Answer) {
+	r.Done(at(now), a, ans)
+}
+
+func (r *rig) has(ended ...string) {
+	r.Helper()
+	if fmt.Sprint(r.ended) != fmt.Sprint(ended) {
+		r.Errorf("ended %v, want %v", r.ended, ended)
+	}
+	r.ended = nil
+	if err := r.queue.Counts().Check(); err != nil {
+		r.Error(err)
+	}
+}
+
+var accepted = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+
+func perSecond(n int64) *limit.Rolling {
+	l, err := limit.NewRolling(limit.RollingConfig{Limit: n, Window: time.Second, Margin: -1})
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func TestTheKeyThatCanGoSoonest(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a", Limiter: perSecond(1)}, dispatch.Key{Name: "b", Limiter: perSecond(2)})
+	r.submit(0, "1", "2", "3", "4", "5")
+	as := r.sends(0, limit.AfterSettle, "1/1 on 0", "2/1 on 1", "3/1 on 1")
+	r.done(100*ms, as[1], accepted)
+	r.sends(100*ms, at(1100*ms))
+	r.done(50*ms, as[0], accepted) // late news; the clock does not run back for its limiter
+	r.sends(150*ms, at(1050*ms))
+	r.done(200*ms, as[2], accepted)
+	r.sends(1050*ms, at(1100*ms), "4/1 on 0")
+	r.sends(1100*ms, limit.AfterSettle, "5/1 on 1")
+	r.has("2 done", "1 done", "3 done")
+}
+
+func TestIdleAndWake(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(1)})
+	r.sends(0, limit.Never)
+	r.submit(0, "1")
+	a := r.sends(0, limit.AfterSettle, "1/1 on 0")[0]
+	if _, err := r.queue.Submit(0, queue.Request{ID: "short", Cost: limit.One, TTL: 300 * ms}); err != nil {
+		t.Fatal(err)
+	}
+	r.sends(0, at(300*ms)) // a deadline is a reason to wake
+	r.sends(300*ms, limit.AfterSettle)
+	r.has("short expired")
+	r.done(400*ms, a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}})
+	r.sends(400*ms, at(1400*ms)) // the backoff of 1 s
+	r.sends(1400*ms, limit.AfterSettle, "1/2 on 0")
+}
+
+func TestHowAttemptsEnd(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ans   dispatch.Answer
+		ended string    // after the first attempt; empty: it waits
+		again mono.Time // when it is sent again
+		next  string
+	}{
+		{"accepted", accepted, "x done", 0, ""},
+		{"failed", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}}, "", at(1100 * ms), "x/2 on 0"},
+		{"limited: the key pauses", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}}, "", at(1100 * ms), "x/2 on 0"},
+		{"limited: the server's word", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: 7 * time.Second}}, "", at(7100 * ms), "x/2 on 0"},
+		{"unavailable: the server's word", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, RetryAfter: 7 * time.Second}}, "", at(7100 * ms), "x/2 on 0"},
+		{"unknown", dispatch.Answer{}, "", at(1100 * ms), "x/2 on 0"},
+		{"unsent counts as an attempt", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}}, "", at(1100 * ms), "x/2 on 0"},
+		{"returned does not", dispatch.Answer{Returned: true}, "", at(100 * ms), "x/1 on 0"},
+		{"invalid", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Invalid: true}, "x dead", 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, queue.Config{}, dispatch.Key{})
+			r.submit(0, "x")
+			a := r.sends(0, limit.AfterSettle, "x/1 on 0")[0]
+			r.done(100*ms, a, c.ans)
+			if c.ended != "" {
+				r.has(c.ended)
+				r.sends(time.Hour, limit.Never)
+				return
+			}
+			r.has()
+			if c.again > at(100*ms) {
+				for {
+					_, w, ok := r.Next(at(100 * ms))
+					if ok || w > c.again {
+						t.Fatalf("asked at 100 ms: sent %v, wake %v, want %v", ok, w, c.again)
+					}
+					break
+				}
+				if _, _, ok := r.Next(c.again - 1); ok {
+					t.Errorf("sent before %v", c.again)
+				}
+			}
+			r.sends(time.Duration(c.again), limit.AfterSettle, c.next)
+		})
+	}
+}
+
+func TestCostAboveEveryKeyIsDeadAtOnce(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(3)}, dispatch.Key{Limiter: perSecond(5)})
+	for id, n := range map[string]int64{"dear": 6} {
+		if _, err := r.queue.Submit(0, queue.Request{ID: id, Cost: limit.Cost{limit.Requests: n}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.queue.Submit(0, queue.Request{ID: "fits one", Cost: limit.Cost{limit.Requests: 4}}); err != nil {
+		t.Fatal(err)
+	}
+	r.submit(0, "cheap")
+	r.sends(0, limit.AfterSettle, "fits one/1 on 1", "cheap/1 on 0")
+	r.has("dear dead")
+	if dead := r.queue.DeadLetters(); len(dead) != 1 || dead[0].Reason != "cost 6 requests exceeds what any key allows" {
+		t.Errorf("dead letters %+v", dead)
+	}
+}
+
+func TestBannedKeys(t *testing.T) {
+	r := newRig(t, queue.Config{MaxAttempts: 1}, dispatch.Key{Name: "a", InFlight: 2}, dispatch.Key{Name: "b", InFlight: 2})
+	banned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "ten 429s"}
+	r.submit(0, "1", "2", "3", "4", "5")
+	as := r.sends(0, limit.AfterSettle, "1/1 on 0", "2/1 on 1", "3/1 on 0", "4/1 on 1") // equals take turns
+	r.done(10*ms, as[0], banned)
+	if err := r.Exhausted(); err != nil {
+		t.Errorf("b is left, but: %v", err)
+	}
+	r.sends(10*ms, limit.AfterSettle) // 1 waits again, for b alone
+	r.done(20*ms, as[1], accepted)
+	again := r.sends(20*ms, limit.AfterSettle, "1/1 on 1") // this attempt is its first: the ban was not its fault
+	r.done(30*ms, as[2], banned)                           // what else was in flight on a
+	r.done(30*ms, as[3], banned)
+	r.done(30*ms, again[0], banned)
+	r.has("2 done")
+	err := r.Exhausted()
+	if !errors.Is(err, dispatch.ErrExhausted) || !strings.Contains(err.Error(), "key a: ten 429s") || !strings.Contains(err.Error(), "key b: ten 429s") {
+		t.Errorf("both are banned: %v", err)
+	}
+	r.sends(time.Hour, limit.Never)
+	if c := r.queue.Counts(); c.Waiting != 4 || c.InFlight != 0 {
+		t.Errorf("%+v, want the four others to wait", c)
+	}
+
+	r.Resume(0)
+	as = r.sends(time.Hour, limit.AfterSettle, "1/1 on 0", "3/1 on 0")
+	if info := r.KeyInfo(at(time.Hour), 0); info.State != dispatch.OK || info.InFlight != 2 || info.Sent != 4 {
+		t.Errorf("%+v", info)
+	}
+	// News of before the ban was lifted bans nobody.
+	late := as[0]
+	r.Ban(0, "by hand")
+	r.Resume(0)
+	r.done(time.Hour+ms, late, banned)
+	if info := r.KeyInfo(at(time.Hour), 0); info.State != dispatch.OK {
+		t.Errorf("late news banned the key again: %+v", info)
+	}
+}
+
+func TestCoolingKeyIsNamed(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a"}, dispatch.Key{Name: "b"})
+	r.submit(0, "1", "2")
+	as := r.sends(0, limit.AfterSettle, "1/1 on 0", "2/1 on 1")
+	r.done(0, as[0], dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: time.Minute}})
+	if info := r.KeyInfo(at(ms), 0); info.State != dispatch.Cooling || info.Until != at(time.Minute) {
+		t.Errorf("%+v, want cooling until 1m", info)
+	}
+	r.sends(time.Second, limit.AfterSettle, "1/2 on 1") // the work goes on on the other
+	r.Hold(1, at(time.Hour))
+	if info := r.KeyInfo(at(ms), 1); info.State != dispatch.Cooling || info.State.String() != "cooling" {
+		t.Errorf("%+v, want cooling", info)
+	}
+}
+
+func TestNoncesRise(t *testing.T) {
+	epoch := time.UnixMilli(1_800_000_000_000)
+	n, err := dispatch.NewNonce(epoch, dispatch.NonceConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		now  time.Duration
+		want uint64
+	}{
+		{0, 1_800_000_000_000},
+		{0, 1_800_000_000_001}, // two in one millisecond
+		{ms, 1_800_000_000_002},
+		{time.Second, 1_800_000_001_000},
+		{-time.Hour, 1_800_000_001_001}, // a clock that went back
+	} {
+		if got := n.Next(at(c.now)); got != c.want {
+			t.Errorf("at %v: %d, want %d", c.now, got, c.want)
+		}
+	}
+	// A process that starts on a clock that was set back an hour goes on from the last number of the one before.
+	after, err := dispatch.NewNonce(epoch.Add(-time.Hour), dispatch.NonceConfig{After: n.Last()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.Next(0); got != n.Last()+1 {
+		t.Errorf("after a restart: %d, want %d", got, n.Last()+1)
+	}
+	micro, err := dispatch.NewNonce(epoch, dispatch.NonceConfig{Unit: time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := micro.Next(at(5 * time.Microsecond)); got != 1_800_000_000_000_005 {
+		t.Errorf("in microseconds: %d", got)
+	}
+}
+
+func TestNoncesKeepOneInFlight(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}})
+	r.submit(0, "1", "2", "3")
+	a := r.sends(0, limit.AfterSettle, "1/1 on 0")[0]
+	r.done(70*ms, a, accepted)
+	b := r.sends(70*ms, limit.AfterSettle, "2/1 on 0")[0]
+	if b.Nonce <= a.Nonce {
+		t.Errorf("nonces %d, %d", a.Nonce, b.Nonce)
+	}
+	// Nobody knows whether the second has arrived: the third must not overtake it.
+	r.done(100*ms, b, dispatch.Answer{})
+	r.sends(100*ms, at(1100*ms)) // 2 is back after its backoff, and asks for its key
+	r.sends(5100*ms-1, at(5100*ms))
+	r.sends(5100*ms, limit.AfterSettle, "2/2 on 0")
+
+	gap := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}, Gap: 50 * ms})
+	gap.submit(0, "1", "2", "3")
+	gap.sends(0, at(50*ms), "1/1 on 0")
+	gap.sends(50*ms, at(100*ms), "2/1 on 0")
+}
+
+func TestBadConfig(t *testing.T) {
+	q, err := queue.New(queue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := []dispatch.Key{{Name: "k"}}
+	for want, c := range map[string]dispatch.Config{
+		"dispatch: Queue is nil":                                            {Keys: one},
+		"dispatch: Keys is empty":                                           {Queue: q},
+		"dispatch: Keys[0] \"k\": InFlight -1 is negative":                  {Queue: q, Keys: []dispatch.Key{{Name: "k", InFlight: -1}}},
+		"dispatch: Keys[0] \"k\": limit: Spacing: gap -1ns is not positive": {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1}}},
+		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":             {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
+		"dispatch: Backoff: backoff: Max -1ns is negative":                  {Queue: q, Keys: one, Backoff: backoff.Policy{Max: -1}},
+	} {
+		if _, err := dispatch.New(c); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// FuzzDispatcher drives keys with different limits by random programs and checks what must hold whatever happens: no
+// window of a key's arrivals over its limit, no more in flight than allowed, nonces that rise, counts that add up, and
+// nobody asleep while a request could go.
+func FuzzDispatcher(f *testing.F) {
+	f.Add([]byte{0, 0, 1, 9, 1, 0, 0, 2, 30, 0, 1, 3, 4, 0, 0, 9, 5, 77})
+	f.Add([]byte("the quick brown fox jumps over the lazy dog, again and again and again and again"))
+	f.Fuzz(func(t *testing.T, program []byte) {
+		keys := []dispatch.Key{
+			{Name: "plain", Limiter: perSecond(3)},
+			{Name: "nonces", Limiter: perSecond(5), Nonce: &dispatch.NonceConfig{}},
+			{Name: "two", Limiter: perSecond(4), InFlight: 2},
+		}
+		q, err := queue.New(queue.Config{MaxLen: 50, MaxAttempts: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := 0
+		d, err := dispatch.New(dispatch.Config{Queue: q, Keys: keys, Backoff: backoff.Policy{Jitter: -1}, Ended: func(queue.Ended) { ended++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var now mono.Time
+		var open []dispatch.Attempt
+		arrivals := make([][]limittest.Arrival, len(keys))
+		nonces := make([]uint64, len(keys))
+		submitted := 0
+		for i := 0; i+1 < min(len(program), 2000); i += 2 {
+			op, b := program[i], program[i+1]
+			switch op % 4 {
+			case 0:
+				now = now.Add(time.Duration(b) * 10 * ms)
+			case 1:
+				r := queue.Request{Cost: limit.Cost{limit.Requests: int64(b % 7)}, Priority: int(b % 3)}
+				if b > 200 {
+					r.TTL = time.Duration(b) * ms
+				}
+				if _, err := q.Submit(now, r); err == nil {
+					submitted++
+				}
+			default:
+				if len(open) == 0 {
+					continue
+				}
+				n := int(b) % len(open)
+				a := open[n]
+				open = append(open[:n], open[n+1:]...)
+				ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Result(b % 5)}, Invalid: op == 250, Banned: op == 251, Returned: op == 252}
+				if ans.Result != limit.Unsent {
+					arrivals[a.Key] = append(arrivals[a.Key], limittest.Arrival{At: now, Cost: a.Request.Cost})
+				}
+				d.Done(now, a, ans)
+			}
+			for {
+				a, wake, ok := d.Next(now)
+				if !ok {
+					if wake <= now {
+						t.Fatalf("at %v: nothing to send, but wake %v", now, wake)
+					}
+					break
+				}
+				if a.Key == 1 {
+					if a.Nonce <= nonces[1] {
+						t.Fatalf("nonce %d after %d", a.Nonce, nonces[1])
+					}
+					nonces[1] = a.Nonce
+				}
+				open = append(open, a)
+				inFlight := 0
+				for _, o := range open {
+					if o.Key == a.Key {
+						inFlight++
+					}
+				}
+				if a.Key == 1 && inFlight > 1 || a.Key == 2 && inFlight > 2 {
+					t.Fatalf("%d in flight on %s", inFlight, keys[a.Key].Name)
+				}
+			}
+			c := q.Counts()
+			if err := c.Check(); err != nil || c.Submitted != submitted || c.InFlight != len(open) || submitted != ended+c.Waiting+c.InFlight {
+				t.Fatalf("%+v (%v), %d submitted, %d in flight, %d ended", c, err, submitted, len(open), ended)
+			}
+		}
+		for k, n := range []int64{3, 5, 4} {
+			if err := limittest.Rolling(n, time.Second-1, limit.Requests)(arrivals[k]); err != nil {
+				t.Fatalf("key %s: %v", keys[k].Name, err)
+			}
+		}
+	})
+}
+
+func TestNoAllocationPerRequest(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Limiter: limit.MustRolling(20, time.Second)}, dispatch.Key{Limiter: limit.MustRolling(20, time.Second)})
+	now := time.Duration(0)
+	one := func() {
+		now += 100 * ms
+		if _, err := r.queue.Submit(at(now), queue.Request{Cost: limit.One}); err != nil {
+			t.Fatal(err)
+		}
+		a, _, ok := r.Next(at(now))
+		if !ok {
+			t.Fatal("not ready")
+		}
+		r.Done(at(now), a, accepted)
+	}
+	for range 100 {
+		one()
+	}
+	r.ended = make([]string, 0, 1000)
+	if n := testing.AllocsPerRun(100, one); n > 1 { // the rig's own string
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkDispatcher(b *testing.B) {
+	for _, n := range []int{1, 5, 500} {
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
+			q, _ := queue.New(queue.Config{})
+			keys := make([]dispatch.Key, n)
+			for i := range keys {
+				keys[i].Limiter = limit.MustRolling(20, time.Second)
+			}
+			d, err := dispatch.New(dispatch.Config{Queue: q, Keys: keys})
+			if err != nil {
+				b.Fatal(err)
+			}
+			now := mono.Time(0)
+			for b.Loop() {
+				now = now.Add(60 * ms)
+				_, _ = q.Submit(now, queue.Request{Cost: limit.One})
+				a, _, ok := d.Next(now)
+				if !ok {
+					b.Fatal("not ready")
+				}
+				d.Done(now, a, accepted)
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package latency
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Parse reads the name of a law, as in Forms. It opens no files: recorded:FILE needs ParseOpen. Errors quote the text and
+// say what is accepted.
+func Parse(s string) (Law, error) {
+	return ParseOpen(s, func(string) (io.ReadCloser, error) { return nil, errors.New("files cannot be opened here") })
+}
+
+// ParseOpen is Parse that opens the file of a recorded law with open.
+func ParseOpen(s string, open func(name string) (io.ReadCloser, error)) (Law, error) {
+	name, arguments, ok := strings.Cut(s, ":")
+	if !ok {
+		return Law{}, fmt.Errorf("latency: %q is no law; accepted: %s", s, Forms)
+	}
+	if name == "recorded" {
+		return openRecorded(arguments, open)
+	}
+	l, err := parse(name, arguments)
+	if err != nil {
+		return Law{}, fmt.Errorf("latency: %q: %w; accepted: %s", s, err, Forms)
+	}
+	return l, nil
+}
+
+func parse(name, arguments string) (Law, error) {
+	switch name {
+	case "constant":
+		d, err := duration(arguments)
+		if err != nil {
+			return Law{}, err
+		}
+		return newConstant(d)
+	case "uniform":
+		lo, hi, err := pair(arguments, "-")
+		if err != nil {
+			return Law{}, err
+		}
+		return newUniform(lo, hi)
+	case "exponential":
+		if !strings.Contains(arguments, "+") {
+			arguments += "+0"
+		}
+		mean, floor, err := pair(arguments, "+")
+		if err != nil {
+			return Law{}, err
+		}
+		return newExponential(mean, floor)
+	case "lognormal":
+		median, p99, err := pair(arguments, ",p99=")
+		if err != nil {
+			return Law{}, err
+		}
+		return newLognormal(median, p99)
+	case "bimodal":
+		values, probability, ok := strings.Cut(arguments, "@")
+		if !ok {
+			return Law{}, errors.New(`no "@" before the probability`)
+		}
+		a, b, err := pair(values, ",")
+		if err != nil {
+			return Law{}, err
+		}
+		p, err := number(probability)
+		if err != nil {
+			return Law{}, err
+		}
+		return newBimodal(a, b, p)
+	case "pareto":
+		smallest, exponent, ok := strings.Cut(arguments, ",")
+		if !ok {
+			return Law{}, errors.New(`no "," before the exponent`)
+		}
+		scale, err := duration(smallest)
+		if err != nil {
+			return Law{}, err
+		}
+		alpha, err := number(exponent)
+		if err != nil {
+			return Law{}, err
+		}
+		return newPareto(scale, alpha)
+	}
+	return Law{}, fmt.Errorf("no law is called %q", name)
+}
+
+func pair(s, separator string) (a, b time.Duration, err error) {
+	first, second, ok := strings.Cut(s, separator)
+	if !ok {
+		return 0, 0, fmt.Errorf("no %q between two durations", separator)
+	}
+	if a, err = duration(first); err != nil {
+		return 0, 0, err
+	}
+	b, err = duration(second)
+	return a, b, err
+}
+
+func duration(s string) (time.Duration, error) {
+	if s != "" && (s[0] < '0' || s[0] > '9') && s[0] != '.' { // "5ms" and not "+5ms", which would have two names
+		return 0, fmt.Errorf("%q is not a duration of 0 or more", s)
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration such as 50ms", s)
+	}
+	return d, nil
+}
+
+func number(s string) (float64, error) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", s)
+	}
+	return f, nil
+}
+
+func openRecorded(name string, open func(name string) (io.ReadCloser, error)) (Law, error) {
+	if name == "" {
+		return Law{}, fmt.Errorf("latency: %q names no file; accepted: %s", "recorded:", Forms)
+	}
+	f, err := open(name)
+	if err != nil {
+		return Law{}, fmt.Errorf("latency: recorded:%s: %w", name, err)
+	}
+	defer f.Close()
+	return Read(name, f)
+}
+
+// Read reads a recording: a duration ("12.5ms") or a number of milliseconds ("12.5") per line. Empty lines and lines that
+// start with # are skipped. An error names the file and the line.
+func Read(name string, r io.Reader) (Law, error) {
+	var latencies []time.Duration
+	lines := bufio.NewScanner(r)
+	n := 0
+	for lines.Scan() {
+		n++
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		d, err := time.ParseDuration(line)
+		if err != nil {
+			ms, bad := strconv.ParseFloat(line, 64)
+			if bad != nil || !(ms >= 0 && ms*1e6 <= float64(Longest)) {
+				return Law{}, fmt.Errorf("latency: %s:%d: %q is neither a duration such as 12.5ms nor a number of milliseconds", name, n, line)
+			}
+			d = time.Duration(ms * 1e6)
+		}
+		if err := check("latency", d); err != nil {
+			return Law{}, fmt.Errorf("latency: %s:%d: %w", name, n, err)
+		}
+		latencies = append(latencies, d)
+	}
+	if err := lines.Err(); err != nil {
+		return Law{}, fmt.Errorf("latency: %s:%d: %w", name, n+1, err)
+	}
+	return Recorded(name, latencies)
+}

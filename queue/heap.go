@@ -1,0 +1,88 @@
+package queue
+
+import "github.com/paceline-go/paceline/mono"
+
+// heap orders items of the slab by an instant, and where that is equal by sequence. It knows where each item is, so that
+// any can be removed. Four children per node: half as deep as with two, and the children of a node are neighbours.
+// (container/heap would box, and call through an interface.)
+type heap struct {
+	entries []entry
+	spot    []int32 // by index in the slab: where in entries, or −1
+}
+
+// entry has its order with it, so that sifting stays within the heap's memory.
+type entry struct {
+	at    mono.Time
+	seq   uint64
+	index uint32
+}
+
+func (e *entry) before(f *entry) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
+
+func (h *heap) empty() bool       { return len(h.entries) == 0 }
+func (h *heap) first() *entry     { return &h.entries[0] }
+func (h *heap) has(i uint32) bool { return h.spot[i] >= 0 }
+
+// grow makes place for one more item in the slab.
+func (h *heap) grow() { h.spot = append(h.spot, -1) }
+
+func (h *heap) push(at mono.Time, seq uint64, index uint32) {
+	e := entry{at, seq, index}
+	h.entries = append(h.entries, e)
+	h.up(len(h.entries)-1, e)
+}
+
+func (h *heap) remove(index uint32) {
+	i := int(h.spot[index])
+	h.spot[index] = -1
+	n := len(h.entries) - 1
+	e := h.entries[n]
+	h.entries = h.entries[:n]
+	if i == n {
+		return
+	}
+	if i > 0 && e.before(&h.entries[(i-1)/4]) {
+		h.up(i, e)
+	} else {
+		h.down(i, e)
+	}
+}
+
+// up puts e at i, or as far above as it belongs.
+func (h *heap) up(i int, e entry) {
+	for i > 0 {
+		up := (i - 1) / 4
+		if !e.before(&h.entries[up]) {
+			break
+		}
+		h.put(i, h.entries[up])
+		i = up
+	}
+	h.put(i, e)
+}
+
+// down puts e at i, or as far below as it belongs.
+func (h *heap) down(i int, e entry) {
+	for {
+		least := 4*i + 1
+		if least >= len(h.entries) {
+			break
+		}
+		for c := least + 1; c < min(4*i+5, len(h.entries)); c++ {
+			if h.entries[c].before(&h.entries[least]) {
+				least = c
+			}
+		}
+		if !h.entries[least].before(&e) {
+			break
+		}
+		h.put(i, h.entries[least])
+		i = least
+	}
+	h.put(i, e)
+}
+
+func (h *heap) put(i int, e entry) {
+	h.entries[i] = e
+	h.spot[e.index] = int32(i)
+}

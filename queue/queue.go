@@ -1,0 +1,610 @@
+// Package queue holds the requests that wait for their turn, and keeps count of every one it was ever given. It has
+// priorities, deadlines, retries, dead letters and bounds, and knows nothing of keys, limits or nonces: that is package
+// dispatch. docs/request_states.md draws the states and lists every transition.
+//
+// # Who goes next
+//
+// Each request has an instant that stands for its place in the line,
+//
+//	place = submitted − Priority × HeadStart
+//
+// and the request with the earliest place goes next; of two with the same place, the one submitted first. So a step of
+// priority is worth having been submitted HeadStart earlier, and a retry keeps the place of its first submission.
+//
+// # Nobody is passed over for ever
+//
+// While a request r is ready, it is passed over (another is taken although r is ready) only by requests that were
+// submitted no later than
+//
+//	r.submitted + (P − r.Priority) × HeadStart
+//
+// where P is the highest priority in use, and by each of them at most MaxAttempts times. For whoever is taken from the
+// head has a place no later than r's:
+//
+//	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
+//
+// which gives the bound on q.submitted with q.Priority <= P. Places never change, and each Take counts an attempt of
+// which q has MaxAttempts. Time moves on, so from the bound on no new request passes r, and those that may are finitely
+// many. Outside the count are a Take that Return gave back, which was no attempt, and a dead letter requeued by hand,
+// which is a new submission. With RetriesLast a retry counts as a submission at the instant at which it is ready again,
+// here as in the line.
+//
+// Everything is arithmetic on a now that the caller supplies; a now before an earlier one counts as that one. Instants
+// and durations stop at the ends of their range and do not wrap round. A Queue owns no clock or lock and is not safe for
+// concurrent use.
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// What Submit and Requeue refuse.
+var (
+	// ErrFull says that MaxLen requests or more wait. Room comes with the next Take.
+	ErrFull = errors.New("queue is full")
+	// ErrDuplicate says that a request with this id waits or is in flight.
+	ErrDuplicate = errors.New("duplicate request")
+	// ErrDead says that the request with this id is a dead letter: it is refused until that is requeued or dropped.
+	ErrDead = errors.New("request is a dead letter")
+	// ErrGone says that the ticket names no dead letter (any more).
+	ErrGone = errors.New("no such dead letter")
+)
+
+// Request is a piece of work.
+type Request struct {
+	// ID, if not empty, is held once at most: see ErrDuplicate and ErrDead. The ids of requests that ended otherwise are
+	// not remembered.
+	ID string
+	// Cost is what one attempt uses of the limits. The zero Cost uses nothing and passes every limit; limit.One is usual.
+	Cost limit.Cost
+	// Priority is how many times Config.HeadStart earlier the request counts as submitted. It may be negative.
+	Priority int
+	// TTL is how long after its submission the request is of use. If zero, for ever; negative: it is expired already.
+	TTL time.Duration
+	// Value is the caller's.
+	Value any
+}
+
+// Ticket names a request that the queue holds. It is a value of 8 bytes; the zero Ticket is none. When the request is
+// done, expired, cancelled or dropped its ticket is stale. Transitions panic for a stale ticket, since an attempt that
+// ends twice is a bug, but those that race with the end by nature (Cancel, Requeue, Drop) and Info report it.
+type Ticket struct{ index, generation uint32 }
+
+// State is where a request is.
+type State uint8
+
+const (
+	None      State = iota // not held: never was, or forgotten
+	Waiting                // for its turn, or for the end of its backoff
+	InFlight               // taken; the attempt has not ended
+	Done                   //
+	Expired                // its deadline passed
+	Dead                   // given up on, and kept with its reason until requeued or dropped
+	Dropped                // was a dead letter
+	Cancelled              // by the caller, while it waited
+	states
+)
+
+var stateNames = [states]string{"none", "waiting", "in flight", "done", "expired", "dead", "dropped", "cancelled"}
+
+func (s State) String() string {
+	if s >= states {
+		return fmt.Sprintf("state %d", uint8(s))
+	}
+	return stateNames[s]
+}
+
+// Ended says whether s is an end: nothing more happens to the request unless somebody requeues it, which only a dead one
+// can be.
+func (s State) Ended() bool { return s > InFlight && s < states }
+
+// OnExpiry is what becomes of a request whose deadline has passed.
+type OnExpiry uint8
+
+const (
+	End   OnExpiry = iota // it is expired
+	Retry                 // it is tried again with a fresh deadline
+)
+
+// Config describes a Queue. Its zero value is ready.
+type Config struct {
+	// MaxLen is the most requests that may wait. If zero, there is no bound. Only Submit and Requeue are refused:
+	// what comes back from in flight always has room, so at most MaxLen + the most that were ever in flight wait.
+	MaxLen int
+	// MaxAttempts is how often a request is tried: once, and again MaxAttempts − 1 times. If zero, 5.
+	MaxAttempts int
+	// HeadStart is how much earlier a step of Priority counts as submitted. If zero, 1 minute; negative: priorities do
+	// not count.
+	HeadStart time.Duration
+	// OnExpiry ends what is too late. With Retry every retry has a fresh deadline instead, and a deadline that passes
+	// counts as an attempt; after the last one the request is dead. This is how a published client does it, and nothing
+	// is lost to a deadline. But then the deadline is one of the attempt: what is done may be MaxAttempts × TTL old and
+	// worthless to whoever asked, and under overload it keeps back work that could have been in time.
+	OnExpiry OnExpiry
+	// RetriesLast lines retries up behind what waits, as a published client does. If false they keep their place, which
+	// is ahead of all work submitted later.
+	RetriesLast bool
+	// KeepDead is how many dead letters are kept; for a new one the oldest is forgotten. If zero, all; negative: none.
+	// What is forgotten still counts as dead, its ticket is stale, and its id is free. The transition that a request
+	// died of returns it, kept or not.
+	KeepDead int
+}
+
+// Queue holds requests. Not safe for concurrent use.
+type Queue struct {
+	config Config
+	full   error // says MaxLen, made once: a full queue may be asked very often
+	last   mono.Time
+	seq    uint64
+
+	items []item
+	free  []uint32
+	ids   map[string]uint32
+
+	ready     heap // waiting: by place
+	later     heap // waiting for the end of their backoff: by that
+	deadlines heap // waiting, in either, with a deadline: by that
+
+	dead   list
+	counts Counts
+}
+
+type item struct {
+	request    Request
+	reason     string
+	seq        uint64
+	submitted  mono.Time
+	place      mono.Time
+	deadline   mono.Time // limit.Never if none
+	notBefore  mono.Time
+	died       mono.Time
+	attempts   int
+	generation uint32
+	state      State
+
+	prev, next int32 // in the list of dead letters
+}
+
+// New checks the configuration and returns an empty Queue.
+func New(c Config) (*Queue, error) {
+	switch {
+	case c.MaxLen < 0:
+		return nil, fmt.Errorf("queue: MaxLen %d is negative", c.MaxLen)
+	case c.MaxAttempts < 0:
+		return nil, fmt.Errorf("queue: MaxAttempts %d is negative", c.MaxAttempts)
+	case c.OnExpiry > Retry:
+		return nil, fmt.Errorf("queue: OnExpiry %d is neither End nor Retry", c.OnExpiry)
+	}
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = 5
+	}
+	if c.HeadStart == 0 {
+		c.HeadStart = time.Minute
+	}
+	q := &Queue{config: c, last: mono.Min, ids: map[string]uint32{}, dead: list{first: -1, last: -1}}
+	q.full = fmt.Errorf("queue: %w: MaxLen %d requests wait", ErrFull, c.MaxLen)
+	return q, nil
+}
+
+// Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, in this order.
+func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
+	now = q.tick(now)
+	if r.ID != "" {
+		if i, held := q.ids[r.ID]; held {
+			it := &q.items[i]
+			if it.state == Dead {
+				return Ticket{}, fmt.Errorf("queue: %w: %q (%s)", ErrDead, r.ID, it.reason)
+			}
+			return Ticket{}, fmt.Errorf("queue: %w: %q is %v", ErrDuplicate, r.ID, it.state)
+		}
+	}
+	if !q.hasRoom() {
+		return Ticket{}, q.full
+	}
+	var i uint32
+	if n := len(q.free); n > 0 {
+		i = q.free[n-1]
+		q.free = q.free[:n-1]
+	} else {
+		i = uint32(len(q.items))
+		q.items = append(q.items, item{generation: 1})
+		q.ready.grow()
+		q.later.grow()
+		q.deadlines.grow()
+	}
+	if r.ID != "" {
+		q.ids[r.ID] = i
+	}
+	it := &q.items[i]
+	it.request = r
+	q.begin(now, i, it)
+	q.counts.Submitted++
+	return Ticket{i, it.generation}, nil
+}
+
+func (q *Queue) hasRoom() bool { return q.config.MaxLen == 0 || q.counts.Waiting < q.config.MaxLen }
+
+// begin starts the life of a request that was submitted or requeued.
+func (q *Queue) begin(now mono.Time, i uint32, it *item) {
+	q.seq++
+	it.seq = q.seq
+	it.submitted = now
+	it.place = q.place(now, it.request.Priority)
+	it.deadline = deadline(now, it.request.TTL)
+	it.notBefore = now
+	it.attempts = 0
+	it.reason = ""
+	q.enqueue(now, i, it)
+}
+
+func deadline(start mono.Time, ttl time.Duration) mono.Time {
+	if ttl == 0 {
+		return limit.Never
+	}
+	return start.Add(ttl)
+}
+
+// place returns submitted − priority × HeadStart.
+func (q *Queue) place(submitted mono.Time, priority int) mono.Time {
+	if priority == 0 || q.config.HeadStart < 0 {
+		return submitted
+	}
+	size := uint64(priority)
+	if priority < 0 {
+		size = -size
+	}
+	over, start := bits.Mul64(size, uint64(q.config.HeadStart))
+	if over != 0 {
+		start = math.MaxInt64
+	}
+	d := time.Duration(min(start, math.MaxInt64))
+	if priority < 0 {
+		return submitted.Add(d)
+	}
+	return submitted.Add(-d)
+}
+
+// enqueue has a request wait from now on.
+func (q *Queue) enqueue(now mono.Time, i uint32, it *item) {
+	it.state = Waiting
+	q.counts.Waiting++
+	if it.notBefore > now {
+		q.later.push(it.notBefore, it.seq, i)
+	} else {
+		q.ready.push(it.place, it.seq, i)
+	}
+	if it.deadline != limit.Never {
+		q.deadlines.push(it.deadline, it.seq, i)
+	}
+}
+
+// dequeue undoes enqueue.
+func (q *Queue) dequeue(i uint32, it *item) {
+	q.counts.Waiting--
+	if q.ready.has(i) {
+		q.ready.remove(i)
+	} else {
+		q.later.remove(i)
+	}
+	if it.deadline != limit.Never {
+		q.deadlines.remove(i)
+	}
+}
+
+// Head returns the request whose turn it is, or false if none is ready. Deadlines are Expire's: call that first, or be
+// given what is overdue. The Request is the queue's: it holds until the next call that changes the queue, and must not
+// be changed.
+func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
+	q.promote(q.tick(now))
+	if q.ready.empty() {
+		return Ticket{}, nil, false
+	}
+	i := q.ready.first().index
+	it := &q.items[i]
+	return Ticket{i, it.generation}, &it.request, true
+}
+
+// promote makes ready what has waited out its backoff.
+func (q *Queue) promote(now mono.Time) {
+	for !q.later.empty() && q.later.first().at <= now {
+		i := q.later.first().index
+		q.later.remove(i)
+		q.ready.push(q.items[i].place, q.items[i].seq, i)
+	}
+}
+
+// Take begins an attempt and returns its number; the first is 1. The request is the one that Head returned, or any other
+// that waits, even for the end of a backoff; but that nobody is passed over for ever holds only for a caller who takes
+// the head.
+func (q *Queue) Take(now mono.Time, t Ticket) (attempt int) {
+	q.tick(now)
+	it := q.in(Waiting, "Take", t)
+	q.dequeue(t.index, it)
+	it.state = InFlight
+	q.counts.InFlight++
+	it.attempts++
+	return it.attempts
+}
+
+// Wake returns the earliest instant at which something changes by itself: a backoff ends, or a deadline passes. It is
+// not before now. False: nothing will.
+func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
+	now = q.tick(now)
+	q.promote(now)
+	wake := limit.Never
+	if !q.later.empty() {
+		wake = q.later.first().at
+	}
+	if !q.deadlines.empty() {
+		wake = min(wake, q.deadlines.first().at)
+	}
+	return max(wake, now), wake != limit.Never
+}
+
+// Expire ends one waiting request whose deadline is now or has passed, the earliest first; or, with OnExpiry Retry, has
+// it wait again or die. Call it until it returns false.
+func (q *Queue) Expire(now mono.Time) (Ended, bool) {
+	now = q.tick(now)
+	if q.deadlines.empty() || q.deadlines.first().at > now {
+		return Ended{}, false
+	}
+	i := q.deadlines.first().index
+	it := &q.items[i]
+	q.dequeue(i, it)
+	if !q.renews(it) {
+		return q.end(i, it, Expired), true
+	}
+	it.attempts++
+	it.reason = "deadline passed while waiting"
+	if it.attempts >= q.config.MaxAttempts {
+		return q.die(now, i, it), true
+	}
+	return q.again(now, i, it, it.notBefore), true
+}
+
+// renews says whether a retry gets a fresh deadline, and one that can be met.
+func (q *Queue) renews(it *item) bool { return q.config.OnExpiry == Retry && it.request.TTL >= 0 }
+
+// again has a request wait for another attempt.
+func (q *Queue) again(now mono.Time, i uint32, it *item, notBefore mono.Time) Ended {
+	it.notBefore = max(notBefore, now)
+	if q.config.OnExpiry == Retry {
+		it.deadline = deadline(it.notBefore, it.request.TTL)
+	}
+	if q.config.RetriesLast {
+		q.seq++
+		it.seq = q.seq
+		it.place = q.place(it.notBefore, it.request.Priority)
+	}
+	q.enqueue(now, i, it)
+	return q.report(i, it)
+}
+
+// Done ends an attempt that succeeded, and its request. A deadline that passed meanwhile changes nothing.
+func (q *Queue) Done(now mono.Time, t Ticket) Ended {
+	q.tick(now)
+	it := q.in(InFlight, "Done", t)
+	q.counts.InFlight--
+	return q.end(t.index, it, Done)
+}
+
+// Retry ends an attempt that failed. The request is
+//
+//	expired   if its deadline has passed
+//	dead      if this was its last attempt
+//	expired   if its deadline is not after notBefore: the next attempt could not be made in time
+//	waiting   otherwise, until notBefore at least
+//
+// With OnExpiry Retry it is dead or waiting; its next deadline is TTL after now or notBefore, whichever is later.
+func (q *Queue) Retry(now mono.Time, t Ticket, notBefore mono.Time, reason string) Ended {
+	now = q.tick(now)
+	it := q.in(InFlight, "Retry", t)
+	q.counts.InFlight--
+	it.reason = reason
+	renews := q.renews(it)
+	switch {
+	case !renews && it.deadline <= now:
+		return q.end(t.index, it, Expired)
+	case it.attempts >= q.config.MaxAttempts:
+		return q.die(now, t.index, it)
+	case !renews && it.deadline <= notBefore:
+		return q.end(t.index, it, Expired)
+	}
+	return q.again(now, t.index, it, notBefore)
+}
+
+// Return has a request wait again whose attempt never left this machine: the attempt is not counted, and the request has
+// its place back.
+func (q *Queue) Return(now mono.Time, t Ticket) Ended {
+	now = q.tick(now)
+	it := q.in(InFlight, "Return", t)
+	q.counts.InFlight--
+	it.attempts--
+	q.enqueue(now, t.index, it)
+	return q.report(t.index, it)
+}
+
+// Kill makes a dead letter of a request that waits or is in flight: it is invalid, and would be refused every time.
+func (q *Queue) Kill(now mono.Time, t Ticket, reason string) Ended {
+	now = q.tick(now)
+	it := q.at(t)
+	switch {
+	case it != nil && it.state == Waiting:
+		q.dequeue(t.index, it)
+	case it != nil && it.state == InFlight:
+		q.counts.InFlight--
+	default:
+		q.misused("Kill", t)
+	}
+	it.reason = reason
+	return q.die(now, t.index, it)
+}
+
+// Cancel ends a request that waits. False: it is in flight, or has ended.
+func (q *Queue) Cancel(now mono.Time, t Ticket) bool {
+	q.tick(now)
+	it := q.at(t)
+	if it == nil || it.state != Waiting {
+		return false
+	}
+	q.dequeue(t.index, it)
+	q.end(t.index, it, Cancelled)
+	return true
+}
+
+// Ended is what a transition made of a request. Despite its name the request may wait again: State.Ended tells.
+type Ended struct {
+	Ticket    Ticket // stale unless the request waits or is a dead letter that is kept
+	State     State
+	Request   Request
+	Submitted mono.Time // or requeued
+	Attempts  int
+	Reason    string // what Retry or Kill were told last; empty if neither was called
+}
+
+func (q *Queue) report(i uint32, it *item) Ended {
+	return Ended{Ticket{i, it.generation}, it.state, it.request, it.submitted, it.attempts, it.reason}
+}
+
+// end counts a request that is in no heap as s, and forgets it.
+func (q *Queue) end(i uint32, it *item, s State) Ended {
+	switch s {
+	case Done:
+		q.counts.Done++
+	case Expired:
+		q.counts.Expired++
+	case Dropped:
+		q.counts.Dropped++
+	case Cancelled:
+		q.counts.Cancelled++
+	}
+	it.state = s
+	e := q.report(i, it)
+	q.forget(i, it)
+	return e
+}
+
+// forget frees the place of a request in the slab.
+func (q *Queue) forget(i uint32, it *item) {
+	if it.request.ID != "" {
+		delete(q.ids, it.request.ID)
+	}
+	it.request.ID, it.request.Value, it.reason = "", nil, "" // for the garbage collector
+	it.state = None
+	it.generation++
+	if it.generation == 0 { // the zero Ticket is none
+		it.generation = 1
+	}
+	q.free = append(q.free, i)
+}
+
+// in returns the item of t, which must be in state s.
+func (q *Queue) in(s State, event string, t Ticket) *item {
+	it := q.at(t)
+	if it == nil || it.state != s {
+		q.misused(event, t)
+	}
+	return it
+}
+
+// at returns the item of t, or nil if t is stale.
+func (q *Queue) at(t Ticket) *item {
+	if int(t.index) >= len(q.items) || q.items[t.index].generation != t.generation {
+		return nil
+	}
+	return &q.items[t.index]
+}
+
+func (q *Queue) misused(event string, t Ticket) {
+	if it := q.at(t); it != nil {
+		panic(fmt.Sprintf("queue: %s of a request that is %v", event, it.state))
+	}
+	panic(fmt.Sprintf("queue: %s with a stale ticket", event))
+}
+
+// Info is what the queue knows of a request. If State is None it knows nothing.
+type Info struct {
+	State     State
+	Request   *Request // as in Head
+	Submitted mono.Time
+	Deadline  mono.Time // limit.Never if none
+	NotBefore mono.Time // when its last backoff ends, or Submitted
+	Attempts  int       // begun
+	Reason    string    // as in Ended
+}
+
+// Info returns what is known of a request.
+func (q *Queue) Info(t Ticket) Info {
+	it := q.at(t)
+	if it == nil {
+		return Info{}
+	}
+	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.reason}
+}
+
+// Lookup finds a request by its id: one that waits, is in flight, or is a dead letter.
+func (q *Queue) Lookup(id string) (Ticket, State, bool) {
+	i, held := q.ids[id]
+	if !held {
+		return Ticket{}, None, false
+	}
+	it := &q.items[i]
+	return Ticket{i, it.generation}, it.state, true
+}
+
+// Waiting lists what waits in the order of its places, what is in a backoff among the rest.
+func (q *Queue) Waiting() []Ticket {
+	all := make([]entry, 0, q.counts.Waiting)
+	all = append(all, q.ready.entries...)
+	for _, e := range q.later.entries {
+		all = append(all, entry{q.items[e.index].place, e.seq, e.index})
+	}
+	slices.SortFunc(all, func(a, b entry) int {
+		if a.before(&b) {
+			return -1
+		}
+		return 1
+	})
+	tickets := make([]Ticket, len(all))
+	for n, e := range all {
+		tickets[n] = Ticket{e.index, q.items[e.index].generation}
+	}
+	return tickets
+}
+
+// Counts says where all requests are. Submitted is the sum of the others, always.
+type Counts struct {
+	Submitted int
+	Waiting   int // those in a backoff included
+	InFlight  int
+	Done      int
+	Expired   int
+	Dead      int // those included that KeepDead had no room for
+	Dropped   int
+	Cancelled int
+}
+
+// Counts returns how many requests are in each state.
+func (q *Queue) Counts() Counts { return q.counts }
+
+// Check returns an error if the counts do not add up: then requests were lost, or counted twice.
+func (c Counts) Check() error {
+	if sum := c.Waiting + c.InFlight + c.Done + c.Expired + c.Dead + c.Dropped + c.Cancelled; sum != c.Submitted {
+		return fmt.Errorf("queue: %d requests were submitted, but %d are accounted for: %+v", c.Submitted, sum, c)
+	}
+	return nil
+}
+
+// tick returns the present: the latest now there was.
+func (q *Queue) tick(now mono.Time) mono.Time {
+	q.last = min(max(now, q.last), mono.Max)
+	return q.last
+}

@@ -1,0 +1,546 @@
+// Package ratetest has rate-limited servers to test clients against, as httptest has servers: they enforce a rule of
+// package rule, inject latency before and after the check, and log what reached them, so that a test can tell what the
+// client did and what the best client could have done.
+package ratetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// Path is where an Exchange takes requests.
+const Path = "/api/request"
+
+// Config describes an Exchange. The zero value is the strict exchange of rule.ExchangeConfig, without latency.
+type Config struct {
+	// Keys is the API keys. If empty, key1 to key5.
+	Keys []string
+	// Rule is what is enforced on each key. Its Keys is the number of Keys and may be left out.
+	Rule rule.ExchangeConfig
+	// Before and After are the latencies that each request meets on its way to the check and back. If zero, none.
+	Before, After latency.Law
+	// Seed is for the latencies: the same requests in the same order of receipt meet the same ones.
+	Seed uint64
+	// Keep is how many requests Records remembers, the latest. If zero, 1,000,000, of about 150 bytes each; if negative,
+	// none.
+	Keep int
+	// LogTo, if not nil, is written a line of JSON about each request that was checked, in that order: see LogLine. A
+	// slow writer delays answers, not checks. It is not closed.
+	LogTo io.Writer
+}
+
+// Exchange is a server of a strict exchange. It answers GET and POST of Path with the parameters api_key, nonce and
+// req_id, in the query or as a form in the body, whose values win:
+//
+//	200 {"status":"OK","req_id":17}           accepted; req_id as sent: a number if it is an integer, null if it is not there
+//	400 {"status":"error","error_msg":"..."}  bad nonce (uses a slot), or a parameter that is missing or no number (uses none)
+//	401, 403, 429                             unknown key, banned, limited
+//
+// A request is received, waits for its latency, is checked, waits again and is answered. A client that gives up during
+// a wait changes nothing: the request is on its way.
+//
+// It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
+// concurrent use.
+type Exchange struct {
+	config  Config
+	base    time.Time
+	numbers map[string]int // of keys
+	cut     chan struct{}  // closed: no more waiting
+
+	mu        sync.Mutex // guards what follows, and is never held across a wait or a write
+	rng       *rand.Rand
+	rule      *rule.Exchange
+	judge     *rule.Judge
+	received  uint64   // well-formed requests
+	records   []Record // that of request n at n % Keep
+	malformed int
+	dropped   int
+	log       []byte // lines not written yet
+	active    int    // requests being handled
+	closing   bool
+	idle      chan struct{} // closed: closing, and active is 0
+
+	logging sync.Mutex // held while writing to LogTo; taken before mu
+	logErr  error      // guarded by logging
+
+	server *http.Server
+	addr   net.Addr
+	served chan struct{}
+}
+
+// Record is what happened to one well-formed request. Instants count from NewExchange.
+type Record struct {
+	// Key is the number of the key, -1 if there is none of that name.
+	Key     int
+	Nonce   string
+	Verdict rule.Verdict
+	// Received, Checked and Answered are as they were, not as the latency laws planned. Checked and Answered are -1
+	// as long as they have not happened.
+	Received, Checked, Answered mono.Time
+	// Before and After are what the laws drew.
+	Before, After time.Duration
+
+	n uint64
+}
+
+// LogLine is a line of Config.LogTo. Fields are only ever added.
+type LogLine struct {
+	Received int64  `json:"received_ns"` // since the start of the server
+	Checked  int64  `json:"checked_ns"`
+	Before   int64  `json:"before_ns"` // latencies as drawn
+	After    int64  `json:"after_ns"`
+	Key      string `json:"key,omitempty"` // empty if unknown: what a stranger sends may be a secret of another server
+	Nonce    string `json:"nonce,omitempty"`
+	ReqID    string `json:"req_id,omitempty"`
+	Verdict  string `json:"verdict"` // "malformed", or as of rule.Verdict
+	Status   int    `json:"status"`
+}
+
+// Report sums up what reached an Exchange.
+type Report struct {
+	// Keys is their names, in the order of Judge.Keys.
+	Keys []string
+	// Judge is what an independent judge makes of the log.
+	Judge rule.Report
+	// Malformed requests were answered 400 and used no slot. Dropped ones were on their way when the server closed.
+	Malformed, Dropped int
+	// Received is the well-formed ones, of which Records remembers Kept.
+	Received, Kept int
+	// Elapsed is the time since NewExchange.
+	Elapsed time.Duration
+}
+
+// NewExchange returns an exchange that no request has reached. Its clock starts now.
+func NewExchange(c Config) (*Exchange, error) {
+	if len(c.Keys) == 0 {
+		c.Keys = []string{"key1", "key2", "key3", "key4", "key5"}
+	}
+	c.Keys = slices.Clone(c.Keys)
+	numbers := make(map[string]int, len(c.Keys))
+	for i, name := range c.Keys {
+		if _, twice := numbers[name]; name == "" || twice {
+			return nil, fmt.Errorf("ratetest: Keys: %q is empty or there twice", name)
+		}
+		numbers[name] = i
+	}
+	if c.Rule.Keys != 0 && c.Rule.Keys != len(c.Keys) {
+		return nil, fmt.Errorf("ratetest: Rule.Keys is %d, but there are %d Keys", c.Rule.Keys, len(c.Keys))
+	}
+	c.Rule.Keys = len(c.Keys)
+	switch {
+	case c.Keep == 0:
+		c.Keep = 1_000_000
+	case c.Keep < 0:
+		c.Keep = 0
+	}
+	x := &Exchange{
+		config:  c,
+		base:    time.Now(),
+		numbers: numbers,
+		cut:     make(chan struct{}),
+		idle:    make(chan struct{}),
+		rng:     rand.New(rand.NewPCG(c.Seed, 0)),
+	}
+	var err error
+	if x.rule, err = rule.NewExchange(c.Rule); err != nil {
+		return nil, err
+	}
+	if x.judge, err = rule.NewJudge(c.Rule, 0); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *Exchange) now() mono.Time { return mono.Time(time.Since(x.base)) }
+
+// ServeHTTP implements http.Handler.
+func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != Path {
+		answer(w, http.StatusNotFound, failure("no such path: requests go to "+Path))
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodPost {
+		w.Header().Set("Allow", "GET, POST")
+		answer(w, http.StatusMethodNotAllowed, failure("GET or POST, not "+r.Method))
+		return
+	}
+	if !x.enter() {
+		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+		return
+	}
+	defer x.leave()
+	q, status, err := x.read(w, r)
+	if status == 0 {
+		status, err = x.handle(q, err)
+	}
+	if err != nil {
+		answer(w, status, failure(err.Error()))
+		return
+	}
+	answer(w, status, map[string]any{"status": "OK", "req_id": q.id()})
+}
+
+// question is the parameters of a request.
+type question struct{ key, nonce, reqID string }
+
+// read returns the parameters, with an error if one of them is missing or malformed. A status says that the request
+// cannot be read at all.
+func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, status int, err error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return q, 0, fmt.Errorf("query: %w", err)
+	}
+	// Not r.ParseForm: it ignores the body of a GET, which some clients send.
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return q, http.StatusRequestEntityTooLarge, fmt.Errorf("body: more than %d bytes", large.Limit)
+		}
+		return q, http.StatusBadRequest, fmt.Errorf("body: %w", err)
+	}
+	form := url.Values{}
+	if len(body) > 0 {
+		const want = "application/x-www-form-urlencoded"
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != want {
+			return q, http.StatusUnsupportedMediaType, fmt.Errorf("body: want %s, not %.100q", want, r.Header.Get("Content-Type"))
+		}
+		if form, err = url.ParseQuery(string(body)); err != nil {
+			return q, 0, fmt.Errorf("body: %w", err)
+		}
+	}
+	get := func(name string) string {
+		if form.Has(name) {
+			return form.Get(name)
+		}
+		return query.Get(name)
+	}
+	q = question{key: get("api_key"), nonce: get("nonce"), reqID: get("req_id")}
+	switch {
+	case q.key == "":
+		return q, 0, errors.New("parameter api_key is missing")
+	case q.nonce == "" && !x.config.Rule.AnyNonce:
+		return q, 0, errors.New("parameter nonce is missing")
+	case strings.Trim(q.nonce, "0123456789") != "":
+		return q, 0, fmt.Errorf("parameter nonce: %.50q is not a whole number", q.nonce)
+	}
+	return q, 0, nil
+}
+
+var integer = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+
+// id is req_id as JSON: null if there was none.
+func (q question) id() any {
+	switch {
+	case q.reqID == "":
+		return nil
+	case integer.MatchString(q.reqID):
+		return json.RawMessage(q.reqID)
+	}
+	return q.reqID
+}
+
+// handle takes the request through latency, check and latency. It returns the status, and an error unless it is 200.
+func (x *Exchange) handle(q question, malformed error) (int, error) {
+	key, known := x.numbers[q.key]
+	if !known {
+		key = -1
+	}
+	x.mu.Lock()
+	rec := Record{Key: key, Nonce: q.nonce, Received: x.now(), Checked: -1, Answered: -1}
+	rec.Before, rec.After = x.config.Before.Draw(x.rng), x.config.After.Draw(x.rng)
+	if malformed == nil {
+		rec.n = x.received
+		x.received++
+		x.put(rec)
+	}
+	x.mu.Unlock()
+
+	if !x.wait(rec.Before) {
+		x.mu.Lock()
+		x.dropped++
+		x.mu.Unlock()
+		return http.StatusServiceUnavailable, errors.New("the server is closing")
+	}
+	status, err := x.check(q, &rec, malformed)
+	x.writeLog()
+	x.wait(rec.After)
+	if malformed == nil {
+		x.mu.Lock()
+		rec.Answered = x.now()
+		x.put(rec)
+		x.mu.Unlock()
+	}
+	return status, err
+}
+
+func (x *Exchange) check(q question, rec *Record, malformed error) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	rec.Checked = x.now()
+	status, verdict := http.StatusBadRequest, "malformed"
+	if malformed != nil {
+		x.malformed++
+	} else {
+		rec.Verdict = x.rule.ArriveDigits(rec.Checked, rec.Key, q.nonce)
+		x.judge.Hear(rule.Arrival{At: rec.Checked, Key: rec.Key, Digits: q.nonce, Verdict: rec.Verdict, Before: rec.Before, After: rec.After})
+		x.put(*rec)
+		status, verdict = rec.Verdict.Status(), rec.Verdict.String()
+	}
+	if x.config.LogTo != nil {
+		line := LogLine{int64(rec.Received), int64(rec.Checked), int64(rec.Before), int64(rec.After), "", q.nonce, q.reqID, verdict, status}
+		if rec.Key >= 0 {
+			line.Key = x.config.Keys[rec.Key]
+		}
+		text, err := json.Marshal(line)
+		if err != nil {
+			panic(err) // numbers and strings
+		}
+		x.log = append(append(x.log, text...), '\n')
+	}
+	if malformed != nil {
+		return status, malformed
+	}
+	switch rec.Verdict {
+	case rule.BadNonce:
+		return status, fmt.Errorf("bad nonce: %.50s is not above the last one", q.nonce)
+	case rule.Limited:
+		c := x.rule.Config()
+		return status, fmt.Errorf("rate limit exceeded: %d requests per %v", c.Limit, c.Window)
+	case rule.Banned:
+		return status, errors.New("api_key is banned")
+	case rule.UnknownKey:
+		return status, errors.New("unknown api_key")
+	}
+	return status, nil
+}
+
+// put remembers the record, unless a later one has its place. The lock is held.
+func (x *Exchange) put(rec Record) {
+	if x.config.Keep == 0 {
+		return
+	}
+	i := int(rec.n % uint64(x.config.Keep))
+	if i == len(x.records) {
+		x.records = append(x.records, rec)
+	} else if x.records[i].n <= rec.n {
+		x.records[i] = rec
+	}
+}
+
+// wait reports whether it took the whole time, which it does not on a closing server.
+func (x *Exchange) wait(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.cut:
+		return false
+	}
+}
+
+// writeLog writes the lines that have gathered. Whoever holds the lock writes those of the others, too, in order.
+func (x *Exchange) writeLog() {
+	if x.config.LogTo == nil {
+		return
+	}
+	x.logging.Lock()
+	defer x.logging.Unlock()
+	x.mu.Lock()
+	lines := x.log
+	x.log = nil
+	x.mu.Unlock()
+	if len(lines) == 0 || x.logErr != nil {
+		return
+	}
+	if _, err := x.config.LogTo.Write(lines); err != nil {
+		x.logErr = fmt.Errorf("ratetest: the log is cut off: %w", err)
+	}
+}
+
+func failure(msg string) map[string]any { return map[string]any{"status": "error", "error_msg": msg} }
+
+func answer(w http.ResponseWriter, status int, v map[string]any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and one checked number
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(text, '\n')) // nobody to tell: the client has gone
+}
+
+// Records returns a copy of the latest requests, in order of receipt.
+func (x *Exchange) Records() []Record {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	records := slices.Clone(x.records)
+	if n := len(records); n > 0 { // the oldest comes first
+		i := int(x.received % uint64(n))
+		if x.received <= uint64(n) {
+			i = 0
+		}
+		records = append(records[i:], records[:i]...)
+	}
+	return records
+}
+
+// Legs returns the latencies, there and back, of the requests in Records that used a slot of each key, as they were: they
+// are what rule.CeilingConfig.Most computes a ceiling from.
+func (x *Exchange) Legs() [][]rule.Leg {
+	legs := make([][]rule.Leg, len(x.config.Keys))
+	for _, r := range x.Records() {
+		if r.Answered >= 0 && r.Verdict.Counted() {
+			legs[r.Key] = append(legs[r.Key], rule.Leg{Forward: r.Checked.Sub(r.Received), Back: r.Answered.Sub(r.Checked)})
+		}
+	}
+	return legs
+}
+
+// Report sums up what happened so far.
+func (x *Exchange) Report() Report {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return Report{
+		Keys:      slices.Clone(x.config.Keys),
+		Judge:     x.judge.Report(),
+		Malformed: x.malformed,
+		Dropped:   x.dropped,
+		Received:  int(x.received),
+		Kept:      len(x.records),
+		Elapsed:   time.Since(x.base),
+	}
+}
+
+// Start listens on a TCP address and serves it; "" is a free port of the loopback interface. Call it, or StartListener,
+// once.
+func (x *Exchange) Start(addr string) error {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	x.StartListener(l)
+	return nil
+}
+
+// StartListener serves l until Close, which closes it.
+func (x *Exchange) StartListener(l net.Listener) {
+	if x.server != nil {
+		panic("ratetest: Exchange started twice")
+	}
+	x.addr = l.Addr()
+	x.served = make(chan struct{})
+	x.server = &http.Server{
+		Handler:           x,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       20 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	go func() {
+		defer close(x.served)
+		x.server.Serve(l) // returns on Shutdown
+	}()
+}
+
+// URL returns "http://host:port" of a started exchange; requests go to URL() + Path.
+func (x *Exchange) URL() string {
+	if x.addr == nil {
+		panic("ratetest: Exchange not started")
+	}
+	return "http://" + x.addr.String()
+}
+
+// Close is Shutdown that waits up to 5 s for the requests under way.
+func (x *Exchange) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return x.Shutdown(ctx)
+}
+
+// Shutdown takes no more requests and waits for those under way. When ctx is done it cuts their latencies short: those
+// not checked yet are dropped, the others are answered at once. Nothing runs any more when it returns. The error is that
+// of writing the log, if there was one. Call it, or Close, as often as you like.
+func (x *Exchange) Shutdown(ctx context.Context) error {
+	if x.server != nil {
+		x.server.Shutdown(ctx) // an error says that ctx is done, which is seen below
+	}
+	x.mu.Lock()
+	if !x.closing {
+		x.closing = true
+		if x.active == 0 {
+			close(x.idle)
+		}
+	}
+	x.mu.Unlock()
+	select {
+	case <-x.idle:
+	case <-ctx.Done():
+		x.cutShort()
+	}
+	if x.server != nil {
+		// The last answers may not be written yet. Then close the connections of clients that send or read too slowly.
+		flush, cancel := context.WithTimeout(context.Background(), time.Second)
+		x.server.Shutdown(flush)
+		cancel()
+		x.server.Close()
+		<-x.served
+	}
+	<-x.idle
+	x.writeLog()
+	x.logging.Lock()
+	defer x.logging.Unlock()
+	return x.logErr
+}
+
+func (x *Exchange) cutShort() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	select {
+	case <-x.cut:
+	default:
+		close(x.cut)
+	}
+}
+
+func (x *Exchange) enter() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closing {
+		return false
+	}
+	x.active++
+	return true
+}
+
+func (x *Exchange) leave() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.active--; x.closing && x.active == 0 {
+		close(x.idle)
+	}
+}
