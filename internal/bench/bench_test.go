@@ -1,0 +1,127 @@
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/latency"
+)
+
+var law = latency.Uniform(0, 50*time.Millisecond)
+
+func TestRowsAreTellable(t *testing.T) {
+	seen := map[string]int{}
+	for _, r := range bench.Rows(law, 0) {
+		seen[fmt.Sprintf("%s %s %v", r.Name, r.Scenario.Generator, r.Nonce())]++
+	}
+	for row, n := range seen {
+		if n != 1 {
+			t.Errorf("%d rows are %q", n, row)
+		}
+	}
+	for _, name := range []string{"lease", "lease-bounded"} {
+		for _, load := range []string{"original", "saturating"} {
+			for _, nonce := range []bool{true, false} {
+				if row := fmt.Sprintf("%s %s %v", name, load, nonce); seen[row] != 1 {
+					t.Errorf("no row is %q", row)
+				}
+			}
+		}
+	}
+}
+
+func TestVirtual(t *testing.T) {
+	rows := bench.Rows(law, 0)
+	run := func() *bench.Report {
+		results, err := bench.Virtual(context.Background(), rows, law, 2, 20*time.Second, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &bench.Report{Policies: results, Seeds: 2, Seconds: 20, Virtual: true, Latency: law.String()}
+	}
+	report := run()
+	if len(report.Policies) != len(rows) {
+		t.Fatalf("%d results of %d rows", len(report.Policies), len(rows))
+	}
+	for _, p := range report.Policies {
+		ours := strings.HasPrefix(p.Name, "lease") || p.Queue == "ours"
+		switch {
+		case p.Lost != 0:
+			t.Errorf("%s/%s: %d lost", p.Name, p.Generator, p.Lost)
+		case ours && (p.Rejected != 0 || p.BadNonce != 0 || p.BannedKeys != 0):
+			t.Errorf("%s/%s: %d rejected, %d bad nonces, %d banned", p.Name, p.Generator, p.Rejected, p.BadNonce, p.BannedKeys)
+		case ours && p.Generator == "saturating" && (p.PercentOfCeiling < 99 || p.PercentOfCeiling > 101):
+			t.Errorf("%s/%s: %.2f %% of the ceiling", p.Name, p.Generator, p.PercentOfCeiling)
+		case p.Name == "circular" && p.BannedKeys == 0:
+			t.Errorf("the ring alone was not banned: %+v", p)
+		}
+	}
+	var a, b, text, table bytes.Buffer
+	if err := report.WriteJSON(&a); err != nil {
+		t.Fatal(err)
+	}
+	if err := run().WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	if a.String() != b.String() {
+		t.Error("the same seeds, other bytes")
+	}
+	var back map[string]any
+	if err := json.Unmarshal(a.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range strings.Fields("name generator nonce concurrency queue rate ceiling percent_of_ceiling successes failures rejected bad_nonce banned_keys expired dead lost latency_ms delay_ms") {
+		if _, ok := back["policies"].([]any)[0].(map[string]any)[field]; !ok {
+			t.Errorf("no field %q in a policy", field)
+		}
+	}
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "published: original") {
+		t.Errorf("%v\n%s", err, &text)
+	}
+	if err := report.WriteCSV(&table); err != nil || strings.Count(table.String(), "\n") != len(rows)+1 {
+		t.Errorf("%v\n%s", err, &table)
+	}
+}
+
+func TestVirtualStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := bench.Virtual(ctx, bench.Rows(law, 0), law, 1, time.Second, nil); err != context.Canceled {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A second of every kind of live client, over loopback.
+func TestLive(t *testing.T) {
+	quick := latency.Uniform(0, 5*time.Millisecond)
+	var rows []bench.Row
+	for _, r := range bench.Rows(quick, bench.LiveSlack) {
+		switch r.Name {
+		case "lease", "lease-bounded", "original", "model: workers", "nonce: timestamp‖thread‖counter", "queue: graveyard, backpressure":
+			rows = append(rows, r)
+		}
+	}
+	var lines atomic.Int32
+	results, err := bench.Live(context.Background(), rows, quick, 1, time.Second, 400*time.Millisecond, func(bench.Metric) { lines.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if r.Successes < 40 || r.Lost != 0 || r.Ceiling <= 0 {
+			t.Errorf("%s: %d answered of %d, %d lost, ceiling %v", rows[i].ID(), r.Successes, r.Offered, r.Lost, r.Ceiling)
+		}
+		if strings.HasPrefix(r.Name, "lease") && (r.Rejected != 0 || r.BannedKeys != 0) {
+			t.Errorf("%s: %d rejected, %d banned", rows[i].ID(), r.Rejected, r.BannedKeys)
+		}
+	}
+	if want := int32(2 * len(rows)); lines.Load() < want {
+		t.Errorf("%d lines of metrics, want %d", lines.Load(), want)
+	}
+}

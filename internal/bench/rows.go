@@ -1,0 +1,219 @@
+// Package bench runs an exchange client, row by row, in virtual time and live: one description of a row serves both.
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/sim"
+)
+
+// The exchange on which the published clients were measured.
+const (
+	perKey     = 20
+	window     = time.Second
+	ttl        = time.Second
+	timeout    = time.Second
+	latencyMax = 50 * time.Millisecond // each way
+	nonceSlack = 10 * time.Microsecond
+)
+
+// LiveSlack is by how much a live path may exceed the largest latency of its law: the server's own sleeps end late, and
+// a write follows its decision late.
+const LiveSlack = 3 * time.Millisecond
+
+// Row is one line of the table: a client and its load.
+type Row struct {
+	Group       string // of the table
+	Name        string
+	Concurrency string
+	Queue       string
+	Note        string
+	// Live says that the default live run has it.
+	Live bool
+	// Knows is what the client knows, for the ceiling.
+	Knows rule.Knowledge
+	// Largest is the largest one-way latency that the client was told, if any.
+	Largest  time.Duration
+	Scenario sim.Exchange
+}
+
+// Nonce says whether the row's requests are numbered.
+func (r *Row) Nonce() bool { return r.Scenario.Nonce != sim.NoNonces }
+
+// ID names the row alone: its name is shared by its variants.
+func (r *Row) ID() string {
+	id := r.Name + "/" + r.Scenario.Generator.String()
+	if r.Nonce() {
+		id += "/nonce"
+	}
+	return id
+}
+
+func lease() limit.Limiter { return limit.MustRolling(perKey, window) }
+
+func leaseBounded(largest time.Duration) func() limit.Limiter {
+	return func() limit.Limiter {
+		r, err := limit.NewRolling(limit.RollingConfig{Limit: perKey, Window: window, Arrivals: limit.Arrivals{OneWayMax: largest}})
+		if err != nil {
+			panic(err)
+		}
+		return r
+	}
+}
+
+func publishedLimiter(c sim.PublishedConfig) func() limit.Limiter {
+	c.Limit, c.Window = perKey, window
+	return func() limit.Limiter { return sim.NewPublished(c) }
+}
+
+// Rows returns the whole table for a latency law. slack is added to the largest latency that a client is told.
+func Rows(law latency.Law, slack time.Duration) []Row {
+	const ms = time.Millisecond
+	largest := latencyMax + slack
+	promise := "the largest one-way latency is configured: " + largest.String()
+	if most, ok := law.Max(); !ok || most > latencyMax {
+		promise += ", which this law exceeds"
+	}
+	// The published queue ends what failed: nothing is tried again.
+	once := queue.Config{MaxAttempts: 1, KeepDead: -1}
+	ours := queue.Config{KeepDead: -1}
+	base := sim.Exchange{
+		Server:  rule.ExchangeConfig{Keys: 5},
+		Forward: law, Back: law, TTL: ttl, Timeout: timeout,
+	}
+	var rows []Row
+	add := func(r Row, change func(*sim.Exchange)) {
+		change(&r.Scenario)
+		rows = append(rows, r)
+	}
+
+	for _, generator := range []sim.Generator{sim.Original, sim.Saturating} {
+		for _, numbered := range []bool{true, false} {
+			for _, p := range []struct {
+				name    string
+				limiter sim.PublishedConfig
+				poll    time.Duration
+				live    bool
+				nonce   sim.Nonces
+			}{
+				{"original", sim.PublishedConfig{Gap: 50 * ms}, ms, true, sim.Timestamp},
+				{"circular", sim.PublishedConfig{}, ms, true, sim.Timestamp},
+				{"circular+50ms", sim.PublishedConfig{Buffer: 50 * ms}, ms, false, sim.Timestamp},
+				{"circular+100ms", sim.PublishedConfig{Buffer: 100 * ms}, ms, false, sim.Timestamp},
+				{"adaptive, as printed", sim.PublishedConfig{Buffer: 50 * ms}, 0, true, sim.Timestamp},
+				{"adaptive, as printed, threads", sim.PublishedConfig{Buffer: 40 * ms, Inclusive: true}, 0, false, sim.Concatenated},
+				{"adaptive, as described", sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0, true, sim.Timestamp},
+			} {
+				add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
+					Live: p.live && generator == sim.Original && numbered, Scenario: base}, func(x *sim.Exchange) {
+					x.Generator, x.Workers, x.Queue = generator, true, once
+					x.Limiter, x.Poll = publishedLimiter(p.limiter), p.poll
+					if numbered {
+						x.Nonce = p.nonce
+					}
+				})
+			}
+			for _, bounded := range []bool{false, true} {
+				r := Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: rule.Answers, Scenario: base}
+				r.Live = generator == sim.Saturating || !bounded && numbered
+				add(r, func(x *sim.Exchange) {
+					x.Generator, x.Limiter, x.Queue = generator, lease, ours
+					if numbered {
+						x.Nonce = sim.Ours
+					}
+				})
+				last := &rows[len(rows)-1]
+				switch {
+				case bounded:
+					last.Name, last.Knows, last.Scenario.Limiter = "lease-bounded", rule.LargestLatency, leaseBounded(largest)
+					last.Note, last.Largest = promise, largest
+					if numbered {
+						last.Scenario.Gap = largest + nonceSlack
+						last.Note += ", and the gap that keeps nonces in order"
+					}
+				case numbered:
+					last.Knows, last.Concurrency = rule.OneInFlight, "one in flight per key"
+				}
+			}
+		}
+	}
+
+	for _, m := range []struct {
+		name, concurrency string
+		workers           bool
+		inFlight          int
+		knows             rule.Knowledge
+	}{
+		{"model: event loop", "one loop, one in flight per key", false, 1, rule.OneInFlight},
+		{"model: workers", "one worker per key", true, 1, rule.OneInFlight},
+		{"model: pipelined", "pool", false, 0, rule.Answers},
+	} {
+		add(Row{Group: "concurrency", Name: m.name, Concurrency: m.concurrency, Queue: "drop", Knows: m.knows, Scenario: base},
+			func(x *sim.Exchange) {
+				x.Generator, x.Limiter, x.Workers, x.InFlight, x.Queue = sim.Original, lease, m.workers, m.inFlight, once
+			})
+	}
+
+	refreshed := queue.Config{MaxAttempts: 1 << 30, OnExpiry: queue.Retry, RetriesLast: true, KeepDead: -1}
+	graveyard := refreshed
+	graveyard.MaxAttempts = 6 // one and five retries
+	pressed := graveyard
+	pressed.MaxLen = 20
+	oursPressed := ours
+	oursPressed.MaxLen = 20
+	for _, q := range []struct {
+		name, queue, note string
+		workers           bool
+		config            queue.Config
+	}{
+		{"queue: drop", "drop", "", true, once},
+		{"queue: dlq", "dlq, time refreshed for ever", "", true, refreshed},
+		{"queue: graveyard", "dlq, five retries", "", true, graveyard},
+		{"queue: graveyard, backpressure", "dlq, five retries, 20 waiting", "the generator waits for room", true, pressed},
+		{"queue: ours", "ours", "", false, ours},
+		{"queue: ours, time to answer", "ours, 100 ms of the TTL kept for the answer", "", false, ours},
+		{"queue: ours, backpressure", "ours, 20 waiting", "the generator waits for room", false, oursPressed},
+	} {
+		add(Row{Group: "queues", Name: q.name, Concurrency: "workers", Queue: q.queue, Note: q.note, Knows: rule.OneInFlight, Scenario: base},
+			func(x *sim.Exchange) {
+				x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce = sim.Original, lease, q.workers, q.config, sim.Ours
+			})
+		if last := &rows[len(rows)-1]; !q.workers {
+			last.Concurrency = "one in flight per key"
+			if q.name == "queue: ours, time to answer" {
+				last.Scenario.Reserve = 2 * latencyMax
+			}
+		}
+	}
+
+	for _, n := range []struct {
+		name   string
+		nonces sim.Nonces
+	}{
+		{"nonce: timestamp", sim.Timestamp}, {"nonce: timestamp‖thread‖counter", sim.Concatenated}, {"nonce: ours", sim.Ours},
+	} {
+		add(Row{Group: "nonces", Name: n.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
+			Note: "the client is restarted every minute", Scenario: base}, func(x *sim.Exchange) {
+			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, lease, true, once, n.nonces, time.Minute
+		})
+	}
+
+	for _, g := range []sim.Generator{sim.Burst, sim.Constant} {
+		add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: rule.Answers, Scenario: base},
+			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue = g, lease, ours })
+		add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours", Knows: rule.OneInFlight, Scenario: base},
+			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue, x.Nonce = g, lease, ours, sim.Ours })
+	}
+	for _, keys := range []int{5, 50, 500} {
+		add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: rule.Answers, Scenario: base},
+			func(x *sim.Exchange) {
+				x.Generator, x.Limiter, x.Queue, x.Server.Keys = sim.Saturating, lease, ours, keys
+			})
+	}
+	return rows
+}

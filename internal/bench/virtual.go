@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/sim"
+)
+
+// Virtual runs every row in the simulator, with seeds 1 to seeds, on all cores. progress, if not nil, is told how many
+// of the runs are finished.
+func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length time.Duration, progress func(done, all int)) ([]Result, error) {
+	type job struct {
+		row  int
+		seed uint64
+	}
+	var jobs []job
+	results := make([]Result, len(rows))
+	all := make([]samples, len(rows))
+	for i := range rows {
+		results[i] = rows[i].result(rows[i].length(length))
+		var err error
+		if results[i].Ceiling, err = rows[i].ceiling(law, rows[i].length(length)); err != nil {
+			return nil, err
+		}
+		all[i] = newSamples()
+		for s := range seeds {
+			jobs = append(jobs, job{i, uint64(s + 1)})
+		}
+	}
+	// The longest first, so that none is left to run alone at the end.
+	slices.SortStableFunc(jobs, func(a, b job) int {
+		return cmp.Compare(rows[b.row].Scenario.Server.Keys, rows[a.row].Scenario.Server.Keys)
+	})
+
+	var (
+		mu    sync.Mutex
+		next  int
+		done  int
+		first error
+		wg    sync.WaitGroup
+	)
+	tallies := make([][]sim.Tally, len(rows))
+	for i := range tallies {
+		tallies[i] = make([]sim.Tally, seeds)
+	}
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			s := newSamples()
+			for {
+				mu.Lock()
+				if next == len(jobs) || first != nil || ctx.Err() != nil {
+					mu.Unlock()
+					return
+				}
+				j := jobs[next]
+				next++
+				mu.Unlock()
+
+				x := rows[j.row].Scenario
+				x.Seed, x.Duration = j.seed, rows[j.row].length(length)
+				x.OnSend = func(d time.Duration) { record(s.delay, d) }
+				x.OnAnswer = func(made, sent time.Duration) { record(s.sinceMade, made); record(s.sinceSent, sent) }
+				tally, err := x.Run()
+
+				mu.Lock()
+				if err != nil {
+					first = err
+				}
+				tallies[j.row][j.seed-1] = tally
+				all[j.row].merge(s)
+				done++
+				if progress != nil {
+					progress(done, len(jobs))
+				}
+				mu.Unlock()
+				s.delay.Reset()
+				s.sinceMade.Reset()
+				s.sinceSent.Reset()
+			}
+		})
+	}
+	wg.Wait()
+	if first == nil {
+		first = ctx.Err()
+	}
+	if first != nil {
+		return nil, first
+	}
+	for i := range rows {
+		for _, t := range tallies[i] { // in the order of seeds: a sum of floats depends on it
+			results[i].add(t, rows[i].length(length), seeds)
+		}
+		results[i].finish(all[i])
+	}
+	return results, nil
+}
+
+// length of a run: that of the table, but for a row whose many keys would make as many requests as all others together.
+func (r *Row) length(table time.Duration) time.Duration {
+	if keys := r.Scenario.Server.Keys; keys > 50 {
+		return table * 50 / time.Duration(keys)
+	}
+	return table
+}
+
+// offered returns how many requests a second the generator makes.
+func (r *Row) offered() float64 {
+	switch r.Scenario.Generator {
+	case sim.Original:
+		return 1000 / 10.5
+	case sim.Burst:
+		return float64(20*r.Scenario.Server.Keys) / 3
+	case sim.Constant:
+		return 0.5
+	}
+	return math.Inf(1)
+}
+
+// ceilingConfig is what the row's client can know.
+func (r *Row) ceilingConfig() rule.CeilingConfig {
+	return rule.CeilingConfig{Knowledge: r.Knows, Gap: r.Scenario.Gap, Largest: r.Largest}
+}
+
+// ceiling returns the most successes a second that theory allows a client of this row's knowledge in a run of the given
+// length, its first window included.
+func (r *Row) ceiling(law latency.Law, length time.Duration) (float64, error) {
+	const keys = 20 // their mean is within 0.02 %
+	rng := rand.New(rand.NewPCG(4, 4))
+	legs := make([]rule.Leg, 2*perKey*int(length/window+1))
+	sum := 0
+	for range keys {
+		for i := range legs {
+			legs[i] = rule.Leg{Forward: law.Draw(rng), Back: law.Draw(rng)}
+		}
+		most, err := r.ceilingConfig().Most(length, legs)
+		if err != nil {
+			return 0, err
+		}
+		sum += most
+	}
+	return min(r.offered(), float64(sum)/keys*float64(r.Scenario.Server.Keys)/length.Seconds()), nil
+}

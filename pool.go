@@ -1,0 +1,449 @@
+package paceline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// ErrClosed says that a Pool takes no more requests.
+var ErrClosed = errors.New("paceline: the pool is closed")
+
+// PoolConfig describes a Pool.
+type PoolConfig struct {
+	// Keys are the API keys, at least one. Their limiters belong to the Pool from now on.
+	Keys []dispatch.Key
+	// Send sends one attempt and says how it ended. It is called in a goroutine of its own and must return; its context
+	// ends when Run's does, or after Timeout. What it returns for a context that ended should be limit.Unknown, or
+	// limit.Unsent if the request had not been written.
+	Send func(context.Context, dispatch.Attempt) dispatch.Answer
+	// Timeout bounds one attempt. If zero, nothing but the context of Run does.
+	Timeout time.Duration
+	// InFlight is the most attempts in flight over all keys. If zero, what the keys allow.
+	InFlight int
+	// Queue bounds and orders what waits.
+	Queue queue.Config
+	// Backoff is the delay before the next attempt of a request that failed.
+	Backoff backoff.Policy
+	// Ended, if not nil, is told of every request that reached an end state: one call at a time, in order, with no lock
+	// held. Run returns after the last of them.
+	Ended func(queue.Ended)
+	// Log gets a line per answer and expiry, at debug level. If nil, nothing is logged.
+	Log *slog.Logger
+	// Epoch is instant 0 of the Pool's scale, for limiters with a history (Admit at mono.Of(Epoch, t)). If zero, the
+	// time of NewPool.
+	Epoch time.Time
+	// Rand jitters the backoff. If nil, it is seeded by the runtime.
+	Rand *rand.Rand
+}
+
+// Pool sends requests through several keys: each when its turn and a key's limits allow, retried if it failed, and never
+// lost. It owns the clock, the lock, one timer, and a goroutine per attempt in flight; none of them outlives Run.
+//
+// Its methods are safe for concurrent use.
+type Pool struct {
+	config PoolConfig
+	epoch  time.Time
+	log    *slog.Logger
+
+	mu         sync.Mutex
+	queue      *queue.Queue
+	dispatcher *dispatch.Dispatcher
+	timer      *time.Timer // the only one; nil unless running
+	wake       mono.Time   // what it is armed for; Never: nothing
+	inFlight   int
+	phase      phase
+	aborted    bool
+	ctx        context.Context // of Run
+	finished   chan struct{}   // closed when there is nothing more to send or to wait for
+	submitters submitters
+	ended      []queue.Ended // not yet delivered
+	delivering bool
+	wakeUps    uint64
+
+	senders sync.WaitGroup
+}
+
+type phase uint8
+
+const (
+	idle     phase = iota // before Run: requests are taken, none is sent
+	open                  // running
+	closing               // no more requests are taken; all that are there are sent
+	draining              // nothing more is sent
+	stopped               // Run has returned
+)
+
+// NewPool checks the configuration and returns a Pool that takes requests; Run sends them.
+func NewPool(c PoolConfig) (*Pool, error) {
+	if c.Send == nil {
+		return nil, errors.New("paceline: Pool: Send is nil")
+	}
+	if c.Timeout < 0 {
+		return nil, fmt.Errorf("paceline: Pool: Timeout %v is negative", c.Timeout)
+	}
+	if c.InFlight < 0 {
+		return nil, fmt.Errorf("paceline: Pool: InFlight %d is negative", c.InFlight)
+	}
+	if c.Epoch.IsZero() {
+		c.Epoch = time.Now()
+	}
+	if c.Rand == nil {
+		c.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	q, err := queue.New(c.Queue)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{config: c, epoch: c.Epoch, log: c.Log, queue: q, wake: limit.Never, finished: make(chan struct{})}
+	p.dispatcher, err = dispatch.New(dispatch.Config{
+		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand,
+		Ended: func(e queue.Ended) { p.ended = append(p.ended, e) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Now returns the Pool's present on its own scale.
+func (p *Pool) Now() mono.Time { return mono.Time(time.Since(p.epoch)) }
+
+// Submit adds a request, waiting for room where the queue is bounded: first come, first served. It fails with ctx's
+// error, with ErrClosed, or with what package queue refuses (queue.ErrDuplicate, queue.ErrDead).
+func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	err := p.submit(r, false)
+	if !errors.Is(err, queue.ErrFull) {
+		p.unlock()
+		return err
+	}
+	s := &submitter{request: r, done: make(chan error, 1)}
+	p.submitters.push(s)
+	p.unlock()
+	select {
+	case err := <-s.done:
+		return err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case err := <-s.done: // it was taken while giving up
+		return err
+	default:
+		p.submitters.remove(s)
+		return ctx.Err()
+	}
+}
+
+// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait.
+func (p *Pool) TrySubmit(r queue.Request) error {
+	p.mu.Lock()
+	defer p.unlock()
+	return p.submit(r, false)
+}
+
+func (p *Pool) submit(r queue.Request, itsTurn bool) error {
+	if p.phase > open {
+		return p.closedLocked()
+	}
+	if !itsTurn && p.submitters.first != nil {
+		return queue.ErrFull // others were first
+	}
+	if _, err := p.queue.Submit(p.Now(), r); err != nil {
+		return err
+	}
+	p.step()
+	return nil
+}
+
+func (p *Pool) closedLocked() error {
+	if err := p.dispatcher.Exhausted(); err != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return ErrClosed
+}
+
+// Run sends until Close has been called and every request has ended, or until Drain has been called and every attempt
+// in flight is answered; then it returns nil. It returns dispatch.ErrExhausted if every key is banned, and ctx's error if
+// ctx ends first: then attempts in flight are broken off, and their requests wait again. In every case what has not ended
+// still waits (Counts, Waiting) and no goroutine of the Pool is left. A Pool runs once.
+func (p *Pool) Run(ctx context.Context) error {
+	p.mu.Lock()
+	if p.ctx != nil {
+		p.mu.Unlock()
+		return errors.New("paceline: Run called twice")
+	}
+	p.ctx = ctx
+	if p.phase == idle {
+		p.phase = open
+	}
+	p.timer = time.AfterFunc(time.Hour, p.alarm)
+	p.timer.Stop()
+	p.step()
+	p.unlock()
+
+	select {
+	case <-p.finished:
+	case <-ctx.Done():
+		p.mu.Lock()
+		p.step()
+		p.unlock()
+		<-p.finished
+	}
+	p.senders.Wait()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase = stopped
+	p.timer.Stop()
+	p.submitters.fail(p.closedLocked())
+	if p.aborted {
+		return context.Cause(ctx)
+	}
+	if p.queue.Counts().Waiting > 0 {
+		return p.dispatcher.Exhausted()
+	}
+	return nil
+}
+
+// Close takes no more requests; Run returns when all that are there have ended.
+func (p *Pool) Close() { p.enter(closing) }
+
+// Drain sends no more; Run returns when what is in flight has been answered. What waits stays in the queue.
+func (p *Pool) Drain() { p.enter(draining) }
+
+func (p *Pool) enter(to phase) {
+	p.mu.Lock()
+	defer p.unlock()
+	p.phase = max(p.phase, to)
+	p.submitters.fail(ErrClosed)
+	p.step()
+}
+
+// alarm is the timer's callback. A stale one does no harm: step asks again.
+func (p *Pool) alarm() {
+	p.mu.Lock()
+	defer p.unlock()
+	p.wakeUps++
+	p.wake = limit.Never
+	p.step()
+}
+
+// step sends all that may go and arms the timer for the next. It is called with the lock held after anything changed.
+func (p *Pool) step() {
+	if p.ctx == nil || p.phase == stopped {
+		return
+	}
+	p.noticeAbort()
+	now := p.Now()
+	wake := limit.Never
+	for p.phase < draining {
+		if p.config.InFlight > 0 && p.inFlight >= p.config.InFlight {
+			wake = limit.AfterSettle
+			break
+		}
+		a, w, ok := p.dispatcher.Next(now)
+		if p.admitSubmitters(now) && !ok {
+			continue
+		}
+		if !ok {
+			wake = w
+			break
+		}
+		p.inFlight++
+		p.senders.Go(func() { p.send(a) })
+		now = p.Now()
+	}
+	if p.inFlight == 0 && p.ended == nil && !p.delivering && p.nothingLeftLocked() {
+		select {
+		case <-p.finished:
+		default:
+			close(p.finished)
+		}
+		return
+	}
+	if wake < limit.AfterSettle {
+		if wake != p.wake {
+			p.wake = wake
+			p.timer.Reset(wake.Sub(now))
+		}
+	} else if p.wake != limit.Never {
+		p.wake = limit.Never
+		p.timer.Stop()
+	}
+}
+
+// noticeAbort is called wherever it matters, since an attempt may learn that its context ended before Run does.
+func (p *Pool) noticeAbort() {
+	if !p.aborted && p.ctx.Err() != nil {
+		p.aborted = true
+		p.phase = max(p.phase, draining)
+	}
+}
+
+func (p *Pool) nothingLeftLocked() bool {
+	switch {
+	case p.phase >= draining || p.dispatcher.Exhausted() != nil:
+		return true
+	case p.phase == closing:
+		return p.queue.Counts().Waiting == 0
+	}
+	return false
+}
+
+// admitSubmitters lets those who wait for room in, tells them, and reports whether there were any.
+func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
+	for s := p.submitters.first; s != nil; s = p.submitters.first {
+		_, err := p.queue.Submit(now, s.request)
+		if errors.Is(err, queue.ErrFull) {
+			break
+		}
+		p.submitters.remove(s)
+		s.done <- err
+		some = true
+	}
+	return some
+}
+
+func (p *Pool) send(a dispatch.Attempt) {
+	ctx, cancel := p.ctx, context.CancelFunc(func() {})
+	if p.config.Timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, p.config.Timeout)
+	}
+	ans := p.config.Send(ctx, a)
+	cancel()
+
+	p.mu.Lock()
+	now := p.Now()
+	if p.noticeAbort(); p.aborted && (ans.Result == limit.Unknown || ans.Result == limit.Unsent) {
+		ans.Returned = true
+	}
+	e := p.dispatcher.Done(now, a, ans)
+	p.inFlight--
+	if p.log.Enabled(p.ctx, slog.LevelDebug) {
+		p.log.Debug("answer", "id", a.Request.ID, "attempt", a.Number, "key", p.dispatcher.KeyInfo(now, a.Key).Name,
+			"result", ans.Result.String(), "reason", ans.Reason, "took", now.Sub(a.At), "state", e.State.String())
+	}
+	p.step()
+	p.unlock()
+}
+
+// unlock releases the lock and tells Ended what has ended. Whoever comes while another is telling leaves it to them, so
+// that the calls are one at a time and in order, and Ended may call the Pool.
+func (p *Pool) unlock() {
+	if p.delivering {
+		p.mu.Unlock()
+		return
+	}
+	for len(p.ended) > 0 {
+		batch := p.ended
+		p.ended = nil
+		p.delivering = true
+		p.mu.Unlock()
+		for _, e := range batch {
+			if e.State == queue.Expired {
+				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted)
+			}
+			if p.config.Ended != nil {
+				p.config.Ended(e)
+			}
+		}
+		p.mu.Lock()
+		p.delivering = false
+		if len(p.ended) == 0 {
+			p.step() // it may have been all that Run waited for
+		}
+	}
+	p.mu.Unlock()
+}
+
+// Counts returns how many requests are in each state. They always add up.
+func (p *Pool) Counts() queue.Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.Counts()
+}
+
+// WakeUps returns how often the Pool's timer has woken it. Submit and answers need none.
+func (p *Pool) WakeUps() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wakeUps
+}
+
+// Keys returns the state of every key.
+func (p *Pool) Keys() []dispatch.KeyInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	infos := make([]dispatch.KeyInfo, len(p.config.Keys))
+	for i := range infos {
+		infos[i] = p.dispatcher.KeyInfo(p.Now(), i)
+	}
+	return infos
+}
+
+// Update changes the queue or the keys under the lock (dead letters, a limit, a lifted ban) and then asks again who may
+// go. f must not call the Pool.
+func (p *Pool) Update(f func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher)) {
+	p.mu.Lock()
+	defer p.unlock()
+	f(p.Now(), p.queue, p.dispatcher)
+	p.step()
+}
+
+// submitters wait for room in the queue, first come first served.
+type submitters struct{ first, last *submitter }
+
+type submitter struct {
+	request    queue.Request
+	done       chan error
+	prev, next *submitter
+}
+
+func (l *submitters) push(s *submitter) {
+	s.prev = l.last
+	if l.last == nil {
+		l.first = s
+	} else {
+		l.last.next = s
+	}
+	l.last = s
+}
+
+func (l *submitters) remove(s *submitter) {
+	if s.prev == nil {
+		l.first = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		l.last = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+}
+
+func (l *submitters) fail(err error) {
+	for s := l.first; s != nil; s = s.next {
+		s.done <- err
+	}
+	l.first, l.last = nil, nil
+}

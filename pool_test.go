@@ -1,0 +1,510 @@
+package paceline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+var served = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+
+// poolLog is what a pool did, on its own scale.
+type poolLog struct {
+	mu     sync.Mutex
+	pool   *paceline.Pool
+	sends  []string
+	ends   []string
+	asleep time.Duration // what an attempt takes; 0: 10 ms
+}
+
+func (l *poolLog) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+	l.mu.Lock()
+	l.sends = append(l.sends, fmt.Sprintf("%v %s/%d", time.Duration(l.pool.Now()), a.Request.ID, a.Number))
+	l.mu.Unlock()
+	took := l.asleep
+	if took == 0 {
+		took = 10 * time.Millisecond
+	}
+	select {
+	case <-time.After(took):
+		return served
+	case <-ctx.Done():
+		return dispatch.Answer{Reason: ctx.Err().Error()}
+	}
+}
+
+func (l *poolLog) ended(e queue.Ended) {
+	l.ends = append(l.ends, e.Request.ID+" "+e.State.String())
+}
+
+func newPool(t *testing.T, l *poolLog, c paceline.PoolConfig) *paceline.Pool {
+	t.Helper()
+	if c.Send == nil {
+		c.Send = l.send
+	}
+	if c.Keys == nil {
+		c.Keys = []dispatch.Key{{Name: "k", Limiter: limit.MustRolling(1, time.Second)}}
+	}
+	c.Ended = l.ended
+	c.Backoff = backoff.Policy{Base: time.Second, Jitter: -1}
+	p, err := paceline.NewPool(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.pool = p
+	return p
+}
+
+func submit(t *testing.T, p *paceline.Pool, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if err := p.Submit(context.Background(), queue.Request{ID: id, Cost: limit.One}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantCounts(t *testing.T, p *paceline.Pool, want queue.Counts) {
+	t.Helper()
+	got := p.Counts()
+	if got != want || got.Check() != nil {
+		t.Errorf("counts %+v, want %+v (%v)", got, want, got.Check())
+	}
+}
+
+func wantLines(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if strings.Join(got, ", ") != strings.Join(want, ", ") {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func TestPoolSendsAllAndEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{})
+		submit(t, p, "a", "b", "c") // before Run: they wait
+		p.Close()
+		if err := p.Submit(context.Background(), queue.Request{}); !errors.Is(err, paceline.ErrClosed) {
+			t.Errorf("submit after Close: %v", err)
+		}
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		// A window, a tick, drift and 0.1 ms after each answer.
+		wantLines(t, "sends", l.sends, "0s a/1", "1.0112s b/1", "2.0224s c/1")
+		wantLines(t, "ends", l.ends, "a done", "b done", "c done")
+		wantCounts(t, p, queue.Counts{Submitted: 3, Done: 3})
+		if n := p.WakeUps(); n != 2 {
+			t.Errorf("%d wake-ups for two waits", n)
+		}
+		if err := p.Run(context.Background()); err == nil {
+			t.Error("Run twice")
+		}
+	})
+}
+
+func TestPoolDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := poolLog{asleep: 300 * time.Millisecond}
+		p := newPool(t, &l, paceline.PoolConfig{})
+		submit(t, p, "a", "b")
+		time.AfterFunc(100*time.Millisecond, p.Drain)
+		began := time.Now()
+		if err := p.Run(context.Background()); err != nil || time.Since(began) != 300*time.Millisecond {
+			t.Errorf("Run returned %v after %v, want nil at the answer, 300ms", err, time.Since(began))
+		}
+		wantLines(t, "ends", l.ends, "a done")
+		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 1, Done: 1})
+	})
+}
+
+func TestPoolAborts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := poolLog{asleep: time.Hour}
+		p := newPool(t, &l, paceline.PoolConfig{})
+		submit(t, p, "a", "b")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		why := errors.New("enough")
+		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+		if err := p.Run(ctx); err != why {
+			t.Errorf("Run returned %v, want the cause", err)
+		}
+		// What was broken off waits again, and its attempt does not count.
+		wantLines(t, "ends", l.ends)
+		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 2})
+		p.Update(func(_ mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			for _, ticket := range q.Waiting() {
+				if info := q.Info(ticket); info.Attempts != 0 {
+					t.Errorf("%s has %d attempts", info.Request.ID, info.Attempts)
+				}
+			}
+		})
+	})
+}
+
+func TestPoolTimeoutThenRetryThenDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := poolLog{asleep: time.Hour}
+		p := newPool(t, &l, paceline.PoolConfig{
+			Timeout: 500 * time.Millisecond,
+			Keys:    []dispatch.Key{{Limiter: limit.MustRolling(100, time.Second)}},
+			Queue:   queue.Config{MaxAttempts: 2},
+		})
+		submit(t, p, "a")
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "sends", l.sends, "0s a/1", "1.5s a/2")
+		wantLines(t, "ends", l.ends, "a dead")
+		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			if dead := q.DeadLetters(); len(dead) != 1 || dead[0].Reason != "context deadline exceeded" {
+				t.Errorf("dead letters %+v", dead)
+			}
+		})
+	})
+}
+
+func TestPoolBackpressureIsFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := p.Run(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		submit(t, p, "a", "b") // one in flight, one waiting
+		if err := p.TrySubmit(queue.Request{ID: "x"}); !errors.Is(err, queue.ErrFull) {
+			t.Errorf("TrySubmit to a full queue: %v", err)
+		}
+		var in []string
+		var wg sync.WaitGroup
+		for _, id := range []string{"c", "d", "e"} {
+			wg.Go(func() {
+				submit(t, p, id)
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				in = append(in, fmt.Sprintf("%v %s", time.Duration(p.Now()), id))
+			})
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		if err := p.Submit(ctx, queue.Request{ID: "impatient"}); err != context.DeadlineExceeded {
+			t.Errorf("who gave up got %v", err)
+		}
+		cancel()
+		wg.Wait()
+		wantLines(t, "let in", in, "1.0112s c", "2.0224s d", "3.0336s e")
+		p.Close()
+		running.Wait()
+		wantLines(t, "ends", l.ends, "a done", "b done", "c done", "d done", "e done")
+	})
+}
+
+func TestPoolWhenEveryKeyIsBanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{
+			Keys:  []dispatch.Key{{Name: "a", InFlight: 1}, {Name: "b", InFlight: 1}},
+			Queue: queue.Config{MaxLen: 2},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				time.Sleep(10 * time.Millisecond)
+				return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "418"}
+			},
+		})
+		submit(t, p, "1", "2")
+		var blocked error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for blocked == nil {
+				blocked = p.Submit(context.Background(), queue.Request{})
+			}
+		})
+		err := p.Run(context.Background())
+		wg.Wait()
+		if !errors.Is(err, dispatch.ErrExhausted) || !strings.Contains(err.Error(), "key a: 418") {
+			t.Errorf("Run returned %v", err)
+		}
+		if !errors.Is(blocked, paceline.ErrClosed) || !errors.Is(blocked, dispatch.ErrExhausted) {
+			t.Errorf("who waited for room got %v", blocked)
+		}
+		if c := p.Counts(); c.Waiting != c.Submitted {
+			t.Errorf("%+v, want all to wait", c)
+		}
+		for _, k := range p.Keys() {
+			if k.State != dispatch.Banned || k.Reason != "418" {
+				t.Errorf("%+v", k)
+			}
+		}
+	})
+}
+
+func TestPoolInFlightBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{InFlight: 2, Keys: []dispatch.Key{{}}})
+		submit(t, p, "a", "b", "c", "d", "e")
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		last := l.sends[len(l.sends)-1]
+		if !strings.HasPrefix(last, "20ms ") || len(l.sends) != 5 {
+			t.Errorf("sends %v, want two at a time", l.sends)
+		}
+	})
+}
+
+// Ended may call the Pool, and is called once at a time, in order.
+func TestPoolEndedMaySubmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ends []string
+		var p *paceline.Pool
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
+			Ended: func(e queue.Ended) {
+				ends = append(ends, e.Request.ID)
+				if len(ends) < 5 {
+					if err := p.TrySubmit(queue.Request{ID: fmt.Sprint(len(ends))}); err != nil {
+						t.Error(err)
+					}
+				} else {
+					p.Close()
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "0")
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", ends, "0", "1", "2", "3", "4")
+	})
+}
+
+func TestPoolEndedIsCalledOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, inside := 0, false
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				time.Sleep(time.Duration(a.Request.Priority) * time.Millisecond)
+				return served
+			},
+			Ended: func(queue.Ended) {
+				if inside {
+					t.Error("called while it was called")
+				}
+				inside = true
+				time.Sleep(10 * time.Millisecond)
+				inside = false
+				calls++
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 5 {
+			if err := p.Submit(context.Background(), queue.Request{Priority: n}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Close()
+		if err := p.Run(context.Background()); err != nil || calls != 5 {
+			t.Errorf("Run returned %v after %d calls, want all 5 before", err, calls)
+		}
+	})
+}
+
+func TestPoolLetsNobodyOvertakeWhoWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		submit(t, p, "a")
+		var wg sync.WaitGroup
+		wg.Go(func() { submit(t, p, "first") })
+		synctest.Wait()
+		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			ticket, _, _ := q.Lookup("a")
+			q.Cancel(now, ticket)
+		})
+		if err := p.TrySubmit(queue.Request{ID: "overtaker"}); !errors.Is(err, queue.ErrFull) {
+			t.Errorf("TrySubmit past one who waits: %v", err)
+		}
+		time.AfterFunc(time.Second, p.Close)
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		wantLines(t, "ends", l.ends, "first done")
+	})
+}
+
+func TestPoolDrainsForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		submit(t, p, "a")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := p.Submit(context.Background(), queue.Request{}); !errors.Is(err, paceline.ErrClosed) {
+				t.Errorf("who waited for room got %v", err)
+			}
+		})
+		synctest.Wait()
+		p.Drain()
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		wantLines(t, "sends", l.sends)
+		wantCounts(t, p, queue.Counts{Submitted: 1, Waiting: 1})
+	})
+}
+
+// A limiter with the history of a process that died, on the Pool's scale.
+func TestPoolGoesOnWhereAnotherDied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		epoch := time.Now()
+		l := limit.MustRolling(1, time.Second)
+		sent := mono.Of(epoch, epoch.Add(-400*time.Millisecond))
+		l.Settle(sent, l.Admit(sent, limit.One), served.Outcome)
+		var log poolLog
+		p := newPool(t, &log, paceline.PoolConfig{Epoch: epoch, Keys: []dispatch.Key{{Limiter: l}}})
+		submit(t, p, "a")
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "sends", log.sends, "601.2ms a/1")
+	})
+}
+
+func TestPoolLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{
+			Log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		submit(t, p, "a")
+		if err := p.Submit(context.Background(), queue.Request{ID: "late", Cost: limit.One, TTL: time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		for _, want := range []string{"msg=answer id=a attempt=1 key=k result=accepted", "took=10ms", "msg=expired id=late attempts=0"} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("log has no %q:\n%s", want, &text)
+			}
+		}
+	})
+}
+
+func TestPoolBadConfig(t *testing.T) {
+	send := func(context.Context, dispatch.Attempt) dispatch.Answer { return served }
+	keys := []dispatch.Key{{}}
+	for want, c := range map[string]paceline.PoolConfig{
+		"paceline: Pool: Send is nil":              {Keys: keys},
+		"paceline: Pool: Timeout -1ns is negative": {Keys: keys, Send: send, Timeout: -1},
+		"paceline: Pool: InFlight -1 is negative":  {Keys: keys, Send: send, InFlight: -1},
+		"dispatch: Keys is empty":                  {Send: send},
+	} {
+		if _, err := paceline.NewPool(c); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// However submits, answers, drains and aborts fall, every request is accounted for and Run returns.
+func FuzzPool(f *testing.F) {
+	f.Add(uint64(1), uint8(20), uint8(0))
+	f.Add(uint64(2), uint8(100), uint8(1))
+	f.Add(uint64(3), uint8(100), uint8(2))
+	f.Fuzz(func(t *testing.T, seed uint64, n, stop uint8) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			var mu sync.Mutex
+			draw := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return rng.IntN(n)
+			}
+			ended := 0
+			p, err := paceline.NewPool(paceline.PoolConfig{
+				Keys:    []dispatch.Key{{Limiter: limit.MustRolling(5, time.Second)}, {InFlight: 1, Nonce: &dispatch.NonceConfig{}}},
+				Queue:   queue.Config{MaxLen: 4, MaxAttempts: 3},
+				Timeout: 200 * time.Millisecond,
+				Ended:   func(queue.Ended) { ended++ },
+				Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+					time.Sleep(time.Duration(draw(50)) * time.Millisecond)
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Duration(draw(300)) * time.Millisecond):
+					}
+					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Result(draw(5))}}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			var wg sync.WaitGroup
+			accepted := 0
+			wg.Go(func() {
+				for range n {
+					r := queue.Request{Cost: limit.One}
+					if draw(3) == 0 {
+						r.TTL = time.Duration(draw(2000)) * time.Millisecond
+					}
+					if p.Submit(ctx, r) == nil {
+						accepted++
+					}
+					time.Sleep(time.Duration(draw(100)) * time.Millisecond)
+				}
+				switch stop % 3 {
+				case 0:
+					p.Close()
+				case 1:
+					p.Drain()
+				case 2:
+					cancel()
+				}
+			})
+			err = p.Run(ctx)
+			wg.Wait()
+			if (err != nil) != (stop%3 == 2) {
+				t.Fatalf("Run returned %v", err)
+			}
+			c := p.Counts()
+			if c.Check() != nil || c.InFlight != 0 || c.Submitted != accepted || ended != accepted-c.Waiting || stop%3 == 0 && c.Waiting != 0 {
+				t.Fatalf("%+v, %d submitted, %d ended", c, accepted, ended)
+			}
+		})
+	})
+}

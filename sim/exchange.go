@@ -1,0 +1,540 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// Exchange is a client with several keys at a strict exchange, over a link with latency.
+type Exchange struct {
+	Server rule.ExchangeConfig
+	// Forward and Back are the latencies before and after the server's check.
+	Forward, Back latency.Law
+	// Generator makes the requests.
+	Generator Generator
+	// TTL is how long a request is worth sending, and Timeout how long an attempt is waited for. If zero, 1 s each.
+	TTL, Timeout time.Duration
+	// Reserve is how long before the end of its TTL a request must be sent to be of use: it is submitted with TTL −
+	// Reserve.
+	Reserve time.Duration
+	// Workers makes it the published client: a worker per key takes a request from the queue, then waits for its
+	// limiter, sends it and waits for the answer. Otherwise a Dispatcher decides which request goes on which key.
+	Workers bool
+	// Limiter returns the limiter of one key.
+	Limiter func() limit.Limiter
+	// Poll is how often a worker asks a limiter that is not ready. If zero, it sleeps until it is.
+	Poll time.Duration
+	// InFlight and Gap are those of dispatch.Key.
+	InFlight int
+	Gap      time.Duration
+	// Nonce is how requests are numbered.
+	Nonce Nonces
+	// Queue is the queue's configuration.
+	Queue queue.Config
+	// Duration is how long requests are made and sent. Answers on their way at the end still arrive.
+	Duration time.Duration
+	// Restart, if positive, is how often the process of workers is replaced by a new one. A journal keeps its windows,
+	// its queue and dispatch.Nonce's last numbers; the counters of Concatenated start again.
+	Restart time.Duration
+	Seed    uint64
+	// OnSend and OnAnswer, if not nil, are told of each attempt that went out (how long after the request was made) and
+	// of each success (how long after the request was made, and after it was sent).
+	OnSend   func(delay time.Duration)
+	OnAnswer func(sinceMade, sinceSent time.Duration)
+}
+
+// Generator is a way of making requests.
+type Generator uint8
+
+const (
+	Original   Generator = iota // one every U[0, 21] ms
+	Saturating                  // there is always one waiting
+	Burst                       // 20 per key at once every 3 s
+	Constant                    // one every 2 s
+)
+
+func (g Generator) String() string {
+	return [...]string{"original", "saturating", "burst", "constant"}[g]
+}
+
+// Nonces is a way of numbering requests.
+type Nonces uint8
+
+const (
+	NoNonces     Nonces = iota
+	Timestamp           // the millisecond of the send, as published
+	Concatenated        // timestamp, thread and counter written one after the other, as published
+	Ours                // dispatch.Nonce
+)
+
+// Tally is what happened in a run.
+type Tally struct {
+	Counts     queue.Counts
+	Successes  int // answered OK, in time to be read
+	Failures   int // attempts that ended otherwise
+	Rejected   int // 429s, as the server counted them
+	BadNonce   int // 400s, as the server counted them
+	BannedKeys int
+	InTime     int // successes within the TTL of the request's first making
+	Lost       int // made, and neither ended nor still in the queue
+	Sent       int
+	WakeUps    int // of a sleeping client: timers, answers and new requests
+	Polls      int // times that a limiter said: not yet
+	End        mono.Time
+}
+
+type exchangeEvent struct {
+	kind exchangeEventKind
+	i    int32 // an attempt, a worker
+	seq  uint32
+}
+
+type exchangeEventKind uint8
+
+const (
+	makeRequests exchangeEventKind = iota
+	arrive
+	answer
+	timeOut
+	wakeDispatcher
+	workerMaySend
+	workerGivesUp
+	restart
+)
+
+// flight is an attempt on its way.
+type flight struct {
+	dispatch.Attempt
+	lease   limit.Lease // a worker's
+	made    mono.Time
+	back    time.Duration
+	late    bool // not waited for
+	verdict rule.Verdict
+}
+
+type worker struct {
+	limiter limit.Limiter
+	seq     uint32 // of the event it waits for
+	ticket  queue.Ticket
+	request queue.Request
+	number  int
+	made    mono.Time
+	counter uint64
+	nonce   *dispatch.Nonce
+}
+
+type exchange struct {
+	Exchange
+	Tally
+	loop       Loop[exchangeEvent]
+	server     *rule.Exchange
+	queue      *queue.Queue
+	dispatcher *dispatch.Dispatcher
+	workers    []worker
+	idle       []int32 // workers without a request, first come first served
+	flights    []flight
+	free       []int32
+	wake       mono.Time
+	wakeSeq    uint32
+	blocked    bool // the generator waits for room
+	made       int
+	gone       int // ended
+	process    uint64
+	rngMake    *rand.Rand
+	rngLink    *rand.Rand
+}
+
+// wallEpoch is the wall clock at instant 0 of a simulation: what timestamps are made of.
+const wallEpoch = 1_800_000_000_000 * time.Millisecond
+
+// Run simulates the exchange and returns what happened.
+func (c Exchange) Run() (Tally, error) {
+	if c.TTL == 0 {
+		c.TTL = time.Second
+	}
+	if c.Timeout == 0 {
+		c.Timeout = time.Second
+	}
+	if c.Limiter == nil {
+		return Tally{}, errors.New("sim: Exchange: Limiter is nil")
+	}
+	x := &exchange{
+		Exchange: c,
+		wake:     limit.Never,
+		rngMake:  rand.New(rand.NewPCG(c.Seed, 1)),
+		rngLink:  rand.New(rand.NewPCG(c.Seed, 2)),
+	}
+	var err error
+	x.Server.AnyNonce = c.Nonce == NoNonces
+	if x.server, err = rule.NewExchange(x.Server); err != nil {
+		return Tally{}, err
+	}
+	x.Server = x.server.Config()
+	if x.queue, err = queue.New(c.Queue); err != nil {
+		return Tally{}, err
+	}
+	if err := x.start(); err != nil {
+		return Tally{}, err
+	}
+	x.loop.At(0, exchangeEvent{kind: makeRequests})
+	if c.Restart > 0 {
+		x.loop.At(mono.Time(c.Restart), exchangeEvent{kind: restart})
+	}
+	until := mono.Time(c.Duration)
+	for {
+		e, ok := x.loop.Next(until)
+		if !ok {
+			break
+		}
+		x.happen(e)
+	}
+	return x.tally(until), nil
+}
+
+// start makes the client.
+func (x *exchange) start() error {
+	if !x.Workers {
+		keys := make([]dispatch.Key, x.Server.Keys)
+		for i := range keys {
+			keys[i] = dispatch.Key{Limiter: x.Limiter(), InFlight: x.InFlight, Gap: x.Gap}
+			if x.Nonce == Ours {
+				keys[i].Nonce = &dispatch.NonceConfig{}
+			}
+		}
+		var err error
+		x.dispatcher, err = dispatch.New(dispatch.Config{
+			Queue: x.queue, Keys: keys, Backoff: backoff.Policy{}, Rand: rand.New(rand.NewPCG(x.Seed, 3)),
+			Epoch: time.Unix(0, int64(wallEpoch)),
+			Ended: func(queue.Ended) { x.gone++ },
+		})
+		return err
+	}
+	x.workers = make([]worker, x.Server.Keys)
+	for i := range x.workers {
+		w := &x.workers[i]
+		w.limiter = x.Limiter()
+		x.idle = append(x.idle, int32(i))
+		var err error
+		if w.nonce, err = dispatch.NewNonce(time.Unix(0, int64(wallEpoch)), dispatch.NonceConfig{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *exchange) happen(e exchangeEvent) {
+	now := x.loop.Now()
+	switch e.kind {
+	case makeRequests:
+		x.generate(now)
+	case arrive:
+		f := &x.flights[e.i]
+		f.verdict = x.arrive(now, f)
+		if f.late {
+			if e.seq == 0 { // its time-out has been dealt with
+				x.free = append(x.free, e.i)
+			}
+			return
+		}
+		x.loop.At(now.Add(f.back), exchangeEvent{kind: answer, i: e.i})
+		return
+	case answer:
+		x.WakeUps++
+		x.answered(now, e.i)
+	case timeOut:
+		x.WakeUps++
+		x.settle(now, e.i, dispatch.Answer{})
+		if e.seq != 0 {
+			x.free = append(x.free, e.i)
+		}
+	case wakeDispatcher:
+		if e.seq != x.wakeSeq {
+			return
+		}
+		x.wake = limit.Never
+		x.WakeUps++
+	case workerMaySend:
+		w := &x.workers[e.i]
+		if e.seq != w.seq {
+			return
+		}
+		x.WakeUps++
+		x.workerSends(now, e.i)
+	case workerGivesUp:
+		x.WakeUps++
+		w := &x.workers[e.i]
+		x.retire(x.queue.Retry(now, w.ticket, now, "deadline passed while waiting for the limiter"))
+		x.workerTakes(now, e.i)
+	case restart:
+		x.process++
+		for i := range x.workers {
+			x.workers[i].counter = 0
+		}
+		x.loop.At(now.Add(x.Restart), e)
+	}
+	x.pump(now)
+}
+
+// generate makes the requests that are due.
+func (x *exchange) generate(now mono.Time) {
+	switch x.Generator {
+	case Original:
+		if x.submit(now) {
+			x.next(now, time.Duration(x.rngMake.Int64N(int64(21*time.Millisecond)+1)))
+		}
+	case Burst:
+		for range 20 * x.Server.Keys {
+			x.submit(now)
+		}
+		x.next(now, 3*time.Second)
+	case Constant:
+		x.submit(now)
+		x.next(now, 2*time.Second)
+	}
+}
+
+func (x *exchange) next(now mono.Time, after time.Duration) {
+	x.loop.At(now.Add(after), exchangeEvent{kind: makeRequests})
+}
+
+func (x *exchange) submit(now mono.Time) bool {
+	_, err := x.queue.Submit(now, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve})
+	if err != nil { // full: the generator waits for room
+		x.blocked = true
+		return false
+	}
+	x.made++
+	return true
+}
+
+// refill is what a generator does when there is room.
+func (x *exchange) refill(now mono.Time) {
+	if x.Generator == Saturating {
+		for x.queue.Counts().Waiting < x.Server.Keys {
+			if !x.submit(now) {
+				return
+			}
+		}
+	}
+	if x.blocked && (x.Queue.MaxLen == 0 || x.queue.Counts().Waiting < x.Queue.MaxLen) {
+		x.blocked = false
+		x.generate(now)
+	}
+}
+
+// pump lets everyone act who can.
+func (x *exchange) pump(now mono.Time) {
+	x.refill(now)
+	if x.Workers {
+		for len(x.idle) > 0 && x.queue.Counts().Waiting > 0 {
+			i := x.idle[0]
+			x.idle = x.idle[1:]
+			x.workerTakes(now, i)
+		}
+		return
+	}
+	for {
+		a, wake, ok := x.dispatcher.Next(now)
+		if !ok {
+			before := x.made
+			if x.refill(now); x.made > before { // what expired made room
+				continue
+			}
+			if wake < limit.AfterSettle && wake != x.wake {
+				x.wake = wake
+				x.wakeSeq++
+				x.loop.At(wake, exchangeEvent{kind: wakeDispatcher, seq: x.wakeSeq})
+			}
+			return
+		}
+		x.launch(now, flight{Attempt: a, made: a.Submitted})
+		x.refill(now)
+	}
+}
+
+// workerTakes gives worker i its next request, or makes it idle.
+func (x *exchange) workerTakes(now mono.Time, i int32) {
+	w := &x.workers[i]
+	for {
+		t, r, ok := x.queue.Head(now)
+		if !ok {
+			x.idle = append(x.idle, i)
+			return
+		}
+		info := x.queue.Info(t)
+		w.ticket, w.request, w.made = t, *r, info.Submitted
+		w.number = x.queue.Take(now, t)
+		x.refill(now)
+		left := info.Deadline.Sub(now)
+		if left <= 0 {
+			x.retire(x.queue.Retry(now, t, now, "deadline passed in the queue"))
+			continue
+		}
+		x.workerWaits(now, i, left)
+		return
+	}
+}
+
+// workerWaits has worker i ask its limiter until it may send, or until left has passed.
+func (x *exchange) workerWaits(now mono.Time, i int32, left time.Duration) {
+	w := &x.workers[i]
+	w.seq++
+	ready := w.limiter.Ready(now, w.request.Cost)
+	if ready <= now {
+		x.workerSends(now, i)
+		return
+	}
+	deadline := now.Add(left) + 1 // the published check is strict
+	if x.Poll > 0 {
+		ready = onGrid(now, ready, x.Poll)
+		deadline = onGrid(now, deadline, x.Poll)
+		x.Polls += int(min(ready, deadline).Sub(now) / x.Poll)
+	} else {
+		deadline = max(deadline, ready) // it finds out when it wakes
+		x.Polls++
+		if ready.Sub(now) > left {
+			ready = limit.Never
+		}
+	}
+	if ready <= deadline-1 {
+		x.loop.At(ready, exchangeEvent{kind: workerMaySend, i: i, seq: w.seq})
+	} else {
+		x.loop.At(deadline, exchangeEvent{kind: workerGivesUp, i: i, seq: w.seq})
+	}
+}
+
+// onGrid returns the first instant from + k·step, k ≥ 1, that is not before t.
+func onGrid(from, t mono.Time, step time.Duration) mono.Time {
+	return from.Add((t.Sub(from) + step - 1) / step * step)
+}
+
+func (x *exchange) workerSends(now mono.Time, i int32) {
+	w := &x.workers[i]
+	w.counter++
+	f := flight{Attempt: dispatch.Attempt{Ticket: w.ticket, Request: w.request, Number: w.number, Key: int(i), At: now}, made: w.made}
+	switch x.Nonce {
+	case Timestamp:
+		f.Nonce = uint64((wallEpoch + time.Duration(now)) / time.Millisecond)
+	case Ours:
+		f.Nonce = w.nonce.Next(now)
+	case Concatenated:
+		f.Nonce = w.counter
+	}
+	f.lease = w.limiter.Admit(now, w.request.Cost)
+	x.launch(now, f)
+}
+
+// launch sends an attempt.
+func (x *exchange) launch(now mono.Time, f flight) {
+	x.Sent++
+	if x.OnSend != nil {
+		x.OnSend(now.Sub(f.made))
+	}
+	forward := x.Forward.Draw(x.rngLink)
+	f.back = x.Back.Draw(x.rngLink)
+	f.late = forward+f.back > x.Timeout
+	var i int32
+	if n := len(x.free); n > 0 {
+		i = x.free[n-1]
+		x.free = x.free[:n-1]
+		x.flights[i] = f
+	} else {
+		i = int32(len(x.flights))
+		x.flights = append(x.flights, f)
+	}
+	// An attempt that is not waited for ends twice: here, and when it arrives. The later of the two frees its place.
+	gone := uint32(0)
+	if f.late {
+		if forward < x.Timeout {
+			gone = 1
+		}
+		x.loop.At(now.Add(x.Timeout), exchangeEvent{kind: timeOut, i: i, seq: gone})
+	}
+	x.loop.At(now.Add(forward), exchangeEvent{kind: arrive, i: i, seq: gone})
+}
+
+// arrive asks the server.
+func (x *exchange) arrive(now mono.Time, f *flight) rule.Verdict {
+	if x.Nonce == Concatenated {
+		thread := 140_000_000_000_000 + 1000*x.process + uint64(f.Key)
+		stamp := (wallEpoch + time.Duration(f.At)) / time.Millisecond
+		return x.server.ArriveDigits(now, f.Key, fmt.Sprintf("%d%d%d", stamp, thread, f.Nonce))
+	}
+	return x.server.Arrive(now, f.Key, f.Nonce)
+}
+
+// answered settles an attempt whose answer has come.
+func (x *exchange) answered(now mono.Time, i int32) {
+	f := &x.flights[i]
+	ans := dispatch.Answer{Outcome: limit.Outcome{RTT: now.Sub(f.At)}}
+	switch f.verdict {
+	case rule.Accepted:
+		ans.Result = limit.Accepted
+		x.Successes++
+		if now.Sub(f.made) <= x.TTL {
+			x.InTime++
+		}
+		if x.OnAnswer != nil {
+			x.OnAnswer(now.Sub(f.made), now.Sub(f.At))
+		}
+	case rule.Limited:
+		ans.Result = limit.Limited
+	case rule.Banned, rule.UnknownKey:
+		ans.Result, ans.Banned = limit.Failed, !x.Workers
+	default:
+		ans.Result = limit.Failed
+	}
+	x.settle(now, i, ans)
+}
+
+func (x *exchange) settle(now mono.Time, i int32, ans dispatch.Answer) {
+	f := &x.flights[i]
+	if ans.Result != limit.Accepted {
+		x.Failures++
+	}
+	if !f.late {
+		x.free = append(x.free, i)
+	}
+	if !x.Workers {
+		x.dispatcher.Done(now, f.Attempt, ans)
+		return
+	}
+	w := &x.workers[f.Key]
+	w.limiter.Settle(now, f.lease, ans.Outcome)
+	if ans.Result == limit.Accepted {
+		x.retire(x.queue.Done(now, f.Ticket))
+	} else {
+		x.retire(x.queue.Retry(now, f.Ticket, now, ans.Result.String()))
+	}
+	x.workerTakes(now, int32(f.Key))
+}
+
+func (x *exchange) retire(e queue.Ended) {
+	if e.State.Ended() {
+		x.gone++
+	}
+}
+
+func (x *exchange) tally(end mono.Time) Tally {
+	x.End = end
+	x.Counts = x.queue.Counts()
+	x.Lost = x.made - x.gone - x.Counts.Waiting - x.Counts.InFlight
+	served := x.server.Total()
+	x.Rejected, x.BadNonce = served[rule.Limited], served[rule.BadNonce]
+	for k := range x.Server.Keys {
+		if x.server.Banned(k) {
+			x.BannedKeys++
+		}
+	}
+	return x.Tally
+}
