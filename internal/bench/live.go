@@ -82,7 +82,7 @@ func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, e
 	}
 	defer server.Close()
 
-	transport := &http.Transport{MaxIdleConnsPerHost: 40 * x.Server.Keys}
+	transport := &http.Transport{MaxIdleConnsPerHost: liveInFlight}
 	defer transport.CloseIdleConnections()
 	c := &client{
 		row: row, rng: rand.New(rand.NewPCG(seed, 1)), http: &http.Client{Transport: transport},
@@ -121,7 +121,7 @@ func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, e
 			result.Ceiling += float64(most) / length.Seconds()
 		}
 	}
-	result.Ceiling = min(result.Ceiling, row.offered())
+	result.Ceiling = min(result.Ceiling, float64(c.requests)/length.Seconds())
 	result.add(c.tally, length, 1)
 	result.Rate = float64(c.within) / length.Seconds()
 	result.finish(c.samples)
@@ -185,6 +185,10 @@ func (c *client) generate(ctx context.Context, submit func(context.Context) erro
 	}
 }
 
+// liveInFlight bounds the connections of a row: its first moment would otherwise open one for every request that a window
+// allows, 10,000 with 500 keys, and time out on dialling them.
+const liveInFlight = 500
+
 func sleepUntil(ctx context.Context, t time.Time) bool {
 	timer := time.NewTimer(time.Until(t))
 	defer timer.Stop()
@@ -211,7 +215,7 @@ func (c *client) runPool(ctx context.Context, length time.Duration) error {
 	}
 	var pool *paceline.Pool
 	pool, err := paceline.NewPool(paceline.PoolConfig{
-		Keys: keys, Queue: config, Timeout: x.Timeout, Epoch: c.began,
+		Keys: keys, Queue: config, Timeout: x.Timeout, Epoch: c.began, InFlight: liveInFlight,
 		Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 			now := pool.Now()
 			c.sent(now.Sub(a.Submitted))

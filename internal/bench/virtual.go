@@ -112,15 +112,16 @@ func (r *Row) length(table time.Duration) time.Duration {
 	return table
 }
 
-// offered returns how many requests a second the generator makes.
-func (r *Row) offered() float64 {
+// offered returns how many requests a second the generator makes in a run of the given length.
+func (r *Row) offered(length time.Duration) float64 {
+	times := func(every time.Duration) float64 { return math.Ceil(float64(length)/float64(every)) / length.Seconds() }
 	switch r.Scenario.Generator {
 	case sim.Original:
 		return 1000 / 10.5
 	case sim.Burst:
-		return float64(20*r.Scenario.Server.Keys) / 3
+		return float64(20*r.Scenario.Server.Keys) * times(3*time.Second)
 	case sim.Constant:
-		return 0.5
+		return times(2 * time.Second)
 	}
 	return math.Inf(1)
 }
@@ -147,5 +148,5 @@ func (r *Row) ceiling(law latency.Law, length time.Duration) (float64, error) {
 		}
 		sum += most
 	}
-	return min(r.offered(), float64(sum)/keys*float64(r.Scenario.Server.Keys)/length.Seconds()), nil
+	return min(r.offered(length), float64(sum)/keys*float64(r.Scenario.Server.Keys)/length.Seconds()), nil
 }
