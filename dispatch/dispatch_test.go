@@ -162,12 +162,8 @@ func TestHowAttemptsEnd(t *testing.T) {
 			}
 			r.has()
 			if c.again > at(100*ms) {
-				for {
-					_, w, ok := r.Next(at(100 * ms))
-					if ok || w > c.again {
-						t.Fatalf("asked at 100 ms: sent %v, wake %v, want %v", ok, w, c.again)
-					}
-					break
+				if _, w, ok := r.Next(at(100 * ms)); ok || w > c.again {
+					t.Fatalf("asked at 100 ms: sent %v, wake %v, want %v", ok, w, c.again)
 				}
 				if _, _, ok := r.Next(c.again - 1); ok {
 					t.Errorf("sent before %v", c.again)

@@ -77,7 +77,7 @@ func TestVirtual(t *testing.T) {
 	if err := json.Unmarshal(a.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range strings.Fields("name generator nonce concurrency queue rate ceiling percent_of_ceiling successes failures rejected bad_nonce banned_keys expired dead lost latency_ms delay_ms") {
+	for field := range strings.FieldsSeq("name generator nonce concurrency queue rate ceiling percent_of_ceiling successes failures rejected bad_nonce banned_keys expired dead lost latency_ms delay_ms") {
 		if _, ok := back["policies"].([]any)[0].(map[string]any)[field]; !ok {
 			t.Errorf("no field %q in a policy", field)
 		}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string // on stderr, or on stdout if the code is 0
+	}{
+		{"", exitOK, "Available Commands"},
+		{"version", exitOK, "paceline "},
+		{"bench", exitOK, "exchange"},
+		{"nix", exitUsage, `unknown command "nix" for "paceline"`},
+		{"bench nix", exitUsage, `unknown command "nix" for "paceline bench"`},
+		{"version x", exitUsage, `unknown command "x"`},
+		{"bench exchange x", exitUsage, `unknown command "x"`},
+		{"bench exchange --nix", exitUsage, "unknown flag: --nix"},
+		{"bench exchange --seeds 0", exitUsage, "must be positive"},
+		{"bench exchange --seeds x", exitUsage, "--seeds"},
+		{"bench exchange --row nix", exitUsage, `--row "nix"`},
+		{"bench exchange --latency nix", exitUsage, `"nix" is no law`},
+		{"bench exchange --latency recorded:gone.txt", exitUsage, "gone.txt"},
+		{"bench exchange -o xml", exitUsage, `--output "xml"`},
+		{"bench exchange --virtual --row lease/saturating/nonce --seeds 1 --seconds 20", exitOK, "one in flight per key"},
+		{"bench exchange --virtual --row lease --seeds 1 --seconds 5 -o csv", exitOK, "row,load,nonce"},
+		{"bench exchange --virtual --row keys --seeds 1 --seconds 5 -o json", exitOK, `"percent_of_ceiling"`},
+	} {
+		var out, errs strings.Builder
+		code := execute(context.Background(), strings.Fields(c.args), strings.NewReader(""), &out, &errs)
+		text := &errs
+		if c.code == exitOK {
+			text = &out
+		}
+		if code != c.code || !strings.Contains(text.String(), c.says) {
+			t.Errorf("paceline %s: exit %d, want %d with %q:\n%s", c.args, code, c.code, c.says, text)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+// asProgram is the environment variable that makes the test binary the command itself, for tests that kill it.
+const asProgram = "PACELINE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,595 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/limit"
+)
+
+const runLong = `Send the HTTP requests of FILE, one JSON object a line, as fast as the limits allow and no faster.
+
+Only url is required of id, method, url, headers, body, cost, priority, deadline:
+
+  {"id":"a1","url":"https://api.example.com/v1/things?page=1"}
+  {"id":"a2","method":"POST","url":"https://api.example.com/v1/things","body":{"name":"x"},"deadline":"90s"}
+
+Results are lines of JSON on standard output or in --out FILE. With --out a run can be broken off in any way, kill -9
+included; the same command again sends what has not ended, and the limits remember what was sent before.
+
+Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
+or invalid; 4 bad configuration or input, nothing was sent; 6 every key is banned; 130 interrupted. The first Ctrl-C
+waits for what is in flight, the second breaks it off.`
+
+const runExample = `  paceline run --limit 20/s requests.jsonl
+  paceline run --limit 20/s --limit 500/m --out results.jsonl requests.jsonl
+  paceline run --key-env KEY_A,KEY_B --header 'Authorization: Bearer {key}' --limit 4500/h --out r.jsonl requests.jsonl
+  generate | paceline run --limit 300/10s - | jq .status`
+
+type runFlags struct {
+	limits, keyEnv, headers, query []string
+	rejectsFree                    bool
+	latencyMax                     time.Duration
+	nonceUnit, nonceGap            time.Duration
+	concurrency, attempts, queue   int
+	timeout                        time.Duration
+	backoff                        backoff.Policy
+	redirects                      int
+	banStatus                      []int
+	out, dead, sync, unanswered    string
+	retryDead, skipInvalid         bool
+	keepHeaders                    []string
+	maxLine, maxHeader, maxBody    byteSize
+	maxResponse                    byteSize
+	progress, color, logLevel      string
+	summary, output                string
+}
+
+func newRun() *cobra.Command {
+	f := runFlags{maxLine: 16 << 20, maxHeader: 64 << 10, maxBody: 16 << 20, maxResponse: 1 << 20}
+	c := &cobra.Command{
+		Use:     "run [FILE|-]",
+		Short:   "Send a file of HTTP requests within the server's limits",
+		Long:    runLong,
+		Example: runExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError{fmt.Errorf("%d files, expected one, or - for standard input", len(args))}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := "-"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return f.run(cmd, name)
+		},
+	}
+	p := c.Flags()
+	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rateForms+"; repeatable: all hold; 'none' if there is none")
+	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
+	p.DurationVar(&f.latencyMax, "latency-max", 0, "you promise that no request takes longer than this to be counted by the server: a little faster, and no safer than the promise")
+	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B: each key has the limits for itself")
+	p.StringArrayVar(&f.headers, "header", nil, "'Name: value' for every request; {key}, {nonce}, {id}, {attempt} are filled in; repeatable")
+	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
+	p.DurationVar(&f.nonceUnit, "nonce-unit", time.Millisecond, "what a {nonce} counts")
+	p.DurationVar(&f.nonceGap, "nonce-gap", 0, "least time between two nonces of a key: several in flight, for a path whose one-way latency varies by less than this (default: one in flight per key)")
+	p.IntVar(&f.concurrency, "concurrency", 64, "most requests in flight")
+	p.IntVar(&f.attempts, "attempts", 5, "how often a request is tried before it is a dead letter")
+	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
+	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
+	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
+	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
+	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "answers that take the key out of use (with --key-env)")
+	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
+	p.StringVarP(&f.out, "out", "O", "-", "file for the results, to which a run that is repeated adds; - is standard output, without resuming")
+	p.StringVar(&f.dead, "dead", "", "file for dead letters (default: beside --out, its name with .dead.jsonl; or among the results on standard output)")
+	p.BoolVar(&f.retryDead, "retry-dead", false, "send the dead letters of the runs before again")
+	p.StringVar(&f.unanswered, "unanswered", "resend", "what was sent and may have been served without an answer: resend, or hold as a dead letter")
+	p.StringVar(&f.sync, "sync", "group", "group: make durable every 100 ms or 64 lines; always: also before each send, which a power cut asks for")
+	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "pass over lines that are not valid instead of not starting")
+	p.StringSliceVar(&f.keepHeaders, "keep-headers", nil, "more fields of the answers to keep; * for all")
+	p.Var(&f.maxLine, "max-line", "longest line of the input")
+	p.Var(&f.maxHeader, "max-header", "largest headers of a request")
+	p.Var(&f.maxBody, "max-body", "largest body of a request")
+	p.Var(&f.maxResponse, "max-response", "how much of an answer's body to keep")
+	p.StringVar(&f.progress, "progress", "auto", "auto: a line that is rewritten, on a terminal; a time: a line so often where there is no terminal; off")
+	p.StringVar(&f.color, "color", "auto", "auto, always or never")
+	p.StringVar(&f.logLevel, "log-level", "warn", "debug has a line per answer and expiry on standard error")
+	p.StringVar(&f.summary, "summary", "", "file to write the summary to, as JSON")
+	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error: text or json")
+	return c
+}
+
+// config checks the flags.
+func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
+	usage := func(format string, args ...any) (batch.Config, error) {
+		return batch.Config{}, usageError{fmt.Errorf(format, args...)}
+	}
+	c := batch.Config{
+		Arrivals:  limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
+		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
+		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue,
+		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
+		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
+		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
+		c.UserAgent += "/" + info.Main.Version
+	}
+	if len(f.limits) == 0 {
+		return usage("--limit is required: what the server allows cannot be guessed; expected %s, or --limit none", rateForms)
+	}
+	for _, s := range f.limits {
+		if s == "none" && len(f.limits) == 1 {
+			continue
+		}
+		n, per, err := parseRate(s)
+		if err != nil {
+			return usage("--limit %w", err)
+		}
+		c.Limits = append(c.Limits, batch.Rate{N: n, Per: per, Text: s})
+	}
+	for _, n := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"latency-max", int64(f.latencyMax), 0},
+		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
+		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
+	} {
+		if n.value < n.least {
+			return usage("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)
+		}
+	}
+	if f.backoff.Base > f.backoff.Max {
+		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
+	}
+	for _, s := range f.banStatus {
+		if s < 400 || s > 599 {
+			return usage("--ban-status %d, expected 400 to 599", s)
+		}
+	}
+	var err error
+	if c.Header, err = batch.ParseHeaders(f.headers); err != nil {
+		return usage("--header %w", err)
+	}
+	if c.Query, err = batch.ParseQuery(f.query); err != nil {
+		return usage("--query %w", err)
+	}
+	for _, v := range []struct {
+		flag, value string
+		one         []string
+	}{
+		{"unanswered", f.unanswered, []string{"resend", "hold"}}, {"sync", f.sync, []string{"group", "always"}},
+		{"color", f.color, []string{"auto", "always", "never"}}, {"output", f.output, []string{"text", "json"}},
+		{"log-level", f.logLevel, []string{"debug", "info", "warn", "error"}},
+	} {
+		if !contains(v.one, v.value) {
+			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
+		}
+	}
+	c.HoldUnanswered = f.unanswered == "hold"
+	c.SyncAlways = f.sync == "always"
+	if f.out == "" {
+		return usage("--out is empty, expected a file, or - for standard output")
+	}
+	if f.retryDead && f.out == "-" && (f.dead == "" || f.dead == "-") {
+		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
+	}
+	if len(f.keyEnv) > 0 {
+		if c.Keys, err = batch.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
+			return batch.Config{}, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
+		}
+		c.BanStatus = f.banStatus
+	}
+	return c, nil
+}
+
+func contains(all []string, s string) bool {
+	return slices.Contains(all, s)
+}
+
+func (f *runFlags) run(cmd *cobra.Command, name string) error {
+	c, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	screen, err := newScreen(cmd.ErrOrStderr(), f)
+	if err != nil {
+		return err
+	}
+	c.Notice = screen.line
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
+	c.Log = slog.New(slog.NewTextHandler(screen, &slog.HandlerOptions{Level: level}))
+
+	in, isFile := io.Reader(cmd.InOrStdin()), false
+	if name == "-" {
+		if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) && cmd.Flags().NArg() == 0 {
+			return usageError{errors.New("no FILE, expected one, or - for standard input")}
+		}
+		name = "standard input"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return exitError{exitConfig, err}
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			return exitError{exitConfig, fmt.Errorf("%s is a folder, expected a file", name)}
+		}
+		in, isFile, c.InputInfo = file, info.Mode().IsRegular(), info
+	}
+
+	// A reader of the results that goes away is a write that fails, not a death with requests in flight.
+	signal.Ignore(syscall.SIGPIPE)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, abort := context.WithCancel(cmd.Context())
+	defer abort()
+
+	r, err := batch.New(c)
+	if err != nil {
+		return codeOf(err)
+	}
+	if isFile {
+		err := interruptible(signals, func() error { return r.Check(name, in) })
+		if err != nil {
+			return codeOf(err)
+		}
+		if _, err := in.(io.Seeker).Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	if err := r.Open(); err != nil {
+		return codeOf(err)
+	}
+	done := make(chan struct{})
+	interrupted := make(chan bool, 1)
+	go func() { interrupted <- listen(signals, done, r, abort, screen) }()
+	stopProgress := screen.follow(r)
+	began := time.Now()
+	err = r.Send(ctx, name, in)
+	stopProgress()
+	close(done)
+	wasInterrupted := <-interrupted
+	totals, cerr := r.Close()
+	if serr := f.report(screen, totals, time.Since(began)); cerr == nil {
+		cerr = serr
+	}
+	switch {
+	case wasInterrupted:
+		how := "interrupted"
+		if totals.Left > 0 {
+			how += fmt.Sprintf(": %d requests are left", totals.Left)
+			if f.out != "-" {
+				how += "; the same command again resumes"
+			}
+		}
+		return exitError{exitInterrupted, errors.New(how)}
+	case errors.Is(err, batch.ErrOutput) && f.out != "-":
+		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", err)}
+	case err != nil:
+		return codeOf(err)
+	case cerr != nil:
+		return exitError{exitFailure, cerr}
+	case totals.Lost > 0:
+		return exitError{exitSomeFailed, fmt.Errorf("%d requests are lost: they have no end state in %s", totals.Lost, f.out)}
+	case totals.Dead+totals.Expired+totals.SkippedDead+totals.Invalid > 0:
+		return exitError{code: exitSomeFailed}
+	}
+	return nil
+}
+
+// codeOf gives an error of package batch its exit code.
+func codeOf(err error) error {
+	switch {
+	case errors.Is(err, errInterrupted):
+		return exitError{exitInterrupted, err}
+	case errors.Is(err, batch.ErrConfig):
+		return exitError{exitConfig, err}
+	case errors.Is(err, batch.ErrOutput) && errors.Is(err, batch.ErrUnsent):
+		return exitError{exitFailure, err}
+	case errors.Is(err, batch.ErrOutput):
+		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent", err)}
+	case errors.Is(err, dispatch.ErrExhausted):
+		return exitError{exitExhausted, err}
+	case errors.Is(err, batch.ErrUnsent):
+		return exitError{exitConfig, err}
+	case errors.Is(err, batch.ErrInput):
+		return exitError{exitSomeFailed, err}
+	}
+	return err
+}
+
+var errInterrupted = errors.New("interrupted; nothing was sent")
+
+// interruptible gives up waiting for f at a signal. f is harmless.
+func interruptible(signals <-chan os.Signal, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-signals:
+		return errInterrupted
+	}
+}
+
+// listen drains at the first signal and aborts at the second. It returns whether there was one.
+func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort func(), screen *screen) bool {
+	select {
+	case <-done:
+		return false
+	case <-signals:
+	}
+	// Draining may have to deliver a result to somebody slow, who must not keep the second signal from us.
+	inFlight := make(chan int, 1)
+	go func() { r.Drain(); inFlight <- r.Progress().InFlight }()
+	what := "answers"
+	select {
+	case n := <-inFlight:
+		what = fmt.Sprintf("%d answers", n)
+	case <-time.After(200 * time.Millisecond):
+	}
+	screen.line(fmt.Sprintf("interrupted: waiting for %s; once more breaks them off", what))
+	select {
+	case <-done:
+	case <-signals:
+		screen.line("interrupted again: breaking off what is in flight")
+		abort()
+		// Whoever reads the results may be what holds us up.
+		select {
+		case <-done:
+		case <-signals:
+			os.Exit(exitInterrupted)
+		}
+	}
+	return true
+}
+
+// report prints the summary.
+func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
+	line, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	if f.summary != "" {
+		if err := os.WriteFile(f.summary, append(line, '\n'), 0o644); err != nil {
+			return fmt.Errorf("--summary: %w", err)
+		}
+	}
+	if f.output == "json" {
+		s.line(string(line))
+		return nil
+	}
+	var parts []string
+	add := func(n int, what, color string) {
+		text := fmt.Sprintf("%d %s", n, what)
+		if n > 0 && color != "" {
+			text = s.paint(color, text)
+		}
+		parts = append(parts, text)
+	}
+	add(t.Offered, "offered", "")
+	add(t.Done, "done", "")
+	rejected := red
+	if t.Rejected == 0 {
+		rejected = green
+	}
+	parts = append(parts, s.paint(rejected, fmt.Sprintf("%d rejected", t.Rejected)))
+	add(t.Expired, "expired", red)
+	add(t.Dead, "dead", red)
+	add(t.Lost, "lost", red)
+	for _, v := range []struct {
+		n           int
+		what, color string
+	}{
+		{t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", red}, {t.Invalid, "invalid lines", red},
+		{t.Left, "left", red}, {t.Unwritten, "of them answered but not written", red}, {t.Repeats, "possible repeats", red},
+	} {
+		if v.n > 0 {
+			add(v.n, v.what, v.color)
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if t.Rate > 0 {
+		text += fmt.Sprintf("; %.1f/s", t.Rate)
+		if t.Ceiling > 0 {
+			text += fmt.Sprintf(", %.1f %% of the ceiling", t.Percent)
+		}
+	}
+	s.line(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
+	return nil
+}
+
+const (
+	green = "32"
+	red   = "31"
+)
+
+// screen is standard error: lines, and on a terminal a last line that is rewritten. Safe for concurrent use.
+type screen struct {
+	mu    sync.Mutex
+	w     io.Writer
+	fd    int // of the terminal, or -1
+	color bool
+	every time.Duration // 0: no progress
+	shown bool          // there is a line to be rewritten
+}
+
+func newScreen(w io.Writer, f *runFlags) (*screen, error) {
+	s := &screen{w: w, fd: -1}
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		s.fd = int(file.Fd())
+	}
+	force := os.Getenv("CLICOLOR_FORCE")
+	s.color = f.color == "always" ||
+		f.color == "auto" && os.Getenv("NO_COLOR") == "" && (s.fd >= 0 || force != "" && force != "0")
+	switch f.progress {
+	case "off":
+		s.fd = -1
+	case "auto":
+		// Results and a line that is rewritten do not go together on one terminal.
+		if f.out == "-" && term.IsTerminal(int(os.Stdout.Fd())) {
+			s.fd = -1
+		}
+		if s.fd >= 0 {
+			s.every = 200 * time.Millisecond
+		}
+	default:
+		d, err := time.ParseDuration(f.progress)
+		if err != nil || d <= 0 {
+			return nil, usageError{fmt.Errorf("--progress %q, expected auto, off, or a time such as 5s", f.progress)}
+		}
+		s.every = d
+	}
+	return s, nil
+}
+
+func (s *screen) paint(color, text string) string {
+	if !s.color {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+func (s *screen) line(text string) { _, _ = s.Write([]byte(text + "\n")) }
+
+// Write implements io.Writer for the log: whole lines, above the one that is rewritten.
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clearLocked()
+	return s.w.Write(b)
+}
+
+func (s *screen) clearLocked() {
+	if s.shown {
+		_, _ = io.WriteString(s.w, "\r\x1b[K")
+		s.shown = false
+	}
+}
+
+// follow shows the progress until the function it returns is called.
+func (s *screen) follow(r *batch.Run) (stop func()) {
+	if s.every == 0 {
+		return func() {}
+	}
+	done, finished := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(finished)
+		t := time.NewTicker(s.every)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				s.show(s.progressText(r.Progress()))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-finished
+		s.mu.Lock()
+		s.clearLocked()
+		s.mu.Unlock()
+	}
+}
+
+func (s *screen) show(text string) {
+	if s.fd < 0 {
+		s.line(text)
+		return
+	}
+	width, _, err := term.GetSize(s.fd)
+	if err != nil || width < 20 {
+		width = 80
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = io.WriteString(s.w, "\r\x1b[K"+clip(text, width-1))
+	s.shown = true
+}
+
+// clip cuts text to so many columns; colours take none.
+func clip(text string, columns int) string {
+	n, escape := 0, false
+	for i, c := range text {
+		switch {
+		case c == '\x1b':
+			escape = true
+		case escape:
+			escape = c != 'm'
+		default:
+			if n == columns {
+				return text[:i] + "\x1b[0m"
+			}
+			n++
+		}
+	}
+	return text
+}
+
+func (s *screen) progressText(p batch.Progress) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if p.Total > 0 {
+		add("%d of %d done", p.Done, p.Total)
+	} else {
+		add("%d done", p.Done)
+	}
+	add("%d in flight", p.InFlight)
+	add("%d waiting", p.Waiting)
+	failed := fmt.Sprintf("%d failed", p.Dead+p.Expired)
+	if p.Dead+p.Expired > 0 {
+		failed = s.paint(red, failed)
+	}
+	parts = append(parts, failed)
+	rate := fmt.Sprintf("%.1f/s", p.Rate)
+	if p.Ceiling > 0 {
+		rate += fmt.Sprintf(" (%.0f %% of the ceiling)", p.Percent)
+	}
+	parts = append(parts, rate)
+	color := green
+	if p.Rejected > 0 {
+		color = red
+	}
+	parts = append(parts, s.paint(color, fmt.Sprintf("%d rejected", p.Rejected)))
+	if p.ETA > 0 {
+		add("ETA %v", p.ETA.Round(time.Second))
+	}
+	if p.Why != "" {
+		add("waiting for %s", p.Why)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,589 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/need"
+)
+
+// paceline runs the command in this process and returns what a shell would see.
+func paceline(stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = execute(context.Background(), args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// program returns the command as a process of its own.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Env = append(os.Environ(), asProgram+"=1")
+	return c
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// numbered is an input of n requests to url?id=0, 1, …
+func numbered(n int, url string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{\"id\":\"%d\",\"url\":\"%s?id=%d\"}\n", i, url, i)
+	}
+	return b.String()
+}
+
+func results(t *testing.T, path string) []batch.Result {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []batch.Result
+	for line := range strings.Lines(string(text)) {
+		var r batch.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%s: %v in %q", path, err, line)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Every message as a user sees it, and the exit code.
+func TestRunRefuses(t *testing.T) {
+	t.Setenv("PL_TEST_KEY", "hidden-value")
+	t.Setenv("PL_TEST_SAME", "hidden-value")
+	t.Setenv("PL_TEST_EMPTY", "")
+	good := write(t, "good.jsonl", `{"url":"http://127.0.0.1:1/"}`+"\n")
+	bad := write(t, "bad.jsonl", `{"url":"http://127.0.0.1:1/","id":"x"}
+{"url":"http://127.0.0.1:1/","uri":1}
+{"url":"http://127.0.0.1:1/","id":"x"}
+{"url":"http://127.0.0.1:1/","cost":21}
+`)
+	notes := write(t, "notes.txt", "notes of mine\n")
+	absent := filepath.Join(t.TempDir(), "absent", "out.jsonl")
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{good, 2, "--limit is required: what the server allows cannot be guessed; expected " + rateForms + ", or --limit none"},
+		{"--limit 20 " + good, 2, `--limit "20" does not say per what time, expected ` + rateForms},
+		{"--limit 20/s --limit none " + good, 2, `--limit "none" does not say per what time, expected ` + rateForms},
+		{"--limit 20/s --concurrency 0 " + good, 2, "--concurrency 0, expected at least 1"},
+		{"--limit 20/s --timeout -1s " + good, 2, "--timeout -1s, expected at least 1"},
+		{"--limit 20/s --backoff-base 1m " + good, 2, "--backoff-base 1m0s is above --backoff-max 30s"},
+		{"--limit 20/s --header nonsense " + good, 2, `--header "nonsense", expected "Name: value"`},
+		{"--limit 20/s --query k={secret} " + good, 2, `--query "k={secret}": unknown {secret}, expected {key}, {nonce}, {id} or {attempt}`},
+		{"--limit 20/s --unanswered maybe " + good, 2, `--unanswered "maybe", expected resend or hold`},
+		{"--limit 20/s --progress often " + good, 2, `--progress "often", expected auto, off, or a time such as 5s`},
+		{"--limit 20/s --max-line 3XB " + good, 2, `invalid argument "3XB" for "--max-line" flag: "3XB", expected a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB`},
+		{"--limit 20/s --ban-status 200 " + good, 2, "--ban-status 200, expected 400 to 599"},
+		{"--limit 20/s --retry-dead " + good, 2, "--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before"},
+		{"--limit 20/s --lmit 3/s " + good, 2, "unknown flag: --lmit"},
+		{"--limit 20/s a b", 2, "2 files, expected one, or - for standard input"},
+		{"--limit 20/s --key-env PL_TEST_NONE " + good, 4, "--key-env: the environment variable PL_TEST_NONE is not set"},
+		{"--limit 20/s --key-env PL_TEST_EMPTY " + good, 4, "--key-env: the environment variable PL_TEST_EMPTY is empty"},
+		{"--limit 20/s --key-env PL_TEST_KEY,PL_TEST_SAME " + good, 4, "--key-env: PL_TEST_KEY and PL_TEST_SAME have the same value: as two keys they would be allowed twice the limit"},
+		{"--limit 20/s --query k={key} " + good, 4, "bad configuration: a template has {key}, but there are no keys: name their environment variables with --key-env"},
+		{"--limit 20/s " + absent, 4, "open " + absent + ": no such file or directory"},
+		{"--limit 20/s " + filepath.Dir(good), 4, filepath.Dir(good) + " is a folder, expected a file"},
+		{"--limit 20/s " + bad, 4, bad + `:2:30: unknown field "uri", expected id, method, url, headers, body, cost, priority, deadline
+` + bad + `:3:35: id "x" is already on line 1, expected each id once
+` + bad + `:4:37: cost 21 can never go: the limits allow at most 20 at once
+paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-invalid sends the others)`},
+		{"--limit 20/s --out " + absent + " " + good, 1, "cannot write: open " + absent + ": no such file or directory; nothing was sent"},
+		{"--limit 20/s --out " + notes + " " + good, 1, "cannot write: " + notes + ":1: not a result of paceline: is this the right file?; nothing was sent"},
+		{"--limit 20/s --out " + good + " " + good, 1, "cannot write: " + good + " is the input; nothing was sent"},
+	} {
+		code, stdout, stderr := paceline("", append([]string{"run"}, strings.Fields(c.args)...)...)
+		want := c.want + "\n"
+		if !strings.Contains(c.want, "\npaceline:") {
+			want = "paceline: " + want
+		}
+		if code != c.code || stderr != want || stdout != "" {
+			t.Errorf("run %s\n got %d %s%s\nwant %d %s", c.args, code, stderr, stdout, c.code, want)
+		}
+		if strings.Contains(stderr, "hidden") {
+			t.Errorf("run %s shows a key", c.args)
+		}
+	}
+	if text, _ := os.ReadFile(notes); string(text) != "notes of mine\n" {
+		t.Errorf("somebody's notes have become %q", text)
+	}
+}
+
+func TestRunCommand(t *testing.T) {
+	t.Setenv("PL_TEST_KEY", "hidden-value")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/missing" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprint(w, q.Header.Get("Authorization") == "Bearer hidden-value")
+	}))
+	defer srv.Close()
+	summary := filepath.Join(t.TempDir(), "summary.json")
+	code, stdout, stderr := paceline(fmt.Sprintf("{\"id\":\"a\",\"url\":\"%s\"}\n", srv.URL), "run", "--limit", "20/s", "--limit", "500/m",
+		"--key-env", "PL_TEST_KEY", "--header", "Authorization: Bearer {key}", "-o", "json", "--summary", summary, "-")
+	var r batch.Result
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.ID != "a" || *r.Body != "true" || r.Key != "PL_TEST_KEY" {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	var a, b batch.Totals
+	text, _ := os.ReadFile(summary)
+	if err := errors.Join(json.Unmarshal([]byte(stderr), &a), json.Unmarshal(text, &b)); err != nil || a != b || a.Done != 1 {
+		t.Errorf("summaries: %v, %s, %s", err, stderr, text)
+	}
+	// Dead letters among the results; the server that is not there.
+	in := write(t, "in.jsonl", fmt.Sprintf("{\"id\":\"m\",\"url\":\"%s/missing\"}\n{\"id\":\"n\",\"url\":\"http://127.0.0.1:1/\"}\n", srv.URL))
+	code, stdout, stderr = paceline("", "run", "--limit", "none", "--backoff-base", "1ms", "--log-level", "debug", in)
+	if code != 3 || strings.Count(stdout, `"state":"dead"`) != 2 || !strings.Contains(stdout, "connect: connection refused") || !strings.Contains(stdout, `"attempts":5`) {
+		t.Errorf("%d %s", code, stdout)
+	}
+	if !strings.Contains(stderr, "2 offered, 0 done, 0 rejected, 0 expired, 2 dead, 0 lost") || !strings.Contains(stderr, "level=DEBUG msg=answer id=m attempt=1") {
+		t.Errorf("%s", stderr)
+	}
+	// A stream that has something wrong in it.
+	code, stdout, stderr = paceline(fmt.Sprintf("{\"id\":\"a\",\"url\":\"%s\"}\n{]\n", srv.URL), "run", "--limit", "none", "-")
+	if code != 3 || strings.Count(stdout, `"state":"done"`) != 1 || !strings.Contains(stderr,
+		"paceline: invalid input: standard input:2:2: invalid character ']' looking for beginning of object key string, expected one JSON object on the line; reading stops here, what was read before is finished\n") {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	// Every key banned.
+	ban := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	defer ban.Close()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	code, _, stderr = paceline("", "run", "--limit", "20/s", "--key-env", "PL_TEST_KEY", "--out", out, write(t, "in.jsonl", numbered(3, ban.URL)))
+	if code != 6 || !strings.Contains(stderr, "3 left") || !strings.Contains(stderr, "paceline: every key is banned: key PL_TEST_KEY: answered 418 I'm a teapot\n") {
+		t.Errorf("%d %s", code, stderr)
+	}
+}
+
+func TestProgressText(t *testing.T) {
+	s := &screen{}
+	p := batch.Progress{Totals: batch.Totals{Done: 40, Rate: 19.96, Ceiling: 20, Percent: 99.8}, Total: 400, InFlight: 2, Waiting: 358,
+		ETA: 18 * time.Second, Why: "limit 20/s of key A, 0.3 s left"}
+	const want = "40 of 400 done, 2 in flight, 358 waiting, 0 failed, 20.0/s (100 % of the ceiling), 0 rejected, ETA 18s, waiting for limit 20/s of key A, 0.3 s left"
+	if got := s.progressText(p); got != want {
+		t.Errorf("%s", got)
+	}
+	s.color = true
+	colored := s.progressText(p)
+	if !strings.Contains(colored, "\x1b[32m0 rejected\x1b[0m") {
+		t.Errorf("%q", colored)
+	}
+	p.Rejected = 1
+	if got := s.progressText(p); !strings.Contains(got, "\x1b[31m1 rejected\x1b[0m") {
+		t.Errorf("%q", got)
+	}
+	if got := clip("ab\x1b[31mcdé\x1b[0mfg", 5); got != "ab\x1b[31mcdé\x1b[0m\x1b[0m" {
+		t.Errorf("clipped: %q", got)
+	}
+}
+
+// judge is a server that keeps when which request arrived.
+type judge struct {
+	*httptest.Server
+	mu       sync.Mutex
+	arrivals []time.Time
+	seen     map[string]int
+}
+
+func newJudge(t *testing.T, serve http.HandlerFunc) *judge {
+	j := &judge{seen: map[string]int{}}
+	j.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		j.mu.Lock()
+		j.arrivals = append(j.arrivals, time.Now())
+		j.seen[q.URL.Query().Get("id")]++
+		j.mu.Unlock()
+		serve(w, q)
+	}))
+	t.Cleanup(j.Close)
+	return j
+}
+
+func (j *judge) count() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.arrivals)
+}
+
+// The process is killed again and again, at random. In the end every id is there once, whatever was sent twice is
+// reported as a possible repeat, and over all processes no window holds more than the limit.
+func TestRunKilled(t *testing.T) {
+	t.Parallel()
+	const n, limit, window, kills = 240, 50, 200 * time.Millisecond, 5
+	j := newJudge(t, func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) })
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", fmt.Sprintf("%d/%v", limit, window), "--concurrency", "6", "--out", out, "--progress", "off", write(t, "in.jsonl", numbered(n, j.URL))}
+	var named strings.Builder
+	for kill := 0; ; kill++ {
+		var stderr bytes.Buffer
+		c := program(t, args...)
+		c.Stderr = &stderr
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if kill < kills {
+			// At some request, and some moment of it.
+			for target, deadline := j.count()+1+rand.IntN(n/kills-10), time.Now().Add(20*time.Second); j.count() < target; {
+				if time.Now().After(deadline) {
+					t.Fatalf("stuck after %d arrivals: %s", j.count(), stderr.String())
+				}
+				time.Sleep(100 * time.Microsecond)
+			}
+			time.Sleep(rand.N(6 * time.Millisecond))
+			_ = c.Process.Kill()
+			_ = c.Wait()
+			named.Write(stderr.Bytes())
+			continue
+		}
+		err := c.Wait()
+		named.Write(stderr.Bytes())
+		if err != nil {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		break
+	}
+	count := map[string]int{}
+	repeats := map[string]bool{}
+	for _, r := range results(t, out) {
+		count[r.ID]++
+		repeats[r.ID] = r.PossibleRepeat
+		if r.State != "done" || r.Status != 200 {
+			t.Errorf("%s: %+v", r.ID, r)
+		}
+	}
+	twice := 0
+	for i := range n {
+		id := strconv.Itoa(i)
+		if count[id] != 1 {
+			t.Errorf("%s has %d results", id, count[id])
+		}
+		if j.seen[id] != 1 {
+			twice++
+			if !repeats[id] || !strings.Contains(named.String(), "unanswered: "+id+"\n") {
+				t.Errorf("%s arrived %d times, and is not reported as a possible repeat", id, j.seen[id])
+			}
+		}
+	}
+	if len(count) != n {
+		t.Errorf("%d ids in the results, want %d", len(count), n)
+	}
+	for i := limit; i < len(j.arrivals); i++ {
+		if d := j.arrivals[i].Sub(j.arrivals[i-limit]); d <= window {
+			t.Errorf("arrivals %d to %d are within %v: more than %d in %v", i-limit, i, d, limit, window)
+		}
+	}
+	t.Logf("%d arrivals of %d requests over %d crashes, %d of them arrived twice", len(j.arrivals), n, kills, twice)
+}
+
+// The first Ctrl-C waits for what is in flight, the second breaks it off; both say so, and a run later resumes.
+func TestRunInterrupted(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan string, 100), make(chan struct{})
+	j := newJudge(t, func(_ http.ResponseWriter, q *http.Request) {
+		arrived <- q.URL.Query().Get("id")
+		select {
+		case <-release:
+		case <-q.Context().Done():
+		}
+	})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", "none", "--concurrency", "2", "--out", out, write(t, "in.jsonl", numbered(6, j.URL))}
+	start := func() (*exec.Cmd, *bufio.Reader) {
+		c := program(t, args...)
+		pipe, err := c.StderrPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, bufio.NewReader(pipe)
+	}
+	expect := func(r *bufio.Reader, want string) {
+		t.Helper()
+		var all strings.Builder
+		for !strings.Contains(all.String(), want) {
+			line, err := r.ReadString('\n')
+			all.WriteString(line)
+			if err != nil {
+				t.Fatalf("%q is not in:\n%s", want, all.String())
+			}
+		}
+	}
+	code := func(c *exec.Cmd) int { _ = c.Wait(); return c.ProcessState.ExitCode() }
+
+	c, stderr := start()
+	<-arrived
+	<-arrived
+	_ = c.Process.Signal(os.Interrupt)
+	expect(stderr, "interrupted: waiting for 2 answers; once more breaks them off")
+	_ = c.Process.Signal(os.Interrupt)
+	expect(stderr, "interrupted again: breaking off what is in flight")
+	expect(stderr, "6 left")
+	expect(stderr, "paceline: interrupted: 6 requests are left; the same command again resumes")
+	if got := code(c); got != exitInterrupted || len(results(t, out)) != 0 {
+		t.Errorf("broken off: exit %d", got)
+	}
+
+	c, stderr = start()
+	<-arrived
+	<-arrived
+	_ = c.Process.Signal(os.Interrupt)
+	expect(stderr, "interrupted: waiting for 2 answers")
+	close(release)
+	expect(stderr, "2 done")
+	if got := code(c); got != exitInterrupted || len(results(t, out)) != 2 {
+		t.Errorf("drained: exit %d, %d results", got, len(results(t, out)))
+	}
+
+	c, stderr = start()
+	expect(stderr, "4 offered, 4 done, 0 rejected, 0 expired, 0 dead, 0 lost, 2 done before")
+	if got := code(c); got != 0 || len(results(t, out)) != 6 {
+		t.Errorf("resumed: exit %d, %d results", got, len(results(t, out)))
+	}
+	for _, r := range results(t, out) {
+		if want := j.seen[r.ID] > 1; r.PossibleRepeat != want {
+			t.Errorf("%s arrived %d times, possible repeat: %v", r.ID, j.seen[r.ID], r.PossibleRepeat)
+		}
+	}
+}
+
+// Two runs on one file of results refuse each other.
+func TestRunLocked(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	j := newJudge(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-release })
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", "20/s", "--out", out, write(t, "in.jsonl", numbered(1, j.URL))}
+	c := program(t, args...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-arrived
+	code, _, stderr := paceline("", args...)
+	if code != 1 || !strings.Contains(stderr, out+" is in use by another run") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	close(release)
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// nginx is a bucket of 20 that refills 20 a second, and nothing of ours.
+type nginx struct {
+	url, log string
+}
+
+func startNginx(t *testing.T) nginx {
+	t.Helper()
+	path := need.Program(t, "nginx")
+	dir := t.TempDir()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	ln.Close()
+	config := strings.ReplaceAll(`daemon off; master_process off; worker_processes 1; pid DIR/pid; error_log DIR/error.log warn;
+events { }
+http {
+  log_format judge '$msec $status $arg_id $limit_req_status';
+  limit_req_zone "all" zone=all:1m rate=20r/s;
+  client_body_temp_path DIR/1; proxy_temp_path DIR/2; fastcgi_temp_path DIR/3; uwsgi_temp_path DIR/4; scgi_temp_path DIR/5;
+  server {
+    listen ADDRESS;
+    access_log DIR/access.log judge;
+    location = /up { access_log off; try_files /ok =500; root DIR; }
+    location / { limit_req zone=all burst=19 nodelay; limit_req_status 429; root DIR; try_files /ok =500; }
+  }
+}
+`, "DIR", dir)
+	config = strings.ReplaceAll(config, "ADDRESS", address)
+	for name, text := range map[string]string{"nginx.conf": config, "ok": "ok\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"))
+	var output bytes.Buffer
+	c.Stdout, c.Stderr = &output, &output
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		<-ended
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if res, err := http.Get("http://" + address + "/up"); err == nil {
+			res.Body.Close()
+			break
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("nginx ended: %v: %s", err, output.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nginx does not answer: %s", output.String())
+		}
+	}
+	return nginx{"http://" + address + "/", filepath.Join(dir, "access.log")}
+}
+
+// arrival is a line of nginx's own log.
+type arrival struct {
+	at         float64
+	status, id string
+	limit      string // PASSED or REJECTED
+}
+
+func (n nginx) arrivals(t *testing.T) []arrival {
+	t.Helper()
+	text, err := os.ReadFile(n.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []arrival
+	for line := range strings.Lines(string(text)) {
+		var a arrival
+		if _, err := fmt.Sscan(line, &a.at, &a.status, &a.id, &a.limit); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		all = append(all, a)
+	}
+	slices.SortStableFunc(all, func(a, b arrival) int { return int(1000 * (a.at - b.at)) })
+	return all
+}
+
+// long asks for the full size: 400 requests, 19 s.
+func nginxSize() (requests int, least float64) {
+	if os.Getenv("PACELINE_LONG") == "1" {
+		return 400, 98
+	}
+	return 80, 95
+}
+
+func TestRunNginx(t *testing.T) {
+	t.Parallel()
+	size, least := nginxSize()
+	n := startNginx(t)
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	c := program(t, "run", "--limit", "20/s", "--out", out, write(t, "in.jsonl", numbered(size, n.url)))
+	if text, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	arrivals := n.arrivals(t)
+	for _, a := range arrivals {
+		if a.status != "200" || a.limit != "PASSED" {
+			t.Errorf("nginx answered %+v", a)
+		}
+	}
+	done := 0
+	for _, r := range results(t, out) {
+		if r.State == "done" && r.Status == 200 && r.Attempts == 1 {
+			done++
+		}
+	}
+	if len(arrivals) != size || done != size {
+		t.Fatalf("%d arrivals and %d answers 200, want %d", len(arrivals), done, size)
+	}
+	// The first window takes 20 at once; from then on 20/s is all there is.
+	after := arrivals[len(arrivals)-1].at - arrivals[0].at
+	percent := 100 * float64(size-20) / after / 20
+	if percent < least {
+		t.Errorf("%.2f %% of 20/s after the first window, want at least %v %%", percent, least)
+	}
+	t.Logf("%d of %d answered 200, 0 refused, %.2f %% of 20/s after the first window (%.3f s)", done, size, percent, after)
+}
+
+func TestRunNginxKilled(t *testing.T) {
+	t.Parallel()
+	size, _ := nginxSize()
+	n := startNginx(t)
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", "20/s", "--out", out, write(t, "in.jsonl", numbered(size, n.url))}
+	c := program(t, args...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Microsecond) {
+		if text, _ := os.ReadFile(out); bytes.Count(text, []byte("\n")) >= size/2+5 { // in the midst of a burst
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it does not get half way")
+		}
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	c = program(t, args...)
+	text, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	seen := map[string]int{}
+	for _, a := range n.arrivals(t) {
+		seen[a.id]++
+		if a.status != "200" || a.limit != "PASSED" {
+			t.Errorf("nginx answered %+v", a)
+		}
+	}
+	count, repeats := map[string]int{}, 0
+	for _, r := range results(t, out) {
+		count[r.ID]++
+		if r.PossibleRepeat {
+			repeats++
+		}
+		if r.State != "done" || r.Status != 200 || seen[r.ID] != 1 && !r.PossibleRepeat {
+			t.Errorf("%s arrived %d times: %+v", r.ID, seen[r.ID], r)
+		}
+	}
+	for i := range size {
+		if id := strconv.Itoa(i); count[id] != 1 {
+			t.Errorf("%s has %d results", id, count[id])
+		}
+	}
+	t.Logf("every id of %d once, %d possible repeats, 0 refused; %s", size, repeats, text)
+}

@@ -1,0 +1,12 @@
+// Package batch sends a file of requests: it is what `paceline run` does, without flags and terminal.
+//
+//	input.go     one line of JSON is one request, strictly read
+//	template.go  keys, and where their secrets and nonces go
+//	send.go      one attempt over HTTP, never written twice
+//	output.go    files of lines that survive a crash: results and dead letters
+//	journal.go   what was sent, so that a restart neither forgets a window nor repeats in silence
+//	ledger.go    which id is where, 128 bits an id
+//	run.go       all of it together, on a paceline.Pool
+//
+// docs/run.md describes the formats.
+package batch

@@ -1,0 +1,11 @@
+//go:build unix && !aix && !solaris
+
+package batch
+
+import (
+	"os"
+	"syscall"
+)
+
+// lock takes the file for this process. The lock ends with the process, however that ends.
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

@@ -1,0 +1,1074 @@
+package batch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// Rate is a limit: N of cost in any span of Per. Text is how it was written.
+type Rate struct {
+	N    int64
+	Per  time.Duration
+	Text string
+}
+
+// Config describes a run.
+type Config struct {
+	// Keys are the API keys, each with the Limits for itself. If empty, one named "default" without a secret.
+	Keys []Key
+	// Header and Query are set on every request.
+	Header, Query []Template
+	// Limits are the server's, per key. If empty, none.
+	Limits []Rate
+	// Arrivals is what is known of the server. Late must be zero.
+	Arrivals limit.Arrivals
+	// NonceUnit is what nonces count, Gap the least time between two of a key: see dispatch.Key. They are used if a
+	// template has {nonce}.
+	NonceUnit, Gap time.Duration
+
+	Concurrency int           // attempts in flight; if zero, 64
+	Attempts    int           // of each request; if zero, 5
+	Timeout     time.Duration // of an attempt; if zero, 30 s
+	Redirects   int           // how many a request may follow; if zero, none
+	Backoff     backoff.Policy
+	BanStatus   []int // answers that say that a key is banned
+	Queue       int   // requests read ahead; if zero, 1000
+	UserAgent   string
+	TLS         *tls.Config
+
+	Input       InputLimits
+	SkipInvalid bool
+	// InputInfo is the input's, if it is a file: results are not written into it.
+	InputInfo os.FileInfo
+
+	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is OUT.dead.jsonl beside Out, or "-".
+	Out, Dead      string
+	Stdout         io.Writer
+	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
+	KeepHeaders    []string
+	SyncAlways     bool // fsync the journal before each send
+	RetryDead      bool
+	HoldUnanswered bool // what may have been served is not sent again, but a dead letter
+
+	// Notice is told what the user should know, a line at a time. Log gets a line per answer at debug level.
+	Notice func(string)
+	Log    *slog.Logger
+}
+
+func (c *Config) defaults() {
+	if len(c.Keys) == 0 {
+		c.Keys = []Key{{Name: "default"}}
+	}
+	orInt := func(n *int, d int) {
+		if *n == 0 {
+			*n = d
+		}
+	}
+	orInt(&c.Concurrency, 64)
+	orInt(&c.Attempts, 5)
+	orInt(&c.Queue, 1000)
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.MaxResponse == 0 {
+		c.MaxResponse = 1 << 20
+	}
+	if c.Out == "" {
+		c.Out = "-"
+	}
+	if c.Dead == "" {
+		c.Dead = "-"
+		if c.Out != "-" {
+			c.Dead = DeadBeside(c.Out)
+		}
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "paceline"
+	}
+	if c.Notice == nil {
+		c.Notice = func(string) {}
+	}
+	for _, l := range c.Limits {
+		if c.Input.Cost == 0 || l.N < c.Input.Cost {
+			c.Input.Cost = l.N
+		}
+	}
+}
+
+// DeadBeside is where the dead letters of results in out go: OUT.dead.jsonl, less the ending that OUT has.
+func DeadBeside(out string) string {
+	if ext := filepath.Ext(out); ext == ".jsonl" {
+		out = out[:len(out)-len(ext)]
+	}
+	return out + ".dead.jsonl"
+}
+
+// What New, Check, Open and Send fail with, beside the errors of the system.
+var (
+	// ErrConfig: the flags or the environment make no sense.
+	ErrConfig = errors.New("bad configuration")
+	// ErrInput: there is something wrong with the input. With ErrUnsent beside it nothing was sent.
+	ErrInput  = errors.New("invalid input")
+	ErrUnsent = errors.New("nothing was sent")
+	// ErrOutput: results, dead letters or the journal could not be written. Running again resumes.
+	ErrOutput = errors.New("cannot write")
+)
+
+// Run sends the requests of one input. Check, Open, Send and Close are called in this order; Drain and Progress at any
+// time after Open.
+type Run struct {
+	c         Config
+	sender    *sender
+	ban       map[int]bool
+	keepNames map[string]bool
+	epoch     time.Time
+	limiters  [][]limit.Limiter // of each key, one per limit
+	pool      *paceline.Pool
+	out, dead *lineFile
+	files     []written // to read back: out and dead if they are files
+	journal   *journal  // nil without a file of results
+	history   *history
+	room      chan struct{} // one for each answer that is on its way to the results
+	kick      chan struct{} // wakes the syncer
+
+	mu        sync.Mutex
+	ledger    ledger
+	checked   bool // the first pass counted the input
+	totals    Totals
+	bytes     int64      // of requests that are held
+	freed     *sync.Cond // when bytes, stopped, feeding or reading changed
+	remaining int64      // cost that is still to go, if checked
+	first     time.Time  // send
+	final     time.Time  // answer
+	stopped   bool       // nothing more is read
+	feeding   bool       // the feeder is there
+	reading   bool       // and waits for input
+	banned    []string
+	failure   error
+	inputErr  error
+}
+
+// Totals count what became of the input.
+type Totals struct {
+	Input       int `json:"input"`            // valid requests read
+	Invalid     int `json:"invalid"`          // lines that were not
+	SkippedDone int `json:"skipped_done"`     // ended in a run before
+	SkippedDead int `json:"skipped_dead"`     // dead letters of a run before
+	Offered     int `json:"offered"`          // the rest, as far as it was read
+	Sends       int `json:"sends"`            // attempts that were written
+	Done        int `json:"done"`             //
+	Rejected    int `json:"rejected"`         // answers 429
+	Expired     int `json:"expired"`          //
+	Dead        int `json:"dead"`             //
+	Left        int `json:"left"`             // not ended: running again resumes
+	Repeats     int `json:"possible_repeats"` //
+	Unwritten   int `json:"unwritten"`        // answered, but the result could not be written; among Left
+	Lost        int `json:"lost"`             // what none of these accounts for
+
+	Cost    int64   `json:"cost"`                         // of Sends
+	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
+	Rate    float64 `json:"rate"`                         // Done per second
+	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow
+	Percent float64 `json:"percent_of_ceiling,omitempty"` // of the most that they allow in so many seconds
+}
+
+// written is a file that this run appends to, and how long it was before.
+type written struct {
+	*os.File
+	before int64
+}
+
+// job is a request on its way.
+type job struct {
+	r      *Request
+	hop    hop
+	size   int64
+	repeat bool // it may have been served before
+	doubt  bool // an attempt had no whole answer
+	unsure bool // after a crash it would not be known whether the latest attempt was served
+	room   bool // it holds a place in Run.room
+	key    string
+	n      int64 // of the journal; 0: its answer is written
+	at     mono.Time
+	res    response
+	result limit.Result
+	hold   time.Time
+}
+
+// New checks the configuration.
+func New(c Config) (*Run, error) {
+	c.defaults()
+	fail := func(format string, args ...any) (*Run, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
+	}
+	for _, k := range c.Keys {
+		if k.Secret == "" && (Uses(c.Header, "key") || Uses(c.Query, "key")) {
+			return fail("a template has {key}, but there are no keys: name their environment variables with --key-env")
+		}
+	}
+	switch {
+	case c.Concurrency < 0, c.Attempts < 0, c.Timeout < 0, c.Redirects < 0, c.Queue < 0, c.MaxResponse < 0, c.Gap < 0, c.NonceUnit < 0:
+		return fail("a negative number where none can be")
+	}
+	r := &Run{c: c, ledger: ledger{}, ban: map[int]bool{}, keepNames: map[string]bool{}, kick: make(chan struct{}, 1)}
+	r.freed = sync.NewCond(&r.mu)
+	r.room = make(chan struct{}, 2*c.Concurrency)
+	for _, s := range c.BanStatus {
+		r.ban[s] = true
+	}
+	for _, n := range c.KeepHeaders {
+		r.keepNames[strings.ToLower(n)] = true
+	}
+	for range c.Keys {
+		each, err := r.newLimiters()
+		if err != nil {
+			return fail("%w", err)
+		}
+		r.limiters = append(r.limiters, each)
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return fail("%w", err)
+	}
+	r.sender = newSender(&r.c)
+	return r, nil
+}
+
+func (r *Run) newLimiters() ([]limit.Limiter, error) {
+	var all []limit.Limiter
+	for _, l := range r.c.Limits {
+		rolling, err := limit.NewRolling(limit.RollingConfig{Limit: l.N, Window: l.Per, Arrivals: r.c.Arrivals})
+		if err != nil {
+			return nil, fmt.Errorf("limit %s: %w", l.Text, err)
+		}
+		all = append(all, rolling)
+	}
+	return all, nil
+}
+
+// maxListed is how many bad lines are listed.
+const maxListed = 10
+
+// Check reads the whole input once, without sending: it counts the requests and lists what is wrong, at most ten lines
+// of it through Notice. Unless invalid lines are to be skipped it then fails with ErrInput.
+func (r *Run) Check(name string, in io.Reader) error {
+	reader := NewReader(name, in, r.c.Input)
+	listed := 0
+	for {
+		q, err := reader.Next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = r.unique(name, q)
+		}
+		if _, invalid := errors.AsType[*InputError](err); invalid {
+			r.totals.Invalid++
+			if listed++; listed <= maxListed {
+				r.c.Notice(err.Error())
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.totals.Input++
+		r.remaining += q.Cost
+	}
+	if more := listed - maxListed; more > 0 {
+		r.c.Notice(fmt.Sprintf("and %d more", more))
+	}
+	r.checked = true
+	if r.totals.Invalid > 0 && !r.c.SkipInvalid {
+		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, r.totals.Invalid, r.totals.Invalid+r.totals.Input, ErrUnsent)
+	}
+	return nil
+}
+
+func (r *Run) unique(name string, q *Request) error {
+	d := digestOf(q.ID)
+	r.mu.Lock()
+	first := r.ledger.line(d, q.Line)
+	r.mu.Unlock()
+	if first != q.Line {
+		return &InputError{name, q.Line, q.Column, fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)}
+	}
+	return nil
+}
+
+// Open opens the files, reads what the runs before left in them, and makes the Pool ready. Nothing is sent yet.
+func (r *Run) Open() (err error) {
+	r.epoch = time.Now()
+	defer func() {
+		if err != nil {
+			r.closeFiles()
+		}
+	}()
+	note := func(e entry, _ int64) {
+		if e.State == "dead" {
+			r.ledger.mark(digestOf(e.ID), inDead)
+		} else {
+			r.ledger.mark(digestOf(e.ID), inOut)
+		}
+	}
+	if r.out, err = r.openOutput(r.c.Out, note); err != nil {
+		return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
+	}
+	switch {
+	case r.c.Dead == r.c.Out:
+		r.dead = r.out
+	default:
+		if r.dead, err = r.openOutput(r.c.Dead, note); err != nil {
+			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
+		}
+	}
+	r.history = &history{}
+	if r.out.regular {
+		var keep time.Duration
+		for _, l := range r.c.Limits {
+			keep = max(keep, l.Per)
+		}
+		keep += keep/10000 + late + time.Second
+		r.journal, r.history, err = openJournal(r.c.Out+".journal", r.epoch, keep, r.c.Timeout, r.c.SyncAlways,
+			func(id string) bool { return r.ledger.has(digestOf(id), inOut|inDead) },
+			func() error { return errors.Join(r.out.sync(1), r.dead.sync(1)) })
+		if err != nil {
+			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
+		}
+	}
+	r.name(r.history.open)
+	return r.newPool()
+}
+
+func (r *Run) openOutput(path string, note func(entry, int64)) (*lineFile, error) {
+	if path == "-" {
+		return &lineFile{name: "standard output", f: stream{r.c.Stdout}}, nil
+	}
+	if info, err := os.Stat(path); err == nil {
+		if r.c.InputInfo != nil && os.SameFile(info, r.c.InputInfo) {
+			return nil, fmt.Errorf("%s is the input", path)
+		}
+		if !info.Mode().IsRegular() {
+			if info.IsDir() {
+				return nil, fmt.Errorf("%s is a folder", path)
+			}
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return nil, err
+			}
+			return &lineFile{name: path, f: f}, nil
+		}
+	}
+	l, f, err := openResults(path, note)
+	if err == nil {
+		r.files = append(r.files, written{f, l.size})
+	}
+	return l, err
+}
+
+// stream makes a file of a writer.
+type stream struct{ io.Writer }
+
+func (stream) Sync() error          { return nil }
+func (stream) Truncate(int64) error { return nil }
+func (stream) Close() error         { return nil }
+
+// name tells of requests that were unanswered when the run before died.
+func (r *Run) name(open map[string]struct{}) {
+	if len(open) == 0 {
+		return
+	}
+	what := "they are sent again, their results say possible_repeat"
+	if r.c.HoldUnanswered {
+		what = "they become dead letters (--unanswered hold)"
+	}
+	r.c.Notice(fmt.Sprintf("%d requests were sent but not answered when the run before ended; those of the input may be repeats: %s", len(open), what))
+	const most = 100
+	ids := slices.Sorted(maps.Keys(open))
+	for _, id := range ids[:min(len(ids), most)] {
+		r.c.Notice(fmt.Sprintf("  unanswered: %s", id))
+	}
+	if len(ids) > most {
+		r.c.Notice(fmt.Sprintf("  and %d more: see %s", len(ids)-most, r.journal.path))
+	}
+}
+
+// newPool replays the history into the limiters: a window that the process before filled still counts.
+func (r *Run) newPool() error {
+	index := map[string]int{}
+	for i, k := range r.c.Keys {
+		index[k.Name] = i
+	}
+	for _, s := range r.history.sends {
+		i, ours := index[s.key]
+		if !ours {
+			continue
+		}
+		// Not after the epoch even if the clock was set back since: that would only count longer.
+		counts := mono.Time(min(s.counts-r.epoch.UnixNano(), int64(late+r.c.Timeout)))
+		for _, l := range r.limiters[i] {
+			lease := l.Admit(min(counts, 0), limit.Cost{limit.Requests: s.cost})
+			o := limit.Outcome{Result: s.result}
+			if counts > 0 {
+				o = limit.Outcome{Result: limit.Unknown, ArrivedAgo: -time.Duration(counts)}
+			} else if s.result == limit.Unknown {
+				o.Result = limit.Failed // counts is its bound already
+			}
+			l.Settle(min(counts, 0), lease, o)
+		}
+	}
+	keys := make([]dispatch.Key, len(r.c.Keys))
+	for i, k := range r.c.Keys {
+		keys[i] = dispatch.Key{Name: k.Name, Limiter: limit.NewAll(r.limiters[i]...), Gap: r.c.Gap}
+		if Uses(r.c.Header, "nonce") || Uses(r.c.Query, "nonce") {
+			keys[i].Nonce = &dispatch.NonceConfig{Unit: r.c.NonceUnit, After: r.history.nonces[k.Name]}
+		}
+	}
+	var err error
+	r.pool, err = paceline.NewPool(paceline.PoolConfig{
+		Keys: keys, Send: r.send, Ended: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
+		Queue: queue.Config{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1},
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	r.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+		for name, until := range r.history.holds {
+			if i, ours := index[name]; ours && until > r.epoch.UnixNano() {
+				d.Hold(i, mono.Time(until-r.epoch.UnixNano()))
+			}
+		}
+	})
+	return nil
+}
+
+// Send reads the input and sends it. It returns nil if everything read has ended or was drained; ErrInput if the input
+// could not be read to its end, what was read before being finished; ErrOutput; dispatch.ErrExhausted if every key is
+// banned; or ctx's error.
+func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	syncing := make(chan struct{})
+	synced := make(chan struct{})
+	go func() { defer close(synced); r.syncer(syncing) }()
+	// It may be stuck in a read that nothing ends when the Pool stops: then it is left behind, and touches nothing.
+	r.feeding = true
+	go func() {
+		r.feed(ctx, name, in)
+		r.mu.Lock()
+		r.feeding = false
+		r.freed.Broadcast()
+		r.mu.Unlock()
+		r.pool.Close()
+	}()
+	err := r.pool.Run(ctx)
+	close(syncing)
+	<-synced
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	for r.feeding && !r.reading {
+		r.freed.Wait()
+	}
+	switch {
+	case r.failure != nil:
+		return fmt.Errorf("%w: %w", ErrOutput, r.failure)
+	case err != nil:
+		return err
+	}
+	return r.inputErr
+}
+
+// Drain sends no more. Send returns when what is in flight has been answered.
+func (r *Run) Drain() {
+	r.mu.Lock()
+	r.stopped = true
+	r.freed.Broadcast()
+	r.mu.Unlock()
+	r.pool.Drain()
+}
+
+// fail stops the sending after a write that failed.
+func (r *Run) fail(err error) {
+	r.mu.Lock()
+	if r.failure == nil {
+		r.failure = err
+	}
+	r.mu.Unlock()
+	r.Drain()
+}
+
+func (r *Run) isStopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped
+}
+
+// isReading notes whether the feeder waits for input. False: the run is over.
+func (r *Run) isReading(now bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reading = now
+	r.freed.Broadcast()
+	return !r.stopped
+}
+
+// heldBytes bounds what the requests read ahead take, whatever their number.
+const heldBytes = 256 << 20
+
+func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
+	reader := NewReader(name, in, r.c.Input)
+	for {
+		if !r.isReading(true) {
+			return
+		}
+		q, err := reader.Next()
+		if !r.isReading(false) || err == io.EOF {
+			return
+		}
+		if err == nil {
+			err = r.unique(name, q)
+		}
+		if err != nil {
+			if _, invalid := errors.AsType[*InputError](err); invalid && r.c.SkipInvalid {
+				if !r.checked {
+					r.mu.Lock()
+					r.totals.Invalid++
+					r.mu.Unlock()
+					r.c.Notice(err.Error())
+				}
+				continue
+			}
+			r.mu.Lock()
+			r.totals.Invalid++
+			r.inputErr = fmt.Errorf("%w: %w; reading stops here, what was read before is finished", ErrInput, err)
+			r.mu.Unlock()
+			return
+		}
+		if !r.offer(ctx, q) {
+			return
+		}
+	}
+}
+
+// offer hands a request to the Pool, or passes over one that has ended before. False: the run is over.
+func (r *Run) offer(ctx context.Context, q *Request) bool {
+	j := &job{r: q, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
+	d := digestOf(q.ID)
+	_, j.repeat = r.history.doubts[q.ID]
+	r.mu.Lock()
+	if !r.checked {
+		r.totals.Input++
+	}
+	switch {
+	case r.ledger.has(d, inOut):
+		r.totals.SkippedDone++
+	case r.ledger.has(d, inDead) && !r.c.RetryDead:
+		r.totals.SkippedDead++
+	default:
+		for r.bytes > 0 && r.bytes+j.size > heldBytes && !r.stopped {
+			r.freed.Wait()
+		}
+		if r.stopped {
+			r.mu.Unlock()
+			return false
+		}
+		r.bytes += j.size
+		r.totals.Offered++
+		r.mu.Unlock()
+		if r.c.HoldUnanswered && j.repeat {
+			j.repeat = false
+			r.ended(queue.Ended{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(),
+				Reason: "sent by a run before, and never answered: held back (--unanswered hold)"})
+			return true
+		}
+		ttl := q.TTL
+		if ttl > 0 {
+			ttl -= time.Since(r.epoch)
+		} else if !q.At.IsZero() {
+			ttl = time.Until(q.At)
+		}
+		if ttl == 0 && (q.TTL > 0 || !q.At.IsZero()) {
+			ttl = -1
+		}
+		err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: limit.Cost{limit.Requests: q.Cost}, Priority: q.Priority, TTL: ttl, Value: j})
+		if err != nil {
+			r.mu.Lock()
+			r.totals.Offered--
+			r.mu.Unlock()
+			if !errors.Is(err, paceline.ErrClosed) && ctx.Err() == nil {
+				r.fail(err)
+			}
+			return false
+		}
+		return true
+	}
+	r.remaining -= q.Cost
+	r.mu.Unlock()
+	return true
+}
+
+// send makes one attempt: a trace in the journal first, then the request, then what it says about limits.
+func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+	j := a.Request.Value.(*job)
+	returned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+	// Whoever reads the results may be slow. Then no more is sent than can be kept.
+	select {
+	case r.room <- struct{}{}:
+	case <-ctx.Done():
+		return returned
+	}
+	j.room = true
+	if r.isStopped() {
+		r.release(j)
+		return returned
+	}
+	key := r.c.Keys[a.Key]
+	now := time.Now()
+	if r.journal != nil {
+		n, err := r.journal.send(record{ID: j.r.ID, Attempt: a.Number, Key: key.Name, Nonce: a.Nonce, Cost: j.r.Cost}, now)
+		if err != nil {
+			r.release(j)
+			r.fail(err)
+			return returned
+		}
+		j.n = n
+		r.wakeSyncer()
+	}
+	if j.doubt {
+		j.repeat = true
+	}
+	j.key, j.at = key.Name, a.At
+	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
+	ans, final := r.judge(j)
+	j.result = ans.Result
+
+	r.mu.Lock()
+	if j.res.written {
+		if r.first.IsZero() {
+			r.first = j.res.began
+		}
+		r.final = j.res.ended
+		r.totals.Sends++
+		r.totals.Cost += j.r.Cost
+	}
+	if j.res.status == http.StatusTooManyRequests {
+		r.totals.Rejected++
+	}
+	r.mu.Unlock()
+	if ans.RetryAfter > 0 {
+		j.hold = j.res.ended.Add(ans.RetryAfter)
+	} else {
+		j.hold = time.Time{}
+	}
+	if !final {
+		if err := r.answered(j); err != nil {
+			r.fail(err)
+		}
+		r.release(j)
+	}
+	return ans
+}
+
+// answered writes the end of a job's latest send into the journal.
+func (r *Run) answered(j *job) error {
+	if r.journal == nil || j.n == 0 {
+		return nil
+	}
+	counts := j.res.ended
+	if j.result == limit.Unknown {
+		counts = counts.Add(late)
+	}
+	doubt := ""
+	if j.unsure {
+		doubt = j.r.ID
+	}
+	err := r.journal.answer(j.n, j.result, counts, j.hold, doubt)
+	j.n = 0
+	return err
+}
+
+func (r *Run) release(j *job) {
+	if j.room {
+		j.room = false
+		<-r.room
+	}
+}
+
+// judge says what an attempt proves. final: it ends the request, and its result is to be written before the journal's
+// answer.
+func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
+	res := &j.res
+	ans.RTT = res.rtt
+	j.unsure = false
+	switch {
+	case res.err != nil && !res.written:
+		ans.Result, ans.Reason = limit.Unsent, res.err.Error()
+		return ans, false
+	case res.err != nil && res.status == 0:
+		ans.Result, ans.Reason = limit.Unknown, "no answer: "+res.err.Error()
+		j.doubt, j.unsure = true, true
+		if r.c.HoldUnanswered {
+			ans.Invalid, ans.Reason = true, ans.Reason+": it may have been served, and is held back (--unanswered hold)"
+			return ans, true
+		}
+		return ans, false
+	}
+	// It was answered, if only by half: so it has arrived.
+	ans.Result = limit.Failed
+	status := fmt.Sprintf("answered %d %s", res.status, http.StatusText(res.status))
+	switch s := res.status; {
+	case res.err != nil:
+		ans.Reason = status + ", broken off: " + res.err.Error()
+		j.doubt, j.unsure = true, true
+		return ans, false
+	case r.ban[s]:
+		ans.Banned, ans.Reason = true, status
+		r.bannedOnce(j.key, status)
+		return ans, false
+	case isRedirect(s) && j.hop.count < r.c.Redirects:
+		next, err := j.hop.next(res)
+		if err != nil {
+			ans.Invalid, ans.Reason = true, status+": "+err.Error()
+			return ans, true
+		}
+		// The next hop is a request like another: it waits for a permit of its own.
+		j.hop, j.unsure = next, true
+		ans.Returned, ans.Reason = true, status
+		return ans, false
+	case s < 400:
+		ans.Result = limit.Accepted
+		return ans, true
+	case s == http.StatusTooManyRequests:
+		ans.Result, ans.Reason = limit.Limited, status
+		ans.RetryAfter = retryAfter(res.header, res.ended)
+		return ans, false
+	case s == http.StatusRequestTimeout || s == http.StatusTooEarly || s >= 500:
+		ans.Reason = status
+		ans.RetryAfter = retryAfter(res.header, res.ended)
+		return ans, false
+	}
+	ans.Invalid, ans.Reason = true, status
+	return ans, true
+}
+
+// bannedOnce tells that a key is out of use.
+func (r *Run) bannedOnce(key, status string) {
+	r.mu.Lock()
+	told := slices.Contains(r.banned, key)
+	r.banned = append(r.banned, key)
+	r.mu.Unlock()
+	if !told {
+		r.c.Notice(fmt.Sprintf("key %s is banned: %s; it is not used any more", key, status))
+	}
+}
+
+// ended writes what became of a request. It is called by the Pool, one at a time, and by the feeder.
+func (r *Run) ended(e queue.Ended) {
+	j := e.Request.Value.(*job)
+	defer r.release(j)
+	out, line := r.out, Result{
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(time.Now()), PossibleRepeat: j.repeat, Key: j.key,
+		Status: j.res.status,
+	}
+	if !j.res.ended.IsZero() {
+		line.WaitedMS = milliseconds(j.at.Sub(e.Submitted))
+		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
+		line.Headers = interesting(j.res.header, r.keepNames, r.sender.redact)
+		if j.res.status != 0 {
+			line.setBody(j.res.body, j.res.cut, r.sender.redact)
+		}
+		if j.hop.count > 0 {
+			line.Location = r.sender.redact.answer(j.hop.url.String())
+		}
+	}
+	switch e.State {
+	case queue.Done:
+		line.At = stamp(j.res.ended)
+	case queue.Expired:
+		line.Error = "the deadline passed before it could be sent"
+		if e.Attempts > 0 {
+			line.Error = "the deadline passed: " + e.Reason
+		}
+	case queue.Dead:
+		out, line.Error, line.Request = r.dead, e.Reason, j.r.Raw
+	}
+	err := out.append(line.line())
+	if err == nil {
+		if err = r.answered(j); err == nil && r.journal != nil {
+			r.journal.ended(j.r.ID)
+		}
+		r.wakeSyncer()
+		r.mu.Lock()
+		d := digestOf(j.r.ID)
+		if e.State == queue.Dead {
+			r.totals.Dead++
+			if r.dead != r.out || r.dead.regular {
+				r.ledger.mark(d, inDead)
+			}
+			r.mark(r.dead, d, backDead)
+		} else {
+			if e.State == queue.Done {
+				r.totals.Done++
+			} else {
+				r.totals.Expired++
+			}
+			r.mark(r.out, d, backOut)
+		}
+		if j.repeat {
+			r.totals.Repeats++
+		}
+	} else {
+		r.mu.Lock()
+		r.totals.Unwritten++
+	}
+	r.bytes -= j.size
+	r.remaining -= j.r.Cost
+	r.freed.Broadcast()
+	r.mu.Unlock()
+	if err != nil {
+		r.fail(err)
+	}
+}
+
+// mark notes what was written where it cannot be read back.
+func (r *Run) mark(f *lineFile, d digest, flag uint64) {
+	if !f.regular {
+		r.ledger.mark(d, flag)
+	}
+}
+
+// Lines are synced when there are this many, or this long after the first.
+const (
+	syncLines = 64
+	syncEvery = 100 * time.Millisecond
+)
+
+func (r *Run) wakeSyncer() {
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+}
+
+// syncer makes durable in groups, results first. Where a power cut leaves an answer in the journal but not its result,
+// the request is in doubt.
+func (r *Run) syncer(done chan struct{}) {
+	t := time.NewTicker(syncEvery)
+	defer t.Stop()
+	for {
+		atLeast := 1
+		select {
+		case <-t.C:
+		case <-r.kick:
+			atLeast = syncLines
+		case <-done:
+			if err := r.sync(1); err != nil {
+				r.fail(err)
+			}
+			return
+		}
+		if err := r.sync(atLeast); err != nil {
+			r.fail(err)
+		}
+	}
+}
+
+func (r *Run) sync(atLeast int) error {
+	err := errors.Join(r.out.sync(atLeast), r.dead.sync(atLeast))
+	if r.journal != nil {
+		err = errors.Join(err, r.journal.sync(atLeast))
+	}
+	return err
+}
+
+// Close reads the results and the dead letters back, compares them with the input, and closes the files.
+func (r *Run) Close() (Totals, error) {
+	defer r.sender.transport.CloseIdleConnections()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	var err error
+	for _, f := range r.files {
+		_, rerr := scanResults(f, f.Name(), func(e entry, end int64) {
+			switch {
+			case e.State != "dead":
+				r.ledger.mark(digestOf(e.ID), backOut)
+			case end > f.before || !r.c.RetryDead: // else it was tried again: what counts is what came of that
+				r.ledger.mark(digestOf(e.ID), backDead)
+			}
+		})
+		err = errors.Join(err, rerr)
+	}
+	t := r.totals
+	missing := 0
+	for _, v := range r.ledger {
+		if v>>flagBits != 0 && v&(backOut|backDead) == 0 {
+			missing++
+		}
+	}
+	unread := t.Input - t.Offered - t.SkippedDone - t.SkippedDead
+	left := r.pool.Counts().Waiting + unread + t.Unwritten
+	t.Left, t.Lost = left, missing-left
+	if t.Lost < 0 {
+		err = errors.Join(err, fmt.Errorf("the counts do not add up: %d requests have no end state, but %d are known to be left", missing, left))
+		t.Lost = 0
+	}
+	if t.Seconds = r.final.Sub(r.first).Seconds(); t.Seconds > 0.001 {
+		t.Rate = float64(t.Done) / t.Seconds
+		t.Ceiling = r.ceiling()
+		t.Percent = r.percent(t.Cost, r.final.Sub(r.first), false)
+	}
+	return t, errors.Join(err, r.closeFiles())
+}
+
+func (r *Run) closeFiles() error {
+	var err error
+	if r.journal != nil {
+		err = errors.Join(err, r.journal.close())
+	}
+	if r.out != nil {
+		err = errors.Join(err, r.out.close())
+	}
+	if r.dead != nil && r.dead != r.out {
+		err = errors.Join(err, r.dead.close())
+	}
+	return err
+}
+
+// ceiling is the cost per second that the keys allow in the long run; 0: no limit.
+func (r *Run) ceiling() float64 {
+	least := math.Inf(1)
+	for _, l := range r.c.Limits {
+		least = min(least, float64(l.N)/l.Per.Seconds())
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least * float64(len(r.c.Keys))
+}
+
+// percent is cost as a part of the most that can be sent within d: N at once and N for every window that has passed.
+// While the run goes on only whole windows count, and one that has just begun does not.
+func (r *Run) percent(cost int64, d time.Duration, goesOn bool) float64 {
+	most := math.Inf(1)
+	for _, l := range r.c.Limits {
+		windows := d.Seconds() / l.Per.Seconds()
+		if goesOn {
+			windows = math.Floor(max(windows-0.02, 0))
+		}
+		most = min(most, float64(l.N)*(1+windows))
+	}
+	p := 100 * float64(cost) / (most * float64(len(r.c.Keys)))
+	if goesOn {
+		return min(p, 100)
+	}
+	return p
+}
+
+// Progress is the state of a run that goes on.
+type Progress struct {
+	Totals
+	Total    int // requests in the input that have to be sent; 0: not known
+	InFlight int
+	Waiting  int
+	ETA      time.Duration // from the limits; 0: not known
+	Why      string        // what the next request waits for; empty: for nothing
+}
+
+// Progress returns how far the run is.
+func (r *Run) Progress() Progress {
+	p := Progress{}
+	why := ""
+	r.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
+		c := q.Counts()
+		p.InFlight, p.Waiting = c.InFlight, c.Waiting
+		why = r.why(now, q, d)
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.Totals, p.Why = r.totals, why
+	if !r.first.IsZero() {
+		d := time.Since(r.first)
+		p.Seconds = d.Seconds()
+		p.Rate = float64(p.Done) / p.Seconds
+		p.Ceiling, p.Percent = r.ceiling(), r.percent(p.Cost, d, true)
+	}
+	if r.checked {
+		p.Total = p.Input - p.SkippedDone - p.SkippedDead
+		if c := r.ceiling(); c > 0 {
+			p.ETA = time.Duration(float64(r.remaining) / c * float64(time.Second))
+		}
+	}
+	return p
+}
+
+// why says in words what the next request waits for.
+func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) string {
+	c := q.Counts()
+	if c.Waiting == 0 {
+		if c.InFlight > 0 {
+			return "answers"
+		}
+		return "input"
+	}
+	if c.InFlight >= r.c.Concurrency {
+		return fmt.Sprintf("answers: %d in flight is the most that --concurrency allows", c.InFlight)
+	}
+	_, head, ok := q.Head(now)
+	if !ok {
+		wake, _ := q.Wake(now)
+		return "the next attempt of a request that failed, " + left(wake.Sub(now))
+	}
+	best, text := limit.Never, "a key that is not banned"
+	for i := range r.limiters {
+		info := d.KeyInfo(now, i)
+		at, what := now, ""
+		switch info.State {
+		case dispatch.Banned:
+			continue
+		case dispatch.Cooling:
+			at, what = info.Until, fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
+		}
+		for n, l := range r.limiters[i] {
+			if t := l.Ready(now, head.Cost); t > at {
+				at, what = t, fmt.Sprintf("limit %s of key %s, ", r.c.Limits[n].Text, info.Name)
+			}
+		}
+		if at < best || best == limit.Never {
+			best = at
+			switch {
+			case at <= now && info.InFlight > 0:
+				text = "the answer before it on key " + info.Name
+			case at <= now:
+				text = ""
+			case at == limit.AfterSettle:
+				text = what + "until an answer comes"
+			default:
+				text = what + left(at.Sub(now))
+			}
+		}
+	}
+	return text
+}
+
+func left(d time.Duration) string { return fmt.Sprintf("%.1f s left", max(d.Seconds(), 0)) }
