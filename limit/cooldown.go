@@ -17,7 +17,7 @@ type Cooldown struct {
 }
 
 // NewCooldown returns a Cooldown that is not cooling. pause is how long to stay away after a refusal that names no
-// Retry-After, or a shorter one; it may be 0.
+// Retry-After; it may be 0.
 func NewCooldown(pause time.Duration) (*Cooldown, error) {
 	if pause < 0 {
 		return nil, fmt.Errorf("limit: Cooldown: pause %v is negative", pause)
@@ -45,8 +45,8 @@ func (c *Cooldown) Settle(now mono.Time, l Lease, o Outcome) {
 	c.book.Close(l)
 	c.last = max(now, c.last)
 	wait := o.RetryAfter
-	if o.Result == Limited {
-		wait = max(wait, c.pause)
+	if wait <= 0 && o.Result == Limited {
+		wait = c.pause
 	}
 	if wait > 0 {
 		c.Extend(c.last.Add(wait))

@@ -240,10 +240,12 @@ func TestCooldownTimeline(t *testing.T) {
 	ready(0, 0)
 	settle(0, limit.Outcome{Result: limit.Limited})
 	ready(10*ms, 1000*ms) // its own pause
-	settle(20*ms, limit.Outcome{Result: limit.Limited, RetryAfter: 3 * time.Second})
-	ready(30*ms, 3020*ms) // the server's word
-	settle(40*ms, limit.Outcome{Result: limit.Accepted, RetryAfter: time.Second})
-	ready(50*ms, 3020*ms) // never sooner
+	settle(900*ms, limit.Outcome{Result: limit.Limited, RetryAfter: 200 * ms})
+	ready(900*ms, 1100*ms) // the server's word, though shorter than its own
+	settle(1100*ms, limit.Outcome{Result: limit.Limited, RetryAfter: 1920 * ms})
+	ready(1200*ms, 3020*ms)
+	settle(1200*ms, limit.Outcome{Result: limit.Accepted, RetryAfter: time.Second})
+	ready(1200*ms, 3020*ms) // never sooner
 	settle(3*time.Second, limit.Outcome{Result: limit.Limited, RetryAfter: 1<<63 - 1})
 	if got := c.Ready(at(4*time.Second), limit.One); got != mono.Max {
 		t.Errorf("for ever: %v, want the last instant, which is no verdict", got)

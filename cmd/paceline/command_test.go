@@ -41,3 +41,23 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 }
+
+func TestFlagsFromTheEnvironment(t *testing.T) {
+	run := func(args string) (int, string) {
+		var out, errs strings.Builder
+		code := execute(context.Background(), strings.Fields(args), strings.NewReader(""), &out, &errs)
+		return code, out.String() + errs.String()
+	}
+	const virtual = "bench exchange --virtual --row lease --seeds 1 --seconds 5"
+	t.Setenv("PACELINE_OUTPUT", "csv")
+	if code, text := run(virtual); code != exitOK || !strings.HasPrefix(text, "row,load,nonce") {
+		t.Errorf("PACELINE_OUTPUT=csv: exit %d\n%s", code, text)
+	}
+	if code, text := run(virtual + " -o json"); code != exitOK || !strings.HasPrefix(text, "{") {
+		t.Errorf("a flag does not win over the environment: exit %d\n%s", code, text)
+	}
+	t.Setenv("PACELINE_DURATION", "soon")
+	if code, text := run(virtual); code != exitUsage || !strings.Contains(text, "PACELINE_DURATION") {
+		t.Errorf("PACELINE_DURATION=soon: exit %d\n%s", code, text)
+	}
+}

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -23,7 +25,13 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	began := false // what fails before a verb began is the command line
-	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := fromEnvironment(cmd.Flags()); err != nil {
+			return err
+		}
+		began = true
+		return nil
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -37,10 +45,28 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	return exitCode(err)
 }
 
+// fromEnvironment sets the flags that the command line leaves out: --key-env from PACELINE_KEY_ENV.
+func fromEnvironment(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "help" || err != nil {
+			return
+		}
+		name := "PACELINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if v, ok := os.LookupEnv(name); ok && v != "" {
+			if bad := flags.Set(f.Name, v); bad != nil {
+				err = fmt.Errorf("%s: %w", name, bad)
+			}
+		}
+	})
+	return err
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "paceline",
-		Short:         "Send at the highest rate a server allows, with zero rejects, losing nothing",
+		Use:   "paceline",
+		Short: "Send at the highest rate a server allows, with zero rejects, losing nothing",
+		Long: "Send at the highest rate a server allows, with zero rejects, losing nothing.\n\n" +
+			"A flag that is not given is read from the environment: --key-env from PACELINE_KEY_ENV.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -106,6 +106,7 @@ func TestRunRefuses(t *testing.T) {
 		{"--limit 20/s --backoff-base 1m " + good, 2, "--backoff-base 1m0s is above --backoff-max 30s"},
 		{"--limit 20/s --header nonsense " + good, 2, `--header "nonsense", expected "Name: value"`},
 		{"--limit 20/s --query k={secret} " + good, 2, `--query "k={secret}": unknown {secret}, expected {key}, {nonce}, {id} or {attempt}`},
+		{"--limit 20/s --query a={id}&b={nonce} " + good, 2, `--query "a={id}&b={nonce}": a second parameter needs a --query of its own, expected "name=value"`},
 		{"--limit 20/s --unanswered maybe " + good, 2, `--unanswered "maybe", expected resend or hold`},
 		{"--limit 20/s --progress often " + good, 2, `--progress "often", expected auto, off, or a time such as 5s`},
 		{"--limit 20/s --max-line 3XB " + good, 2, `invalid argument "3XB" for "--max-line" flag: "3XB", expected a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB`},

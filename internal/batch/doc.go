@@ -6,7 +6,11 @@
 //	output.go    files of lines that survive a crash: results and dead letters
 //	journal.go   what was sent, so that a restart neither forgets a window nor repeats in silence
 //	ledger.go    which id is where, 128 bits an id
+//	config.go    what a run is given
+//	open.go      its files, and what the runs before left in them
 //	run.go       all of it together, on a paceline.Pool
+//	verdict.go   what an answer says of the request, the limits and the key
+//	progress.go  how far it is, and what it waits for
 //
 // docs/run.md describes the formats.
 package batch

@@ -73,9 +73,12 @@ func ParseHeaders(lines []string) ([]Template, error) {
 
 // ParseQuery is described at ParseHeaders.
 func ParseQuery(lines []string) ([]Template, error) {
-	return parseTemplates(lines, "=", "name=value", func(name, _ string) error {
-		if name == "" {
+	return parseTemplates(lines, "=", "name=value", func(name, value string) error {
+		switch {
+		case name == "":
 			return fmt.Errorf("the name is empty")
+		case strings.Contains(value, "&"): // it would be escaped, which nobody means who writes a=1&b=2
+			return fmt.Errorf("a second parameter needs a --query of its own")
 		}
 		return nil
 	})

@@ -1,0 +1,111 @@
+package batch
+
+import (
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Rate is a limit: N of cost in any span of Per. Text is how it was written.
+type Rate struct {
+	N    int64
+	Per  time.Duration
+	Text string
+}
+
+// Config describes a run.
+type Config struct {
+	// Keys are the API keys, each with the Limits for itself. If empty, one named "default" without a secret.
+	Keys []Key
+	// Header and Query are set on every request.
+	Header, Query []Template
+	// Limits are the server's, per key. If empty, none.
+	Limits []Rate
+	// Arrivals is what is known of the server. Late must be zero.
+	Arrivals limit.Arrivals
+	// NonceUnit is what nonces count, Gap the least time between two of a key: see dispatch.Key. They are used if a
+	// template has {nonce}.
+	NonceUnit, Gap time.Duration
+
+	Concurrency int           // attempts in flight; if zero, 64
+	Attempts    int           // of each request; if zero, 5
+	Timeout     time.Duration // of an attempt; if zero, 30 s
+	Redirects   int           // how many a request may follow; if zero, none
+	Backoff     backoff.Policy
+	BanStatus   []int // answers that say that a key is banned
+	Queue       int   // requests read ahead; if zero, 1000
+	UserAgent   string
+	TLS         *tls.Config
+
+	Input       InputLimits
+	SkipInvalid bool
+	// InputInfo is the input's, if it is a file: results are not written into it.
+	InputInfo os.FileInfo
+
+	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is OUT.dead.jsonl beside Out, or "-".
+	Out, Dead      string
+	Stdout         io.Writer
+	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
+	KeepHeaders    []string
+	SyncAlways     bool // fsync the journal before each send
+	RetryDead      bool
+	HoldUnanswered bool // what may have been served is not sent again, but a dead letter
+
+	// Notice is told what the user should know, a line at a time. Log gets a line per answer at debug level.
+	Notice func(string)
+	Log    *slog.Logger
+}
+
+func (c *Config) defaults() {
+	if len(c.Keys) == 0 {
+		c.Keys = []Key{{Name: "default"}}
+	}
+	orInt := func(n *int, d int) {
+		if *n == 0 {
+			*n = d
+		}
+	}
+	orInt(&c.Concurrency, 64)
+	orInt(&c.Attempts, 5)
+	orInt(&c.Queue, 1000)
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.MaxResponse == 0 {
+		c.MaxResponse = 1 << 20
+	}
+	if c.Out == "" {
+		c.Out = "-"
+	}
+	if c.Dead == "" {
+		c.Dead = "-"
+		if c.Out != "-" {
+			c.Dead = DeadBeside(c.Out)
+		}
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "paceline"
+	}
+	if c.Notice == nil {
+		c.Notice = func(string) {}
+	}
+	for _, l := range c.Limits {
+		if c.Input.Cost == 0 || l.N < c.Input.Cost {
+			c.Input.Cost = l.N
+		}
+	}
+}
+
+// DeadBeside is where the dead letters of results in out go: OUT.dead.jsonl, less the ending that OUT has.
+func DeadBeside(out string) string {
+	if ext := filepath.Ext(out); ext == ".jsonl" {
+		out = out[:len(out)-len(ext)]
+	}
+	return out + ".dead.jsonl"
+}

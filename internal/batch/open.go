@@ -1,0 +1,163 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// Open opens the files, reads what the runs before left in them, and makes the Pool ready. Nothing is sent yet.
+func (r *Run) Open() (err error) {
+	r.epoch = time.Now()
+	defer func() {
+		if err != nil {
+			r.closeFiles()
+		}
+	}()
+	note := func(e entry, _ int64) {
+		if e.State == "dead" {
+			r.ledger.mark(digestOf(e.ID), inDead)
+		} else {
+			r.ledger.mark(digestOf(e.ID), inOut)
+		}
+	}
+	if r.out, err = r.openOutput(r.c.Out, note); err != nil {
+		return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
+	}
+	switch {
+	case r.c.Dead == r.c.Out:
+		r.dead = r.out
+	default:
+		if r.dead, err = r.openOutput(r.c.Dead, note); err != nil {
+			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
+		}
+	}
+	r.history = &history{}
+	if r.out.regular {
+		var keep time.Duration
+		for _, l := range r.c.Limits {
+			keep = max(keep, l.Per)
+		}
+		keep += keep/10000 + late + time.Second
+		r.journal, r.history, err = openJournal(r.c.Out+".journal", r.epoch, keep, r.c.Timeout, r.c.SyncAlways,
+			func(id string) bool { return r.ledger.has(digestOf(id), inOut|inDead) },
+			func() error { return errors.Join(r.out.sync(1), r.dead.sync(1)) })
+		if err != nil {
+			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
+		}
+	}
+	r.name(r.history.open)
+	return r.newPool()
+}
+
+func (r *Run) openOutput(path string, note func(entry, int64)) (*lineFile, error) {
+	if path == "-" {
+		return &lineFile{name: "standard output", f: stream{r.c.Stdout}}, nil
+	}
+	if info, err := os.Stat(path); err == nil {
+		if r.c.InputInfo != nil && os.SameFile(info, r.c.InputInfo) {
+			return nil, fmt.Errorf("%s is the input", path)
+		}
+		if !info.Mode().IsRegular() {
+			if info.IsDir() {
+				return nil, fmt.Errorf("%s is a folder", path)
+			}
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return nil, err
+			}
+			return &lineFile{name: path, f: f}, nil
+		}
+	}
+	l, f, err := openResults(path, note)
+	if err == nil {
+		r.files = append(r.files, written{f, l.size})
+	}
+	return l, err
+}
+
+// stream makes a file of a writer.
+type stream struct{ io.Writer }
+
+func (stream) Sync() error          { return nil }
+func (stream) Truncate(int64) error { return nil }
+func (stream) Close() error         { return nil }
+
+// name tells of requests that were unanswered when the run before died.
+func (r *Run) name(open map[string]struct{}) {
+	if len(open) == 0 {
+		return
+	}
+	what := "they are sent again, their results say possible_repeat"
+	if r.c.HoldUnanswered {
+		what = "they become dead letters (--unanswered hold)"
+	}
+	r.c.Notice(fmt.Sprintf("%d requests were sent but not answered when the run before ended; those of the input may be repeats: %s", len(open), what))
+	const most = 100
+	ids := slices.Sorted(maps.Keys(open))
+	for _, id := range ids[:min(len(ids), most)] {
+		r.c.Notice(fmt.Sprintf("  unanswered: %s", id))
+	}
+	if len(ids) > most {
+		r.c.Notice(fmt.Sprintf("  and %d more: see %s", len(ids)-most, r.journal.path))
+	}
+}
+
+// newPool replays the history into the limiters: a window that the process before filled still counts.
+func (r *Run) newPool() error {
+	index := map[string]int{}
+	for i, k := range r.c.Keys {
+		index[k.Name] = i
+	}
+	for _, s := range r.history.sends {
+		i, ours := index[s.key]
+		if !ours {
+			continue
+		}
+		// Not after the epoch even if the clock was set back since: that would only count longer.
+		counts := mono.Time(min(s.counts-r.epoch.UnixNano(), int64(late+r.c.Timeout)))
+		for _, l := range r.limiters[i] {
+			lease := l.Admit(min(counts, 0), limit.Cost{limit.Requests: s.cost})
+			o := limit.Outcome{Result: s.result}
+			if counts > 0 {
+				o = limit.Outcome{Result: limit.Unknown, ArrivedAgo: -time.Duration(counts)}
+			} else if s.result == limit.Unknown {
+				o.Result = limit.Failed // counts is its bound already
+			}
+			l.Settle(min(counts, 0), lease, o)
+		}
+	}
+	keys := make([]dispatch.Key, len(r.c.Keys))
+	for i, k := range r.c.Keys {
+		keys[i] = dispatch.Key{Name: k.Name, Limiter: limit.NewAll(r.limiters[i]...), Gap: r.c.Gap}
+		if Uses(r.c.Header, "nonce") || Uses(r.c.Query, "nonce") {
+			keys[i].Nonce = &dispatch.NonceConfig{Unit: r.c.NonceUnit, After: r.history.nonces[k.Name]}
+		}
+	}
+	var err error
+	r.pool, err = paceline.NewPool(paceline.PoolConfig{
+		Keys: keys, Send: r.send, Ended: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
+		Queue: queue.Config{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1},
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	r.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+		for name, until := range r.history.holds {
+			if i, ours := index[name]; ours && until > r.epoch.UnixNano() {
+				d.Hold(i, mono.Time(until-r.epoch.UnixNano()))
+			}
+		}
+	})
+	return nil
+}
