@@ -145,7 +145,7 @@ func FuzzDelay(f *testing.F) {
 		}
 		if attempt < math.MaxInt {
 			// The error of a power grows with its exponent.
-			if next := p.Delay(attempt+1, nil); float64(next) < float64(d)*(1-float64(attempt)*1e-15)-1 {
+			if next := p.Delay(attempt+1, nil); float64(next) < float64(d)*(1-float64(max(attempt, 0))*1e-15)-1 {
 				t.Fatalf("%+v: %d after attempt %d, and %d after the next", p, d, attempt, next)
 			}
 		}
