@@ -1,0 +1,167 @@
+package window
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Slots counts events in bounded memory, however many there are: one count per slot of time of the given precision, and
+// their running total. Slot i holds the events from i × precision until before (i+1) × precision, on the driver's scale.
+//
+// It never undercounts. It overcounts by at most the events of one slot, the one that contains now − window: an event
+// counts until the whole of its slot has left the window, so for less than window + precision. That takes
+//
+//	K = ⌈window / precision⌉ + 1
+//
+// slots: a closed window of a whole number of slots touches one slot more than that. With one slot less, a slot would be
+// emptied while some of its events are still in the window, and up to twice the limit let through at the edges of slots.
+//
+// To admit at most N per window, let it hold at most N. A steady stream is then admitted at N per window + precision.
+//
+// It keeps 8 bytes per slot. A now before the last counts as the last; the first slot is the first that begins at an
+// instant of the scale, and what happened before counts as in it. Use NewSlots; the zero Slots is not ready. Not safe for
+// concurrent use.
+type Slots struct {
+	ring  []int64 // counts; those after current, wrapping round, are the oldest
+	total int64
+	// next is where now leaves the current slot, or the oldest slot leaves the window, whichever comes first. The current
+	// slot begins at start.
+	next, start mono.Time
+	current     int
+	late        bool // the oldest slot has left the window, so it is the one after it that contains now − window
+	precision   uint64
+	// rest is the length of the part of the window that is no whole slot, or a slot if there is none: the oldest slot
+	// leaves the window when the current one has lasted for it.
+	rest       uint64
+	reciprocal uint64 // ⌊(2⁶⁴−1) / precision⌋
+}
+
+// NewSlots returns an empty Slots over closed spans of window, in slots as long as precision.
+func NewSlots(window, precision time.Duration) (*Slots, error) {
+	if err := checkWindow("NewSlots", window); err != nil {
+		return nil, err
+	}
+	if precision <= 0 {
+		return nil, fmt.Errorf("window: NewSlots: precision %v is not positive", precision)
+	}
+	if precision > window {
+		return nil, fmt.Errorf("window: NewSlots: precision %v is longer than window %v", precision, window)
+	}
+	w, t := uint64(window), uint64(precision)
+	whole := ceilDiv(w, t)
+	if whole >= MaxLen {
+		return nil, fmt.Errorf("window: NewSlots: precision %v of window %v takes %d slots, more than %d", precision, window, whole+1, MaxLen)
+	}
+	s := &Slots{
+		ring:       make([]int64, whole+1),
+		start:      mono.Min - mono.Min%mono.Time(t), // the first slot that begins at an instant
+		precision:  t,
+		rest:       w - (whole-1)*t,
+		reciprocal: math.MaxUint64 / t,
+	}
+	s.next = s.start.Add(time.Duration(s.rest))
+	return s, nil
+}
+
+// Add counts n events at now and returns the total. An n below 1 counts nothing; what would raise the total above
+// math.MaxInt64 is not counted.
+func (s *Slots) Add(now mono.Time, n int64) int64 {
+	if now >= s.next {
+		s.advance(now)
+	}
+	sum := s.total + n
+	if sum <= s.total {
+		if n <= 0 || s.total == math.MaxInt64 {
+			return s.total
+		}
+		n, sum = math.MaxInt64-s.total, math.MaxInt64
+	}
+	s.total = sum
+	s.ring[s.current] += n
+	return sum
+}
+
+// Total returns at least how many events the window that ends at now holds, and at most that and the events of the slot
+// that contains now − window.
+func (s *Slots) Total(now mono.Time) int64 {
+	if now >= s.next {
+		s.advance(now)
+	}
+	return s.total
+}
+
+// Bounds returns the least and the most events that the window that ends at now can hold: the total without the slot
+// that contains now − window, and the total.
+func (s *Slots) Bounds(now mono.Time) (least, most int64) {
+	most = s.Total(now)
+	partial := s.after(s.current)
+	if s.late {
+		partial = s.after(partial)
+	}
+	return most - s.ring[partial], most
+}
+
+// Len returns K, the number of slots.
+func (s *Slots) Len() int { return len(s.ring) }
+
+// advance moves on to the slot of now, which is at or after next.
+func (s *Slots) advance(now mono.Time) {
+	since := uint64(now) - uint64(s.start)
+	switch {
+	case since < s.precision:
+	case since < 2*s.precision:
+		since -= s.precision
+		s.start += mono.Time(s.precision)
+		s.current = s.after(s.current)
+		s.empty(s.current)
+	default:
+		slots, rest := s.divide(since)
+		since = rest
+		s.start = now - mono.Time(rest)
+		if slots >= uint64(len(s.ring)) {
+			// Nothing is left, so it does not matter which of the slots is the current one.
+			clear(s.ring)
+			s.total = 0
+			break
+		}
+		for range slots {
+			s.current = s.after(s.current)
+			s.empty(s.current)
+		}
+	}
+	if s.late = since >= s.rest; s.late {
+		s.empty(s.after(s.current))
+		s.next = s.start.Add(time.Duration(s.precision))
+	} else {
+		s.next = s.start.Add(time.Duration(s.rest))
+	}
+}
+
+// divide returns how many slots long t is, and what remains.
+func (s *Slots) divide(t uint64) (slots, rest uint64) {
+	// The fastest exact cure for integer division in division_bench_test.go, of those that need no constants. The estimate
+	// is at most 2 too small: the reciprocal lacks less than 2 of 2⁶⁴/precision, and t is below 2⁶⁴.
+	slots, _ = bits.Mul64(t, s.reciprocal)
+	rest = t - slots*s.precision
+	for rest >= s.precision {
+		slots++
+		rest -= s.precision
+	}
+	return slots, rest
+}
+
+func (s *Slots) empty(i int) {
+	s.total -= s.ring[i]
+	s.ring[i] = 0
+}
+
+func (s *Slots) after(i int) int {
+	if i++; i == len(s.ring) {
+		return 0
+	}
+	return i
+}
