@@ -406,6 +406,7 @@ func (p *Pool) Update(f func(now mono.Time, q *queue.Queue, d *dispatch.Dispatch
 	p.mu.Lock()
 	defer p.unlock()
 	f(p.Now(), p.queue, p.dispatcher)
+	p.dispatcher.Refresh()
 	p.step()
 }
 

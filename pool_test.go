@@ -402,6 +402,34 @@ func TestPoolGoesOnWhereAnotherDied(t *testing.T) {
 	})
 }
 
+func TestPoolHearsOfAnotherLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limit.MustRolling(1, time.Second)
+		var log poolLog
+		p := newPool(t, &log, paceline.PoolConfig{Keys: []dispatch.Key{{Limiter: l}}})
+		submit(t, p, "a", "b", "c", "d")
+		p.Close()
+		set := func(after time.Duration, n int64) {
+			time.AfterFunc(after, func() {
+				p.Update(func(now mono.Time, _ *queue.Queue, _ *dispatch.Dispatcher) {
+					if err := l.SetLimit(now, n); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+		set(100*time.Millisecond, 3) // b and c go at once; d would at 1.0112s
+		set(200*time.Millisecond, 1) // but now waits for b and c as well
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		last := len(log.sends) - 1
+		if len(log.sends) != 4 || !strings.HasPrefix(log.sends[1], "100ms ") || !strings.HasPrefix(log.sends[2], "100ms ") || log.sends[last] != "1.1112s d/1" {
+			t.Errorf("sends %v", log.sends)
+		}
+	})
+}
+
 func TestPoolLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder

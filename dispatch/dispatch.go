@@ -323,6 +323,9 @@ func (d *Dispatcher) Hold(key int, t mono.Time) {
 	d.touch(int32(key))
 }
 
+// Refresh has every key asked again: call it after a limiter was changed from outside (SetLimit).
+func (d *Dispatcher) Refresh() { d.asked = false }
+
 // KeyInfo is the state of a key.
 type KeyInfo struct {
 	Name     string
