@@ -11,9 +11,9 @@ import (
 // Runs counts weighted events exactly: pairs of instant and count, with a running total. Events of one instant share a
 // pair, so memory follows the number of instants and not the number of events.
 //
-// It is exact as long as the window holds no more different instants than it was made for. Beyond that it neither grows nor forgets:
-// new events then join the newest pair for up to window/instants after the pair was opened, and the pair counts as
-// if all of it had happened at its newest event. So it never undercounts, and no event counts for longer than window +
+// It is exact as long as the window holds no more different instants than it was made for. Beyond that it neither grows
+// nor forgets: new events join the newest pair until ⌈window/instants⌉ after the pair was opened, and the pair counts as
+// if all of it had happened at its newest event. So it never undercounts, and no event counts for as long as window +
 // ⌈window/instants⌉. It is exact again when the shared pairs have left the window.
 //
 // It keeps 32 bytes per instant. A now before the last, of Add or Total, counts as the last. Use NewRuns; the zero Runs is
