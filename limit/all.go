@@ -10,6 +10,7 @@ import (
 // so nothing is ever undone. Not safe for concurrent use; the limiters now belong to it.
 type All struct {
 	each   []Limiter
+	last   mono.Time
 	book   Book[struct{}]
 	leases []Lease // those of lease i at i·len(each)
 }
@@ -27,12 +28,12 @@ func NewAll(limiters ...Limiter) *All {
 			}
 		}
 	}
-	return &All{each: append([]Limiter(nil), limiters...)}
+	return &All{each: append([]Limiter(nil), limiters...), last: mono.Min}
 }
 
 // Ready implements Limiter: the latest of all.
 func (a *All) Ready(now mono.Time, cost Cost) mono.Time {
-	t := now
+	t := max(now, a.last)
 	for _, l := range a.each {
 		t = max(t, l.Ready(now, cost))
 	}
@@ -41,6 +42,7 @@ func (a *All) Ready(now mono.Time, cost Cost) mono.Time {
 
 // Admit implements Limiter.
 func (a *All) Admit(now mono.Time, cost Cost) Lease {
+	a.last = max(now, a.last)
 	lease := a.book.Open(struct{}{})
 	first := int(lease.index) * len(a.each)
 	if end := first + len(a.each); end > len(a.leases) {
@@ -55,6 +57,7 @@ func (a *All) Admit(now mono.Time, cost Cost) Lease {
 // Settle implements Limiter.
 func (a *All) Settle(now mono.Time, lease Lease, o Outcome) {
 	a.book.Close(lease)
+	a.last = max(now, a.last)
 	first := int(lease.index) * len(a.each)
 	for i, l := range a.each {
 		l.Settle(now, a.leases[first+i], o)

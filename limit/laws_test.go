@@ -56,8 +56,35 @@ var specs = map[string]limittest.Spec{
 		Late:    time.Minute,
 		Promise: limittest.Rolling(3, time.Second, limit.Requests),
 	},
+	"Rolling/known largest latency": {
+		New: func() limit.Limiter {
+			return must(limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms, RejectsFree: true}}))
+		},
+		Costs:       costs,
+		OneWayMax:   100 * ms,
+		RejectsFree: true,
+		Promise:     limittest.Rolling(5, time.Second, limit.Requests),
+	},
+	"Rolling/changing limit": {
+		New:   func() limit.Limiter { return limit.MustRolling(5, time.Second) },
+		Costs: costs,
+		Change: func(l limit.Limiter, now mono.Time, b byte) {
+			if err := l.(*limit.Rolling).SetLimit(now, 2+int64(b%4)); err != nil {
+				panic(err)
+			}
+		},
+		Promise: limittest.Rolling(5, time.Second, limit.Requests),
+	},
 	"Concurrency": {
 		New: func() limit.Limiter { return must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})) },
+	},
+	"Concurrency/changing limit": {
+		New: func() limit.Limiter { return must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})) },
+		Change: func(l limit.Limiter, now mono.Time, b byte) {
+			if err := l.(*limit.Concurrency).SetLimit(now, 1+int64(b%5)); err != nil {
+				panic(err)
+			}
+		},
 	},
 	"Spacing": {
 		New: func() limit.Limiter { return must(limit.NewSpacing(50 * time.Millisecond)) },

@@ -1,6 +1,8 @@
 package limit_test
 
 import (
+	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -133,6 +135,7 @@ func TestRollingTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready(300*ms, 1100*ms, limit.One) // history stays: 3 of 2 in the window
+	ready(300*ms, 300*ms, limit.Cost{limit.Input: 9})
 	if err := l.SetLimit(at(300*ms), 0); err == nil {
 		t.Error("a limit of 0 was taken")
 	}
@@ -141,6 +144,14 @@ func TestRollingTimeline(t *testing.T) {
 	c := l.Admit(at(1200*ms), limit.One)
 	l.Settle(at(1300*ms), c, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 50}})
 	ready(1300*ms, 2300*ms, limit.One)
+	// An answer in the last nanosecond of a window does not end it.
+	d := l.Admit(at(2300*ms-1), limit.One)
+	l.Settle(at(2300*ms-1), d, limit.Outcome{Result: limit.Unsent})
+	ready(2300*ms-1, 2300*ms, limit.One)
+	// A clock that went back is the last instant.
+	e := l.Admit(at(2300*ms), limit.Cost{limit.Requests: 2})
+	l.Settle(0, e, limit.Outcome{Result: limit.Accepted})
+	ready(2300*ms, 3300*ms, limit.One)
 }
 
 // The windows that a dead process filled still count: its sends are admitted again, at negative instants.
@@ -177,22 +188,79 @@ func TestLeaseMisuse(t *testing.T) {
 	a, b := limit.MustRolling(1, time.Second), limit.MustRolling(1, time.Second)
 	settled := a.Admit(0, limit.One)
 	a.Settle(0, settled, limit.Outcome{})
-	a.Admit(0, limit.One) // takes the place of the first in the book
-	for want, f := range map[string]func(){
-		"limit: lease settled twice":                func() { a.Settle(0, settled, limit.Outcome{}) },
-		"limit: settle of another limiter's lease":  func() { a.Settle(0, b.Admit(0, limit.One), limit.Outcome{}) },
-		"limit: settle of the zero Lease":           func() { a.Settle(0, limit.Lease{}, limit.Outcome{}) },
-		"limit: All: limiter 0 is nil":              func() { limit.NewAll(nil) },
-		"limit: All: limiters 0 and 1 are the same": func() { limit.NewAll(a, a) },
+	twice := func() { a.Settle(0, settled, limit.Outcome{}) }
+	for _, c := range []struct {
+		want string
+		do   func()
+	}{
+		{"limit: lease settled twice", twice},
+		{"limit: lease settled twice", func() { a.Admit(0, limit.One); twice() }}, // which takes its place in the book
+		{"limit: settle of another limiter's lease", func() { a.Settle(0, b.Admit(0, limit.One), limit.Outcome{}) }},
+		{"limit: settle of the zero Lease", func() { a.Settle(0, limit.Lease{}, limit.Outcome{}) }},
+		{"limit: All: limiter 0 is nil", func() { limit.NewAll(nil) }},
+		{"limit: All: limiters 0 and 1 are the same", func() { limit.NewAll(a, a) }},
 	} {
 		func() {
 			defer func() {
-				if got := recover(); got != want {
-					t.Errorf("panic %v, want %q", got, want)
+				if got := recover(); got != c.want {
+					t.Errorf("panic %v, want %q", got, c.want)
 				}
 			}()
-			f()
+			c.do()
 		}()
+	}
+}
+
+func TestCostsOutOfRange(t *testing.T) {
+	l := limit.MustRolling(2, time.Second)
+	l.Admit(0, limit.Cost{limit.Requests: -5})
+	l.Admit(0, limit.Cost{limit.Requests: 2})
+	if ready := l.Ready(0, limit.One); ready != limit.AfterSettle {
+		t.Errorf("2 of 2 are open, ready at %v: a cost below 0 made room", ready)
+	}
+	l = must(limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: time.Second}))
+	l.Admit(0, limit.Cost{math.MaxInt64})
+	l.Admit(0, limit.Cost{math.MaxInt64})
+	if ready := l.Ready(0, limit.One); ready != limit.AfterSettle {
+		t.Errorf("all is open twice over, ready at %v", ready)
+	}
+}
+
+// The history is a ring that grows: here when its oldest entry is not its first.
+func TestHistoryGrowsInOrder(t *testing.T) {
+	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1000, Window: time.Second, Margin: -1}))
+	answered := func(now time.Duration) {
+		l.Settle(at(now), l.Admit(at(now), limit.One), limit.Outcome{Result: limit.Accepted})
+	}
+	for i := range 8 {
+		answered(time.Duration(i) * 100 * ms)
+	}
+	for i := range 5 { // the first four are over by the last of these
+		answered(1000*ms + time.Duration(i)*100*ms)
+	}
+	for i := range 20 {
+		answered(1450*ms + time.Duration(i)*ms)
+	}
+	// In the window of (450 ms, 1470 ms]: 500, 600, 700, 1000 to 1400, 1450 to 1469.
+	for n, want := range map[int64]time.Duration{28: 1500 * ms, 27: 1600 * ms, 26: 1700 * ms, 25: 2000 * ms, 21: 2400 * ms, 20: 2450 * ms, 1: 2469 * ms} {
+		if err := l.SetLimit(at(1470*ms), n); err != nil {
+			t.Fatal(err)
+		}
+		if ready := l.Ready(at(1470*ms), limit.One); ready != at(want) {
+			t.Errorf("limit %d: ready at %v, want %v", n, ready, want)
+		}
+	}
+}
+
+func TestAllSettlesEachOfThem(t *testing.T) {
+	for _, result := range []limit.Result{limit.Unsent, limit.Accepted} {
+		spacing := must(limit.NewSpacing(time.Second))
+		l := limit.NewAll(limit.NewAll(), limit.NewAll(), limit.NewAll(), spacing)
+		l.Settle(0, l.Admit(0, limit.One), limit.Outcome{Result: result})
+		want := map[limit.Result]mono.Time{limit.Unsent: 0, limit.Accepted: at(time.Second)}[result]
+		if ready := l.Ready(0, limit.One); ready != want {
+			t.Errorf("%v: ready at %v, want %v", result, ready, want)
+		}
 	}
 }
 
@@ -238,6 +306,10 @@ func TestCooldownTimeline(t *testing.T) {
 	}
 	settle := func(now time.Duration, o limit.Outcome) { c.Settle(at(now), c.Admit(at(now), limit.One), o) }
 	ready(0, 0)
+	for _, r := range []limit.Result{limit.Unknown, limit.Accepted, limit.Failed, limit.Unsent} {
+		settle(0, limit.Outcome{Result: r})
+	}
+	ready(0, 0)
 	settle(0, limit.Outcome{Result: limit.Limited})
 	ready(10*ms, 1000*ms) // its own pause
 	settle(900*ms, limit.Outcome{Result: limit.Limited, RetryAfter: 200 * ms})
@@ -249,6 +321,27 @@ func TestCooldownTimeline(t *testing.T) {
 	settle(3*time.Second, limit.Outcome{Result: limit.Limited, RetryAfter: 1<<63 - 1})
 	if got := c.Ready(at(4*time.Second), limit.One); got != mono.Max {
 		t.Errorf("for ever: %v, want the last instant, which is no verdict", got)
+	}
+}
+
+// Leases and history are used again: what a limiter holds does not grow with what went through it.
+func TestMemoryIsBounded(t *testing.T) {
+	for name, spec := range specs {
+		l, now := spec.New(), at(0)
+		run := func(n int) {
+			for range n {
+				now = now.Add(60 * ms)
+				l.Settle(now, l.Admit(now, limit.One), limit.Outcome{})
+			}
+		}
+		run(5_000) // what an unknown outcome holds for up to a minute is there
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		run(50_000)
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 50_000 {
+			t.Errorf("%s: %d bytes for 50,000 requests", name, grown)
+		}
 	}
 }
 

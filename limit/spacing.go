@@ -56,6 +56,5 @@ func (s *Spacing) Settle(now mono.Time, l Lease, o Outcome) {
 	s.last = max(now, s.last)
 	if o.Result == Unsent && s.seq == a.seq {
 		s.prev = a.before
-		s.seq++ // the send before is not given back after this one
 	}
 }

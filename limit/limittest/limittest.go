@@ -42,6 +42,11 @@ type Spec struct {
 	Burst      int
 	// Late is how long after an unknown outcome a request may arrive. If zero, 5 s.
 	Late time.Duration
+	// OneWayMax and RejectsFree are those of limit.Arrivals.
+	OneWayMax   time.Duration
+	RejectsFree bool
+	// Change, if not nil, changes the configuration (SetLimit), as b says. Promise is then that of the largest.
+	Change func(l limit.Limiter, now mono.Time, b byte)
 	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
 	Promise func(arrivals []Arrival) error
 }
@@ -49,7 +54,7 @@ type Spec struct {
 // Arrival is a request as the server saw it.
 type Arrival struct {
 	At   mono.Time
-	Cost limit.Cost // as admitted
+	Cost limit.Cost // as admitted, or what it came to if that is less
 }
 
 // Rolling returns the promise of a rolling window: no closed span of window holds more than n of unit.
@@ -108,7 +113,7 @@ func Run(s Spec, program []byte) error {
 	if s.Late == 0 {
 		s.Late = 5 * time.Second
 	}
-	r := run{Spec: s, subject: s.New(), twin: s.New(), never: map[limit.Cost]bool{}}
+	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, never: map[limit.Cost]bool{}}
 	for i := 0; i+2 < len(program); i += 3 {
 		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
@@ -122,6 +127,7 @@ type run struct {
 	Spec
 	subject, twin limit.Limiter
 	now           mono.Time
+	changed       mono.Time // when the subject last was
 	open          []sent
 	arrivals      []Arrival
 	never         map[limit.Cost]bool
@@ -138,6 +144,13 @@ type sent struct {
 
 func (r *run) step(op, a, b byte) error {
 	cost := r.Costs[int(a)%len(r.Costs)]
+	if r.Change != nil && op == 255 {
+		r.Change(r.subject, r.now, b)
+		r.Change(r.twin, r.now, b)
+		r.changed = r.now
+		clear(r.never)
+		return r.laws()
+	}
 	switch op % 6 {
 	case 0: // time passes: from a nanosecond to two windows
 		r.now = r.now.Add(time.Duration(float64(r.Scale) * []float64{1e-9, 1e-3, 0.05, 0.5, 2}[int(a)%5] * float64(b) / 255))
@@ -167,7 +180,8 @@ func (r *run) step(op, a, b byte) error {
 			}
 		}
 	case 5: // a clock that went back
-		if back, now := r.subject.Ready(r.now.Add(-time.Duration(b)*r.Scale/16), cost), r.subject.Ready(r.now, cost); back > now {
+		back, now := r.subject.Ready(r.now.Add(-time.Duration(b)*r.Scale/16), cost), r.subject.Ready(r.now, cost)
+		if back > now || back < now && r.changed == r.now {
 			return fmt.Errorf("law 2: asked at an earlier instant Ready says %v, now %v", back, now)
 		}
 	}
@@ -184,6 +198,7 @@ func (r *run) admit(cost limit.Cost, b byte) {
 	}
 	s.twin = r.twin.Admit(r.now, estimate)
 	r.open = append(r.open, s)
+	r.changed = r.now
 	if r.now > r.burstAt {
 		r.burst, r.burstAt = 0, r.now
 	}
@@ -192,26 +207,51 @@ func (r *run) admit(cost limit.Cost, b byte) {
 
 func (r *run) settle(s sent, op, b byte) error {
 	o := limit.Outcome{Result: limit.Result(b % 5)}
-	took := r.now.Sub(s.at)
-	at := s.at.Add(time.Duration(float64(took) * float64(b>>4) / 15))
-	switch o.Result {
-	case limit.Unknown:
-		at = s.at.Add(time.Duration(float64(took+r.Late) * float64(b>>4) / 15))
-	case limit.Limited:
-		if r.ClosedLoop && op%2 == 0 {
-			o.RetryAfter = r.Scale / 8
+	portion := func(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(b>>4) / 15) }
+	wrote := s.at
+	if r.OneWayMax > 0 && b&8 == 0 { // it was written some time after it was admitted
+		wrote = wrote.Add(r.now.Sub(s.at) / 2)
+		o.RTT = r.now.Sub(wrote)
+	}
+	latest := r.now
+	if o.Result == limit.Unknown {
+		latest = r.now.Add(r.Late)
+	}
+	if o.RTT > 0 {
+		latest = min(latest, wrote.Add(r.OneWayMax))
+	}
+	at := wrote.Add(portion(latest.Sub(wrote)))
+	if op/6%4 == 3 { // the server said when
+		o.ArrivedAgo = r.now.Sub(at)
+	}
+	if r.ClosedLoop && o.Result == limit.Limited && op%2 == 0 {
+		o.RetryAfter = r.Scale / 8
+	}
+	if o.Metered = s.estimates || op/24%4 == 3; o.Metered {
+		o.Actual = s.cost
+		if op/24%4 == 3 {
+			for u := range o.Actual {
+				o.Actual[u] = o.Actual[u] * int64(b>>4%3) / 2 // none, half or the same
+				if op >= 192 {
+					o.Actual[u] *= 3 // or none, more or thrice as much
+				}
+			}
 		}
 	}
-	if o.Result != limit.Unsent {
-		r.arrivals = append(r.arrivals, Arrival{at, s.cost})
-	}
-	if o.Metered = s.estimates; o.Metered {
-		o.Actual = s.cost
+	if o.Result != limit.Unsent && !(o.Result == limit.Limited && r.RejectsFree) {
+		arrived := Arrival{at, s.cost}
+		for u := range arrived.Cost {
+			if o.Metered {
+				arrived.Cost[u] = min(arrived.Cost[u], o.Actual[u])
+			}
+		}
+		r.arrivals = append(r.arrivals, arrived)
 	}
 	before := r.readiness(r.subject)
 	r.subject.Settle(r.now, s.lease, o)
 	r.twin.Settle(r.now, s.twin, o)
-	if r.ClosedLoop {
+	r.changed = r.now
+	if r.ClosedLoop || o.Metered && !atMost(o.Actual, s.cost) {
 		return nil
 	}
 	for i, t := range r.readiness(r.subject) {
