@@ -42,7 +42,8 @@ type Config struct {
 type Key struct {
 	// Name tells keys apart in reports. It is not the secret.
 	Name string
-	// Limiter is the server's rule for this key. If nil, none.
+	// Limiter is the server's rule for this key. If nil, none. It belongs to this key alone, also where it is part of an
+	// All: of a limiter that two keys share, the one would not hear what the other sent.
 	Limiter limit.Limiter
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
@@ -148,6 +149,11 @@ func New(c Config) (*Dispatcher, error) {
 		d.ended = func(queue.Ended) {}
 	}
 	for i, k := range c.Keys {
+		for j := range i {
+			if k.Limiter != nil && k.Limiter == c.Keys[j].Limiter {
+				return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of Keys[%d] %q", i, k.Name, j, c.Keys[j].Name)
+			}
+		}
 		if err := d.add(c.Epoch, k); err != nil {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)
 		}
@@ -204,17 +210,10 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 // Next returns the attempt to send now. If there is none, wake is when to ask again, unless Submit or Done come first:
 // an instant; limit.AfterSettle if only Done can help; limit.Never if only Submit can, or Resume.
 //
-// Requests whose deadline has passed end here, and those that cost more than any key allows become dead letters.
+// Requests whose deadline has passed end here, and those that cost more than any key in use allows become dead letters:
+// otherwise they would hold up all behind them.
 func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
-	for {
-		e, ok := d.queue.Expire(now)
-		if !ok {
-			break
-		}
-		if e.State.Ended() {
-			d.ended(e)
-		}
-	}
+	d.expire(now)
 	ready := limit.Never
 	for d.alive > 0 {
 		t, r, ok := d.queue.Head(now)
@@ -225,7 +224,7 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		k := &d.keys[d.heap[0]]
 		ready = k.ready
 		if ready == limit.Never {
-			d.ended(d.queue.Kill(now, t, fmt.Sprintf("cost %s exceeds what any key allows", r.Cost)))
+			d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))
 			continue
 		}
 		if ready <= now {
@@ -240,6 +239,38 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		ready = min(ready, t)
 	}
 	return Attempt{}, ready, false
+}
+
+// Expire is for a driver that may not send now: it ends what is overdue, as Next would, and returns when to ask again
+// unless Submit or Done come first.
+func (d *Dispatcher) Expire(now mono.Time) (wake mono.Time) {
+	d.expire(now)
+	if t, ok := d.queue.Wake(now); ok {
+		return t
+	}
+	if d.queue.Counts().InFlight > 0 {
+		return limit.AfterSettle
+	}
+	return limit.Never
+}
+
+func (d *Dispatcher) expire(now mono.Time) {
+	for {
+		e, ok := d.queue.Expire(now)
+		if !ok {
+			return
+		}
+		if e.State.Ended() {
+			d.ended(e)
+		}
+	}
+}
+
+func (d *Dispatcher) tooDear(cost limit.Cost) string {
+	if banned := len(d.keys) - d.alive; banned > 0 {
+		return fmt.Sprintf("cost %s exceeds what any key in use allows (%d of %d are banned)", cost, banned, len(d.keys))
+	}
+	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
 }
 
 func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request) Attempt {
@@ -291,7 +322,6 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 func (d *Dispatcher) ban(i int32, reason string) {
 	k := &d.keys[i]
 	k.isBanned, k.banned = true, reason
-	k.generation++
 	d.alive--
 	d.remove(k.place)
 }

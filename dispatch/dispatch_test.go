@@ -3,6 +3,9 @@ package dispatch_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +195,135 @@ func TestCostAboveEveryKeyIsDeadAtOnce(t *testing.T) {
 	}
 }
 
+func TestCostThatOnlyABannedKeyAllows(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(3)}, dispatch.Key{Limiter: perSecond(5)})
+	r.Ban(1, "for a while")
+	if _, err := r.queue.Submit(0, queue.Request{ID: "dear", Cost: limit.Cost{limit.Requests: 4}}); err != nil {
+		t.Fatal(err)
+	}
+	r.submit(0, "cheap")
+	r.sends(0, limit.AfterSettle, "cheap/1 on 0") // not held up behind it
+	if dead := r.queue.DeadLetters(); len(dead) != 1 || dead[0].Reason != "cost 4 requests exceeds what any key in use allows (1 of 2 are banned)" {
+		t.Errorf("dead letters %+v", dead)
+	}
+}
+
+func TestBackoffGrowsWithAttempts(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Pause: -1})
+	r.submit(0, "x")
+	limited := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
+	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], limited)
+	r.sends(0, at(time.Second))
+	if k := r.KeyInfo(0, 0); k.State != dispatch.OK {
+		t.Errorf("a key with Pause −1 is %v after a refusal", k.State)
+	}
+	r.done(time.Second, r.sends(time.Second, limit.AfterSettle, "x/2 on 0")[0], limited)
+	r.sends(time.Second, at(3*time.Second))
+	r.sends(3*time.Second, limit.AfterSettle, "x/3 on 0")
+}
+
+// Late is how long the place of an attempt without an answer is kept.
+func TestLateIsTheKeys(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}, Late: 300 * ms})
+	r.submit(0, "x", "y")
+	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], dispatch.Answer{})
+	r.sends(0, at(300*ms))
+	r.sends(300*ms, at(time.Second), "y/1 on 0") // x comes again at 1 s
+}
+
+func TestExpiryThatRetriesEndsAsADeadLetter(t *testing.T) {
+	r := newRig(t, queue.Config{OnExpiry: queue.Retry, MaxAttempts: 2}, dispatch.Key{InFlight: 1})
+	r.submit(0, "first")
+	a := r.sends(0, limit.AfterSettle, "first/1 on 0")[0]
+	if _, err := r.queue.Submit(0, queue.Request{ID: "x", TTL: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if wake := r.Expire(at(time.Second)); wake != at(2*time.Second) {
+		t.Errorf("wake %v, want the fresh deadline", wake)
+	}
+	r.has()
+	if wake := r.Expire(at(2 * time.Second)); wake != limit.AfterSettle {
+		t.Errorf("wake %v, want AfterSettle", wake)
+	}
+	r.has("x dead")
+	r.done(3*time.Second, a, accepted)
+	if wake := r.Expire(at(3 * time.Second)); wake != limit.Never {
+		t.Errorf("wake %v with nothing there", wake)
+	}
+}
+
+func TestInvalidAndBannedAtOnce(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{})
+	r.submit(0, "x")
+	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], dispatch.Answer{Invalid: true, Banned: true, Reason: "no such account"})
+	r.has("x dead")
+	if r.Exhausted() == nil {
+		t.Error("the key is still in use")
+	}
+}
+
+// Whatever is banned, resumed, held and answered: a request goes if and only if some key is ready, on one that was ready
+// first.
+func TestSoonestOfManyKeys(t *testing.T) {
+	const n = 9
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		var keys []dispatch.Key
+		var limiters [n]*limit.Rolling
+		var held [n]mono.Time
+		var banned [n]bool
+		for i := range limiters {
+			limiters[i] = perSecond(int64(1 + rng.IntN(4)))
+			keys = append(keys, dispatch.Key{Limiter: limiters[i]})
+		}
+		r := newRig(t, queue.Config{}, keys...)
+		var now time.Duration
+		var open []dispatch.Attempt
+		for range 300 {
+			now += time.Duration(rng.IntN(100)) * ms
+			r.submit(now, "")
+			switch i := rng.IntN(n); rng.IntN(6) {
+			case 0:
+				r.Ban(i, "418")
+				banned[i] = true
+			case 1:
+				r.Resume(i)
+				banned[i] = false
+			case 2:
+				until := at(now + time.Duration(rng.IntN(300))*ms)
+				r.Hold(i, until)
+				held[i] = max(held[i], until)
+			default:
+				if len(open) > 0 {
+					j := rng.IntN(len(open))
+					r.done(now, open[j], accepted)
+					open = slices.Delete(open, j, j+1)
+				}
+			}
+			for waiting := true; waiting; waiting = r.queue.Counts().Waiting > 0 {
+				var ready [n]mono.Time
+				soonest := limit.Never
+				for i := range ready {
+					if ready[i] = max(limiters[i].Ready(at(now), limit.One), held[i]); !banned[i] {
+						soonest = min(soonest, ready[i])
+					}
+				}
+				a, _, ok := r.Next(at(now))
+				if ok != (soonest <= at(now)) {
+					t.Fatalf("seed %d at %v: sent %v, but the soonest key is ready at %v", seed, now, ok, soonest)
+				}
+				if !ok {
+					break
+				}
+				if banned[a.Key] || ready[a.Key] > at(now) {
+					t.Fatalf("seed %d at %v: sent on key %d, banned %v, ready at %v", seed, now, a.Key, banned[a.Key], ready[a.Key])
+				}
+				open = append(open, a)
+			}
+		}
+	}
+}
+
 func TestBannedKeys(t *testing.T) {
 	r := newRig(t, queue.Config{MaxAttempts: 1}, dispatch.Key{Name: "a", InFlight: 2}, dispatch.Key{Name: "b", InFlight: 2})
 	banned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "ten 429s"}
@@ -240,6 +372,9 @@ func TestCoolingKeyIsNamed(t *testing.T) {
 	if info := r.KeyInfo(at(ms), 0); info.State != dispatch.Cooling || info.Until != at(time.Minute) {
 		t.Errorf("%+v, want cooling until 1m", info)
 	}
+	if info := r.KeyInfo(at(time.Minute), 0); info.State != dispatch.OK {
+		t.Errorf("%+v, want ok at the instant it may go again", info)
+	}
 	r.sends(time.Second, limit.AfterSettle, "1/2 on 1") // the work goes on on the other
 	r.Hold(1, at(time.Hour))
 	if info := r.KeyInfo(at(ms), 1); info.State != dispatch.Cooling || info.State.String() != "cooling" {
@@ -284,6 +419,13 @@ func TestNoncesRise(t *testing.T) {
 	}
 }
 
+func TestZeroNonce(t *testing.T) {
+	var n dispatch.Nonce
+	if a, b, c := n.Next(at(5*ms)), n.Next(at(5*ms)), n.Next(at(9*ms)); a != 5 || b != 6 || c != 9 {
+		t.Errorf("nonces %d, %d, %d at 5, 5 and 9 ms", a, b, c)
+	}
+}
+
 func TestNoncesKeepOneInFlight(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}})
 	r.submit(0, "1", "2", "3")
@@ -311,13 +453,16 @@ func TestBadConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := []dispatch.Key{{Name: "k"}}
+	shared := perSecond(1)
 	for want, c := range map[string]dispatch.Config{
-		"dispatch: Queue is nil":                                            {Keys: one},
-		"dispatch: Keys is empty":                                           {Queue: q},
-		"dispatch: Keys[0] \"k\": InFlight -1 is negative":                  {Queue: q, Keys: []dispatch.Key{{Name: "k", InFlight: -1}}},
-		"dispatch: Keys[0] \"k\": limit: Spacing: gap -1ns is not positive": {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1}}},
-		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":             {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
-		"dispatch: Backoff: backoff: Max -1ns is negative":                  {Queue: q, Keys: one, Backoff: backoff.Policy{Max: -1}},
+		"dispatch: Queue is nil":                                                             {Keys: one},
+		"dispatch: Keys is empty":                                                            {Queue: q},
+		"dispatch: Keys[0] \"k\": InFlight -1 is negative":                                   {Queue: q, Keys: []dispatch.Key{{Name: "k", InFlight: -1}}},
+		"dispatch: Keys[0] \"k\": limit: Spacing: gap -1ns is not positive":                  {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1}}},
+		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":                              {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
+		"dispatch: Keys[0] \"k\": Nonce: After 18446744073709551615 is the largest there is": {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{After: math.MaxUint64}}}},
+		"dispatch: Keys[2] \"c\": Limiter is that of Keys[0] \"a\"":                          {Queue: q, Keys: []dispatch.Key{{Name: "a", Limiter: shared}, {Name: "b"}, {Name: "c", Limiter: shared}}},
+		"dispatch: Backoff: backoff: Max -1ns is negative":                                   {Queue: q, Keys: one, Backoff: backoff.Policy{Max: -1}},
 	} {
 		if _, err := dispatch.New(c); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
@@ -14,7 +15,7 @@ import (
 // Nonce counts milliseconds of the driver's own scale.
 type Nonce struct {
 	wall int64 // nanoseconds since 1970 at the driver's epoch
-	unit int64
+	unit int64 // 0: 1 ms
 	last uint64
 }
 
@@ -23,7 +24,8 @@ type NonceConfig struct {
 	// Unit is what the numbers count. If zero, 1 ms, as most clients of the same key do: a key that once saw
 	// microseconds refuses milliseconds for ever.
 	Unit time.Duration
-	// After is the last nonce that a process before this one may have used.
+	// After is the last nonce that a process before this one may have used: less than the largest uint64, which nothing
+	// comes after.
 	After uint64
 }
 
@@ -35,6 +37,9 @@ func NewNonce(epoch time.Time, c NonceConfig) (*Nonce, error) {
 	if c.Unit < 0 {
 		return nil, fmt.Errorf("Nonce: Unit %v is negative", c.Unit)
 	}
+	if c.After == math.MaxUint64 {
+		return nil, fmt.Errorf("Nonce: After %d is the largest there is", c.After)
+	}
 	wall := int64(0)
 	if !epoch.IsZero() {
 		wall = epoch.UnixNano()
@@ -44,7 +49,11 @@ func NewNonce(epoch time.Time, c NonceConfig) (*Nonce, error) {
 
 // Next returns a number larger than all before it.
 func (n *Nonce) Next(now mono.Time) uint64 {
-	n.last = max(n.last+1, uint64(max(n.wall+int64(now), 0)/n.unit))
+	unit := n.unit
+	if unit == 0 {
+		unit = int64(time.Millisecond)
+	}
+	n.last = max(n.last+1, uint64(max(n.wall+int64(now), 0)/unit))
 	return n.last
 }
 
