@@ -35,8 +35,9 @@ type PoolConfig struct {
 	Queue queue.Config
 	// Backoff is the delay before the next attempt of a request that failed.
 	Backoff backoff.Policy
-	// Ended, if not nil, is told of every request that reached an end state: one call at a time, in order, with no lock
-	// held. Run returns after the last of them.
+	// Ended, if not nil, is told of every request that reached an end state, but for those that were cancelled or dropped
+	// through Update: one call at a time, in order, on the goroutine of Run, with no lock held. Run returns after the
+	// last of them.
 	Ended func(queue.Ended)
 	// Log gets a line per answer and expiry, at debug level. If nil, nothing is logged.
 	Log *slog.Logger
@@ -63,12 +64,14 @@ type Pool struct {
 	wake       mono.Time   // what it is armed for; Never: nothing
 	inFlight   int
 	phase      phase
+	result     error // of Run, from when it is stopped
 	aborted    bool
 	ctx        context.Context // of Run
 	finished   chan struct{}   // closed when there is nothing more to send or to wait for
 	submitters submitters
-	ended      []queue.Ended // not yet delivered
-	delivering bool
+	ended      []queue.Ended // not yet told
+	telling    bool
+	news       chan struct{} // something ended
 	wakeUps    uint64
 
 	senders sync.WaitGroup
@@ -81,7 +84,7 @@ const (
 	open                  // running
 	closing               // no more requests are taken; all that are there are sent
 	draining              // nothing more is sent
-	stopped               // Run has returned
+	stopped               // Run returns, or has
 )
 
 // NewPool checks the configuration and returns a Pool that takes requests; Run sends them.
@@ -95,9 +98,11 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	if c.InFlight < 0 {
 		return nil, fmt.Errorf("paceline: Pool: InFlight %d is negative", c.InFlight)
 	}
+	now := time.Now()
 	if c.Epoch.IsZero() {
-		c.Epoch = time.Now()
+		c.Epoch = now
 	}
+	c.Epoch = now.Add(c.Epoch.Sub(now)) // a wall time alone would make the Pool follow the steps of the wall clock
 	if c.Rand == nil {
 		c.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
@@ -108,7 +113,7 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: c, epoch: c.Epoch, log: c.Log, queue: q, wake: limit.Never, finished: make(chan struct{})}
+	p := &Pool{config: c, epoch: c.Epoch, log: c.Log, queue: q, wake: limit.Never, finished: make(chan struct{}), news: make(chan struct{}, 1)}
 	p.dispatcher, err = dispatch.New(dispatch.Config{
 		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand,
 		Ended: func(e queue.Ended) { p.ended = append(p.ended, e) },
@@ -129,7 +134,7 @@ func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
 		return err
 	}
 	p.mu.Lock()
-	err := p.submit(r, false)
+	err := p.submit(r)
 	if !errors.Is(err, queue.ErrFull) {
 		p.unlock()
 		return err
@@ -157,16 +162,14 @@ func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
 func (p *Pool) TrySubmit(r queue.Request) error {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.submit(r, false)
+	return p.submit(r)
 }
 
-func (p *Pool) submit(r queue.Request, itsTurn bool) error {
-	if p.phase > open {
-		return p.closedLocked()
+func (p *Pool) submit(r queue.Request) error {
+	if p.phase > open || p.ctx != nil && p.inFlight == 0 && p.dispatcher.Exhausted() != nil {
+		return p.closedLocked() // in the second case Run is about to return
 	}
-	if !itsTurn && p.submitters.first != nil {
-		return queue.ErrFull // others were first
-	}
+	// Nobody overtakes those who wait for room: step lets them in wherever there is some.
 	if _, err := p.queue.Submit(p.Now(), r); err != nil {
 		return err
 	}
@@ -182,8 +185,8 @@ func (p *Pool) closedLocked() error {
 }
 
 // Run sends until Close has been called and every request has ended, or until Drain has been called and every attempt
-// in flight is answered; then it returns nil. It returns dispatch.ErrExhausted if every key is banned, and ctx's error if
-// ctx ends first: then attempts in flight are broken off, and their requests wait again. In every case what has not ended
+// in flight is answered; then it returns nil. It returns dispatch.ErrExhausted if every key is banned and requests wait or
+// might still come, and the cause of ctx's end if that comes first: then attempts in flight are broken off, and their requests wait again. In every case what has not ended
 // still waits (Counts, Waiting) and no goroutine of the Pool is left. A Pool runs once.
 func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
@@ -200,28 +203,26 @@ func (p *Pool) Run(ctx context.Context) error {
 	p.step()
 	p.unlock()
 
-	select {
-	case <-p.finished:
-	case <-ctx.Done():
-		p.mu.Lock()
-		p.step()
-		p.unlock()
-		<-p.finished
+	for done, running := ctx.Done(), true; running; {
+		select {
+		case <-p.finished:
+			running = false
+		case <-p.news:
+			p.tell()
+		case <-done:
+			done = nil
+			p.mu.Lock()
+			p.step()
+			p.unlock()
+		}
 	}
 	p.senders.Wait()
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.phase = stopped
 	p.timer.Stop()
 	p.submitters.fail(p.closedLocked())
-	if p.aborted {
-		return context.Cause(ctx)
-	}
-	if p.queue.Counts().Waiting > 0 {
-		return p.dispatcher.Exhausted()
-	}
-	return nil
+	return p.result
 }
 
 // Close takes no more requests; Run returns when all that are there have ended.
@@ -249,15 +250,22 @@ func (p *Pool) alarm() {
 
 // step sends all that may go and arms the timer for the next. It is called with the lock held after anything changed.
 func (p *Pool) step() {
-	if p.ctx == nil || p.phase == stopped {
+	now := p.Now()
+	if p.ctx == nil {
+		p.admitSubmitters(now)
+		return
+	}
+	if p.phase == stopped {
 		return
 	}
 	p.noticeAbort()
-	now := p.Now()
 	wake := limit.Never
 	for p.phase < draining {
 		if p.config.InFlight > 0 && p.inFlight >= p.config.InFlight {
-			wake = limit.AfterSettle
+			wake = p.dispatcher.Expire(now)
+			if p.admitSubmitters(now) {
+				continue
+			}
 			break
 		}
 		a, w, ok := p.dispatcher.Next(now)
@@ -272,12 +280,15 @@ func (p *Pool) step() {
 		p.senders.Go(func() { p.send(a) })
 		now = p.Now()
 	}
-	if p.inFlight == 0 && p.ended == nil && !p.delivering && p.nothingLeftLocked() {
-		select {
-		case <-p.finished:
-		default:
-			close(p.finished)
+	if p.inFlight == 0 && len(p.ended) == 0 && !p.telling && p.nothingLeftLocked() {
+		switch {
+		case p.aborted:
+			p.result = context.Cause(p.ctx)
+		case p.phase == open || p.queue.Counts().Waiting > 0:
+			p.result = p.dispatcher.Exhausted()
 		}
+		p.phase = stopped
+		close(p.finished)
 		return
 	}
 	if wake < limit.AfterSettle {
@@ -324,39 +335,52 @@ func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
 }
 
 func (p *Pool) send(a dispatch.Attempt) {
-	ctx, cancel := p.ctx, context.CancelFunc(func() {})
+	var ans dispatch.Answer // unknown, if Send never returns (runtime.Goexit)
+	defer func() { p.answered(a, ans) }()
+	ctx := p.ctx
 	if p.config.Timeout > 0 {
+		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.config.Timeout)
+		defer cancel()
 	}
-	ans := p.config.Send(ctx, a)
-	cancel()
+	ans = p.config.Send(ctx, a)
+}
 
+func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
 	p.mu.Lock()
 	now := p.Now()
 	if p.noticeAbort(); p.aborted && (ans.Result == limit.Unknown || ans.Result == limit.Unsent) {
 		ans.Returned = true
 	}
 	e := p.dispatcher.Done(now, a, ans)
+	name := p.dispatcher.KeyInfo(now, a.Key).Name
 	p.inFlight--
-	if p.log.Enabled(p.ctx, slog.LevelDebug) {
-		p.log.Debug("answer", "id", a.Request.ID, "attempt", a.Number, "key", p.dispatcher.KeyInfo(now, a.Key).Name,
-			"result", ans.Result.String(), "reason", ans.Reason, "took", now.Sub(a.At), "state", e.State.String())
-	}
 	p.step()
 	p.unlock()
+	if p.log.Enabled(p.ctx, slog.LevelDebug) {
+		p.log.Debug("answer", "id", a.Request.ID, "attempt", a.Number, "key", name,
+			"result", ans.Result.String(), "reason", ans.Reason, "took", now.Sub(a.At), "state", e.State.String())
+	}
 }
 
-// unlock releases the lock and tells Ended what has ended. Whoever comes while another is telling leaves it to them, so
-// that the calls are one at a time and in order, and Ended may call the Pool.
+// unlock releases the lock and has Run tell of what has ended. Not whoever holds the lock: they may be a caller of Submit
+// with locks of their own.
 func (p *Pool) unlock() {
-	if p.delivering {
-		p.mu.Unlock()
-		return
+	if len(p.ended) > 0 {
+		select {
+		case p.news <- struct{}{}:
+		default:
+		}
 	}
+	p.mu.Unlock()
+}
+
+// tell is called by Run alone.
+func (p *Pool) tell() {
+	p.mu.Lock()
 	for len(p.ended) > 0 {
 		batch := p.ended
-		p.ended = nil
-		p.delivering = true
+		p.ended, p.telling = nil, true
 		p.mu.Unlock()
 		for _, e := range batch {
 			if e.State == queue.Expired {
@@ -367,12 +391,10 @@ func (p *Pool) unlock() {
 			}
 		}
 		p.mu.Lock()
-		p.delivering = false
-		if len(p.ended) == 0 {
-			p.step() // it may have been all that Run waited for
-		}
 	}
-	p.mu.Unlock()
+	p.telling = false
+	p.step() // it may have been all that was left
+	p.unlock()
 }
 
 // Counts returns how many requests are in each state. They always add up.
@@ -405,9 +427,11 @@ func (p *Pool) Keys() []dispatch.KeyInfo {
 func (p *Pool) Update(f func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher)) {
 	p.mu.Lock()
 	defer p.unlock()
+	defer func() { // also if f panics: it may have changed a limit before
+		p.dispatcher.Refresh()
+		p.step()
+	}()
 	f(p.Now(), p.queue, p.dispatcher)
-	p.dispatcher.Refresh()
-	p.step()
 }
 
 // submitters wait for room in the queue, first come first served.

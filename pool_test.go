@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -428,6 +432,450 @@ func TestPoolHearsOfAnotherLimit(t *testing.T) {
 			t.Errorf("sends %v", log.sends)
 		}
 	})
+}
+
+// At its own bound the Pool sends nothing, but time goes on.
+func TestPoolAtItsBoundNoticesDeadlinesAndRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := poolLog{asleep: time.Hour}
+		p := newPool(t, &l, paceline.PoolConfig{InFlight: 1, Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxLen: 1}})
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Run(context.Background()) })
+		submit(t, p, "a")
+		if err := p.Submit(context.Background(), queue.Request{ID: "b", TTL: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "c") // waits for the room that b leaves
+		if at := time.Duration(p.Now()); at != time.Second {
+			t.Errorf("c was let in at %v, want 1s", at)
+		}
+		synctest.Wait()
+		wantLines(t, "ends", l.ends, "b expired")
+		wg.Go(func() { submit(t, p, "d") })
+		synctest.Wait()
+		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			ticket, _, _ := q.Lookup("c")
+			q.Cancel(now, ticket)
+		})
+		synctest.Wait()
+		wantCounts(t, p, queue.Counts{Submitted: 4, InFlight: 1, Waiting: 1, Expired: 1, Cancelled: 1})
+		p.Drain()
+		wg.Wait()
+	})
+}
+
+func TestPoolRoomBeforeRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		submit(t, p, "a")
+		time.AfterFunc(time.Second, func() {
+			p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+				ticket, _, _ := q.Lookup("a")
+				q.Cancel(now, ticket)
+			})
+		})
+		submit(t, p, "b")
+		if at := time.Duration(p.Now()); at != time.Second {
+			t.Errorf("there was room at 1s, Submit returned at %v", at)
+		}
+	})
+}
+
+func TestPoolSendsWhatUpdateSubmits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{})
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Run(context.Background()) })
+		time.Sleep(time.Second)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic of Update's function was lost")
+				}
+			}()
+			p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+				if _, err := q.Submit(now, queue.Request{ID: "x", Cost: limit.One}); err != nil {
+					t.Error(err)
+				}
+				panic("after a change")
+			})
+		}()
+		synctest.Wait()
+		wantLines(t, "sends", l.sends, "1s x/1")
+		p.Drain()
+		wg.Wait()
+	})
+}
+
+// What an answer is worth that comes while Run's context ends.
+func TestPoolAnswersWhileAborting(t *testing.T) {
+	for result, want := range map[limit.Result]queue.Counts{
+		limit.Unknown:  {Submitted: 1, Waiting: 1},
+		limit.Unsent:   {Submitted: 1, Waiting: 1},
+		limit.Accepted: {Submitted: 1, Done: 1},
+		limit.Failed:   {Submitted: 1, Dead: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var l poolLog
+			p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxAttempts: 1}, Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+				<-ctx.Done()
+				return dispatch.Answer{Outcome: limit.Outcome{Result: result}}
+			}})
+			submit(t, p, "a")
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if err := p.Run(ctx); err != context.DeadlineExceeded {
+				t.Error(err)
+			}
+			wantCounts(t, p, want)
+		})
+	}
+}
+
+func TestPoolSendThatNeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxAttempts: 2},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { runtime.Goexit(); return served }})
+		submit(t, p, "a")
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", l.ends, "a dead")
+	})
+}
+
+func TestPoolSaysThatEveryKeyIsBanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *paceline.Pool
+		var ends []string
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "k"}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				time.Sleep(2 * time.Second)
+				return dispatch.Answer{Banned: true, Reason: "418"}
+			},
+			Ended: func(e queue.Ended) {
+				ends = append(ends, e.Request.ID+" "+e.State.String())
+				if err := p.TrySubmit(queue.Request{}); !errors.Is(err, paceline.ErrClosed) || !errors.Is(err, dispatch.ErrExhausted) {
+					t.Errorf("TrySubmit when it is over: %v", err)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Submit(context.Background(), queue.Request{ID: "a", TTL: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		// Nothing waits, a has expired; but more might have come.
+		if err := p.Run(context.Background()); !errors.Is(err, dispatch.ErrExhausted) {
+			t.Errorf("Run returned %v", err)
+		}
+		wantLines(t, "ends", ends, "a expired")
+	})
+}
+
+// Whoever holds a lock while they submit may take it in Ended and in the log's handler.
+func TestPoolCallsBackWithNoLockHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *paceline.Pool
+		var callers, mu sync.Mutex
+		var lines []string
+		told := func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			lines = append(lines, line)
+		}
+		handler := slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.MessageKey {
+				p.Counts()
+				told(a.Value.String())
+			}
+			return a
+		}})
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Limiter: limit.MustRolling(1, time.Second)}}, Log: slog.New(handler),
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
+			Ended: func(e queue.Ended) {
+				callers.Lock()
+				defer callers.Unlock()
+				told(e.State.String())
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Run(context.Background()) })
+		synctest.Wait()
+		callers.Lock()
+		if err := p.Submit(context.Background(), queue.Request{Cost: limit.Cost{limit.Requests: 2}}); err != nil { // dead at once
+			t.Error(err)
+		}
+		callers.Unlock()
+		submit(t, p, "a")
+		p.Close()
+		wg.Wait()
+		slices.Sort(lines)
+		wantLines(t, "told", lines, "answer", "dead", "done")
+	})
+}
+
+// What expires makes room, and who comes in for it goes at once where a key is free.
+func TestPoolRoomOnAnIdleKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxLen: 1}})
+		p.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Hold(0, now.Add(500*time.Millisecond)) })
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Run(context.Background()) })
+		if err := p.Submit(context.Background(), queue.Request{ID: "a", TTL: 500 * time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "b")
+		time.Sleep(time.Second)
+		p.Close()
+		wg.Wait()
+		wantLines(t, "ends", l.ends, "a expired", "b done")
+		wantLines(t, "sends", l.sends, "500ms b/1")
+	})
+}
+
+// The timer is armed for what the head of the queue waits for now, not for what it waited for.
+func TestPoolWakesOnlyForTheHead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{})
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Run(context.Background()) })
+		submit(t, p, "a", "b")
+		time.Sleep(500 * time.Millisecond)
+		p.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) { d.Hold(0, now.Add(5*time.Second)) })
+		time.Sleep(2 * time.Second)
+		if n := p.WakeUps(); n != 0 {
+			t.Errorf("%d wake-ups for a request that is held back", n)
+		}
+		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			ticket, _, _ := q.Lookup("b")
+			q.Cancel(now, ticket)
+		})
+		time.Sleep(time.Hour)
+		if n := p.WakeUps(); n != 0 {
+			t.Errorf("%d wake-ups for a request that was cancelled", n)
+		}
+		p.Close()
+		wg.Wait()
+	})
+}
+
+// The end of Run's context is noticed by whoever comes first: here Run is busy telling.
+func TestPoolAbortsWhileTelling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts []int
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}},
+			Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+				if a.Request.ID == "quick" {
+					return served
+				}
+				<-ctx.Done()
+				return dispatch.Answer{}
+			},
+			Ended: func(queue.Ended) { time.Sleep(2 * time.Second) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "quick")
+		time.AfterFunc(100*time.Millisecond, func() { _ = p.TrySubmit(queue.Request{ID: "slow"}) })
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := p.Run(ctx); err != context.DeadlineExceeded || time.Since(began) != 2*time.Second {
+			t.Errorf("Run returned %v after %v, want after it told of the last", err, time.Since(began))
+		}
+		p.Update(func(_ mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			for _, ticket := range q.Waiting() {
+				attempts = append(attempts, q.Info(ticket).Attempts)
+			}
+		})
+		if len(attempts) != 1 || attempts[0] != 0 {
+			t.Errorf("attempts of what waits: %v, want one request with none", attempts)
+		}
+	})
+}
+
+// What Ended does still counts, though nothing else is left.
+func TestPoolEndedMayRequeue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		var p *paceline.Pool
+		sends := 0
+		var attempt context.Context
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}}, Timeout: time.Hour,
+			Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+				attempt = ctx
+				if sends++; sends == 1 {
+					return dispatch.Answer{Invalid: true}
+				}
+				return served
+			},
+			Ended: func(e queue.Ended) {
+				l.ended(e)
+				if e.State == queue.Dead {
+					time.Sleep(time.Second)
+					p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+						if err := q.Requeue(now, e.Ticket); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "a")
+		p.Close()
+		time.AfterFunc(500*time.Millisecond, p.Close) // comes by while Ended is busy
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", l.ends, "a dead", "a done")
+		if attempt.Err() != context.Canceled {
+			t.Errorf("the context of an attempt that is over: %v", attempt.Err())
+		}
+	})
+}
+
+// Room comes while a caller of Submit gives up, in real time: the lock is held when its context ends.
+func TestPoolGivesUpAsRoomComes(t *testing.T) {
+	in := 0
+	for range 100 {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		submit(t, p, "a")
+		ctx, cancel := context.WithCancel(context.Background())
+		result := make(chan error, 1)
+		go func() { result <- p.Submit(ctx, queue.Request{}) }()
+		for waits := false; !waits; waits = paceline.Submitters(p) == 1 {
+			runtime.Gosched()
+		}
+		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			cancel()
+			for range 50 {
+				runtime.Gosched()
+			}
+			ticket, _, _ := q.Lookup("a")
+			q.Cancel(now, ticket)
+		})
+		err := <-result
+		if err == nil {
+			in++
+		}
+		if c := p.Counts(); err != nil || c.Submitted != 2 {
+			t.Errorf("Submit returned %v, counts %+v", err, c)
+		}
+	}
+	t.Logf("%d of 100 came in", in)
+}
+
+func TestPoolRunOutlivesItsLastLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		slow := slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.MessageKey {
+				time.Sleep(time.Second)
+			}
+			return a
+		}})
+		p := newPool(t, &l, paceline.PoolConfig{Log: slog.New(slow)})
+		submit(t, p, "a")
+		p.Close()
+		began := time.Now()
+		if err := p.Run(context.Background()); err != nil || time.Since(began) != 1010*time.Millisecond {
+			t.Errorf("Run returned %v after %v, want after the line was written", err, time.Since(began))
+		}
+	})
+}
+
+func TestPoolEpochFollowsNoWallClock(t *testing.T) {
+	epoch := time.Now().Round(0).Add(-time.Minute) // no monotonic reading
+	var l poolLog
+	p := newPool(t, &l, paceline.PoolConfig{Epoch: epoch})
+	if s := paceline.Epoch(p).String(); !strings.Contains(s, "m=") {
+		t.Errorf("epoch %s has no monotonic reading", s)
+	}
+	if at := time.Duration(p.Now()); at < time.Minute || at > 2*time.Minute {
+		t.Errorf("now is %v after an epoch a minute ago", at)
+	}
+}
+
+// In real time and, in ./check, under the race detector: whatever others do when the end comes, nothing is sent or told
+// after Run.
+func TestPoolEndsOnce(t *testing.T) {
+	for range 300 {
+		var returned atomic.Bool
+		var after atomic.Int32
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "k"}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				if returned.Load() {
+					after.Add(1)
+				}
+				return dispatch.Answer{Banned: true}
+			},
+			Ended: func(queue.Ended) {
+				if returned.Load() {
+					after.Add(1)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "a")
+		var wg sync.WaitGroup
+		stop := make(chan struct{})
+		meddle := func(f func()) {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						f()
+					}
+				}
+			})
+		}
+		resumes := 0
+		meddle(func() {
+			p.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+				if resumes++; resumes < 50 && d.Exhausted() != nil {
+					d.Resume(0)
+				}
+			})
+		})
+		meddle(func() { _ = p.TrySubmit(queue.Request{TTL: -1}) })
+		if err := p.Run(context.Background()); !errors.Is(err, dispatch.ErrExhausted) {
+			t.Fatal(err)
+		}
+		returned.Store(true)
+		if n := p.Counts().InFlight; n > 0 {
+			t.Fatalf("%d in flight after Run", n)
+		}
+		close(stop)
+		wg.Wait()
+		if n := after.Load(); n > 0 {
+			t.Fatalf("%d sent or told after Run", n)
+		}
+	}
 }
 
 func TestPoolLogs(t *testing.T) {
