@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -75,6 +76,100 @@ var specs = map[string]limittest.Spec{
 		},
 		Promise: limittest.Rolling(5, time.Second, limit.Requests),
 	},
+	"Rolling/coarse": {
+		New: func() limit.Limiter {
+			return must(limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Grain: 70 * ms}))
+		},
+		Costs:   costs,
+		Promise: limittest.Rolling(5, time.Second, limit.Requests),
+	},
+	"Calendar": {
+		New: func() limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)}))
+		},
+		Costs: costs,
+		Promise: func(as []limittest.Arrival) error {
+			for _, skew := range []time.Duration{-50 * ms, 0, 50 * ms} {
+				if err := limittest.Calendar(5, time.Second, at(300*ms+skew), limit.Requests)(as); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	"Calendar/changing limit": {
+		New: func() limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Skew: -1}))
+		},
+		Costs: costs,
+		Change: func(l limit.Limiter, now mono.Time, b byte) {
+			if err := l.(*limit.Calendar).SetLimit(now, 2+int64(b%4)); err != nil {
+				panic(err)
+			}
+		},
+		Promise: limittest.Calendar(5, time.Second, 0, limit.Requests),
+	},
+	"Anchored": {
+		New: func() limit.Limiter {
+			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
+		},
+		Costs:   costs,
+		Promise: limittest.Anchored(5, time.Second, limit.Requests),
+	},
+	"Anchored/changing limit": {
+		New: func() limit.Limiter {
+			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
+		},
+		Costs:     costs,
+		OneWayMax: 100 * ms,
+		Change: func(l limit.Limiter, now mono.Time, b byte) {
+			if err := l.(*limit.Anchored).SetLimit(now, 2+int64(b%4)); err != nil {
+				panic(err)
+			}
+		},
+		Promise: limittest.Anchored(5, time.Second, limit.Requests),
+	},
+	"Bucket": {
+		New:     func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },
+		Costs:   costs,
+		Promise: limittest.Bucket(5, time.Second, 5, limit.Requests),
+	},
+	"Bucket/burst of 1": {
+		New: func() limit.Limiter {
+			return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second, Burst: 1, Margin: -1}))
+		},
+		Costs:   costs,
+		Promise: limittest.Bucket(5, time.Second, 1, limit.Requests),
+	},
+	"Bucket/changing limits": {
+		New:   func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },
+		Costs: costs,
+		Change: func(l limit.Limiter, now mono.Time, b byte) {
+			if err := errors.Join(l.(*limit.Bucket).SetLimit(now, 2+int64(b%4)), l.(*limit.Bucket).SetBurst(now, 2+int64(b/4%4))); err != nil {
+				panic(err)
+			}
+		},
+		Promise: limittest.Bucket(5, time.Second, 5, limit.Requests),
+	},
+	"Weighted": {
+		New: func() limit.Limiter {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
+		},
+		Costs:   costs,
+		Promise: limittest.Weighted(5, time.Second, limit.Requests),
+	},
+	"Weighted/changing limit": {
+		New: func() limit.Limiter {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second, Margin: -1, Grain: -1}))
+		},
+		Costs: costs,
+		Change: func(l limit.Limiter, now mono.Time, b byte) {
+			if err := l.(*limit.Weighted).SetLimit(now, 2+int64(b%4)); err != nil {
+				panic(err)
+			}
+		},
+		Promise: limittest.Weighted(5, time.Second, limit.Requests),
+	},
 	"Concurrency": {
 		New: func() limit.Limiter { return must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})) },
 	},
@@ -123,6 +218,10 @@ func TestLaws(t *testing.T) {
 }
 
 func FuzzRolling(f *testing.F)     { limittest.Fuzz(f, specs["Rolling"]) }
+func FuzzCalendar(f *testing.F)    { limittest.Fuzz(f, specs["Calendar"]) }
+func FuzzAnchored(f *testing.F)    { limittest.Fuzz(f, specs["Anchored"]) }
+func FuzzBucket(f *testing.F)      { limittest.Fuzz(f, specs["Bucket"]) }
+func FuzzWeighted(f *testing.F)    { limittest.Fuzz(f, specs["Weighted"]) }
 func FuzzConcurrency(f *testing.F) { limittest.Fuzz(f, specs["Concurrency"]) }
 func FuzzSpacing(f *testing.F)     { limittest.Fuzz(f, specs["Spacing"]) }
 func FuzzCooldown(f *testing.F)    { limittest.Fuzz(f, specs["Cooldown"]) }

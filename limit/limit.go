@@ -158,6 +158,11 @@ type Arrivals struct {
 	OneWayMax time.Duration
 	// RejectsFree says that the server does not count what it refuses. If false, a refused request counts like another.
 	RejectsFree bool
+	// LearnLead has the limiter learn from Outcome.RTT how long a request surely takes to the server and an answer from
+	// it, and send that much before the server is ready: on a steady path (20 ms and an exponential of 2 ms) 99.3 instead
+	// of 95.2 requests/s. Its risk: when the path suddenly becomes quicker, about two requests per key are refused before
+	// it retreats. For Rolling, Bucket and Weighted.
+	LearnLead bool
 }
 
 const defaultLate = 5 * time.Second

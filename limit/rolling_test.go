@@ -170,17 +170,61 @@ func TestReplayOfADeadProcess(t *testing.T) {
 }
 
 func TestBadConfigNamesTheField(t *testing.T) {
-	for want, c := range map[string]limit.RollingConfig{
-		"limit: Rolling: Limit 0 is not between 1 and 17592186044416":            {Window: time.Second},
-		"limit: Rolling: Limit -3 is not between 1 and 17592186044416":           {Limit: -3, Window: time.Second},
-		"limit: Rolling: Window 0s is not positive":                              {Limit: 1},
-		"limit: Rolling: no such Unit: 9":                                        {Limit: 1, Window: 1, Unit: 9},
-		"limit: Rolling: OneWayMax -1ns is negative":                             {Limit: 1, Window: 1, Arrivals: limit.Arrivals{OneWayMax: -1}},
-		"limit: Rolling: Window 2562047h47m16.854775807s and Margin 0s overflow": {Limit: 1, Window: 1<<63 - 1},
-	} {
-		if _, err := limit.NewRolling(c); err == nil || err.Error() != want {
-			t.Errorf("%+v: %v, want %s", c, err, want)
+	type config = struct {
+		limit, burst    int64
+		window, m, more time.Duration // more: Grain or Skew
+		unit            limit.Unit
+		limit.Arrivals
+	}
+	kinds := map[string]func(config) error{
+		"Rolling": func(c config) error {
+			_, err := limit.NewRolling(limit.RollingConfig{Limit: c.limit, Window: c.window, Margin: c.m, Grain: c.more, Unit: c.unit, Arrivals: c.Arrivals})
+			return err
+		},
+		"Calendar": func(c config) error {
+			_, err := limit.NewCalendar(limit.CalendarConfig{Limit: c.limit, Window: c.window, Skew: c.more, Unit: c.unit, Arrivals: c.Arrivals})
+			return err
+		},
+		"Anchored": func(c config) error {
+			_, err := limit.NewAnchored(limit.AnchoredConfig{Limit: c.limit, Window: c.window, Margin: c.m, Unit: c.unit, Arrivals: c.Arrivals})
+			return err
+		},
+		"Bucket": func(c config) error {
+			_, err := limit.NewBucket(limit.BucketConfig{Limit: c.limit, Window: c.window, Burst: c.burst, Margin: c.m, Unit: c.unit, Arrivals: c.Arrivals})
+			return err
+		},
+		"Weighted": func(c config) error {
+			_, err := limit.NewWeighted(limit.WeightedConfig{Limit: c.limit, Window: c.window, Margin: c.m, Grain: c.more, Unit: c.unit, Arrivals: c.Arrivals})
+			return err
+		},
+	}
+	wrong := func(kind, want string, c config) {
+		t.Helper()
+		if err := kinds[kind](c); err == nil || err.Error() != "limit: "+kind+": "+want {
+			t.Errorf("%+v: %v, want limit: %s: %s", c, err, kind, want)
 		}
+	}
+	const forever = 1<<63 - 1
+	for kind, try := range kinds {
+		if err := try(config{limit: 1, window: time.Second}); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		wrong(kind, "Limit 0 is not between 1 and 17592186044416", config{window: time.Second})
+		wrong(kind, "Limit -3 is not between 1 and 17592186044416", config{limit: -3, window: time.Second})
+		wrong(kind, "Limit 17592186044417 is not between 1 and 17592186044416", config{limit: limit.MaxCost + 1, window: time.Second})
+		wrong(kind, "Window 0s is not positive", config{limit: 1})
+		wrong(kind, "no such Unit: 9", config{limit: 1, window: 1, unit: 9})
+		wrong(kind, "OneWayMax -1ns is negative", config{limit: 1, window: 1, Arrivals: limit.Arrivals{OneWayMax: -1}})
+	}
+	for _, kind := range []string{"Rolling", "Anchored", "Weighted"} {
+		wrong(kind, "Window 2562047h47m16.854775807s and Margin 0s overflow", config{limit: 1, window: forever})
+	}
+	wrong("Rolling", "Grain 2s is negative or longer than Window 1s", config{limit: 1, window: time.Second, more: 2 * time.Second})
+	wrong("Weighted", "Grain 2s is longer than Window 1s", config{limit: 1, window: time.Second, more: 2 * time.Second})
+	wrong("Calendar", "Skew 2s is longer than Window 1s: then the phase is not known", config{limit: 1, window: time.Second, more: 2 * time.Second})
+	wrong("Bucket", "Burst -1 is not between 1 and 17592186044416", config{limit: 1, window: time.Second, burst: -1})
+	for _, kind := range []string{"Calendar", "Anchored"} {
+		wrong(kind, "LearnLead is not for this kind of limit", config{limit: 1, window: time.Second, Arrivals: limit.Arrivals{LearnLead: true}})
 	}
 }
 

@@ -57,24 +57,6 @@ type Arrival struct {
 	Cost limit.Cost // as admitted, or what it came to if that is less
 }
 
-// Rolling returns the promise of a rolling window: no closed span of window holds more than n of unit.
-func Rolling(n int64, window time.Duration, unit limit.Unit) func([]Arrival) error {
-	return func(arrivals []Arrival) error {
-		first, sum := 0, int64(0)
-		for _, a := range arrivals {
-			sum += a.Cost[unit]
-			for a.At.Sub(arrivals[first].At) > window {
-				sum -= arrivals[first].Cost[unit]
-				first++
-			}
-			if sum > n {
-				return fmt.Errorf("%d %v arrived in the window of %v that ends at %v; the limit is %d", sum, unit, window, a.At, n)
-			}
-		}
-		return nil
-	}
-}
-
 // Laws runs random programs against the Limiter and fails t with the seed of the first that breaks a law.
 func Laws(t *testing.T, s Spec) {
 	t.Helper()

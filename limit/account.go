@@ -1,0 +1,106 @@
+package limit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// account is what the limiters of this package have in common: a limit on a sum of costs, what is open, and what is
+// known of arrivals.
+type account struct {
+	limit    int64
+	unit     Unit
+	arrivals Arrivals
+	last     mono.Time // of the changes
+	open     int64
+	book     Book[admitted]
+	lead     *lead // nil unless asked for
+	plain    bool  // an answer proves the arrival, and no more
+}
+
+type admitted struct {
+	at   mono.Time
+	cost int64
+}
+
+func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arrivals) (account, error) {
+	if err := checkLimit(kind, limit); err != nil {
+		return account{}, err
+	}
+	if window <= 0 {
+		return account{}, fmt.Errorf("limit: %s: Window %v is not positive", kind, window)
+	}
+	if unit >= units {
+		return account{}, fmt.Errorf("limit: %s: no such Unit: %d", kind, unit)
+	}
+	if err := a.check(kind); err != nil {
+		return account{}, err
+	}
+	acc := account{limit: limit, unit: unit, arrivals: a, last: mono.Min, plain: a.OneWayMax == 0 && !a.LearnLead}
+	if a.LearnLead {
+		acc.lead = new(lead)
+	}
+	return acc, nil
+}
+
+func (a *account) admit(now mono.Time, w int64) Lease {
+	a.last = max(now, a.last)
+	a.open += w
+	return a.book.Open(admitted{a.last, w})
+}
+
+// close takes a lease out of what is open. It returns the instant of the settlement, and what the request is worth from
+// now on: w at u, its upper bound of arrival; 0 if it does not count.
+func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w int64) {
+	now = max(t, a.last)
+	lease := a.book.Close(l)
+	a.last = now
+	a.open -= lease.cost
+	if a.plain && o.Result == Accepted && o.ArrivedAgo == 0 && !o.Metered {
+		return now, now, lease.cost // what follows would say the same at twice the price
+	}
+	if a.lead != nil && o.RTT > 0 && (o.Result == Accepted || o.Result == Limited || o.Result == Failed) {
+		a.lead.learn(o.RTT)
+	}
+	w = lease.cost
+	if o.Metered {
+		w = o.Actual.of(a.unit)
+	}
+	u, counts := a.arrivals.bound(now, lease.at, o)
+	if !counts {
+		w = 0
+	}
+	return now, u, w
+}
+
+// ahead returns how long before the server is ready a request may be sent: ρ.
+func (a *account) ahead() time.Duration {
+	if a.lead == nil {
+		return 0
+	}
+	return a.lead.rho
+}
+
+// SetLimit changes the limit from now on; the history stays.
+func (a *account) setLimit(kind string, now mono.Time, n int64) error {
+	if err := checkLimit(kind, n); err != nil {
+		return err
+	}
+	a.last = max(now, a.last)
+	a.limit = n
+	return nil
+}
+
+// margin returns what a window must be longer by: as given, or if that is zero one tick of a server that counts in
+// milliseconds, what its clock may drift against ours, and 0.1 ms; none if it is negative.
+func margin(given, window time.Duration) time.Duration {
+	switch {
+	case given == 0:
+		return 1100*time.Microsecond + window/10000
+	case given < 0:
+		return 0
+	}
+	return given
+}

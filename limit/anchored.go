@@ -1,0 +1,147 @@
+package limit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Anchored keeps a limit whose interval begins with the first message after the one before it is over, as CME counts
+// messages. It allows more than Rolling, which is right for such servers too: a whole limit is free at once when the
+// interval of the first answered request is over, however long the others took.
+//
+// Time is cut into epochs. Within one, every request counts, from its Admit; a settled one at least until u_i + W⁺, W⁺ =
+// Window + Margin, as in Rolling. A request of the epoch that the server counted and answered is its witness: it arrived at or
+// before its u. So by h + W⁺, h the least u of the witnesses, the interval that it fell into is over, and with it every request
+// that surely arrived before the earliest end of that interval, which is b + W⁻, W⁻ = Window − Margin, where no interval of
+// this epoch began before b. Only what is open or may have arrived later counts in the next epoch.
+//
+// Why no interval overflows: let m be the last sent of those in one, and i another that is no longer counted when m goes
+// at s. If s > u_i + W⁺, the interval of m began after a_i. Otherwise s > h + W⁺, so the interval of m began after that of
+// the witness, which ended at b + W⁻ or later, after a_i.
+//
+// The first epoch's b is the instant of its first Admit. So is a later one's, if nothing is carried over into it. Otherwise
+// a request carried over may have begun the next interval when the witness's was over: b rises by W⁻ only, but to no less
+// than the first Admit less W⁺.
+//
+// Not safe for concurrent use. It does not allocate once the largest history has been seen; memory as Rolling's.
+type Anchored struct {
+	account
+	over    time.Duration // W⁺
+	least   time.Duration // W⁻
+	settled log
+	epoch   uint64
+	begun   mono.Time // b of the epoch
+	witness mono.Time // h; limit.Never: none
+	epochs  []uint64  // of the open leases
+}
+
+// AnchoredConfig describes a server's window that begins with a message.
+type AnchoredConfig struct {
+	// Limit is the most cost in any interval.
+	Limit  int64
+	Window time.Duration
+	// Unit is the component of Cost that counts. If zero, Requests.
+	Unit Unit
+	// Margin is how much longer or shorter than Window an interval may be by our clock. If zero, 1.1 ms + Window/10000.
+	// Negative: none.
+	Margin time.Duration
+	Arrivals
+}
+
+// NewAnchored checks the configuration and returns an Anchored with an empty history.
+func NewAnchored(c AnchoredConfig) (*Anchored, error) {
+	a, err := newAccount("Anchored", c.Limit, c.Window, c.Unit, c.Arrivals)
+	if err != nil {
+		return nil, err
+	}
+	if c.LearnLead {
+		return nil, fmt.Errorf("limit: Anchored: LearnLead is not for this kind of limit")
+	}
+	m := margin(c.Margin, c.Window)
+	if c.Window+m < c.Window {
+		return nil, fmt.Errorf("limit: Anchored: Window %v and Margin %v overflow", c.Window, c.Margin)
+	}
+	return &Anchored{account: a, over: c.Window + m, least: max(c.Window-m, 0), begun: mono.Min, witness: Never}, nil
+}
+
+// SetLimit changes the limit from now on; the history stays.
+func (a *Anchored) SetLimit(now mono.Time, n int64) error { return a.setLimit("Anchored", now, n) }
+
+// freed returns when a request that arrived by u no longer counts.
+func (a *Anchored) freed(u mono.Time) mono.Time {
+	if u < a.begun.Add(a.least) {
+		u = min(u, a.witness)
+	}
+	return u.Add(a.over)
+}
+
+// Ready implements Limiter.
+func (a *Anchored) Ready(now mono.Time, cost Cost) mono.Time {
+	now = max(now, a.last)
+	w := cost.of(a.unit)
+	over := a.open + a.settled.total + w - a.limit
+	if over <= 0 || w == 0 {
+		return now
+	}
+	if w > a.limit {
+		return Never
+	}
+	if a.open+w > a.limit {
+		return AfterSettle
+	}
+	return max(now, a.freed(a.settled.freed(over)))
+}
+
+// Admit implements Limiter.
+func (a *Anchored) Admit(now mono.Time, cost Cost) Lease {
+	now = max(now, a.last)
+	a.turn(now)
+	l := a.admit(now, cost.of(a.unit))
+	for len(a.epochs) <= int(l.index) {
+		a.epochs = append(a.epochs, 0)
+	}
+	a.epochs[l.index] = a.epoch
+	return l
+}
+
+// turn begins an epoch if the one before is over.
+func (a *Anchored) turn(now mono.Time) {
+	a.forget(now)
+	none := a.book.Len() == 0 && a.settled.n == 0
+	switch {
+	case none:
+		a.begun = now
+	case a.witness < Never && a.witness.Add(a.over) <= now:
+		a.begun = max(a.begun.Add(a.least), now.Add(-a.over))
+	default:
+		return
+	}
+	a.epoch++
+	a.witness = Never
+}
+
+// forget drops what no longer counts.
+func (a *Anchored) forget(now mono.Time) {
+	for a.settled.n > 0 {
+		e := a.settled.at(0)
+		if a.freed(e.at) > now {
+			return
+		}
+		a.settled.forget(e.at)
+	}
+}
+
+// Settle implements Limiter.
+func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
+	now, u, w := a.close(now, l, &o)
+	a.forget(now)
+	if w == 0 {
+		return
+	}
+	a.settled.add(u, w)
+	if (o.Result == Accepted || o.Result == Limited) && a.epochs[l.index] == a.epoch {
+		a.witness = min(a.witness, u)
+	}
+}

@@ -1,0 +1,204 @@
+package limit_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// timeline is a limiter with its requests by name.
+type timeline struct {
+	*testing.T
+	limit.Limiter
+	open map[string]limit.Lease
+}
+
+func newTimeline[L limit.Limiter](t *testing.T) func(L, error) timeline {
+	return func(l L, err error) timeline {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return timeline{t, l, map[string]limit.Lease{}}
+	}
+}
+
+func (t timeline) send(now time.Duration, n int64, name string) {
+	t.Helper()
+	if ready := t.Ready(at(now), limit.Cost{n}); ready > at(now) {
+		t.Errorf("at %v: %s is ready only at %v", now, name, ready)
+	}
+	t.open[name] = t.Admit(at(now), limit.Cost{n})
+}
+
+func (t timeline) answered(now time.Duration, name string, r limit.Result) {
+	t.Settle(at(now), t.open[name], limit.Outcome{Result: r})
+}
+
+func (t timeline) ready(now time.Duration, n int64, want mono.Time) {
+	t.Helper()
+	if got := t.Ready(at(now), limit.Cost{n}); got != want {
+		t.Errorf("at %v: %d ready at %v, want %v", now, n, got, want)
+	}
+}
+
+// Minutes that begin at :30, known to 50 ms.
+func TestCalendarTimeline(t *testing.T) {
+	l := newTimeline[*limit.Calendar](t)(limit.NewCalendar(limit.CalendarConfig{Limit: 10, Window: time.Minute, Phase: at(-30 * time.Second)}))
+	begins := at(30*time.Second + 50*ms)
+	l.send(0, 6, "a")
+	l.answered(1*time.Second, "a", limit.Accepted)
+	l.ready(2*time.Second, 4, at(2*time.Second))
+	l.ready(2*time.Second, 5, begins)
+	l.ready(2*time.Second, 11, limit.Never)
+	l.send(29*time.Second, 4, "b") // may arrive in this minute or the next
+	l.ready(29*time.Second, 7, limit.AfterSettle)
+	l.answered(29500*ms, "b", limit.Accepted)
+	l.ready(30*time.Second, 10, begins)
+	l.send(30050*ms, 10, "c")
+	l.answered(89960*ms, "c", limit.Accepted) // within the skew of the next beginning: it may be in that minute
+	l.ready(91*time.Second, 1, begins.Add(2*time.Minute))
+	l.ready(85*time.Second, 1, begins.Add(2*time.Minute))
+}
+
+// An interval that begins with the first message: the whole limit is free at once when it is over, whatever the slow ones do.
+func TestAnchoredTimeline(t *testing.T) {
+	l := newTimeline[*limit.Anchored](t)(limit.NewAnchored(limit.AnchoredConfig{Limit: 4, Window: time.Second, Margin: 10 * ms}))
+	l.send(0, 1, "a")
+	l.send(0, 1, "b")
+	l.send(0, 1, "c")
+	l.send(0, 1, "d")
+	l.answered(20*ms, "b", limit.Failed) // perhaps by something in front of the server
+	l.answered(30*ms, "a", limit.Accepted)
+	l.ready(40*ms, 1, at(1030*ms)) // not 1040: the witness is over
+	l.ready(40*ms, 2, at(1040*ms))
+	l.answered(600*ms, "c", limit.Accepted)
+	l.ready(600*ms, 3, at(1040*ms))
+	l.ready(600*ms, 4, limit.AfterSettle)
+	l.answered(995*ms, "d", limit.Accepted) // it may have arrived when the interval was over, at 990 or later
+	l.ready(1000*ms, 3, at(1040*ms))
+	l.ready(1000*ms, 4, at(2005*ms))
+	l.send(1040*ms, 3, "e")
+	l.answered(1050*ms, "e", limit.Accepted)
+	l.ready(1100*ms, 1, at(2005*ms)) // d may have begun the interval, at 990: it is not over at 1990
+	l.ready(1100*ms, 4, at(2060*ms))
+}
+
+// 10 per second, 3 at once.
+func TestBucketTimeline(t *testing.T) {
+	l := newTimeline[*limit.Bucket](t)(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Second, Burst: 3, Margin: -1}))
+	per := 100*ms + 20_001 // 2e-4 for the drift
+	l.send(0, 3, "abc")
+	l.ready(0, 1, limit.AfterSettle)
+	l.answered(50*ms, "abc", limit.Accepted)
+	l.ready(50*ms, 1, at(50*ms+per))
+	l.ready(50*ms, 3, at(50*ms+3*per))
+	l.ready(50*ms, 4, limit.Never)
+	l.send(200*ms, 1, "d")
+	l.ready(200*ms, 1, at(50*ms+2*per)) // what is open is out of the bucket too
+	l.answered(time.Second, "d", limit.Unknown)
+	l.ready(time.Second, 3, at(6*time.Second+per)) // it may arrive until 6 s
+	l.ready(time.Second, 2, at(time.Second))
+	b := l.Limiter.(*limit.Bucket)
+	if err := b.SetBurst(at(time.Second), 4); err != nil {
+		t.Fatal(err)
+	}
+	l.ready(time.Second, 3, at(time.Second))
+	l.send(7*time.Second, 4, "e")
+	l.answered(7*time.Second, "e", limit.Accepted)
+	if err := b.SetLimit(at(7*time.Second), 20); err != nil {
+		t.Fatal(err)
+	}
+	l.ready(7*time.Second, 4, at(7*time.Second+2*per+2)) // four are missing as before, and come twice as fast
+}
+
+// The rate is whole tokens of whole nanoseconds, rounded up, and the recursion is not cut: after 100,000 requests at the
+// limiter's pace the bucket has not been overdrawn by a nanosecond.
+func TestBucketNeverDrifts(t *testing.T) {
+	l := must(limit.NewBucket(limit.BucketConfig{Limit: 7, Window: time.Second, Margin: -1}))
+	var now mono.Time
+	missing, last := 0.0, now
+	for range 100_000 {
+		now = l.Ready(now, limit.One)
+		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		missing = max(0, missing-now.Sub(last).Seconds()*7) + 1
+		last = now
+		if missing > 7 {
+			t.Fatalf("%.9f of 7 are missing at %v", missing, now)
+		}
+	}
+	if rate := 100_000 / now.Sub(0).Seconds(); rate < 7*0.9997 {
+		t.Errorf("%.4f per second of 7", rate)
+	}
+}
+
+// Ten in an interval that ends right after them, and the next begins: what of them counts falls with time.
+func TestWeightedTimeline(t *testing.T) {
+	l := newTimeline[*limit.Weighted](t)(limit.NewWeighted(limit.WeightedConfig{Limit: 10, Window: time.Second, Margin: -1, Grain: -1}))
+	l.send(0, 10, "a")
+	l.ready(0, 1, limit.AfterSettle)
+	l.answered(100*ms, "a", limit.Accepted)
+	// Should the interval begin just after 100 ms, at 1100 they are all in the one before, and 9.x of them until 1200.
+	l.ready(100*ms, 1, at(1200*ms))
+	l.ready(100*ms, 5, at(1600*ms))
+	l.ready(100*ms, 10, at(2100*ms))
+	l.send(1600*ms, 5, "b")
+	l.answered(1600*ms, "b", limit.Accepted)
+	l.ready(1600*ms, 1, at(1700*ms))
+	l.ready(1600*ms, 6, at(2800*ms)) // if one ends just after 1600, the next ends at 2600 with the five in proportion
+}
+
+// The lead that is learned: safe as long as no path is quicker than all seen, and given up at once when one is.
+func TestLearnedLead(t *testing.T) {
+	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{LearnLead: true}}))
+	rng := rand.New(rand.NewPCG(1, 1))
+	now := mono.Time(0)
+	cycle := func(rtt time.Duration) time.Duration {
+		sent := l.Ready(now, limit.One)
+		early := now.Add(time.Second).Sub(sent)
+		lease := l.Admit(sent, limit.One)
+		now = sent.Add(rtt)
+		l.Settle(now, lease, limit.Outcome{Result: limit.Accepted, RTT: rtt})
+		return early
+	}
+	for i := range 50 {
+		if early := cycle(20*ms + time.Duration(rng.IntN(2000))*time.Microsecond); i > 0 && early != 0 {
+			t.Fatalf("answer %d: sent %v early with nothing known", i, early)
+		}
+	}
+	for range 3000 {
+		if early := cycle(20*ms + time.Duration(rng.IntN(2000))*time.Microsecond); early > 20*ms {
+			t.Fatalf("sent %v early on a path of 20 ms", early)
+		}
+	}
+	if early := cycle(20 * ms); early < 19*ms {
+		t.Errorf("sent %v early where about 20 ms are safe", early)
+	}
+	cycle(5 * ms)
+	if early := cycle(20 * ms); early != 0 {
+		t.Errorf("sent %v early right after a round trip of 5 ms", early)
+	}
+}
+
+func TestMemoryOfALargeLimit(t *testing.T) {
+	l := must(limit.NewRolling(limit.RollingConfig{Limit: 100_000, Window: time.Second, Grain: 10 * ms}))
+	now := mono.Time(0)
+	run := func() {
+		for range 1_000_000 {
+			now = max(now.Add(5*time.Microsecond), l.Ready(now, limit.One))
+			l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		}
+	}
+	if allocs := testing.AllocsPerRun(1, run); allocs > 0 { // the first run, which is not counted, warms it up
+		t.Errorf("%v allocations", allocs)
+	}
+	if n := limit.Entries(l); n > 104 {
+		t.Errorf("%d entries for 101 grains", n)
+	}
+	if rate := 2_000_000 / now.Sub(0).Seconds(); rate < 0.985*100_000 {
+		t.Errorf("%.0f per second of 100,000", rate)
+	}
+}
