@@ -50,6 +50,9 @@ type Key struct {
 	// Gap is the least time between two sends of this key; with Nonce, it allows several in flight. It must cover the
 	// difference between the largest and the smallest one-way latency, and how late a write may follow its decision.
 	Gap time.Duration
+	// LearnGap has a limit.Sequence learn Gap from the round trips, with its risk: give Outcome.Misordered with every
+	// bad nonce. Not with Gap or InFlight.
+	LearnGap bool
 	// InFlight is the most attempts in flight. If zero: 1 with Nonce and without Gap, since no other number keeps their
 	// order under every latency; otherwise no bound.
 	InFlight int
@@ -165,7 +168,10 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	if k.InFlight < 0 {
 		return fmt.Errorf("InFlight %d is negative", k.InFlight)
 	}
-	if k.InFlight == 0 && k.Nonce != nil && k.Gap == 0 {
+	if k.LearnGap && (k.Gap != 0 || k.InFlight != 0) {
+		return errors.New("LearnGap with Gap or InFlight")
+	}
+	if k.InFlight == 0 && k.Nonce != nil && k.Gap == 0 && !k.LearnGap {
 		k.InFlight = 1
 	}
 	if k.Pause == 0 {
@@ -185,6 +191,9 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 			return err
 		}
 		rules = append(rules, c)
+	}
+	if k.LearnGap {
+		rules = append(rules, limit.NewSequence(limit.SequenceConfig{Late: k.Late}))
 	}
 	if k.Gap != 0 {
 		s, err := limit.NewSpacing(k.Gap)

@@ -231,6 +231,23 @@ func TestLateIsTheKeys(t *testing.T) {
 	r.sends(300*ms, at(time.Second), "y/1 on 0") // x comes again at 1 s
 }
 
+func TestLearnedGap(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}, LearnGap: true})
+	now := time.Duration(0)
+	for range 50 {
+		r.submit(now, "", "") // one in flight
+		a := r.sends(now, limit.AfterSettle, "/1 on 0")[0]
+		now += 200 * ms
+		r.done(now, a, accepted)
+		a = r.sends(now, limit.AfterSettle, "/1 on 0")[0]
+		now += 210 * ms
+		r.done(now, a, accepted)
+	}
+	r.submit(now, "x", "y")
+	r.sends(now, at(now+13500*time.Microsecond), "x/1 on 0")
+	r.sends(now+13500*time.Microsecond, limit.AfterSettle, "y/1 on 0")
+}
+
 func TestExpiryThatRetriesEndsAsADeadLetter(t *testing.T) {
 	r := newRig(t, queue.Config{OnExpiry: queue.Retry, MaxAttempts: 2}, dispatch.Key{InFlight: 1})
 	r.submit(0, "first")
@@ -462,6 +479,7 @@ func TestBadConfig(t *testing.T) {
 		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":                              {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
 		"dispatch: Keys[0] \"k\": Nonce: After 18446744073709551615 is the largest there is": {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{After: math.MaxUint64}}}},
 		"dispatch: Keys[2] \"c\": Limiter is that of Keys[0] \"a\"":                          {Queue: q, Keys: []dispatch.Key{{Name: "a", Limiter: shared}, {Name: "b"}, {Name: "c", Limiter: shared}}},
+		"dispatch: Keys[0] \"k\": LearnGap with Gap or InFlight":                             {Queue: q, Keys: []dispatch.Key{{Name: "k", LearnGap: true, InFlight: 1}}},
 		"dispatch: Backoff: backoff: Max -1ns is negative":                                   {Queue: q, Keys: one, Backoff: backoff.Policy{Max: -1}},
 	} {
 		if _, err := dispatch.New(c); err == nil || err.Error() != want {

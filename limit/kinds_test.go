@@ -183,6 +183,52 @@ func TestLearnedLead(t *testing.T) {
 	}
 }
 
+func TestSequenceTimeline(t *testing.T) {
+	s := limit.NewSequence(limit.SequenceConfig{})
+	now := mono.Time(0)
+	for i := range 100 { // between 200 and 240 ms
+		if ready := s.Ready(now, limit.One); ready != now {
+			t.Fatalf("answer %d: ready at %v, want %v", i, ready, now)
+		}
+		l := s.Admit(now, limit.One)
+		if ready := s.Ready(now, limit.One); ready != limit.AfterSettle {
+			t.Fatalf("answer %d: ready at %v with one in flight", i, ready)
+		}
+		now = now.Add(200*ms + time.Duration(i%41)*ms)
+		s.Settle(now, l, limit.Outcome{Result: limit.Accepted})
+	}
+	ready := func(want time.Duration) {
+		t.Helper()
+		if got := s.Ready(now, limit.One).Sub(now); got != want {
+			t.Errorf("ready in %v, want %v", got, want)
+		}
+	}
+	ready(0)
+	a := s.Admit(now, limit.One)
+	ready(51 * ms) // 40 and a quarter, and 1
+	now = now.Add(51 * ms)
+	b := s.Admit(now, limit.One)
+	now = now.Add(150 * ms)
+	c := s.Admit(now, limit.One)
+	s.Settle(now, b, limit.Outcome{Result: limit.Accepted})
+	s.Settle(now, a, limit.Outcome{Result: limit.Failed, Misordered: true})
+	ready(10 * time.Minute)
+	s.Settle(now.Add(ms), c, limit.Outcome{Result: limit.Failed, Misordered: true}) // sent before it knew
+	now = now.Add(ms)
+	ready(0)
+	d := s.Admit(now, limit.One)
+	ready(10*time.Minute - ms)
+	s.Settle(now, d, limit.Outcome{Result: limit.Unknown})
+	ready(5 * time.Second)
+	now = now.Add(11 * time.Minute)
+	e := s.Admit(now, limit.One)
+	s.Settle(now.Add(200*ms), e, limit.Outcome{Result: limit.Failed, Misordered: true})
+	now = now.Add(200 * ms)
+	f := s.Admit(now, limit.One)
+	ready(20 * time.Minute)
+	s.Settle(now, f, limit.Outcome{Result: limit.Accepted})
+}
+
 func TestMemoryOfALargeLimit(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 100_000, Window: time.Second, Grain: 10 * ms}))
 	now := mono.Time(0)

@@ -181,6 +181,11 @@ var specs = map[string]limittest.Spec{
 			}
 		},
 	},
+	"Sequence": {
+		New:        func() limit.Limiter { return limit.NewSequence(limit.SequenceConfig{}) },
+		ClosedLoop: true,
+		Burst:      1 << 20, // as many as are answered at that instant
+	},
 	"Spacing": {
 		New: func() limit.Limiter { return must(limit.NewSpacing(50 * time.Millisecond)) },
 	},
@@ -223,6 +228,7 @@ func FuzzAnchored(f *testing.F)    { limittest.Fuzz(f, specs["Anchored"]) }
 func FuzzBucket(f *testing.F)      { limittest.Fuzz(f, specs["Bucket"]) }
 func FuzzWeighted(f *testing.F)    { limittest.Fuzz(f, specs["Weighted"]) }
 func FuzzConcurrency(f *testing.F) { limittest.Fuzz(f, specs["Concurrency"]) }
+func FuzzSequence(f *testing.F)    { limittest.Fuzz(f, specs["Sequence"]) }
 func FuzzSpacing(f *testing.F)     { limittest.Fuzz(f, specs["Spacing"]) }
 func FuzzCooldown(f *testing.F)    { limittest.Fuzz(f, specs["Cooldown"]) }
 func FuzzAll(f *testing.F)         { limittest.Fuzz(f, specs["All"]) }

@@ -141,6 +141,8 @@ type Outcome struct {
 	// hold for Unit u.
 	Remaining Cost
 	Reset     [units]time.Duration
+	// Misordered says that the server refused the request because one sent later had come before it: a bad nonce.
+	Misordered bool
 	// RetryAfter is how long the server asked to stay away; 0: it did not.
 	RetryAfter time.Duration
 }

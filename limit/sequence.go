@@ -1,0 +1,104 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Sequence has requests arrive in the order they were sent, for a server that wants rising nonces: one in flight, until
+// it has learned by how much the path's latency varies; then also the next one a gap after the last, so that on a path of
+// 200 ± 5 ms it is 47 requests a second instead of 5. The gap is a quarter more than the difference between the longest
+// and the shortest of the last 2000 round trips, and 1 ms.
+//
+// Its risk: a latency outside of what was seen puts two requests into the wrong order, and the server refuses one of
+// them. An Outcome that says so (Misordered) sends Sequence back to one in flight, for 10 min the first time and twice as
+// long each time after. A Concurrency of 1 takes no risk, and a Spacing of a known gap none but that the gap is wrong.
+//
+// Not safe for concurrent use. It holds 32 kB.
+type Sequence struct {
+	arrivals Arrivals
+	last     mono.Time
+	prev     mono.Time // the last send
+	until    mono.Time // one in flight until then
+	struck   mono.Time // the last time it was told of a wrong order
+	strikes  int
+	trips    rtts
+	lingers  log // answered unknown: may still be there until then
+	book     Book[mono.Time]
+}
+
+const (
+	sequenceAnswers  = 100 // with fewer, nothing is known
+	sequencePenance  = 10 * time.Minute
+	sequenceStrikes  = 10 // more do not make it longer: 85 h
+	sequenceSmallest = time.Millisecond
+)
+
+// SequenceConfig describes a Sequence.
+type SequenceConfig struct {
+	// Late is how long after an unknown outcome a request may still be on its way. If zero, 5 s; negative: not at all.
+	Late time.Duration
+}
+
+// NewSequence returns a Sequence that has learned nothing.
+func NewSequence(c SequenceConfig) *Sequence {
+	return &Sequence{arrivals: Arrivals{Late: c.Late}, last: mono.Min, prev: mono.Min, until: mono.Min, struck: mono.Min}
+}
+
+// Gap returns the least time between two sends, if several may be in flight at now.
+func (s *Sequence) Gap(now mono.Time) (gap time.Duration, ok bool) {
+	n := len(s.trips.sorted)
+	if n < sequenceAnswers || now < s.until {
+		return 0, false
+	}
+	spread := s.trips.sorted[n-1] - s.trips.sorted[0]
+	return spread + spread/4 + sequenceSmallest, true
+}
+
+// Ready implements Limiter.
+func (s *Sequence) Ready(now mono.Time, _ Cost) mono.Time {
+	now = max(now, s.last)
+	alone := now // when nothing else is in flight any more
+	if s.book.Len() > 0 {
+		alone = AfterSettle
+	} else if s.lingers.total > 0 {
+		alone = max(now, s.lingers.freed(s.lingers.total))
+	}
+	if alone == now {
+		return now
+	}
+	if gap, ok := s.Gap(max(now, s.until)); ok {
+		return min(alone, max(now, s.until, s.prev.Add(gap)))
+	}
+	return alone
+}
+
+// Admit implements Limiter.
+func (s *Sequence) Admit(now mono.Time, _ Cost) Lease {
+	s.last = max(now, s.last)
+	s.prev = s.last
+	return s.book.Open(s.last)
+}
+
+// Settle implements Limiter.
+func (s *Sequence) Settle(now mono.Time, l Lease, o Outcome) {
+	now = max(now, s.last)
+	at := s.book.Close(l)
+	s.last = now
+	s.lingers.forget(now)
+	switch o.Result {
+	case Unknown:
+		if u, _ := s.arrivals.bound(now, at, &o); u > now {
+			s.lingers.add(u, 1)
+		}
+	case Unsent:
+	default:
+		s.trips.add(now.Sub(at)) // not RTT: how late the write followed Admit is part of it
+	}
+	if o.Misordered && at > s.struck { // not for what was sent before it knew
+		s.struck = now
+		s.until = now.Add(sequencePenance << min(s.strikes, sequenceStrikes-1))
+		s.strikes++
+	}
+}
