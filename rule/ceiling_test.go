@@ -139,6 +139,28 @@ func TestCeilingTimeline(t *testing.T) {
 	}
 }
 
+// TestCeilingAtNeverFalls: where the latency is bounded a slot is free long before its answer is there, and answers come
+// in another order than the sends.
+func TestCeilingAtNeverFalls(t *testing.T) {
+	c, err := rule.NewCeiling(rule.CeilingConfig{Knowledge: rule.LargestLatency, Largest: 10 * time.Millisecond, Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range []struct {
+		forward, back time.Duration
+		answered, at  mono.Time
+	}{
+		{10 * time.Millisecond, 3 * time.Second, 3010 * ms, 3010 * ms},
+		{0, 5 * time.Millisecond, 5 * ms, 3010 * ms},
+		{10 * time.Millisecond, time.Millisecond, 1017 * ms, 3010 * ms}, // sent at 5 + 1001
+		{0, 2 * time.Second, 3011 * ms, 3011 * ms},                      // at 10 + 1001
+	} {
+		if _, answered := c.Next(r.forward, r.back); answered != r.answered || c.At() != r.at {
+			t.Errorf("request %d: answered at %v, the latest at %v; want %v, %v", i, answered, c.At(), r.answered, r.at)
+		}
+	}
+}
+
 func TestMost(t *testing.T) {
 	c := rule.CeilingConfig{Limit: 2}
 	legs := []rule.Leg{{Forward: 10 * time.Millisecond}} // a pair of requests each 1011 ms

@@ -29,6 +29,11 @@ type Exchange struct {
 	Reserve time.Duration
 	// Workers makes it the published client: a worker per key takes a request from the queue, then waits for its
 	// limiter, sends it and waits for the answer. Otherwise a Dispatcher decides which request goes on which key.
+	//
+	// It is kinder than what was published in two ways. The first published worker dies of an attempt that is not
+	// answered within Timeout, and its key is never used again; here it goes on. And the published dead-letter queue
+	// takes only what timed out, while a request that was answered 429 or 400 is over; here that, too, is tried again
+	// as Queue allows.
 	Workers bool
 	// Limiter returns the limiter of one key.
 	Limiter func() limit.Limiter
@@ -41,19 +46,22 @@ type Exchange struct {
 	Nonce Nonces
 	// Queue is the queue's configuration.
 	Queue queue.Config
-	// Duration is how long requests are made and sent. Answers on their way at the end still arrive.
+	// Duration is how long it lasts: no request is made at its end or later, and attempts without an answer by then
+	// stay in flight.
 	Duration time.Duration
 	// Restart, if positive, is how often the process of workers is replaced by a new one. A journal keeps its windows,
-	// its queue and dispatch.Nonce's last numbers; the counters of Concatenated start again.
+	// its queue and dispatch.Nonce's last numbers; the threads of Concatenated are others, and their counters start
+	// again.
 	Restart time.Duration
 	Seed    uint64
-	// OnSend and OnAnswer, if not nil, are told of each attempt that went out (how long after the request was made) and
+	// OnSend and OnAnswer, if not nil, are told of the first sending of each request (how long after it was made) and
 	// of each success (how long after the request was made, and after it was sent).
 	OnSend   func(delay time.Duration)
 	OnAnswer func(sinceMade, sinceSent time.Duration)
 }
 
-// Generator is a way of making requests.
+// Generator is a way of making requests: the first at instant 0, and then with intervals between them. A generator that
+// waits for room in the queue begins its next interval when it has made its request.
 type Generator uint8
 
 const (
@@ -67,6 +75,31 @@ func (g Generator) String() string {
 	return [...]string{"original", "saturating", "burst", "constant"}[g]
 }
 
+// Batch returns how many requests are made at once for that many keys. It is 0 for Saturating: as many as there is room
+// for.
+func (g Generator) Batch(keys int) int {
+	switch g {
+	case Saturating:
+		return 0
+	case Burst:
+		return 20 * keys
+	}
+	return 1
+}
+
+// Interval returns the time from one batch to the next, drawn from r where it is random. It is 0 for Saturating.
+func (g Generator) Interval(r *rand.Rand) time.Duration {
+	switch g {
+	case Original:
+		return time.Duration(r.Int64N(int64(21*time.Millisecond) + 1))
+	case Burst:
+		return 3 * time.Second
+	case Constant:
+		return 2 * time.Second
+	}
+	return 0
+}
+
 // Nonces is a way of numbering requests.
 type Nonces uint8
 
@@ -76,6 +109,12 @@ const (
 	Concatenated        // timestamp, thread and counter written one after the other, as published
 	Ours                // dispatch.Nonce
 )
+
+// ConcatenatedNonce returns the nonce of Concatenated: of a send at so many milliseconds since 1970, by the thread that
+// worked for the key in that process, which has sent counter requests with this one.
+func ConcatenatedNonce(unixMilli int64, process uint64, key int, counter uint64) string {
+	return fmt.Sprintf("%d%d%d", unixMilli, 140_000_000_000_000+1000*process+uint64(key), counter)
+}
 
 // Tally is what happened in a run.
 type Tally struct {
@@ -88,9 +127,11 @@ type Tally struct {
 	InTime     int // successes within the TTL of the request's first making
 	Lost       int // made, and neither ended nor still in the queue
 	Sent       int
-	WakeUps    int // of a sleeping client: timers, answers and new requests
-	Polls      int // times that a limiter said: not yet
-	End        mono.Time
+	// WakeUps is how often a sleeping client woke: for a timer (a worker's polls are timers) and for the end of an
+	// attempt. New requests are not counted: they are the load's, the same for every client.
+	WakeUps int
+	Polls   int // times that a limiter said to a worker: not yet
+	End     mono.Time
 }
 
 type exchangeEvent struct {
@@ -116,6 +157,7 @@ const (
 type flight struct {
 	dispatch.Attempt
 	lease   limit.Lease // a worker's
+	process uint64      // a worker's
 	made    mono.Time
 	back    time.Duration
 	late    bool // not waited for
@@ -146,7 +188,7 @@ type exchange struct {
 	free       []int32
 	wake       mono.Time
 	wakeSeq    uint32
-	blocked    bool // the generator waits for room
+	owed       int // requests of a batch that wait for room to be made
 	made       int
 	gone       int // ended
 	process    uint64
@@ -236,6 +278,7 @@ func (x *exchange) happen(e exchangeEvent) {
 	now := x.loop.Now()
 	switch e.kind {
 	case makeRequests:
+		x.owed = x.Generator.Batch(x.Server.Keys)
 		x.generate(now)
 	case arrive:
 		f := &x.flights[e.i]
@@ -268,10 +311,8 @@ func (x *exchange) happen(e exchangeEvent) {
 		if e.seq != w.seq {
 			return
 		}
-		x.WakeUps++
 		x.workerSends(now, e.i)
 	case workerGivesUp:
-		x.WakeUps++
 		w := &x.workers[e.i]
 		x.retire(x.queue.Retry(now, w.ticket, now, "deadline passed while waiting for the limiter"))
 		x.workerTakes(now, e.i)
@@ -285,32 +326,24 @@ func (x *exchange) happen(e exchangeEvent) {
 	x.pump(now)
 }
 
-// generate makes the requests that are due.
+// generate makes the requests that are owed, as far as there is room, and then sets when the next are.
 func (x *exchange) generate(now mono.Time) {
-	switch x.Generator {
-	case Original:
-		if x.submit(now) {
-			x.next(now, time.Duration(x.rngMake.Int64N(int64(21*time.Millisecond)+1)))
+	for ; x.owed > 0; x.owed-- {
+		if !x.submit(now) {
+			return
 		}
-	case Burst:
-		for range 20 * x.Server.Keys {
-			x.submit(now)
-		}
-		x.next(now, 3*time.Second)
-	case Constant:
-		x.submit(now)
-		x.next(now, 2*time.Second)
+	}
+	next := now.Add(x.Generator.Interval(x.rngMake))
+	if x.Generator != Saturating && next < mono.Time(x.Duration) {
+		x.loop.At(next, exchangeEvent{kind: makeRequests})
 	}
 }
 
-func (x *exchange) next(now mono.Time, after time.Duration) {
-	x.loop.At(now.Add(after), exchangeEvent{kind: makeRequests})
-}
-
 func (x *exchange) submit(now mono.Time) bool {
-	_, err := x.queue.Submit(now, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve})
-	if err != nil { // full: the generator waits for room
-		x.blocked = true
+	// Value says whether it has been sent. The number of an attempt does not: one that waits for its limiter until its
+	// deadline counts.
+	_, err := x.queue.Submit(now, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)})
+	if err != nil { // full
 		return false
 	}
 	x.made++
@@ -326,8 +359,7 @@ func (x *exchange) refill(now mono.Time) {
 			}
 		}
 	}
-	if x.blocked && (x.Queue.MaxLen == 0 || x.queue.Counts().Waiting < x.Queue.MaxLen) {
-		x.blocked = false
+	if x.owed > 0 {
 		x.generate(now)
 	}
 }
@@ -398,10 +430,13 @@ func (x *exchange) workerWaits(now mono.Time, i int32, left time.Duration) {
 	if x.Poll > 0 {
 		ready = onGrid(now, ready, x.Poll)
 		deadline = onGrid(now, deadline, x.Poll)
-		x.Polls += int(min(ready, deadline).Sub(now) / x.Poll)
+		polls := int(min(ready, deadline).Sub(now) / x.Poll)
+		x.Polls += polls
+		x.WakeUps += polls
 	} else {
 		deadline = max(deadline, ready) // it finds out when it wakes
 		x.Polls++
+		x.WakeUps++
 		if ready.Sub(now) > left {
 			ready = limit.Never
 		}
@@ -421,7 +456,7 @@ func onGrid(from, t mono.Time, step time.Duration) mono.Time {
 func (x *exchange) workerSends(now mono.Time, i int32) {
 	w := &x.workers[i]
 	w.counter++
-	f := flight{Attempt: dispatch.Attempt{Ticket: w.ticket, Request: w.request, Number: w.number, Key: int(i), At: now}, made: w.made}
+	f := flight{Attempt: dispatch.Attempt{Ticket: w.ticket, Request: w.request, Number: w.number, Key: int(i), At: now}, made: w.made, process: x.process}
 	switch x.Nonce {
 	case Timestamp:
 		f.Nonce = uint64((wallEpoch + time.Duration(now)) / time.Millisecond)
@@ -437,8 +472,11 @@ func (x *exchange) workerSends(now mono.Time, i int32) {
 // launch sends an attempt.
 func (x *exchange) launch(now mono.Time, f flight) {
 	x.Sent++
-	if x.OnSend != nil {
-		x.OnSend(now.Sub(f.made))
+	if before := f.Request.Value.(*bool); !*before {
+		*before = true
+		if x.OnSend != nil {
+			x.OnSend(now.Sub(f.made))
+		}
 	}
 	forward := x.Forward.Draw(x.rngLink)
 	f.back = x.Back.Draw(x.rngLink)
@@ -466,9 +504,7 @@ func (x *exchange) launch(now mono.Time, f flight) {
 // arrive asks the server.
 func (x *exchange) arrive(now mono.Time, f *flight) rule.Verdict {
 	if x.Nonce == Concatenated {
-		thread := 140_000_000_000_000 + 1000*x.process + uint64(f.Key)
-		stamp := (wallEpoch + time.Duration(f.At)) / time.Millisecond
-		return x.server.ArriveDigits(now, f.Key, fmt.Sprintf("%d%d%d", stamp, thread, f.Nonce))
+		return x.server.ArriveDigits(now, f.Key, ConcatenatedNonce((wallEpoch+time.Duration(f.At)).Milliseconds(), f.process, f.Key, f.Nonce))
 	}
 	return x.server.Arrive(now, f.Key, f.Nonce)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/rule"
 	"github.com/paceline-go/paceline/sim"
 )
 
@@ -144,12 +145,40 @@ func TestNoncesAcrossRestarts(t *testing.T) {
 	}
 }
 
+// A process that starts has other threads. One worker sends every 0.1 ms of the same millisecond, of which a new process
+// begins at 0.45: its first number is above the fifth of the old one by its thread alone.
+func TestThreadsAcrossRestarts(t *testing.T) {
+	got, err := sim.Exchange{
+		Server: rule.ExchangeConfig{Keys: 1}, Limiter: lease, Nonce: sim.Concatenated, Workers: true, Generator: sim.Saturating,
+		Forward: latency.Constant(50 * us), Back: latency.Constant(50 * us),
+		Duration: 890 * us, Restart: 450 * us, Queue: queue.Config{MaxAttempts: 1},
+	}.Run()
+	if err != nil || got.Sent != 9 || got.BadNonce != 0 {
+		t.Errorf("%d sent, %d bad nonces (%v), want 9 and none", got.Sent, got.BadNonce, err)
+	}
+	for _, c := range []struct {
+		unixMilli int64
+		process   uint64
+		key       int
+		counter   uint64
+		want      string
+	}{
+		{1_800_000_000_007, 0, 0, 1, "18000000000071400000000000001"},
+		{1_800_000_000_007, 0, 4, 20, "180000000000714000000000000420"},
+		{1_800_000_000_007, 3, 4, 1, "18000000000071400000000030041"},
+	} {
+		if got := sim.ConcatenatedNonce(c.unixMilli, c.process, c.key, c.counter); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
 func TestBurstGoesAtOnce(t *testing.T) {
 	var worst time.Duration
 	x := sim.Exchange{Limiter: lease, Forward: uniform, Back: uniform, Generator: sim.Burst, Duration: 30 * time.Second}
 	x.OnSend = func(d time.Duration) { worst = max(worst, d) }
 	got, err := x.Run()
-	if err != nil || got.Successes < 900 || got.Rejected != 0 || worst != 0 {
+	if err != nil || got.Successes != 1000 || got.Rejected != 0 || worst != 0 {
 		t.Errorf("%d answered, %d rejected, %v the longest delay (%v), want 1000 at once", got.Successes, got.Rejected, worst, err)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -84,20 +86,13 @@ func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, e
 
 	transport := &http.Transport{MaxIdleConnsPerHost: liveInFlight}
 	defer transport.CloseIdleConnections()
-	c := &client{
-		row: row, rng: rand.New(rand.NewPCG(seed, 1)), http: &http.Client{Transport: transport},
-		url: server.URL(), keys: names, began: time.Now(), samples: newSamples(), length: length,
-	}
+	c := newClient(row, seed, length, names, server.URL(), transport)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var ticking sync.WaitGroup
 	ticking.Go(func() { c.tick(ctx, every, metric) })
 
-	if x.Workers {
-		err = c.runWorkers(ctx, length)
-	} else {
-		err = c.runPool(ctx, length)
-	}
+	err = c.run(ctx)
 	cancel()
 	ticking.Wait()
 	if err != nil {
@@ -128,6 +123,21 @@ func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, e
 	return result, nil
 }
 
+func newClient(row *Row, seed uint64, length time.Duration, keys []string, url string, transport http.RoundTripper) *client {
+	return &client{
+		row: row, rng: rand.New(rand.NewPCG(seed, 1)), http: &http.Client{Transport: transport},
+		url: url, keys: keys, began: time.Now(), samples: newSamples(), length: length,
+	}
+}
+
+// run makes and sends requests for c.length, and waits for their answers.
+func (c *client) run(ctx context.Context) error {
+	if c.row.Scenario.Workers {
+		return c.runWorkers(ctx)
+	}
+	return c.runPool(ctx)
+}
+
 func (c *client) tick(ctx context.Context, every time.Duration, metric func(Metric)) {
 	if every <= 0 || metric == nil {
 		return
@@ -154,34 +164,25 @@ func (c *client) tick(ctx context.Context, every time.Duration, metric func(Metr
 	}
 }
 
-// generate makes requests until ctx ends. It keeps to its schedule when it wakes late.
-func (c *client) generate(ctx context.Context, submit func(context.Context) error) {
+// generate makes requests until ctx ends, when sim's does. It keeps to its schedule where it only woke late, and begins
+// the next interval anew where submit waited for room.
+func (c *client) generate(ctx context.Context, submit func(context.Context) (waited bool, err error)) {
 	x := &c.row.Scenario
 	next := c.began
-	for ctx.Err() == nil {
-		n := 1
-		switch x.Generator {
-		case sim.Original:
-			next = next.Add(time.Duration(c.rng.Int64N(int64(21*time.Millisecond) + 1)))
-		case sim.Burst:
-			n = 20 * x.Server.Keys
-		}
-		if x.Generator != sim.Saturating && !sleepUntil(ctx, next) {
-			return
-		}
-		for range n {
-			if submit(ctx) == nil {
-				c.mu.Lock()
-				c.requests++
-				c.mu.Unlock()
+	for ctx.Err() == nil && (x.Generator == sim.Saturating || sleepUntil(ctx, next)) {
+		for range max(x.Generator.Batch(x.Server.Keys), 1) {
+			waited, err := submit(ctx)
+			if err != nil {
+				return
 			}
+			if waited {
+				next = time.Now()
+			}
+			c.mu.Lock()
+			c.requests++
+			c.mu.Unlock()
 		}
-		switch x.Generator {
-		case sim.Burst:
-			next = next.Add(3 * time.Second)
-		case sim.Constant:
-			next = next.Add(2 * time.Second)
-		}
+		next = next.Add(x.Generator.Interval(c.rng))
 	}
 }
 
@@ -189,7 +190,12 @@ func (c *client) generate(ctx context.Context, submit func(context.Context) erro
 // allows, 10,000 with 500 keys, and time out on dialling them.
 const liveInFlight = 500
 
+// sleepUntil reports whether t came before the end of ctx, which a t at its deadline does not.
 func sleepUntil(ctx context.Context, t time.Time) bool {
+	if end, ok := ctx.Deadline(); ok && !t.Before(end) {
+		<-ctx.Done()
+		return false
+	}
 	timer := time.NewTimer(time.Until(t))
 	defer timer.Stop()
 	select {
@@ -200,7 +206,7 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 	}
 }
 
-func (c *client) runPool(ctx context.Context, length time.Duration) error {
+func (c *client) runPool(ctx context.Context) error {
 	x := &c.row.Scenario
 	keys := make([]dispatch.Key, x.Server.Keys)
 	for i := range keys {
@@ -217,14 +223,15 @@ func (c *client) runPool(ctx context.Context, length time.Duration) error {
 	pool, err := paceline.NewPool(paceline.PoolConfig{
 		Keys: keys, Queue: config, Timeout: x.Timeout, Epoch: c.began, InFlight: liveInFlight,
 		Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
-			now := pool.Now()
-			c.sent(now.Sub(a.Submitted))
+			sent := pool.Now()
+			c.sent(a.Request, sent.Sub(a.Submitted))
 			nonce := ""
 			if x.Nonce != sim.NoNonces {
 				nonce = strconv.FormatUint(a.Nonce, 10)
 			}
 			ans := c.send(ctx, a.Key, nonce, a.Number)
-			c.answered(&ans, pool.Now().Sub(a.Submitted))
+			now := pool.Now()
+			c.answered(&ans, now.Sub(a.Submitted), now.Sub(sent))
 			return ans
 		},
 		Ended: func(queue.Ended) { c.ended++ },
@@ -232,12 +239,16 @@ func (c *client) runPool(ctx context.Context, length time.Duration) error {
 	if err != nil {
 		return err
 	}
-	making, stop := context.WithTimeout(ctx, length)
+	making, stop := context.WithDeadline(ctx, c.began.Add(c.length))
 	defer stop()
 	var generator sync.WaitGroup
 	generator.Go(func() {
-		c.generate(making, func(ctx context.Context) error {
-			return pool.Submit(ctx, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve})
+		c.generate(making, func(ctx context.Context) (bool, error) {
+			r := c.request()
+			if err := pool.TrySubmit(r); !errors.Is(err, queue.ErrFull) {
+				return false, err
+			}
+			return true, pool.Submit(ctx, r)
 		})
 		pool.Drain()
 	})
@@ -248,21 +259,23 @@ func (c *client) runPool(ctx context.Context, length time.Duration) error {
 		err = nil
 	}
 	c.tally.Counts = pool.Counts()
-	c.tally.WakeUps = int(pool.WakeUps()) + c.tally.Sent
+	c.tally.WakeUps = int(pool.WakeUps()) + c.tally.Sent // each sending has one end
 	c.tally.Lost = c.requests - c.ended - c.tally.Counts.Waiting - c.tally.Counts.InFlight
 	return err
 }
 
 // runWorkers is the published client: a worker per key takes a request from the shared queue, waits for its limiter,
 // sends it and waits for the answer.
-func (c *client) runWorkers(ctx context.Context, length time.Duration) error {
+func (c *client) runWorkers(ctx context.Context) error {
 	x := &c.row.Scenario
 	q, err := queue.New(x.Queue)
 	if err != nil {
 		return err
 	}
 	var mu sync.Mutex
-	changed := sync.NewCond(&mu)
+	// Two, or every request taken would wake the idle workers, and they would queue up in another order: first come,
+	// first served is the one in which the keys have rested longest.
+	work, room := sync.NewCond(&mu), sync.NewCond(&mu)
 	now := func() mono.Time { return mono.Time(time.Since(c.began)) }
 	stopped := false
 	retire := func(e queue.Ended) {
@@ -276,16 +289,18 @@ func (c *client) runWorkers(ctx context.Context, length time.Duration) error {
 		if err != nil {
 			return err
 		}
-		for counter := 1; ; counter++ {
+		var process, counter uint64
+		for {
 			mu.Lock()
 			var ticket queue.Ticket
+			var request queue.Request
 			for !stopped {
-				t, _, ok := q.Head(now())
+				t, r, ok := q.Head(now())
 				if ok {
-					ticket = t
+					ticket, request = t, *r
 					break
 				}
-				changed.Wait()
+				work.Wait()
 			}
 			if stopped {
 				mu.Unlock()
@@ -293,7 +308,7 @@ func (c *client) runWorkers(ctx context.Context, length time.Duration) error {
 			}
 			info := q.Info(ticket)
 			number := q.Take(now(), ticket)
-			changed.Broadcast() // room
+			room.Signal()
 			mu.Unlock()
 
 			taken := now()
@@ -318,22 +333,29 @@ func (c *client) runWorkers(ctx context.Context, length time.Duration) error {
 				continue
 			}
 			sent := now()
+			if x.Restart > 0 { // each worker for itself: there is nothing that they share
+				if p := uint64(time.Duration(sent) / x.Restart); p != process {
+					process, counter = p, 0
+				}
+			}
+			counter++
 			digits := ""
 			switch wall := c.began.Add(time.Duration(sent)).UnixMilli(); x.Nonce {
 			case sim.Timestamp:
 				digits = strconv.FormatInt(wall, 10)
 			case sim.Concatenated:
-				digits = fmt.Sprintf("%d%d%d", wall, 140_000_000_000_000+key, counter)
+				digits = sim.ConcatenatedNonce(wall, process, key, counter)
 			case sim.Ours:
 				digits = strconv.FormatUint(nonce.Next(sent), 10)
 			}
-			c.sent(sent.Sub(info.Submitted))
+			c.sent(request, sent.Sub(info.Submitted))
 			lease := limiter.Admit(sent, limit.One)
 			attempt, cancel := context.WithTimeout(ctx, x.Timeout)
 			ans := c.send(attempt, key, digits, number)
 			cancel()
-			c.answered(&ans, now().Sub(info.Submitted))
-			limiter.Settle(now(), lease, ans.Outcome)
+			read := now()
+			c.answered(&ans, read.Sub(info.Submitted), read.Sub(sent))
+			limiter.Settle(read, lease, ans.Outcome)
 			mu.Lock()
 			if ans.Result == limit.Accepted {
 				retire(q.Done(now(), ticket))
@@ -344,32 +366,37 @@ func (c *client) runWorkers(ctx context.Context, length time.Duration) error {
 		}
 	}
 
-	making, stop := context.WithTimeout(ctx, length)
+	making, stop := context.WithDeadline(ctx, c.began.Add(c.length))
 	defer stop()
 	var wg sync.WaitGroup
 	errs := make([]error, x.Server.Keys)
 	for k := range errs {
 		wg.Go(func() { errs[k] = worker(k) })
 	}
-	wake := context.AfterFunc(making, changed.Broadcast) // a generator that waits for room
+	wake := context.AfterFunc(making, func() {
+		mu.Lock() // or it may come between the generator's look and its wait
+		defer mu.Unlock()
+		room.Broadcast()
+	})
 	defer wake()
-	c.generate(making, func(ctx context.Context) error {
+	c.generate(making, func(ctx context.Context) (waited bool, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		for full(q, x) && ctx.Err() == nil {
-			changed.Wait()
+			waited = true
+			room.Wait()
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return waited, err
 		}
-		_, err := q.Submit(now(), queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve})
-		changed.Signal()
-		return err
+		_, err = q.Submit(now(), c.request())
+		work.Signal()
+		return waited, err
 	})
 	mu.Lock()
 	stopped = true
 	mu.Unlock()
-	changed.Broadcast()
+	work.Broadcast()
 	wg.Wait()
 	c.tally.Counts = q.Counts()
 	c.tally.WakeUps = c.tally.Polls + c.tally.Sent
@@ -385,11 +412,20 @@ func full(q *queue.Queue, x *sim.Exchange) bool {
 	return most > 0 && q.Counts().Waiting >= most
 }
 
-func (c *client) sent(delay time.Duration) {
+// request returns a new request. Its Value says whether it has been sent.
+func (c *client) request() queue.Request {
+	x := &c.row.Scenario
+	return queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)}
+}
+
+func (c *client) sent(r queue.Request, delay time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tally.Sent++
-	record(c.samples.delay, delay)
+	if before := r.Value.(*bool); !*before {
+		*before = true
+		record(c.samples.delay, delay)
+	}
 }
 
 // send sends one attempt, as any client of the exchange would.
@@ -398,11 +434,17 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	if nonce != "" {
 		values.Set("nonce", nonce)
 	}
+	// The RTT must not begin before the write, or a promised largest latency would be counted from too early: that is
+	// after dialling, and after any stall of ours. The transport says that it wrote a request when it lies in its
+	// buffer, which is flushed next, since ours fit.
+	var wrote atomic.Pointer[time.Time]
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { now := time.Now(); wrote.Store(&now) },
+	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+ratetest.Path+"?"+values.Encode(), nil)
 	if err != nil {
 		return dispatch.Answer{Invalid: true, Reason: err.Error()}
 	}
-	start := time.Now()
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return dispatch.Answer{Reason: err.Error()}
@@ -417,7 +459,9 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	}
 	_, _ = io.Copy(io.Discard, resp.Body) // to the end, or the connection is not used again
 	ans := dispatch.Answer{Reason: body.Message}
-	ans.RTT = time.Since(start)
+	if t := wrote.Load(); t != nil {
+		ans.RTT = time.Since(*t)
+	}
 	switch resp.StatusCode {
 	case http.StatusOK:
 		ans.Result = limit.Accepted
@@ -431,7 +475,7 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	return ans
 }
 
-func (c *client) answered(ans *dispatch.Answer, sinceMade time.Duration) {
+func (c *client) answered(ans *dispatch.Answer, sinceMade, sinceSent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ans.Result != limit.Accepted {
@@ -447,5 +491,5 @@ func (c *client) answered(ans *dispatch.Answer, sinceMade time.Duration) {
 	}
 	c.made += sinceMade
 	record(c.samples.sinceMade, sinceMade)
-	record(c.samples.sinceSent, ans.RTT)
+	record(c.samples.sinceSent, sinceSent)
 }

@@ -32,10 +32,10 @@ type Result struct {
 	Keys        int     `json:"keys"`
 	Seconds     float64 `json:"seconds"`
 
-	Rate             float64 `json:"rate"`    // successes a second
-	Ceiling          float64 `json:"ceiling"` // the most that theory allows with this load and this knowledge
-	PercentOfCeiling float64 `json:"percent_of_ceiling"`
-	Offered          int     `json:"offered"` // requests made
+	Rate             float64 `json:"rate"`               // successes a second
+	Ceiling          float64 `json:"ceiling"`            // the most that theory allows with this load and this knowledge
+	PercentOfCeiling float64 `json:"percent_of_ceiling"` // 0 where the ceiling is
+	Offered          int     `json:"offered"`            // requests made
 	Successes        int     `json:"successes"`
 	Failures         int     `json:"failures"` // attempts that ended otherwise
 	Rejected         int     `json:"rejected"` // 429s, as the server counted them
@@ -51,11 +51,11 @@ type Result struct {
 		SinceMade Quantiles `json:"since_made"`
 		SinceSent Quantiles `json:"since_sent"`
 	} `json:"latency_ms"`
-	Delay Quantiles `json:"delay_ms"` // from the making of a request to its first sending
+	Delay Quantiles `json:"delay_ms"` // from the making of a request to its first sending, of those that were sent
 
-	PollsPerAdmission   float64  `json:"polls_per_admission"`
-	WakeUpsPerAdmission float64  `json:"wake_ups_per_admission"`
-	CPU                 *float64 `json:"cpu_seconds,omitempty"` // only where the row ran alone
+	PollsPerAdmission   float64  `json:"polls_per_admission"`    // how often a limiter said to a worker: not yet
+	WakeUpsPerAdmission float64  `json:"wake_ups_per_admission"` // timers, polls among them, and ends of attempts: sim.Tally.WakeUps
+	CPU                 *float64 `json:"cpu_seconds,omitempty"`  // only where the row ran alone
 
 	sent int
 }
@@ -116,7 +116,9 @@ func (r *Result) add(t sim.Tally, length time.Duration, runs int) {
 }
 
 func (r *Result) finish(s samples) {
-	r.PercentOfCeiling = 100 * r.Rate / r.Ceiling
+	if r.Ceiling > 0 { // no answer at all may be possible in a short run
+		r.PercentOfCeiling = 100 * r.Rate / r.Ceiling
+	}
 	r.InTimePercent *= 100 / max(float64(r.Offered), 1)
 	r.PollsPerAdmission /= max(float64(r.sent), 1)
 	r.WakeUpsPerAdmission /= max(float64(r.sent), 1)
@@ -125,6 +127,10 @@ func (r *Result) finish(s samples) {
 }
 
 func (row *Row) result(length time.Duration) Result {
+	note := row.Note
+	if row.Scenario.Restart >= length {
+		note += ", which is not within this run"
+	}
 	return Result{Group: row.Group, Name: row.Name, Generator: row.Scenario.Generator.String(), Nonce: row.Nonce(),
-		Concurrency: row.Concurrency, Queue: row.Queue, Note: row.Note, Keys: row.Scenario.Server.Keys, Seconds: length.Seconds()}
+		Concurrency: row.Concurrency, Queue: row.Queue, Note: note, Keys: row.Scenario.Server.Keys, Seconds: length.Seconds()}
 }
