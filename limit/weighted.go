@@ -29,7 +29,10 @@ type Weighted struct {
 	span    time.Duration // W⁺
 	margin  time.Duration
 	grain   time.Duration
-	settled log
+	settled timeline
+	// What earliest found last, for that room; it holds until something is settled.
+	room  int64 // −1: nothing
+	after mono.Time
 }
 
 // WeightedConfig describes a server's weighted window.
@@ -53,7 +56,7 @@ func NewWeighted(c WeightedConfig) (*Weighted, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Weighted{account: a, span: c.Window + c.Window/10000, margin: c.Margin, grain: c.Grain}
+	l := &Weighted{account: a, span: c.Window + c.Window/10000, margin: c.Margin, grain: c.Grain, room: -1}
 	switch {
 	case c.Margin == 0:
 		l.margin = 1100 * time.Microsecond
@@ -81,7 +84,7 @@ func (l *Weighted) SetLimit(now mono.Time, n int64) error { return l.setLimit("W
 func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
 	now = max(now, l.last)
 	w := cost.of(l.unit)
-	if w == 0 || l.open+l.settled.total+w <= l.limit {
+	if w == 0 || l.open+l.settled.total()+w <= l.limit {
 		return now
 	}
 	if w > l.limit {
@@ -91,36 +94,51 @@ func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
 	if room < 0 {
 		return AfterSettle
 	}
-	return max(now, l.earliest(room).Add(l.margin-l.ahead()))
+	lead := l.margin - l.ahead()
+	if l.room != room {
+		l.room, l.after = room, l.earliest(l.last.Add(-lead), room)
+	}
+	return max(now, l.after.Add(lead))
 }
 
-// earliest returns the first instant at which the estimate of what is settled is at most room, wherever the server's
-// intervals begin.
-func (l *Weighted) earliest(room int64) mono.Time {
-	g := &l.settled
-	// For c = u_i: what is in [c − W, c) begins at entry i − …, for c = u_i + W it begins at entry i.
-	var (
-		t           = mono.Min
-		first, last = 0, 0    // of c − W at c = u_i; of c at c = u_i + W
-		gone, upTo  int64     // the costs before first, and before last
-		before      int64     // the cost before entry i
-		total       = g.total // of all
-		ask         = func(c mono.Time, old, current int64) { t = max(t, l.calm(c, room, old, current)) }
-	)
-	for i := range g.n {
-		e := g.at(i)
-		for g.at(first).at < e.at.Add(-l.span) {
-			gone += g.at(first).cost
-			first++
+// earliest returns the first instant, t or later, at which the estimate of what is settled is at most room, wherever the
+// server's intervals begin.
+//
+// With A and B the costs from c on and in the interval before c, a server whose interval begins at c finds too much at t if
+//
+//	(A − room)·W⁺ + B·(c + W⁺ − t) > 0
+//
+// which most c do not, so that is asked in floating point with something to spare, and only those that may are solved for.
+func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
+	at, sum := l.settled.entries()
+	n, total := len(at), l.settled.total()+sum[0] // of all, and of what was forgotten before them
+	span, wide := mono.Time(l.span), float64(l.span)
+	spare := -1e-9 * wide
+	p := n // the first entry not before c − W⁺
+	for i := n - 1; i >= 0 && at[i]+span > t; i-- {
+		c := at[i]
+		for p > 0 && at[p-1] >= c-span {
+			p--
 		}
-		ask(e.at, before-gone, total-before)
-		end := e.at.Add(l.span)
-		for last < g.n && g.at(last).at < end {
-			upTo += g.at(last).cost
-			last++
+		a, b := total-sum[i], sum[i]-sum[p]
+		if float64(a-room)*wide+float64(b)*float64(c+span-t) > spare {
+			t = max(t, l.calm(c, room, b, a))
 		}
-		ask(end, upTo-before, total-upTo)
-		before += e.cost
+	}
+	q := n // the first entry not before c
+	for i := n - 1; i >= 0 && at[i]+2*span > t; i-- {
+		c := at[i] + span
+		for q > 0 && at[q-1] >= c {
+			q--
+		}
+		a := int64(0)
+		if q < n {
+			a = total - sum[q]
+		}
+		b := total - a - sum[i]
+		if float64(a-room)*wide+float64(b)*float64(c+span-t) > spare {
+			t = max(t, l.calm(c, room, b, a))
+		}
 	}
 	return t
 }
@@ -143,8 +161,58 @@ func (l *Weighted) Admit(now mono.Time, cost Cost) Lease { return l.admit(now, c
 // Settle implements Limiter.
 func (l *Weighted) Settle(now mono.Time, lease Lease, o Outcome) {
 	now, u, w := l.close(now, lease, &o)
+	l.room = -1
 	l.settled.forget(now.Add(-2*l.span - l.margin))
 	if w > 0 {
 		l.settled.add(grained(u, l.grain), w)
 	}
+}
+
+// timeline is a log with running totals, in order of arrival and side by side, to be swept through.
+type timeline struct {
+	at   []mono.Time
+	sum  []int64 // of the costs before each, those forgotten too; it may wrap round: only differences matter
+	head int     // of those not forgotten
+	end  int64   // the sum that one more would have
+}
+
+func (t *timeline) entries() (at []mono.Time, sum []int64) { return t.at[t.head:], t.sum[t.head:] }
+
+func (t *timeline) total() int64 {
+	if t.head == len(t.at) {
+		return 0
+	}
+	return t.end - t.sum[t.head]
+}
+
+// forget drops what arrived at or before u.
+func (t *timeline) forget(u mono.Time) {
+	for t.head < len(t.at) && t.at[t.head] <= u {
+		t.head++
+	}
+}
+
+// add inserts from the end.
+func (t *timeline) add(u mono.Time, cost int64) {
+	if len(t.at) == cap(t.at) && t.head > len(t.at)/2 { // room at the front instead of more
+		n := copy(t.at, t.at[t.head:])
+		copy(t.sum, t.sum[t.head:])
+		t.at, t.sum, t.head = t.at[:n], t.sum[:n], 0
+	}
+	i := len(t.at)
+	before := t.end
+	for i > t.head && t.at[i-1] > u {
+		i--
+		before = t.sum[i]
+		t.sum[i] += cost
+	}
+	t.end += cost
+	if i > t.head && t.at[i-1] == u {
+		return // what is before it is as it was, and all after it have been told
+	}
+	t.at = append(t.at, 0)
+	t.sum = append(t.sum, 0)
+	copy(t.at[i+1:], t.at[i:])
+	copy(t.sum[i+1:], t.sum[i:])
+	t.at[i], t.sum[i] = u, before
 }
