@@ -21,11 +21,14 @@ import (
 // at s. If s > u_i + W⁺, the interval of m began after a_i. Otherwise s > h + W⁺, so the interval of m began after that of
 // the witness, which ended at b + W⁻ or later, after a_i.
 //
-// The first epoch's b is the instant of its first Admit. So is a later one's, if nothing is carried over into it. Otherwise
-// a request carried over may have begun the next interval when the witness's was over: b rises by W⁻ only, but to no less
-// than the first Admit less W⁺.
+// The first epoch's b is the instant of its first Admit. So is a later one's, unless a request carried over into it began
+// the interval when the witness's was over: then b is W⁻ after the b before it. But a request begins one interval at most.
+// So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch k − r, for as many epochs in a row as there
+// were requests to be carried over, and in any case no less than its own first Admit less W⁺. Were each epoch's b taken for W⁻ after
+// the last, one slow request after the other would let it lag by a whole interval, and what is left is Rolling.
 //
-// Not safe for concurrent use. It does not allocate once the largest history has been seen; memory as Rolling's.
+// Not safe for concurrent use. It does not allocate once the largest history has been seen; memory as Rolling's, and 6 kB
+// for the last 256 epochs. Where more of them in a row may have been begun by slow requests, it is Rolling.
 type Anchored struct {
 	account
 	over    time.Duration // W⁺
@@ -33,9 +36,20 @@ type Anchored struct {
 	settled log
 	epoch   uint64
 	begun   mono.Time // b of the epoch
-	witness mono.Time // h; limit.Never: none
+	witness mono.Time // h; Never: none
 	epochs  []uint64  // of the open leases
+	fresh   int64     // how many requests of this epoch are open, or were settled too late to be over with its interval
+	past    [anchoredPast]anchoredEpoch
 }
+
+// anchoredEpoch is an epoch of the past: its first Admit, how many requests were carried over into it, and how many of them
+// for the first time. Of those that were settled it is what they cost, which is no less.
+type anchoredEpoch struct {
+	first          mono.Time
+	carried, fresh int64
+}
+
+const anchoredPast = 256
 
 // AnchoredConfig describes a server's window that begins with a message.
 type AnchoredConfig struct {
@@ -103,6 +117,7 @@ func (a *Anchored) Admit(now mono.Time, cost Cost) Lease {
 		a.epochs = append(a.epochs, 0)
 	}
 	a.epochs[l.index] = a.epoch
+	a.fresh++
 	return l
 }
 
@@ -110,16 +125,36 @@ func (a *Anchored) Admit(now mono.Time, cost Cost) Lease {
 func (a *Anchored) turn(now mono.Time) {
 	a.forget(now)
 	none := a.book.Len() == 0 && a.settled.n == 0
-	switch {
-	case none:
-		a.begun = now
-	case a.witness < Never && a.witness.Add(a.over) <= now:
-		a.begun = max(a.begun.Add(a.least), now.Add(-a.over))
-	default:
+	if !none && (a.witness == Never || a.witness.Add(a.over) > now) {
 		return
 	}
 	a.epoch++
 	a.witness = Never
+	k := a.epoch
+	a.past[k%anchoredPast] = anchoredEpoch{now, int64(a.book.Len()) + a.settled.total, a.fresh}
+	a.fresh = 0
+	a.begun = max(a.earliest(k), now.Add(-a.over))
+}
+
+// earliest returns the least that b of epoch k, which begins now, can be.
+func (a *Anchored) earliest(k uint64) mono.Time {
+	least := a.past[k%anchoredPast].first
+	later := int64(0) // carried over for the first time into the epochs after
+	lag := time.Duration(0)
+	for r := int64(1); ; r++ {
+		e := &a.past[(k+1-uint64(r))%anchoredPast]
+		if e.carried+later < r {
+			return least
+		}
+		if r == anchoredPast || uint64(r) >= k {
+			return mono.Min
+		}
+		later += e.fresh
+		if lag += a.least; lag < a.least {
+			return mono.Min
+		}
+		least = min(least, a.past[(k-uint64(r))%anchoredPast].first.Add(lag))
+	}
 }
 
 // forget drops what no longer counts.
@@ -135,13 +170,23 @@ func (a *Anchored) forget(now mono.Time) {
 
 // Settle implements Limiter.
 func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
+	own := a.epochs[l.index] == a.epoch
 	now, u, w := a.close(now, l, &o)
 	a.forget(now)
+	if own {
+		a.fresh--
+	}
 	if w == 0 {
 		return
 	}
 	a.settled.add(u, w)
-	if (o.Result == Accepted || o.Result == Limited) && a.epochs[l.index] == a.epoch {
+	if !own {
+		return
+	}
+	if u >= a.begun.Add(a.least) {
+		a.fresh += w
+	}
+	if o.Result == Accepted || o.Result == Limited {
 		a.witness = min(a.witness, u)
 	}
 }

@@ -29,6 +29,10 @@ func TestCommandLine(t *testing.T) {
 		{"bench exchange --virtual --row lease/saturating/nonce --seeds 1 --seconds 20", exitOK, "one in flight per key"},
 		{"bench exchange --virtual --row lease --seeds 1 --seconds 5 -o csv", exitOK, "row,load,nonce"},
 		{"bench exchange --virtual --row keys --seeds 1 --seconds 5 -o json", exitOK, `"percent_of_ceiling"`},
+		{"bench proof --requests 1.5", exitUsage, "want a whole number from 1 to 1e12"},
+		{"bench proof -o xml", exitUsage, `--output "xml"`},
+		{"bench proof --requests 3e4", exitOK, "planted faults found"},
+		{"bench proof --requests 3e4 -o json", exitOK, `"percent_of_ceiling"`},
 	} {
 		var out, errs strings.Builder
 		code := execute(context.Background(), strings.Fields(c.args), strings.NewReader(""), &out, &errs)

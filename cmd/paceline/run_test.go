@@ -8,22 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/realserver"
 )
 
 // paceline runs the command in this process and returns what a shell would see.
@@ -405,97 +402,10 @@ func TestRunLocked(t *testing.T) {
 	}
 }
 
-// nginx is a bucket of 20 that refills 20 a second, and nothing of ours.
-type nginx struct {
-	url, log string
-}
-
-func startNginx(t *testing.T) nginx {
+// startNginx starts a bucket of 20 that refills 20 a second, and nothing of ours.
+func startNginx(t *testing.T) *realserver.Server {
 	t.Helper()
-	path := need.Program(t, "nginx")
-	dir := t.TempDir()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	ln.Close()
-	config := strings.ReplaceAll(`daemon off; master_process off; worker_processes 1; pid DIR/pid; error_log DIR/error.log warn;
-events { }
-http {
-  log_format judge '$msec $status $arg_id $limit_req_status';
-  limit_req_zone "all" zone=all:1m rate=20r/s;
-  client_body_temp_path DIR/1; proxy_temp_path DIR/2; fastcgi_temp_path DIR/3; uwsgi_temp_path DIR/4; scgi_temp_path DIR/5;
-  server {
-    listen ADDRESS;
-    access_log DIR/access.log judge;
-    location = /up { access_log off; try_files /ok =500; root DIR; }
-    location / { limit_req zone=all burst=19 nodelay; limit_req_status 429; root DIR; try_files /ok =500; }
-  }
-}
-`, "DIR", dir)
-	config = strings.ReplaceAll(config, "ADDRESS", address)
-	for name, text := range map[string]string{"nginx.conf": config, "ok": "ok\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command(path, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"))
-	var output bytes.Buffer
-	c.Stdout, c.Stderr = &output, &output
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		<-ended
-	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if res, err := http.Get("http://" + address + "/up"); err == nil {
-			res.Body.Close()
-			break
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("nginx ended: %v: %s", err, output.String())
-		default:
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("nginx does not answer: %s", output.String())
-		}
-	}
-	return nginx{"http://" + address + "/", filepath.Join(dir, "access.log")}
-}
-
-// arrival is a line of nginx's own log.
-type arrival struct {
-	at         float64
-	status, id string
-	limit      string // PASSED or REJECTED
-}
-
-func (n nginx) arrivals(t *testing.T) []arrival {
-	t.Helper()
-	text, err := os.ReadFile(n.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []arrival
-	for line := range strings.Lines(string(text)) {
-		var a arrival
-		if _, err := fmt.Sscan(line, &a.at, &a.status, &a.id, &a.limit); err != nil {
-			t.Fatalf("%v in %q", err, line)
-		}
-		all = append(all, a)
-	}
-	slices.SortStableFunc(all, func(a, b arrival) int { return int(1000 * (a.at - b.at)) })
-	return all
+	return realserver.Nginx{Rate: "20r/s", Burst: 19, NoDelay: true}.Start(t)
 }
 
 // nginxSize is 400 requests, 19 s, with PACELINE_LONG=1, which then also holds the run to its rate. Without, the rate is
@@ -512,13 +422,13 @@ func TestRunNginx(t *testing.T) {
 	size, least := nginxSize()
 	n := startNginx(t)
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	c := program(t, "run", "--limit", "20/s", "--out", out, write(t, "in.jsonl", numbered(size, n.url)))
+	c := program(t, "run", "--limit", "20/s", "--out", out, write(t, "in.jsonl", numbered(size, n.URL)))
 	if text, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	arrivals := n.arrivals(t)
+	arrivals := n.Arrivals(t)
 	for _, a := range arrivals {
-		if a.status != "200" || a.limit != "PASSED" {
+		if a.Status != http.StatusOK || a.Verdict != "PASSED" {
 			t.Errorf("nginx answered %+v", a)
 		}
 	}
@@ -532,7 +442,7 @@ func TestRunNginx(t *testing.T) {
 		t.Fatalf("%d arrivals and %d answers 200, want %d", len(arrivals), done, size)
 	}
 	// The first window takes 20 at once; from then on 20/s is all there is.
-	after := arrivals[len(arrivals)-1].at - arrivals[0].at
+	after := arrivals[len(arrivals)-1].At.Sub(arrivals[0].At).Seconds()
 	percent := 100 * float64(size-20) / after / 20
 	if percent < least {
 		t.Errorf("%.2f %% of 20/s after the first window, want at least %v %%", percent, least)
@@ -545,7 +455,7 @@ func TestRunNginxKilled(t *testing.T) {
 	size, _ := nginxSize()
 	n := startNginx(t)
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	args := []string{"run", "--limit", "20/s", "--out", out, write(t, "in.jsonl", numbered(size, n.url))}
+	args := []string{"run", "--limit", "20/s", "--out", out, write(t, "in.jsonl", numbered(size, n.URL))}
 	c := program(t, args...)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -566,9 +476,9 @@ func TestRunNginxKilled(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	seen := map[string]int{}
-	for _, a := range n.arrivals(t) {
-		seen[a.id]++
-		if a.status != "200" || a.limit != "PASSED" {
+	for _, a := range n.Arrivals(t) {
+		seen[a.ID]++
+		if a.Status != http.StatusOK || a.Verdict != "PASSED" {
 			t.Errorf("nginx answered %+v", a)
 		}
 	}

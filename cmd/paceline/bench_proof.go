@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/bench"
+)
+
+const benchProofLong = `Prove that a client with Paceline's limiters is never refused: every kind of limit that servers enforce, each over
+paths that reorder, bunch, stall and jump, in virtual time, with the limiters at their default settings. A judge that
+shares no code with them counts what it refuses.
+
+Then it plants faults in the limiters, one by one, and has the same servers find them out: a proof that cannot fail
+proves nothing.
+
+It ends with exit code 1 if a request was rejected or a fault was not found.`
+
+func newBenchProof() *cobra.Command {
+	var (
+		requests = count(1e7)
+		seed     uint64
+		output   string
+	)
+	c := &cobra.Command{
+		Use:   "proof",
+		Short: "Every kind of limit under hostile latencies: rejects, share of the ceiling, planted faults",
+		Long:  benchProofLong,
+		Example: `  paceline bench proof
+  paceline bench proof --requests 1e8 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return usageError{fmt.Errorf("--output %q: want text or json", output)}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			proof := bench.RunProof(ctx, int(requests), seed, proofProgress(cmd.ErrOrStderr()))
+			write := proof.WriteText
+			if output == "json" {
+				write = proof.WriteJSON
+			}
+			if err := write(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			if proof.Interrupted {
+				return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+			}
+			if failed := proof.Failed(); failed != "" {
+				return exitError{exitFailure, errors.New(failed)}
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.Var(&requests, "requests", "how many requests are judged, over all rows: 1e8 takes some minutes")
+	f.Uint64Var(&seed, "seed", 1, "seed of latencies, phases and costs")
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	return c
+}
+
+func proofProgress(w io.Writer) func(done, all int, p *bench.Proof) {
+	began, told := time.Now(), time.Now()
+	return func(done, all int, p *bench.Proof) {
+		if time.Since(told) < 2*time.Second {
+			return
+		}
+		told = time.Now()
+		fmt.Fprintf(w, "%4.0fs  %d of %d rows, %d requests judged, %d rejected\n", time.Since(began).Seconds(), done, all, p.Requests, p.Rejected)
+	}
+}
+
+// count is a flag for a number of things, which may be written as 1e8.
+type count int
+
+func (c *count) String() string { return strconv.FormatFloat(float64(*c), 'g', -1, 64) }
+func (c *count) Type() string   { return "count" }
+func (c *count) Set(s string) error {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f < 1 || f > 1e12 || f != math.Trunc(f) {
+		return fmt.Errorf("want a whole number from 1 to 1e12")
+	}
+	*c = count(f)
+	return nil
+}

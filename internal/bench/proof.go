@@ -1,0 +1,201 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/paceline-go/paceline/sim"
+)
+
+// Proof is what `paceline bench proof -o json` prints. Fields are only ever added to.
+type Proof struct {
+	Servers []ProofRow    `json:"servers"`
+	Mutants []ProofMutant `json:"mutants"`
+	// Requests and Rejected are the sums over Servers.
+	Requests    int     `json:"requests"`
+	Rejected    int     `json:"rejected"`
+	Interrupted bool    `json:"interrupted,omitempty"`
+	Wall        float64 `json:"wall_seconds"`
+}
+
+// ProofRow is one kind of server over one path.
+type ProofRow struct {
+	Server           string  `json:"server"`
+	Latency          string  `json:"latency"`
+	Requests         int     `json:"requests"`
+	Rejected         int     `json:"rejected"`
+	FirstRejected    string  `json:"first_rejected,omitempty"`
+	VirtualSeconds   float64 `json:"virtual_seconds"`
+	PercentOfCeiling float64 `json:"percent_of_ceiling"`
+	// Stationary is false for the laws without a mean, those that depend on time, and loads that end: the ceiling is one of
+	// means, for a load that does not.
+	Stationary bool `json:"stationary"`
+}
+
+// ProofMutant is a planted fault, and whether a server refused a request because of it.
+type ProofMutant struct {
+	Name     string `json:"name"`
+	Server   string `json:"server"`
+	Killed   bool   `json:"killed"`
+	Latency  string `json:"latency,omitempty"` // over which path
+	Requests int    `json:"requests"`          // sent until then, the whole run in which it was counted
+}
+
+// RunProof sends about that many requests in all, evenly over every kind of server and every path, on all cores, and then
+// the mutants, each over the paths in turn until it is found out. progress, if not nil, is told of every row. If ctx ends,
+// what there is by then is returned.
+func RunProof(ctx context.Context, requests int, seed uint64, progress func(done, all int, p *Proof)) Proof {
+	began := time.Now()
+	kinds, paths, mutants := sim.ProofKinds(), sim.ProofPaths(), sim.Mutants()
+	rows := len(kinds) * len(paths)
+	each := (requests + rows - 1) / rows
+	all := rows + len(mutants)
+	p := Proof{Servers: make([]ProofRow, rows), Mutants: make([]ProofMutant, len(mutants))}
+	var (
+		mu         sync.Mutex
+		next, done int
+		wg         sync.WaitGroup
+	)
+	finished := make([]bool, all)
+	stop := func() bool { return ctx.Err() != nil }
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= all || ctx.Err() != nil {
+					return
+				}
+				var row ProofRow
+				var mutant ProofMutant
+				if i < rows {
+					row = runProofRow(kinds[i/len(paths)], paths[i%len(paths)], each, seed, stop)
+				} else {
+					mutant = runMutant(mutants[i-rows], min(each, 1_000_000), seed, stop)
+				}
+				if stop() {
+					return // it was cut short
+				}
+				mu.Lock()
+				if finished[i] = true; i < rows {
+					p.Servers[i] = row
+					p.Requests += row.Requests
+					p.Rejected += row.Rejected
+				} else {
+					p.Mutants[i-rows] = mutant
+				}
+				if done++; progress != nil {
+					progress(done, all, &p)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	p.Interrupted = done < all
+	p.Servers = kept(p.Servers, finished[:rows])
+	p.Mutants = kept(p.Mutants, finished[rows:])
+	p.Wall = time.Since(began).Seconds()
+	return p
+}
+
+func kept[T any](all []T, keep []bool) []T {
+	some := make([]T, 0, len(all))
+	for i, v := range all {
+		if keep[i] {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
+func runProofRow(kind sim.ProofKind, path sim.ProofPath, requests int, seed uint64, stop func() bool) ProofRow {
+	tally, percent := kind.Prove(path, requests, seed, stop)
+	return ProofRow{Server: kind.Name, Latency: path.Name, Requests: tally.Requests, Rejected: tally.Rejected, FirstRejected: tally.First,
+		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary}
+}
+
+func runMutant(m sim.Mutant, requests int, seed uint64, stop func() bool) ProofMutant {
+	found := ProofMutant{Name: m.Name, Server: m.Kind}
+	found.Latency, found.Requests = m.Find(requests, seed, stop)
+	found.Killed = found.Latency != ""
+	return found
+}
+
+// Failed says in a line what a Proof did not show, or nothing.
+func (p *Proof) Failed() string {
+	var lines []string
+	if p.Rejected > 0 {
+		lines = append(lines, fmt.Sprintf("%d of %d requests were rejected", p.Rejected, p.Requests))
+	}
+	for _, m := range p.Mutants {
+		if !m.Killed {
+			lines = append(lines, fmt.Sprintf("the mutant %q was not found out", m.Name))
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// WriteJSON writes the proof.
+func (p *Proof) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(p)
+}
+
+// WriteText writes a line per kind of server, what of the rows needs a look, and the mutants.
+func (p *Proof) WriteText(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "server\tpaths\trequests\trejected\t% of ceiling\tlowest over\t")
+	for i := 0; i < len(p.Servers); {
+		sum, low, paths := ProofRow{}, (*ProofRow)(nil), 0
+		for kind := p.Servers[i].Server; i < len(p.Servers) && p.Servers[i].Server == kind; i++ {
+			r := &p.Servers[i]
+			sum.Requests += r.Requests
+			sum.Rejected += r.Rejected
+			sum.Server = kind
+			paths++
+			if r.Stationary && (low == nil || r.PercentOfCeiling < low.PercentOfCeiling) {
+				low = r
+			}
+		}
+		percent, where := "", ""
+		if low != nil {
+			percent, where = fmt.Sprintf("%.2f", low.PercentOfCeiling), low.Latency
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t\n", sum.Server, paths, sum.Requests, sum.Rejected, percent, where)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range p.Servers {
+		if r.FirstRejected != "" {
+			fmt.Fprintf(w, "\nREJECTED: %s, %s: %d; first %s", r.Server, r.Latency, r.Rejected, r.FirstRejected)
+		}
+	}
+	fmt.Fprint(w, "\nNot all paths have a ceiling: some have no mean or depend on time, and some loads end.\n\n")
+	fmt.Fprintln(t, "planted fault\tserver\tfound over\t")
+	killed := 0
+	for _, m := range p.Mutants {
+		by := "NOT FOUND"
+		if m.Killed {
+			killed++
+			by = m.Latency
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t\n", m.Name, m.Server, by)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%d requests judged, %d rejected; %d of %d planted faults found; in %.1f s\n", p.Requests, p.Rejected, killed, len(p.Mutants), p.Wall)
+	return err
+}

@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// ProofKind is a kind of server, the limiter that is for it, at its default settings, and the most that any client can get
+// from it that knows what this one knows.
+//
+// The ceilings. Let T be how long after its sending a client knows that a request has arrived, W⁺ the Window and a tick,
+// and N the Limit; means are over the requests of the run.
+//
+//	rolling, weighted      N / (W⁺ + E[T])        Each request holds what it costs for W⁺ and T, and no more than N are held
+//	                                              at any instant (Little's law). Weighted holds it for as long on average:
+//	                                              W/2 in its own interval and W/2 in the next, over all phases. Where few
+//	                                              fit into a window N − 1 takes the place of N: sent at even distances W/k,
+//	                                              the j-th after a beginning meets j + 1 + (1 − j/k)·k = k + 1 ≤ N.
+//	calendar, known phase  N / (W · E[1 + ⌊(T + 2·Skew)/W⌋])   A request counts in every interval that it may touch, and
+//	                                              may not go within Skew of an interval's ends.
+//	anchored               N / (L · E[1 + ⌊T/L⌋]), L = W⁺ + E[min T of N sent together]   The earliest proof that an interval
+//	                                              has begun is the first answer of N.
+//	bucket, GCRA           min(N/W, Burst / (E[T] + W/N))
+type ProofKind struct {
+	Name    string
+	New     func(seed uint64) Proof
+	Ceiling func(p Path) ProofCeiling
+}
+
+// ProofCeiling adds up the requests of a run.
+type ProofCeiling struct {
+	// Uses returns what a request takes of a limit that yields 1 per second: seconds of a rolling window's slot, say.
+	Uses func(cost limit.Cost, known time.Duration) float64
+	// Most, if positive, is a bound on requests per second whatever they use.
+	Most float64
+}
+
+const (
+	proofN      = 20
+	proofWindow = time.Second
+	proofTick   = time.Millisecond
+	proofSkew   = 50 * time.Millisecond
+	// Not a second: then the 3 s of one of the paths are three intervals less 3 ms, and a margin of 2 ms costs a fourth.
+	proofAnchored = 1300 * time.Millisecond
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// held is the ceiling of n per window where every request holds its cost for the window and until its arrival is known.
+func held(n int64, window time.Duration, unit limit.Unit) func(limit.Cost, time.Duration) float64 {
+	return func(c limit.Cost, known time.Duration) float64 {
+		return float64(c[unit]) * (window + proofTick + known).Seconds() / float64(n)
+	}
+}
+
+func largest(uses ...func(limit.Cost, time.Duration) float64) func(Path) ProofCeiling {
+	return func(Path) ProofCeiling {
+		sums := make([]float64, len(uses))
+		most := 0.0
+		return ProofCeiling{Uses: func(c limit.Cost, known time.Duration) float64 {
+			before := most
+			for i, f := range uses { // the run is bounded by the limit that is used most
+				sums[i] += f(c, known)
+				most = max(most, sums[i])
+			}
+			return most - before
+		}}
+	}
+}
+
+// proofPhase is when the intervals of a calendar begin.
+func proofPhase(seed uint64) mono.Time {
+	return mono.Time(rand.New(rand.NewPCG(seed, 5)).Int64N(int64(proofWindow)))
+}
+
+func one(s rule.Server) []ProofServer { return []ProofServer{{Server: s}} }
+
+// ProofKinds returns the kinds of servers.
+func ProofKinds() []ProofKind {
+	rolling := largest(held(proofN, proofWindow, limit.Requests))
+	bucket := func(rate, burst float64) func(Path) ProofCeiling {
+		return func(Path) ProofCeiling {
+			return ProofCeiling{Most: rate, Uses: func(_ limit.Cost, known time.Duration) float64 { return (known.Seconds() + 1/rate) / burst }}
+		}
+	}
+	return []ProofKind{
+		{"rolling", func(uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))),
+				Limiter: limit.MustRolling(proofN, proofWindow),
+			}
+		}, rolling},
+		{"rolling, clock drifts and jumps ahead", func(seed uint64) Proof {
+			clock := rule.Clock{DriftPPM: -100}
+			for i := range 1000 {
+				clock.Steps = append(clock.Steps, rule.Step{At: mono.Time(i) * mono.Time(47*time.Second), By: time.Duration(i%7) * 10 * time.Millisecond})
+			}
+			server := must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))
+			return Proof{Servers: one(must(rule.NewClocked(server, clock))), Limiter: limit.MustRolling(proofN, proofWindow)}
+		}, rolling},
+		{"calendar, phase known", func(seed uint64) Proof {
+			// Its clock is off by up to the skew less a tick, which is off too.
+			off := time.Duration(rand.New(rand.NewPCG(seed, 6)).Int64N(int64(2*(proofSkew-proofTick)))) - (proofSkew - proofTick)
+			server := must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))
+			return Proof{
+				Servers: one(must(rule.NewClocked(server, rule.Clock{Offset: off}))),
+				Limiter: must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)})),
+			}
+		}, func(Path) ProofCeiling {
+			return ProofCeiling{Uses: func(_ limit.Cost, known time.Duration) float64 {
+				return float64(1+(known+2*proofSkew)/proofWindow) * proofWindow.Seconds() / proofN
+			}}
+		}},
+		{"calendar, phase unknown", func(seed uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
+				Limiter: limit.MustRolling(proofN, proofWindow),
+			}
+		}, rolling},
+		{"message-anchored", func(uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewAnchored(rule.AnchoredConfig{Limit: proofN, Window: proofAnchored, Closed: true}))),
+				Limiter: must(limit.NewAnchored(limit.AnchoredConfig{Limit: proofN, Window: proofAnchored})),
+			}
+		}, func(p Path) ProofCeiling {
+			interval := proofAnchored + proofTick + firstOf(p, proofN)
+			return ProofCeiling{Uses: func(_ limit.Cost, known time.Duration) float64 {
+				return float64(1+known/interval) * interval.Seconds() / proofN
+			}}
+		}},
+		{"token bucket", func(uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewBucket(rule.BucketConfig{Limit: proofN, Window: proofWindow}))),
+				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})),
+			}
+		}, bucket(proofN, proofN)},
+		{"GCRA", func(uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewGCRA(rule.GCRAConfig{Limit: 450, Window: time.Minute, Burst: 30}))),
+				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: 450, Window: time.Minute, Burst: 30})),
+			}
+		}, bucket(7.5, 30)},
+		{"weighted previous window", func(seed uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Phase: 60 * proofPhase(seed)}))),
+				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: 1000, Window: time.Minute})),
+			}
+		}, largest(held(1000, time.Minute, limit.Requests))},
+		{"weighted, rotating", func(uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Rotating: true, RefusedCount: true}))),
+				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: 1000, Window: time.Minute})),
+			}
+		}, largest(held(1000, time.Minute, limit.Requests))},
+		{"weighted, few in a window", func(seed uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
+				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow})),
+			}
+		}, largest(held(proofN-1, proofWindow, limit.Requests))},
+		{"two at once, with weights", func(uint64) Proof {
+			orders := must(limit.NewRolling(limit.RollingConfig{Limit: 300, Window: 10 * time.Second, Unit: limit.Orders}))
+			weight := must(limit.NewRolling(limit.RollingConfig{Limit: 6000, Window: time.Minute, Unit: limit.Weight}))
+			return Proof{
+				Servers: []ProofServer{
+					{must(rule.NewRolling(rule.RollingConfig{Limit: 300, Window: 10 * time.Second})), limit.Orders},
+					{must(rule.NewCalendar(rule.CalendarConfig{Limit: 6000, Window: time.Minute})), limit.Weight},
+				},
+				Limiter: limit.NewAll(orders, weight),
+				Costs:   []limit.Cost{{limit.Weight: 1, limit.Orders: 1}, {limit.Weight: 5, limit.Orders: 1}, {limit.Weight: 10}},
+			}
+		}, largest(held(300, 10*time.Second, limit.Orders), held(6000, time.Minute, limit.Weight))},
+	}
+}
+
+// firstOf returns the mean of the shortest of n round trips that begin together.
+func firstOf(p Path, n int) time.Duration {
+	const rounds = 20_000
+	rng := rand.New(rand.NewPCG(1, 7))
+	sum := time.Duration(0)
+	for range rounds {
+		now := mono.Time(rng.Int64N(int64(time.Hour)))
+		least := time.Duration(1<<63 - 1)
+		for range n {
+			forward, back := p.Draw(now, rng)
+			least = min(least, forward+back)
+		}
+		sum += least
+	}
+	return sum / rounds
+}
+
+// ProofPath is a path and a load.
+type ProofPath struct {
+	NamedPath
+	Lost, Idle float64 // as in Proof
+}
+
+// ProofPaths returns the hostile paths under a load that never ends, one with answers that do not come, and some with a
+// client that is idle at times.
+func ProofPaths() (paths []ProofPath) {
+	named := HostilePaths()
+	for _, p := range named {
+		paths = append(paths, ProofPath{NamedPath: p})
+	}
+	add := func(p ProofPath, load string) {
+		p.Name += load
+		paths = append(paths, p)
+	}
+	add(ProofPath{NamedPath: named[1], Lost: 0.01}, ", 1 % of the answers lost")
+	for _, i := range []int{1, 4, 8} {
+		p := named[i]
+		p.Stationary = false // there is no ceiling for a load that ends
+		add(ProofPath{NamedPath: p, Idle: 0.02}, ", on and off")
+	}
+	return paths
+}
+
+func (k ProofKind) proof(path ProofPath, requests int, seed uint64) Proof {
+	p := k.New(seed)
+	p.Path, p.Lost, p.Idle, p.Requests, p.Seed = path.Path, path.Lost, path.Idle, requests, seed
+	return p
+}
+
+// Prove runs the proof and returns what came of it, and how much of the ceiling that is. stop may be nil.
+func (k ProofKind) Prove(path ProofPath, requests int, seed uint64, stop func() bool) (t ProofTally, percent float64) {
+	c := k.Ceiling(path.Path)
+	p := k.proof(path, requests, seed)
+	p.Stop = stop
+	used, n := 0.0, 0
+	p.OnSend = func(cost limit.Cost, known time.Duration) {
+		used += c.Uses(cost, known)
+		n++
+	}
+	t = p.Run()
+	if c.Most > 0 {
+		used = max(used, float64(n)/c.Most)
+	}
+	return t, 100 * used / max(t.End.Sub(0).Seconds(), 1e-9)
+}
