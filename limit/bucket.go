@@ -24,8 +24,10 @@ import (
 // Burst more than what was refilled from a_i to s ≤ a_m ≤ a_j. The whole recursion is kept, in two numbers: a history cut to
 // some length lets the rate drift upward until it is refused.
 //
-// A server that counts in milliseconds sees an interval up to a tick shorter than it was. That matters only where more than
-// Burst has gone since the bucket was full: there Ready is later by three times Margin, once, not per request.
+// A server that counts in milliseconds sees an interval up to a tick shorter than it was: Margin. That matters only where more
+// than Burst has gone since the bucket was full, once and not per request, unless Burst is 1 and it is full before each of
+// them. So beside Θ it is kept how much has gone since; and the same for each earlier time when the bucket was full, as
+// long as that Θ is less than Margin behind, since the server may see no refill between the two.
 //
 // What is open is taken out of the bucket, so to use the whole rate it takes Burst − 1 > Limit/Window · the mean round trip.
 // With less, it is about Burst per round trip and Window/Limit.
@@ -36,11 +38,20 @@ type Bucket struct {
 	account // limit is Burst
 	per     time.Duration
 	margin  time.Duration
-	full    mono.Time // Θ
-	since   int64     // the cost folded since the bucket was full for sure; at most 2·MaxCost
-	late    log       // unknown outcomes, at their u
+	levels  []level // oldest first, Θ rises and what has gone since falls
+	scratch []level // for Ready, which changes nothing
+	late    log     // unknown outcomes, at their u
 	rate    rate
 }
+
+// level is the folded part of a bucket, from an instant on at which it was full.
+type level struct {
+	full  mono.Time // Θ
+	since int64     // the cost folded since, at most 2·MaxCost
+}
+
+// maxLevels is how many levels are kept apart after an Admit.
+const maxLevels = 4
 
 type rate struct {
 	limit  int64
@@ -87,7 +98,7 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 		m = 1100 * time.Microsecond
 	}
 	r := rate{c.Limit, c.Window}
-	return &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0), full: mono.Min}, nil
+	return &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0)}, nil
 }
 
 // SetLimit changes the refill to n per Window from now on. What is missing from the bucket stays missing.
@@ -101,8 +112,10 @@ func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	before := b.per
 	b.rate.limit = n
 	b.per = b.rate.per()
-	if b.full > now {
-		b.full = now.Add(scale(b.full.Sub(now), b.per, before))
+	for i := range b.levels {
+		if l := &b.levels[i]; l.full > now {
+			l.full = now.Add(scale(l.full.Sub(now), b.per, before))
+		}
 	}
 	return nil
 }
@@ -136,30 +149,28 @@ func (b *Bucket) times(n int64) time.Duration {
 	return scale(time.Duration(n), b.per, 1)
 }
 
-// level is the folded part of a bucket.
-type level struct {
-	full  mono.Time
-	since int64
-}
-
-// take folds a request into the level. Where u is hardly later than Θ it is no proof that the bucket was full between two
-// ticks of the server: since goes on.
-func (b *Bucket) take(l level, u mono.Time, w int64) level {
-	if u >= l.full.Add(2*b.margin) {
-		l = level{u, 0}
+// take folds a request into levels.
+func (b *Bucket) take(levels []level, u mono.Time, w int64) []level {
+	if n := len(levels); n == 0 || u > levels[n-1].full {
+		levels = append(levels, level{full: u})
 	}
-	return level{l.full.Add(b.times(w)), min(l.since+w, 2*MaxCost)}
+	last := levels[len(levels)-1].full
+	kept := levels[:0]
+	for _, l := range levels {
+		if l.full == last || l.full.Add(b.margin) > last {
+			kept = append(kept, level{l.full.Add(b.times(w)), min(l.since+w, 2*MaxCost)})
+		}
+	}
+	return kept
 }
 
 // fold takes what can no longer arrive.
 func (b *Bucket) fold(now mono.Time) {
-	l := level{b.full, b.since}
 	for b.late.n > 0 && b.late.at(0).at <= now {
 		e := *b.late.at(0)
-		l = b.take(l, e.at, e.cost)
+		b.levels = b.take(b.levels, e.at, e.cost)
 		b.late.forget(e.at)
 	}
-	b.full, b.since = l.full, l.since
 }
 
 // Ready implements Limiter.
@@ -172,7 +183,7 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	if w > b.limit {
 		return Never
 	}
-	l := level{b.full, b.since}
+	levels := b.levels
 	open := b.open + b.late.total + w
 	for i := 0; ; i++ { // with the first i of the late ones folded, not before the i-th's u
 		next := Never
@@ -180,27 +191,39 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 			next = b.late.at(i).at
 		}
 		if next > t {
-			ready := AfterSettle
-			switch {
-			case open > b.limit:
-			case l.since+open <= b.limit:
-				ready = t
-			default:
-				ready = max(t, l.full.Add(b.times(open-b.limit)).Add(3*b.margin-b.ahead()))
+			ready := t
+			if open > b.limit {
+				ready = AfterSettle
+			} else {
+				for _, l := range levels {
+					if l.since+open > b.limit {
+						ready = max(ready, l.full.Add(b.times(open-b.limit)).Add(b.margin-b.ahead()))
+					}
+				}
 			}
 			if ready < next {
 				return ready
 			}
 			t = next
 		}
+		if i == 0 {
+			b.scratch = append(b.scratch[:0], levels...)
+			levels = b.scratch
+		}
 		e := b.late.at(i)
-		l = b.take(l, e.at, e.cost)
+		levels = b.take(levels, e.at, e.cost)
 		open -= e.cost
 	}
 }
 
 // Admit implements Limiter.
-func (b *Bucket) Admit(now mono.Time, cost Cost) Lease { return b.admit(now, cost.of(b.unit)) }
+func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
+	for len(b.levels) > maxLevels { // here and not in Settle, which must not make Ready later
+		b.levels[1].since = b.levels[0].since
+		b.levels = append(b.levels[:0], b.levels[1:]...)
+	}
+	return b.admit(now, cost.of(b.unit))
+}
 
 // Settle implements Limiter.
 func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
@@ -211,7 +234,6 @@ func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
 	case u > now:
 		b.late.add(u, w)
 	default:
-		v := b.take(level{b.full, b.since}, u, w)
-		b.full, b.since = v.full, v.since
+		b.levels = b.take(b.levels, u, w)
 	}
 }

@@ -29,6 +29,8 @@ type Proof struct {
 	// Idle is how likely the client has nothing to send for a while, before each request: up to 3 s.
 	Idle float64
 	Seed uint64
+	// Know, if not nil, adds to the outcome of an answer what else the client could know of the request.
+	Know func(o *limit.Outcome, sent, arrived, now mono.Time)
 	// Stop, if not nil, is asked now and then whether to send no more.
 	Stop func() bool
 	// OnSend, if not nil, is told of every request: what it cost, and how long after it was sent the client knew that it
@@ -65,6 +67,7 @@ const (
 
 type proofFlight struct {
 	sent    mono.Time
+	arrived mono.Time
 	lease   limit.Lease
 	cost    limit.Cost
 	lost    bool
@@ -167,6 +170,7 @@ func (x *proof) happen(e proofEvent) {
 			x.wake = limit.Never
 		}
 	case proofArrives:
+		f.arrived = now
 		for _, s := range x.Servers {
 			if !s.Arrive(now, f.cost[s.Unit]) {
 				f.refused = true
@@ -184,6 +188,9 @@ func (x *proof) happen(e proofEvent) {
 			o = limit.Outcome{}
 		case f.refused:
 			o.Result = limit.Limited
+		}
+		if x.Know != nil && !f.lost {
+			x.Know(&o, f.sent, f.arrived, now)
 		}
 		x.Limiter.Settle(now, f.lease, o)
 	}

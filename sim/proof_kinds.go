@@ -24,7 +24,7 @@ import (
 //	                                              may not go within Skew of an interval's ends.
 //	anchored               N / (L · E[1 + ⌊T/L⌋]), L = W⁺ + E[min T of N sent together]   The earliest proof that an interval
 //	                                              has begun is the first answer of N.
-//	bucket, GCRA           min(N/W, Burst / (E[T] + W/N))
+//	bucket, GCRA           min(N/W, Burst / (E[T] + W/N)), and a tick more per request if Burst is 1
 type ProofKind struct {
 	Name    string
 	New     func(seed uint64) Proof
@@ -143,6 +143,16 @@ func ProofKinds() []ProofKind {
 				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})),
 			}
 		}, bucket(proofN, proofN)},
+		{"token bucket of one", func(uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewBucket(rule.BucketConfig{Limit: 300, Window: 7 * proofWindow, Capacity: 1}))),
+				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: 300, Window: 7 * proofWindow, Burst: 1})),
+			}
+		}, func(Path) ProofCeiling {
+			return ProofCeiling{Uses: func(_ limit.Cost, known time.Duration) float64 {
+				return (known + proofTick).Seconds() + 7*proofWindow.Seconds()/300
+			}}
+		}},
 		{"GCRA", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewGCRA(rule.GCRAConfig{Limit: 450, Window: time.Minute, Burst: 30}))),
