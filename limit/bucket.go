@@ -67,7 +67,8 @@ func (r rate) per() time.Duration {
 
 // BucketConfig describes a token bucket.
 type BucketConfig struct {
-	// Limit is what is refilled per Window.
+	// Limit is what is refilled per Window. A server that rounds each refill down gives less: nginx up to a thousandth per
+	// request where its rate, in thousandths of a request per second, is not a whole number (10r/m is 166 per 1001 s).
 	Limit  int64
 	Window time.Duration
 	// Burst is what the full bucket holds: the most that may arrive at once. If zero, Limit. nginx's burst=b and GCRA's

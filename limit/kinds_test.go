@@ -151,6 +151,15 @@ func TestWeightedTimeline(t *testing.T) {
 	l.ready(1600*ms, 6, at(2800*ms)) // if one ends just after 1600, the next ends at 2600 with the five in proportion
 }
 
+func TestWeightedRoundsDown(t *testing.T) {
+	l := newTimeline[*limit.Weighted](t)(limit.NewWeighted(limit.WeightedConfig{Limit: 10, Window: time.Second, Margin: -1, Grain: -1, RoundsDown: true}))
+	l.send(0, 10, "a")
+	l.answered(100*ms, "a", limit.Accepted)
+	l.ready(100*ms, 1, at(1100*ms+1)) // 10.999… is 10
+	l.ready(100*ms, 5, at(1500*ms+1))
+	l.ready(100*ms, 10, at(2000*ms+1))
+}
+
 // The lead that is learned: safe as long as no path is quicker than all seen, and given up at once when one is.
 func TestLearnedLead(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{LearnLead: true}}))

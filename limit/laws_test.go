@@ -156,7 +156,14 @@ var specs = map[string]limittest.Spec{
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
 		},
 		Costs:   costs,
-		Promise: limittest.Weighted(5, time.Second, limit.Requests),
+		Promise: limittest.Weighted(5, time.Second, limit.Requests, false),
+	},
+	"Weighted/rounds down": {
+		New: func() limit.Limiter {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second, RoundsDown: true}))
+		},
+		Costs:   costs,
+		Promise: limittest.Weighted(5, time.Second, limit.Requests, true),
 	},
 	"Weighted/changing limit": {
 		New: func() limit.Limiter {
@@ -168,7 +175,7 @@ var specs = map[string]limittest.Spec{
 				panic(err)
 			}
 		},
-		Promise: limittest.Weighted(5, time.Second, limit.Requests),
+		Promise: limittest.Weighted(5, time.Second, limit.Requests, false),
 	},
 	"Concurrency": {
 		New: func() limit.Limiter { return must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})) },

@@ -19,8 +19,9 @@ import (
 // at. For one c the estimate falls with s, and goes on falling in the interval after it: the earliest s is the latest of
 // what each c asks for, which is solved for, not searched.
 //
-// In the long run it allows Limit per W⁺ and mean round trip, as Rolling does: averaged over c each request counts for
-// W⁺/2 in its own interval, W⁺/2 in the next, and its round trip in full.
+// In the long run it allows no more than Limit per W⁺ and mean round trip, as Rolling does: averaged over c each request
+// counts for W⁺/2 in its own interval, W⁺/2 in the next, and its round trip in full. The worst c costs one or two requests
+// per window more: at equal distances it is Limit − 1, which matters where few fit into a window.
 //
 // Not safe for concurrent use. Admit and Settle are as those of Rolling; Ready looks at every distinct u of two windows
 // unless there is room for all of them: with the default Grain at most 4,000.
@@ -29,6 +30,7 @@ type Weighted struct {
 	span    time.Duration // W⁺
 	margin  time.Duration
 	grain   time.Duration
+	less    int64 // 1: less than the limit and one more is enough
 	settled timeline
 	// What earliest found last, for that room; it holds until something is settled.
 	room  int64 // −1: nothing
@@ -40,6 +42,9 @@ type WeightedConfig struct {
 	// Limit is the most that the estimate may come to.
 	Limit  int64
 	Window time.Duration
+	// RoundsDown says that the server rounds its estimate down to a whole unit before it compares, as HAProxy does: then
+	// anything less than Limit + 1 passes, which is 5 % more at a Limit of 20.
+	RoundsDown bool
 	// Unit is the component of Cost that counts. If zero, Requests.
 	Unit Unit
 	// Margin is one tick of the server's clock and a little; Window/10000 for its drift comes on top. If zero, 1.1 ms.
@@ -57,6 +62,9 @@ func NewWeighted(c WeightedConfig) (*Weighted, error) {
 		return nil, err
 	}
 	l := &Weighted{account: a, span: c.Window + c.Window/10000, margin: c.Margin, grain: c.Grain, room: -1}
+	if c.RoundsDown {
+		l.less = 1
+	}
 	switch {
 	case c.Margin == 0:
 		l.margin = 1100 * time.Microsecond
@@ -106,7 +114,7 @@ func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
 //
 // With A and B the costs from c on and in the interval before c, a server whose interval begins at c finds too much at t if
 //
-//	(A − room)·W⁺ + B·(c + W⁺ − t) > 0
+//	(A − room)·W⁺ + B·(c + W⁺ − t) > 0      (and with RoundsDown, room + 1 and ≥)
 //
 // which most c do not, so that is asked in floating point with something to spare, and only those that may are solved for.
 func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
@@ -114,6 +122,7 @@ func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 	n, total := len(at), l.settled.total()+sum[0] // of all, and of what was forgotten before them
 	span, wide := mono.Time(l.span), float64(l.span)
 	spare := -1e-9 * wide
+	most := float64(room + l.less)
 	p := n // the first entry not before c − W⁺
 	for i := n - 1; i >= 0 && at[i]+span > t; i-- {
 		c := at[i]
@@ -121,7 +130,7 @@ func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 			p--
 		}
 		a, b := total-sum[i], sum[i]-sum[p]
-		if float64(a-room)*wide+float64(b)*float64(c+span-t) > spare {
+		if a > room || (float64(a)-most)*wide+float64(b)*float64(c+span-t) > spare {
 			t = max(t, l.calm(c, room, b, a))
 		}
 	}
@@ -136,7 +145,7 @@ func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 			a = total - sum[q]
 		}
 		b := total - a - sum[i]
-		if float64(a-room)*wide+float64(b)*float64(c+span-t) > spare {
+		if a > room || (float64(a)-most)*wide+float64(b)*float64(c+span-t) > spare {
 			t = max(t, l.calm(c, room, b, a))
 		}
 	}
@@ -146,13 +155,14 @@ func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 // calm returns from when on a server whose interval begins at c finds at most room: old came in the interval before,
 // current from c on.
 func (l *Weighted) calm(c mono.Time, room, old, current int64) mono.Time {
+	over := old + current - room - l.less
 	switch {
-	case old+current <= room:
+	case over < 0 || over == 0 && l.less == 0:
 		return mono.Min
 	case current > room:
 		return c.Add(l.span) // and then current is old
 	}
-	return c.Add(scale(l.span, time.Duration(old+current-room), time.Duration(old)))
+	return c.Add(scale(l.span, time.Duration(over), time.Duration(old)) + time.Duration(l.less))
 }
 
 // Admit implements Limiter.

@@ -109,6 +109,10 @@ func TestServerTimelines(t *testing.T) {
 		{"weighted: aligned to a phase", weighted(rule.WeightedConfig{Limit: 4, Window: time.Second, Phase: -700 * ms}), steps{
 			{299 * ms, 4, ok}, {300 * ms, 1, no}, {549 * ms, 1, no}, {550 * ms, 1, ok}, {799 * ms, 1, no}, {800 * ms, 1, ok}, {1300 * ms, 3, no}, {1300 * ms, 2, ok},
 		}},
+		{"weighted: rounded down", weighted(rule.WeightedConfig{Limit: 4, Window: time.Second, RoundsDown: true}), steps{
+			{0, 4, ok}, {0, 1, no}, {s, 1, no}, {s + ms, 1, ok}, // 4.996
+			{s + 250*ms, 1, no}, {s + 251*ms, 1, ok},
+		}},
 		{"weighted: refused count", weighted(rule.WeightedConfig{Limit: 4, Window: time.Second, RefusedCount: true}), steps{
 			{0, 4, ok}, {0, 4, no}, {s + 499*ms, 1, no}, {s + 749*ms, 1, no}, {s + 999*ms, 1, ok},
 		}},

@@ -21,6 +21,8 @@ type WeightedConfig struct {
 	// Rotating: the intervals are aligned to the first request, not to Phase, and anew to the first one that counts when
 	// two intervals or more have passed since the beginning of the last one in which any counted.
 	Rotating bool
+	// RoundsDown: the sum is rounded down before it is compared, so that less than Limit + 1 passes.
+	RoundsDown bool
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
 	// RefusedCount: what is refused counts as well, at most Limit each.
@@ -41,6 +43,7 @@ type Weighted struct {
 	dial
 	limit, window, phase int64
 	rotating, refused    bool
+	down                 bool
 	counters
 }
 
@@ -54,7 +57,7 @@ func NewWeighted(c WeightedConfig) (*Weighted, error) {
 	}
 	w := int64(c.Window)
 	return &Weighted{dial: newDial(c.Tick), limit: c.Limit, window: w, phase: inFirst(c.Phase, w),
-		rotating: c.Rotating, refused: c.RefusedCount, counters: counters{from: never}}, nil
+		rotating: c.Rotating, refused: c.RefusedCount, down: c.RoundsDown, counters: counters{from: never}}, nil
 }
 
 // Arrive is as in Server.
@@ -75,8 +78,12 @@ func (w *Weighted) Fits(now mono.Time, cost int64) bool {
 	if room < 0 {
 		return false
 	}
-	// previous × remaining / window ≤ room, multiplied out
+	// previous × remaining / window ≤ room, or < room + 1, multiplied out
 	hi, lo := bits.Mul64(uint64(c.previous), uint64(w.window-(t-c.from)))
+	if w.down {
+		roomHi, roomLo := bits.Mul64(uint64(room+1), uint64(w.window))
+		return hi < roomHi || hi == roomHi && lo < roomLo
+	}
 	roomHi, roomLo := bits.Mul64(uint64(room), uint64(w.window))
 	return hi < roomHi || hi == roomHi && lo <= roomLo
 }

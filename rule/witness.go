@@ -444,7 +444,12 @@ func (w *weightedWitness) Hear(at mono.Time, cost int64, passed bool) {
 	previous := w.log.since(w.previous) - w.log.since(w.current)
 	current := w.log.since(w.current)
 	hi, lo := bits.Mul64(uint64(previous), uint64(from+window-t))
-	w.judge(current+cost+roundUp(hi, lo, uint64(window)), at, passed)
+	old := roundUp(hi, lo, uint64(window))
+	if w.config.RoundsDown {
+		lo, carry := bits.Add64(lo, 1, 0)
+		old = roundUp(hi+carry, lo, uint64(window)) - 1
+	}
+	w.judge(current+cost+old, at, passed)
 
 	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); c > 0 {
 		w.log.add(t, c)

@@ -132,7 +132,7 @@ var kinds = map[string]func(f figures) kind{
 			}}
 	},
 	"weighted": func(f figures) kind {
-		c := rule.WeightedConfig{Limit: f.limit, Window: f.span(), Tick: f.tick, Rotating: f.b, RefusedCount: f.a}
+		c := rule.WeightedConfig{Limit: f.limit, Window: f.span(), Tick: f.tick, Rotating: f.b, RefusedCount: f.a, RoundsDown: f.other%2 == 1}
 		if !f.b {
 			c.Phase = mono.Time(f.phase)
 		}
@@ -164,6 +164,9 @@ var kinds = map[string]func(f figures) kind{
 					case begin - f.window:
 						sum += p.counted * (begin + f.window - t)
 					}
+				}
+				if c.RoundsDown {
+					return sum/f.window <= f.limit
 				}
 				return sum <= f.limit*f.window
 			}}

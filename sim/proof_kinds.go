@@ -19,7 +19,8 @@ import (
 //	                                              at any instant (Little's law). Weighted holds it for as long on average:
 //	                                              W/2 in its own interval and W/2 in the next, over all phases. Where few
 //	                                              fit into a window N − 1 takes the place of N: sent at even distances W/k,
-//	                                              the j-th after a beginning meets j + 1 + (1 − j/k)·k = k + 1 ≤ N.
+//	                                              the j-th after a beginning meets j + 1 + (1 − j/k)·k = k + 1 ≤ N; but
+//	                                              N does if the server rounds that down.
 //	calendar, known phase  N / (W · E[1 + ⌊(T + 2·Skew)/W⌋])   A request counts in every interval that it may touch, and
 //	                                              may not go within Skew of an interval's ends.
 //	anchored               N / (L · E[1 + ⌊T/L⌋]), L = W⁺ + E[min T of N sent together]   The earliest proof that an interval
@@ -171,6 +172,12 @@ func ProofKinds() []ProofKind {
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: 1000, Window: time.Minute})),
 			}
 		}, largest(held(1000, time.Minute, limit.Requests))},
+		{"weighted, rounded down", func(uint64) Proof {
+			return Proof{
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Rotating: true, RefusedCount: true, RoundsDown: true}))),
+				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, RoundsDown: true})),
+			}
+		}, rolling},
 		{"weighted, few in a window", func(seed uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),

@@ -56,6 +56,7 @@ var Table = []Package{
 
 	// Help for the tests.
 	{Name: "internal/need", Std: "any"},
+	{Name: "internal/realserver", Ours: "limit internal/need", Std: "any"},
 	{Name: "internal/tidy", Std: "any"},
 }
 

@@ -80,8 +80,9 @@ func Bucket(n int64, window time.Duration, burst int64, unit limit.Unit) func([]
 	}
 }
 
-// Weighted returns the promise of a window estimated from the last two intervals, for a number of phases.
-func Weighted(n int64, window time.Duration, unit limit.Unit) func([]Arrival) error {
+// Weighted returns the promise of a window estimated from the last two intervals, for a number of phases: never over n, or
+// never n + 1 or over if it is rounded down.
+func Weighted(n int64, window time.Duration, unit limit.Unit, roundsDown bool) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		const phases = 37
 		for k := range phases {
@@ -97,7 +98,7 @@ func Weighted(n int64, window time.Duration, unit limit.Unit) func([]Arrival) er
 				}
 				current += a.Cost[unit]
 				estimate := float64(current) + float64(old)*(1-float64(a.At.Sub(begun))/float64(window))
-				if estimate > float64(n)+1e-6 {
+				if estimate > float64(n)+1e-6 && (!roundsDown || estimate > float64(n)+1-1e-9) {
 					return fmt.Errorf("at %v a server whose interval began at %v estimates %.3f %v; the limit is %d", a.At, begun, estimate, unit, n)
 				}
 			}
