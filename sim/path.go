@@ -116,7 +116,7 @@ type NamedPath struct {
 	Path
 	// Stationary: its latencies do not depend on time and have a mean that a sample finds, so that ceilings can be computed
 	// from their distribution alone. Where they depend on time, even periodically, what a client meets depends on when it
-	// sends: after waiting for an answer it sends at no random phase.
+	// sends: after waiting for an answer it sends at no random phase. Nor are they where most trips take as long as windows.
 	Stationary bool
 }
 
@@ -140,6 +140,7 @@ func HostilePaths() []NamedPath {
 		{"steps between 5 and 400 ms", Steps(Symmetric(latency.Constant(5*ms)), Symmetric(latency.Constant(400*ms)), 3300*ms), false},
 		{"answers stalled for 700 ms", Stalled(Symmetric(latency.Uniform(0, 20*ms)), 700*ms, 5*time.Second), false},
 		{"two routes, 1 and 120 ms", Symmetric(latency.Bimodal(ms, 120*ms, 0.5)), true},
+		{"there within 2 s, answered at once", Asymmetric(latency.Uniform(0, 2*time.Second), immediate), false},
 	}
 }
 

@@ -45,6 +45,8 @@ func TestMeansOfPaths(t *testing.T) {
 		"steps between 5 and 400 ms":     {202.5, 202.5},
 		"answers stalled for 700 ms":     {10, 10 + 0.14*350},
 		"two routes, 1 and 120 ms":       {60.5, 60.5},
+
+		"there within 2 s, answered at once": {1000, 0},
 	} {
 		p := named(t, name)
 		const n = 1_000_000
@@ -64,13 +66,13 @@ func TestMeansOfPaths(t *testing.T) {
 			}
 		}
 	}
-	if n := len(sim.HostilePaths()); n != 13 {
-		t.Errorf("%d paths, 13 were looked at", n)
+	if n := len(sim.HostilePaths()); n != 14 {
+		t.Errorf("%d paths, 14 were looked at", n)
 	}
 }
 
 // TestStationaryPathsDoNotDependOnTime: the same draws at any instant; those that are not stationary differ, but for the
-// one without a mean worth the name.
+// one without a mean worth the name, and the one as long as windows.
 func TestStationaryPathsDoNotDependOnTime(t *testing.T) {
 	for _, p := range sim.HostilePaths() {
 		same := true
@@ -82,7 +84,7 @@ func TestStationaryPathsDoNotDependOnTime(t *testing.T) {
 				t.Fatalf("%s at %v: %v, %v", p.Name, at, f, b)
 			}
 		}
-		if p.Stationary != same && p.Name != "Pareto 2 ms, 1.1, up to 60 s" {
+		if p.Stationary != same && p.Name != "Pareto 2 ms, 1.1, up to 60 s" && p.Name != "there within 2 s, answered at once" {
 			t.Errorf("%s: stationary %v, the same at all times %v", p.Name, p.Stationary, same)
 		}
 	}

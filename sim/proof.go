@@ -26,6 +26,9 @@ type Proof struct {
 	// is zero, 1 s.
 	Lost    float64
 	Timeout time.Duration
+	// Aside is the share of requests that never reach the servers: one half is answered by something in front of them, the
+	// other does not leave the client.
+	Aside float64
 	// Idle is how likely the client has nothing to send for a while, before each request: up to 3 s.
 	Idle float64
 	Seed uint64
@@ -72,7 +75,8 @@ type proofFlight struct {
 	cost    limit.Cost
 	lost    bool
 	refused bool
-	pending uint8 // events to come
+	aside   limit.Result // Failed or Unsent; 0: none
+	pending uint8        // events to come
 }
 
 // Run returns what came of it.
@@ -128,6 +132,14 @@ func (x *proof) send() {
 			took = x.Timeout
 			known = took + 5*time.Second
 		}
+		if x.Aside > 0 && !f.lost {
+			switch r := x.rng.Float64(); {
+			case r < x.Aside/2:
+				f.aside = limit.Failed
+			case r < x.Aside:
+				f.aside, took, known = limit.Unsent, 0, 0
+			}
+		}
 		i := int32(len(x.flights))
 		if n := len(x.free); n > 0 {
 			i = x.free[n-1]
@@ -171,6 +183,9 @@ func (x *proof) happen(e proofEvent) {
 		}
 	case proofArrives:
 		f.arrived = now
+		if f.aside != 0 {
+			return
+		}
 		for _, s := range x.Servers {
 			if !s.Arrive(now, f.cost[s.Unit]) {
 				f.refused = true
@@ -186,6 +201,8 @@ func (x *proof) happen(e proofEvent) {
 		switch {
 		case f.lost:
 			o = limit.Outcome{}
+		case f.aside != 0:
+			o.Result = f.aside
 		case f.refused:
 			o.Result = limit.Limited
 		}

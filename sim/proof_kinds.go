@@ -154,6 +154,13 @@ func ProofKinds() []ProofKind {
 				return (known + proofTick).Seconds() + 7*proofWindow.Seconds()/300
 			}}
 		}},
+		{"token bucket, clock slow", func(uint64) Proof {
+			server := must(rule.NewBucket(rule.BucketConfig{Limit: proofN, Window: proofWindow}))
+			return Proof{
+				Servers: one(must(rule.NewClocked(server, rule.Clock{DriftPPM: -150}))),
+				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})),
+			}
+		}, bucket(proofN*(1-150e-6), proofN)},
 		{"GCRA", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewGCRA(rule.GCRAConfig{Limit: 450, Window: time.Minute, Burst: 30}))),
@@ -219,11 +226,13 @@ func firstOf(p Path, n int) time.Duration {
 // ProofPath is a path and a load.
 type ProofPath struct {
 	NamedPath
-	Lost, Idle float64 // as in Proof
+	Lost, Idle, Aside float64 // as in Proof
+	// Costs are those of kinds that have none of their own.
+	Costs []limit.Cost
 }
 
 // ProofPaths returns the hostile paths under a load that never ends, one with answers that do not come, and some with a
-// client that is idle at times.
+// client that is idle at times, or whose requests cost this and that and do not all arrive.
 func ProofPaths() (paths []ProofPath) {
 	named := HostilePaths()
 	for _, p := range named {
@@ -239,12 +248,25 @@ func ProofPaths() (paths []ProofPath) {
 		p.Stationary = false // there is no ceiling for a load that ends
 		add(ProofPath{NamedPath: p, Idle: 0.02}, ", on and off")
 	}
+	for _, i := range []int{1, 4, 13} {
+		p := named[i]
+		p.Stationary = false // nor for one that has to wait until several fit
+		add(ProofPath{NamedPath: p, Lost: 0.002, Idle: 0.02, Aside: 0.1,
+			Costs: []limit.Cost{limit.One, {limit.Requests: 3}, {limit.Requests: 7}, {limit.Other: 1}}}, ", mixed")
+	}
 	return paths
 }
 
 func (k ProofKind) proof(path ProofPath, requests int, seed uint64) Proof {
 	p := k.New(seed)
-	p.Path, p.Lost, p.Idle, p.Requests, p.Seed = path.Path, path.Lost, path.Idle, requests, seed
+	p.Path, p.Lost, p.Idle, p.Aside, p.Requests, p.Seed = path.Path, path.Lost, path.Idle, path.Aside, requests, seed
+	if p.Costs == nil {
+		for _, c := range path.Costs {
+			if p.Limiter.Ready(0, c) < limit.Never {
+				p.Costs = append(p.Costs, c)
+			}
+		}
+	}
 	return p
 }
 
