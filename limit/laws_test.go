@@ -2,12 +2,14 @@ package limit_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
 )
 
 var costs = []limit.Cost{
@@ -26,6 +28,30 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// enforced is the promise that a server with a clock of milliseconds refuses nothing.
+func enforced[S rule.Server](server func() (S, error)) func([]limittest.Arrival) error {
+	return func(arrivals []limittest.Arrival) error {
+		s := must(server())
+		for _, a := range arrivals {
+			if c := a.Cost[limit.Requests]; c > 0 && !s.Arrive(a.At, c) {
+				return fmt.Errorf("cost %d is refused at %v", c, a.At)
+			}
+		}
+		return nil
+	}
+}
+
+func both(promises ...func([]limittest.Arrival) error) func([]limittest.Arrival) error {
+	return func(arrivals []limittest.Arrival) error {
+		for _, p := range promises {
+			if err := p(arrivals); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 var specs = map[string]limittest.Spec{
@@ -113,8 +139,10 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
 		},
-		Costs:   costs,
-		Promise: limittest.Anchored(5, time.Second, limit.Requests),
+		Costs: costs,
+		Promise: both(limittest.Anchored(5, time.Second, limit.Requests), enforced(func() (*rule.Anchored, error) {
+			return rule.NewAnchored(rule.AnchoredConfig{Limit: 5, Window: time.Second})
+		})),
 	},
 	"Anchored/changing limit": {
 		New: func() limit.Limiter {
@@ -130,9 +158,21 @@ var specs = map[string]limittest.Spec{
 		Promise: limittest.Anchored(5, time.Second, limit.Requests),
 	},
 	"Bucket": {
-		New:     func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },
-		Costs:   costs,
-		Promise: limittest.Bucket(5, time.Second, 5, limit.Requests),
+		New:   func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },
+		Costs: costs,
+		Promise: both(limittest.Bucket(5, time.Second, 5, limit.Requests), enforced(func() (*rule.Bucket, error) {
+			return rule.NewBucket(rule.BucketConfig{Limit: 5, Window: time.Second})
+		})),
+	},
+	"Bucket/within milliseconds": {
+		New: func() limit.Limiter {
+			return must(limit.NewBucket(limit.BucketConfig{Limit: 700, Window: time.Second, Burst: 6}))
+		},
+		Costs: costs,
+		Scale: 10 * ms,
+		Promise: enforced(func() (*rule.Bucket, error) {
+			return rule.NewBucket(rule.BucketConfig{Limit: 700, Window: time.Second, Capacity: 6})
+		}),
 	},
 	"Bucket/burst of 1": {
 		New: func() limit.Limiter {
@@ -155,8 +195,10 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
 		},
-		Costs:   costs,
-		Promise: limittest.Weighted(5, time.Second, limit.Requests, false),
+		Costs: costs,
+		Promise: both(limittest.Weighted(5, time.Second, limit.Requests, false), enforced(func() (*rule.Weighted, error) {
+			return rule.NewWeighted(rule.WeightedConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)})
+		})),
 	},
 	"Weighted/rounds down": {
 		New: func() limit.Limiter {

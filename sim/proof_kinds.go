@@ -251,7 +251,7 @@ func ProofPaths() (paths []ProofPath) {
 	for _, i := range []int{1, 4, 13} {
 		p := named[i]
 		p.Stationary = false // nor for one that has to wait until several fit
-		add(ProofPath{NamedPath: p, Lost: 0.002, Idle: 0.02, Aside: 0.1,
+		add(ProofPath{NamedPath: p, Lost: 0.02, Idle: 0.02, Aside: 0.1,
 			Costs: []limit.Cost{limit.One, {limit.Requests: 3}, {limit.Requests: 7}, {limit.Other: 1}}}, ", mixed")
 	}
 	return paths
