@@ -36,14 +36,14 @@ var Table = []Package{
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
 	{Name: "sim", Core: true, Ours: decisions, Std: pure + " container/heap encoding/json io"},
 	{Name: "sim/scenario", Ours: "sim", Std: "any", Modules: "go.yaml.in/yaml/v3"},
-	{Name: "limit/limittest", Ours: "mono limit rule sim", Std: pure + " testing"},
+	{Name: "limit/limittest", Ours: "mono limit rule sim internal/race", Std: pure + " testing"},
 
 	// Words on the wire.
 	{Name: "tokens", Std: "any", Modules: "github.com/tiktoken-go/tokenizer"},
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
 	// The runtime: clock, locks, timers, goroutines.
-	{Name: Root, Ours: "mono limit throttle backoff queue dispatch", Std: pure + " context log/slog sync"},
+	{Name: Root, Ours: "mono limit throttle backoff queue dispatch", Std: pure + " context log/slog runtime sync sync/atomic"},
 
 	// Edges: HTTP, files, pictures.
 	{Name: "transport", Ours: "paceline limit quota tokens", Std: "any"},
@@ -56,6 +56,7 @@ var Table = []Package{
 
 	// Help for the tests.
 	{Name: "internal/need", Std: "any"},
+	{Name: "internal/race"},
 	{Name: "internal/realserver", Ours: "limit internal/need", Std: "any"},
 	{Name: "internal/tidy", Std: "any"},
 }
