@@ -69,6 +69,9 @@ func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w i
 		w = o.Actual.of(a.unit)
 	}
 	u, counts := a.arrivals.bound(now, lease.at, o)
+	if o.Result == Unknown {
+		u = u.Add(a.ahead()) // no answer's way back is in it
+	}
 	if !counts {
 		w = 0
 	}

@@ -12,7 +12,7 @@ import (
 // interval of the first answered request is over, however long the others took.
 //
 // Time is cut into epochs. Within one, every request counts, from its Admit; a settled one at least until u_i + W⁺, W⁺ =
-// Window + Margin, as in Rolling. A request of the epoch that the server counted and answered is its witness: it arrived at or
+// Window + Margin, as in Rolling. A request of the epoch that the server accepted is its witness: it arrived at or
 // before its u. So by h + W⁺, h the least u of the witnesses, the interval that it fell into is over, and with it every request
 // that surely arrived before the earliest end of that interval, which is b + W⁻, W⁻ = Window − Margin, where no interval of
 // this epoch began before b. Only what is open or may have arrived later counts in the next epoch.
@@ -186,7 +186,7 @@ func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
 	if u >= a.begun.Add(a.least) {
 		a.fresh += w
 	}
-	if o.Result == Accepted || o.Result == Limited {
+	if o.Result == Accepted { // what was refused may have been by another limit, and then began no interval here
 		a.witness = min(a.witness, u)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"sort"
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
@@ -38,20 +39,58 @@ type Bucket struct {
 	account // limit is Burst
 	per     time.Duration
 	margin  time.Duration
-	levels  []level // oldest first, Θ rises and what has gone since falls
+	levels  levels
 	scratch []level // for Ready, which changes nothing
 	late    log     // unknown outcomes, at their u
 	rate    rate
+	raised  mono.Time // the last time that the rate rose: before it less was refilled than per says
 }
 
-// level is the folded part of a bucket, from an instant on at which it was full.
+// levels are the folded part of a bucket from each instant on at which it was full, oldest first: Θ rises and what has gone
+// since falls. What is folded moves all of them alike, so that is kept once.
+type levels struct {
+	list []level
+	head int           // of those in use
+	took time.Duration // how much later each Θ is than listed
+	gone int64         // all that was folded since the first was alone
+}
+
 type level struct {
-	full  mono.Time // Θ
-	since int64     // the cost folded since, at most 2·MaxCost
+	full   mono.Time // Θ, less took
+	before int64     // of gone, what was folded before
 }
 
 // maxLevels is how many levels are kept apart after an Admit.
 const maxLevels = 4
+
+func (v *levels) len() int             { return len(v.list) - v.head }
+func (v *levels) full(i int) mono.Time { return v.list[v.head+i].full.Add(v.took) }
+func (v *levels) since(i int) int64    { return v.gone - v.list[v.head+i].before }
+func (v *levels) one(full mono.Time, since int64) {
+	*v = levels{list: append(v.list[:0], level{full, 0}), gone: min(since, 2*MaxCost)}
+}
+
+// fold adds a cost w at u that is refilled in d.
+func (v *levels) fold(u mono.Time, w int64, d, margin time.Duration) {
+	if n := v.len(); n == 0 {
+		v.one(u, 0)
+	} else if u > v.full(n-1) {
+		if v.head > 0 && len(v.list) == cap(v.list) {
+			v.list = v.list[:copy(v.list, v.list[v.head:])]
+			v.head = 0
+		}
+		v.list = append(v.list, level{u.Add(-v.took), v.gone})
+	}
+	for last := v.list[len(v.list)-1].full; v.len() > 1 && v.list[v.head].full.Add(margin) <= last; {
+		v.head++
+	}
+	if v.len() == 1 || v.gone > 1<<60 { // the latter: before it overflows
+		v.one(v.full(v.len()-1).Add(d), v.since(0)+w)
+		return
+	}
+	v.took += d
+	v.gone += w
+}
 
 type rate struct {
 	limit  int64
@@ -63,6 +102,15 @@ func (r rate) per() time.Duration {
 	w := uint64(r.window)
 	w += w/5000 + 1
 	return time.Duration((w-1)/uint64(r.limit) + 1)
+}
+
+// fills refuses a bucket of that size if it takes so long to fill that instants would overflow.
+func (r rate) fills(burst int64) error {
+	const longest = time.Duration(1 << 61)
+	if d := scale(r.per(), time.Duration(burst), 1); d > longest {
+		return fmt.Errorf("limit: Bucket: Burst %d at %d per %v takes longer than %v to fill", burst, r.limit, r.window, longest)
+	}
+	return nil
 }
 
 // BucketConfig describes a token bucket.
@@ -99,12 +147,18 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 		m = 1100 * time.Microsecond
 	}
 	r := rate{c.Limit, c.Window}
-	return &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0)}, nil
+	if err := r.fills(c.Burst); err != nil {
+		return nil, err
+	}
+	return &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0), raised: mono.Min}, nil
 }
 
 // SetLimit changes the refill to n per Window from now on. What is missing from the bucket stays missing.
 func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	if err := checkLimit("Bucket", n); err != nil {
+		return err
+	}
+	if err := (rate{n, b.rate.window}).fills(b.limit); err != nil {
 		return err
 	}
 	now = max(now, b.last)
@@ -113,18 +167,41 @@ func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	before := b.per
 	b.rate.limit = n
 	b.per = b.rate.per()
-	for i := range b.levels {
-		if l := &b.levels[i]; l.full > now {
-			l.full = now.Add(scale(l.full.Sub(now), b.per, before))
+	if b.per <= before {
+		b.raised = now
+		for i := range b.levels.len() {
+			l := &b.levels.list[b.levels.head+i]
+			if full := b.levels.full(i); full > now {
+				full = now.Add(scale(full.Sub(now), b.per, before))
+				l.full = full.Add(-b.levels.took)
+			}
 		}
+		return nil
+	}
+	// It falls: what a tick may have taken was refilled at the old rate and is missing for longer now. Levels less than a
+	// tick apart then are more than Margin apart now, so one takes the place of all.
+	if n := b.levels.len(); n > 0 {
+		full := b.levels.full(n - 1).Add(b.margin)
+		if full > now {
+			full = now.Add(scale(full.Sub(now), b.per, before))
+		}
+		b.levels.one(full.Add(-b.margin), b.levels.since(0))
 	}
 	return nil
 }
 
-// SetBurst changes the size of the bucket from now on.
+// SetBurst changes the size of the bucket from now on. What it holds stays: a larger one has to fill.
 func (b *Bucket) SetBurst(now mono.Time, n int64) error {
 	if n < 1 || n > MaxCost {
 		return fmt.Errorf("limit: Bucket: Burst %d is not between 1 and %d", n, int64(MaxCost))
+	}
+	if err := b.rate.fills(n); err != nil {
+		return err
+	}
+	now = max(now, b.last)
+	b.fold(now)
+	if n > b.limit {
+		b.take(&b.levels, now, n-b.limit)
 	}
 	return b.setLimit("Bucket", now, n)
 }
@@ -150,26 +227,13 @@ func (b *Bucket) times(n int64) time.Duration {
 	return scale(time.Duration(n), b.per, 1)
 }
 
-// take folds a request into levels.
-func (b *Bucket) take(levels []level, u mono.Time, w int64) []level {
-	if n := len(levels); n == 0 || u > levels[n-1].full {
-		levels = append(levels, level{full: u})
-	}
-	last := levels[len(levels)-1].full
-	kept := levels[:0]
-	for _, l := range levels {
-		if l.full == last || l.full.Add(b.margin) > last {
-			kept = append(kept, level{l.full.Add(b.times(w)), min(l.since+w, 2*MaxCost)})
-		}
-	}
-	return kept
-}
+func (b *Bucket) take(v *levels, u mono.Time, w int64) { v.fold(u, w, b.times(w), b.margin) }
 
 // fold takes what can no longer arrive.
 func (b *Bucket) fold(now mono.Time) {
 	for b.late.n > 0 && b.late.at(0).at <= now {
 		e := *b.late.at(0)
-		b.levels = b.take(b.levels, e.at, e.cost)
+		b.take(&b.levels, e.at, e.cost)
 		b.late.forget(e.at)
 	}
 }
@@ -196,10 +260,9 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 			if open > b.limit {
 				ready = AfterSettle
 			} else {
-				for _, l := range levels {
-					if l.since+open > b.limit {
-						ready = max(ready, l.full.Add(b.times(open-b.limit)).Add(b.margin-b.ahead()))
-					}
+				n := sort.Search(levels.len(), func(i int) bool { return levels.since(i)+open <= b.limit })
+				if n > 0 { // the last of these is full the latest
+					ready = max(t, levels.full(n-1).Add(b.times(open-b.limit)).Add(b.margin-b.ahead()))
 				}
 			}
 			if ready < next {
@@ -208,20 +271,22 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 			t = next
 		}
 		if i == 0 {
-			b.scratch = append(b.scratch[:0], levels...)
-			levels = b.scratch
+			b.scratch = append(b.scratch[:0], levels.list[levels.head:]...)
+			levels.list, levels.head = b.scratch, 0
 		}
 		e := b.late.at(i)
-		levels = b.take(levels, e.at, e.cost)
+		b.take(&levels, e.at, e.cost)
+		b.scratch = levels.list
 		open -= e.cost
 	}
 }
 
 // Admit implements Limiter.
 func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
-	for len(b.levels) > maxLevels { // here and not in Settle, which must not make Ready later
-		b.levels[1].since = b.levels[0].since
-		b.levels = append(b.levels[:0], b.levels[1:]...)
+	if v := &b.levels; v.len() > maxLevels { // here and not in Settle, which must not make Ready later
+		n := len(v.list) - maxLevels
+		v.list[n].before = v.list[v.head].before
+		v.head = n
 	}
 	return b.admit(now, cost.of(b.unit))
 }
@@ -229,12 +294,13 @@ func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
 // Settle implements Limiter.
 func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
 	now, u, w := b.close(now, l, &o)
+	u = max(u, b.raised)
 	b.fold(now)
 	switch {
 	case w == 0:
 	case u > now:
 		b.late.add(u, w)
 	default:
-		b.levels = b.take(b.levels, u, w)
+		b.take(&b.levels, u, w)
 	}
 }

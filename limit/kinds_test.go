@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
 )
 
 // timeline is a limiter with its requests by name.
@@ -106,7 +107,7 @@ func TestBucketTimeline(t *testing.T) {
 	if err := b.SetBurst(at(time.Second), 4); err != nil {
 		t.Fatal(err)
 	}
-	l.ready(time.Second, 3, at(time.Second))
+	l.ready(time.Second, 3, at(time.Second+per)) // the fourth has to come in
 	l.send(7*time.Second, 4, "e")
 	l.answered(7*time.Second, "e", limit.Accepted)
 	if err := b.SetLimit(at(7*time.Second), 20); err != nil {
@@ -190,6 +191,31 @@ func TestLearnedLead(t *testing.T) {
 	if early := cycle(20 * ms); early != 0 {
 		t.Errorf("sent %v early right after a round trip of 5 ms", early)
 	}
+}
+
+// A lost request has no way back that the lead could be taken off.
+func TestLearnedLeadOfALostRequest(t *testing.T) {
+	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Arrivals: limit.Arrivals{LearnLead: true}}))
+	server := must(rule.NewRolling(rule.RollingConfig{Limit: 1, Window: time.Second}))
+	now := mono.Time(0)
+	send := func() limit.Lease {
+		now = l.Ready(now, limit.One)
+		if !server.Arrive(now.Add(10*ms), 1) {
+			t.Fatalf("refused: sent at %v", now)
+		}
+		return l.Admit(now, limit.One)
+	}
+	for range 100 {
+		lease := send()
+		now = now.Add(20 * ms)
+		l.Settle(now, lease, limit.Outcome{Result: limit.Accepted, RTT: 20 * ms})
+	}
+	now = l.Ready(now, limit.One)
+	lost := l.Admit(now, limit.One)
+	now = now.Add(time.Second)
+	l.Settle(now, lost, limit.Outcome{})
+	server.Arrive(now.Add(4995*ms), 1) // within the 5 s that it may take
+	send()
 }
 
 func TestSequenceTimeline(t *testing.T) {

@@ -163,7 +163,7 @@ type Arrivals struct {
 	// LearnLead has the limiter learn from Outcome.RTT how long a request surely takes to the server and an answer from
 	// it, and send that much before the server is ready: on a steady path (20 ms and an exponential of 2 ms) 99.3 instead
 	// of 95.2 requests/s. Its risk: when the path suddenly becomes quicker, about two requests per key are refused before
-	// it retreats. For Rolling, Bucket and Weighted.
+	// it retreats. For Rolling, Bucket and Weighted, and not together with OneWayMax.
 	LearnLead bool
 }
 
@@ -194,6 +194,9 @@ func (a *Arrivals) bound(now, sent mono.Time, o *Outcome) (u mono.Time, counts b
 func (a *Arrivals) check(kind string) error {
 	if a.OneWayMax < 0 {
 		return fmt.Errorf("limit: %s: OneWayMax %v is negative", kind, a.OneWayMax)
+	}
+	if a.OneWayMax > 0 && a.LearnLead {
+		return fmt.Errorf("limit: %s: OneWayMax %v and LearnLead: each takes the way back off, so only one may", kind, a.OneWayMax)
 	}
 	return nil
 }

@@ -107,9 +107,9 @@ func grained(t mono.Time, grain time.Duration) mono.Time {
 	if grain == 0 {
 		return t
 	}
-	over := t % mono.Time(grain)
+	over := time.Duration(t % mono.Time(grain))
 	if over > 0 {
-		over -= mono.Time(grain)
+		over -= grain
 	}
-	return t - over
+	return t.Add(-over)
 }

@@ -215,6 +215,7 @@ func TestBadConfigNamesTheField(t *testing.T) {
 		wrong(kind, "Window 0s is not positive", config{limit: 1})
 		wrong(kind, "no such Unit: 9", config{limit: 1, window: 1, unit: 9})
 		wrong(kind, "OneWayMax -1ns is negative", config{limit: 1, window: 1, Arrivals: limit.Arrivals{OneWayMax: -1}})
+		wrong(kind, "OneWayMax 1ms and LearnLead: each takes the way back off, so only one may", config{limit: 1, window: 1, Arrivals: limit.Arrivals{OneWayMax: ms, LearnLead: true}})
 	}
 	for _, kind := range []string{"Rolling", "Anchored", "Weighted"} {
 		wrong(kind, "Window 2562047h47m16.854775807s and Margin 0s overflow", config{limit: 1, window: forever})
@@ -223,6 +224,7 @@ func TestBadConfigNamesTheField(t *testing.T) {
 	wrong("Weighted", "Grain 2s is longer than Window 1s", config{limit: 1, window: time.Second, more: 2 * time.Second})
 	wrong("Calendar", "Skew 2s is longer than Window 1s: then the phase is not known", config{limit: 1, window: time.Second, more: 2 * time.Second})
 	wrong("Bucket", "Burst -1 is not between 1 and 17592186044416", config{limit: 1, window: time.Second, burst: -1})
+	wrong("Bucket", "Burst 4000 at 1 per 720h0m0s takes longer than 640511h56m49.213693952s to fill", config{limit: 1, window: 30 * 24 * time.Hour, burst: 4000})
 	for _, kind := range []string{"Calendar", "Anchored"} {
 		wrong(kind, "LearnLead is not for this kind of limit", config{limit: 1, window: time.Second, Arrivals: limit.Arrivals{LearnLead: true}})
 	}

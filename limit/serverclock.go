@@ -38,8 +38,9 @@ func (c *ServerClock) ArrivedAgo(sent, now, stamp mono.Time) time.Duration {
 	if tick <= 0 {
 		tick = time.Millisecond
 	}
-	if now >= c.turn {
-		c.behind[1], c.known[1] = c.behind[0], c.known[0] && now < c.turn.Add(serverClockTurn)
+	back := now < c.turn.Add(-serverClockTurn) // the first time, or our clock was set back
+	if back || now >= c.turn {
+		c.behind[1], c.known[1] = c.behind[0], c.known[0] && !back && now < c.turn.Add(serverClockTurn)
 		c.known[0] = false
 		c.turn = now.Add(serverClockTurn)
 	}

@@ -120,23 +120,23 @@ func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
 func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 	at, sum := l.settled.entries()
 	n, total := len(at), l.settled.total()+sum[0] // of all, and of what was forgotten before them
-	span, wide := mono.Time(l.span), float64(l.span)
+	span, wide := l.span, float64(l.span)
 	spare := -1e-9 * wide
 	most := float64(room + l.less)
 	p := n // the first entry not before c − W⁺
-	for i := n - 1; i >= 0 && at[i]+span > t; i-- {
+	for i := n - 1; i >= 0 && at[i].Add(span) > t; i-- {
 		c := at[i]
-		for p > 0 && at[p-1] >= c-span {
+		for from := c.Add(-span); p > 0 && at[p-1] >= from; {
 			p--
 		}
 		a, b := total-sum[i], sum[i]-sum[p]
-		if a > room || (float64(a)-most)*wide+float64(b)*float64(c+span-t) > spare {
+		if a > room || (float64(a)-most)*wide+float64(b)*float64(c.Add(span).Sub(t)) > spare {
 			t = max(t, l.calm(c, room, b, a))
 		}
 	}
 	q := n // the first entry not before c
-	for i := n - 1; i >= 0 && at[i]+2*span > t; i-- {
-		c := at[i] + span
+	for i := n - 1; i >= 0 && at[i].Add(2*span) > t; i-- {
+		c := at[i].Add(span)
 		for q > 0 && at[q-1] >= c {
 			q--
 		}
@@ -145,7 +145,7 @@ func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 			a = total - sum[q]
 		}
 		b := total - a - sum[i]
-		if a > room || (float64(a)-most)*wide+float64(b)*float64(c+span-t) > spare {
+		if a > room || (float64(a)-most)*wide+float64(b)*float64(c.Add(span).Sub(t)) > spare {
 			t = max(t, l.calm(c, room, b, a))
 		}
 	}

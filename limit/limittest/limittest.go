@@ -50,6 +50,8 @@ type Spec struct {
 	Change func(l limit.Limiter, now mono.Time, b byte)
 	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
 	Promise func(arrivals []Arrival) error
+	// Programs is how many Laws runs. If zero, 300, or 30 under the race detector.
+	Programs int
 }
 
 // Arrival is a request as the server saw it.
@@ -62,11 +64,15 @@ type Arrival struct {
 func Laws(t *testing.T, s Spec) {
 	t.Helper()
 	const steps = 400
-	programs := uint64(300)
-	if race.Enabled {
+	programs := s.Programs
+	switch {
+	case programs > 0:
+	case race.Enabled:
 		programs = 30
+	default:
+		programs = 300
 	}
-	for seed := range programs {
+	for seed := range uint64(programs) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		program := make([]byte, 3*steps)
 		for i := range program {
