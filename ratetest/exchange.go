@@ -4,14 +4,12 @@
 package ratetest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -62,7 +60,8 @@ type Exchange struct {
 	config  Config
 	base    time.Time
 	numbers map[string]int // of keys
-	cut     chan struct{}  // closed: no more waiting
+	log     journal
+	host
 
 	mu        sync.Mutex // guards what follows, and is never held across a wait or a write
 	rng       *rand.Rand
@@ -72,17 +71,6 @@ type Exchange struct {
 	records   []Record // that of request n at n % Keep
 	malformed int
 	dropped   int
-	log       []byte // lines not written yet
-	active    int    // requests being handled
-	closing   bool
-	idle      chan struct{} // closed: closing, and active is 0
-
-	logging sync.Mutex // held while writing to LogTo; taken before mu
-	logErr  error      // guarded by logging
-
-	server *http.Server
-	addr   net.Addr
-	served chan struct{}
 }
 
 // Record is what happened to one well-formed request. Instants count from NewExchange.
@@ -154,10 +142,10 @@ func NewExchange(c Config) (*Exchange, error) {
 		config:  c,
 		base:    time.Now(),
 		numbers: numbers,
-		cut:     make(chan struct{}),
-		idle:    make(chan struct{}),
+		log:     journal{to: c.LogTo},
 		rng:     rand.New(rand.NewPCG(c.Seed, 0)),
 	}
+	x.host = newHost(x, x.log.flush)
 	var err error
 	if x.rule, err = rule.NewExchange(c.Rule); err != nil {
 		return nil, err
@@ -280,7 +268,7 @@ func (x *Exchange) handle(q question, malformed error) (int, error) {
 		return http.StatusServiceUnavailable, errors.New("the server is closing")
 	}
 	status, err := x.check(q, &rec, malformed)
-	x.writeLog()
+	x.log.flush() // Close returns the error
 	x.wait(rec.After)
 	if malformed == nil {
 		x.mu.Lock()
@@ -304,16 +292,12 @@ func (x *Exchange) check(q question, rec *Record, malformed error) (int, error) 
 		x.put(*rec)
 		status, verdict = rec.Verdict.Status(), rec.Verdict.String()
 	}
-	if x.config.LogTo != nil {
+	if x.log.to != nil {
 		line := LogLine{int64(rec.Received), int64(rec.Checked), int64(rec.Before), int64(rec.After), "", q.nonce, q.reqID, verdict, status}
 		if rec.Key >= 0 {
 			line.Key = x.config.Keys[rec.Key]
 		}
-		text, err := json.Marshal(line)
-		if err != nil {
-			panic(err) // numbers and strings
-		}
-		x.log = append(append(x.log, text...), '\n')
+		x.log.add(line)
 	}
 	if malformed != nil {
 		return status, malformed
@@ -342,40 +326,6 @@ func (x *Exchange) put(rec Record) {
 		x.records = append(x.records, rec)
 	} else if x.records[i].n <= rec.n {
 		x.records[i] = rec
-	}
-}
-
-// wait reports whether it took the whole time, which it does not on a closing server.
-func (x *Exchange) wait(d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-x.cut:
-		return false
-	}
-}
-
-// writeLog writes the lines that have gathered. Whoever holds the lock writes those of the others, too, in order.
-func (x *Exchange) writeLog() {
-	if x.config.LogTo == nil {
-		return
-	}
-	x.logging.Lock()
-	defer x.logging.Unlock()
-	x.mu.Lock()
-	lines := x.log
-	x.log = nil
-	x.mu.Unlock()
-	if len(lines) == 0 || x.logErr != nil {
-		return
-	}
-	if _, err := x.config.LogTo.Write(lines); err != nil {
-		x.logErr = fmt.Errorf("ratetest: the log is cut off: %w", err)
 	}
 }
 
@@ -430,117 +380,5 @@ func (x *Exchange) Report() Report {
 		Received:  int(x.received),
 		Kept:      len(x.records),
 		Elapsed:   time.Since(x.base),
-	}
-}
-
-// Start listens on a TCP address and serves it; "" is a free port of the loopback interface. Call it, or StartListener,
-// once.
-func (x *Exchange) Start(addr string) error {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
-	x.StartListener(l)
-	return nil
-}
-
-// StartListener serves l until Close, which closes it.
-func (x *Exchange) StartListener(l net.Listener) {
-	if x.server != nil {
-		panic("ratetest: Exchange started twice")
-	}
-	x.addr = l.Addr()
-	x.served = make(chan struct{})
-	x.server = &http.Server{
-		Handler:           x,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       20 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-	}
-	go func() {
-		defer close(x.served)
-		x.server.Serve(l) // returns on Shutdown
-	}()
-}
-
-// URL returns "http://host:port" of a started exchange; requests go to URL() + Path.
-func (x *Exchange) URL() string {
-	if x.addr == nil {
-		panic("ratetest: Exchange not started")
-	}
-	return "http://" + x.addr.String()
-}
-
-// Close is Shutdown that waits up to 5 s for the requests under way.
-func (x *Exchange) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return x.Shutdown(ctx)
-}
-
-// Shutdown takes no more requests and waits for those under way. When ctx is done it cuts their latencies short: those
-// not checked yet are dropped, the others are answered at once. Nothing runs any more when it returns. The error is that
-// of writing the log, if there was one. Call it, or Close, as often as you like.
-func (x *Exchange) Shutdown(ctx context.Context) error {
-	if x.server != nil {
-		x.server.Shutdown(ctx) // an error says that ctx is done, which is seen below
-	}
-	x.mu.Lock()
-	if !x.closing {
-		x.closing = true
-		if x.active == 0 {
-			close(x.idle)
-		}
-	}
-	x.mu.Unlock()
-	select {
-	case <-x.idle:
-	case <-ctx.Done():
-		x.cutShort()
-	}
-	if x.server != nil {
-		// The last answers may not be written yet. Then close the connections of clients that send or read too slowly.
-		flush, cancel := context.WithTimeout(context.Background(), time.Second)
-		x.server.Shutdown(flush)
-		cancel()
-		x.server.Close()
-		<-x.served
-	}
-	<-x.idle
-	x.writeLog()
-	x.logging.Lock()
-	defer x.logging.Unlock()
-	return x.logErr
-}
-
-func (x *Exchange) cutShort() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	select {
-	case <-x.cut:
-	default:
-		close(x.cut)
-	}
-}
-
-func (x *Exchange) enter() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closing {
-		return false
-	}
-	x.active++
-	return true
-}
-
-func (x *Exchange) leave() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.active--; x.closing && x.active == 0 {
-		close(x.idle)
 	}
 }
