@@ -139,6 +139,13 @@ func (h *host) leave() {
 	}
 }
 
+// underway returns how many requests are being handled.
+func (h *host) underway() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.active
+}
+
 // wait reports whether it took the whole time, which it does not on a closing server.
 func (h *host) wait(d time.Duration) bool {
 	if d <= 0 {

@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -35,16 +32,13 @@ GET or POST /api/request with api_key, nonce and req_id, in the query or as a fo
 Ctrl-C ends it: requests under way are answered, then a report goes to stdout. A second Ctrl-C aborts.`
 
 type serveExchange struct {
-	addr            string
+	serving
 	keys            []string
 	limit, banAfter int
 	window          time.Duration
 	before, after   string
 	nonces          bool
 	seed            uint64
-	log             string
-	output          string
-	out, progress   io.Writer
 }
 
 func newServeExchange() *cobra.Command {
@@ -56,22 +50,10 @@ func newServeExchange() *cobra.Command {
 		Example: `  paceline serve exchange
   paceline serve exchange --keys alice,bob --latency lognormal:10ms,p99=100ms --log arrivals.jsonl
   curl 'http://127.0.0.1:9999/api/request?api_key=key1&nonce=1&req_id=17'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return usageError{err}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s.out, s.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			context.AfterFunc(ctx, stop) // the second signal ends the process
-			return s.run(ctx)
-		},
 	}
+	c.RunE = s.until(s.run)
+	s.flags(c, "text, json or csv")
 	f := c.Flags()
-	f.StringVar(&s.addr, "addr", "127.0.0.1:9999", "address to listen on; port 0 is any free one")
 	f.StringSliceVar(&s.keys, "keys", []string{"key1", "key2", "key3", "key4", "key5"}, "API keys, separated by commas")
 	f.IntVar(&s.limit, "limit", 20, "most requests per key in a window")
 	f.DurationVar(&s.window, "window", time.Second, "the window, in whole milliseconds")
@@ -80,8 +62,6 @@ func newServeExchange() *cobra.Command {
 	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
 	f.BoolVar(&s.nonces, "nonces", true, "want a nonce, above that of the key's last accepted request")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the latencies")
-	f.StringVar(&s.log, "log", "", "write a line of JSON per request to this file")
-	f.StringVarP(&s.output, "output", "o", "text", "text, json or csv")
 	return c
 }
 
@@ -90,36 +70,22 @@ func (s *serveExchange) run(ctx context.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
-	// Whoever has the address has the log: a second server must not empty that of the first.
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		return s.cannotListen(err)
-	}
-	defer l.Close()
-	var log *os.File
-	if s.log != "" {
-		if log, err = os.Create(s.log); err != nil {
-			return fmt.Errorf("--log: %w", err)
-		}
-		defer log.Close()
+	var x *ratetest.Exchange
+	err = s.serve(ctx, func(log io.Writer) (server, error) {
 		config.LogTo = log
-	}
-	x, err := ratetest.NewExchange(config)
-	if err != nil {
-		return usageError{err}
-	}
-	x.StartListener(l)
-	nonces := "nonces must rise"
-	if !s.nonces {
-		nonces = "any nonce"
-	}
-	fmt.Fprintf(s.progress, "serving %s: %d keys, %d requests per %v each, %s, latency %v there and %v back; Ctrl-C ends it\n",
-		x.URL()+ratetest.Path, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After)
-	<-ctx.Done()
-	fmt.Fprintln(s.progress, "closing: answering the requests under way, for up to 5s; Ctrl-C again aborts")
-	err = x.Close()
-	if log != nil {
-		err = errors.Join(err, log.Close())
+		var err error
+		x, err = ratetest.NewExchange(config)
+		return x, err
+	}, func(url string) string {
+		nonces := "nonces must rise"
+		if !s.nonces {
+			nonces = "any nonce"
+		}
+		return fmt.Sprintf("serving %s: %d keys, %d requests per %v each, %s, latency %v there and %v back",
+			url+ratetest.Path, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After)
+	})
+	if x == nil {
+		return err
 	}
 	r := x.Report()
 	if r.Judge.Faults > 0 {
@@ -172,13 +138,6 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 
 func openLaw(name string) (latency.Law, error) {
 	return latency.ParseOpen(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
-}
-
-func (s *serveExchange) cannotListen(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use: stop the server there, or choose another address with --addr", s.addr)
-	}
-	return fmt.Errorf("--addr: %w", err)
 }
 
 // exchangeReport is what the verb prints. Fields are only ever added.

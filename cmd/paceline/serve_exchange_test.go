@@ -34,15 +34,20 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// serve runs the verb, sends requests to it (the queries), interrupts it and returns its stdout.
+// serve runs the exchange, sends requests to it (the queries), interrupts it and returns its stdout.
 func serve(t *testing.T, queries []string, wantCodes []int, args ...string) string {
+	t.Helper()
+	return serveVerb(t, queries, wantCodes, append([]string{"exchange", "--latency", "constant:1ms"}, args...)...)
+}
+
+func serveVerb(t *testing.T, queries []string, wantCodes []int, args ...string) string {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
 	var stdout bytes.Buffer
 	stderr := &output{line: make(chan string, 1)}
 	root := newServe()
-	root.SetArgs(append([]string{"exchange", "--addr", "127.0.0.1:0", "--latency", "constant:1ms"}, args...))
+	root.SetArgs(append(args, "--addr", "127.0.0.1:0"))
 	root.SetOut(&stdout)
 	root.SetErr(stderr)
 	done := make(chan error, 1)
@@ -50,7 +55,7 @@ func serve(t *testing.T, queries []string, wantCodes []int, args ...string) stri
 	var url string
 	select {
 	case line := <-stderr.line:
-		url = regexp.MustCompile(`http://127\.0\.0\.1:\d+/api/request`).FindString(line)
+		url = regexp.MustCompile(`http://127\.0\.0\.1:\d+/[a-z/]*`).FindString(line)
 		if url == "" {
 			t.Fatalf("no address in %q", line)
 		}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/ratetest"
+)
+
+const serveGCRALong = `Serve one quota for all who ask: a bucket that is refilled evenly, as Heroku's platform API has it. Every answer says in
+RateLimit-Remaining how many requests are left.
+
+  200 {"status":"OK"}
+  429 {"id":"rate_limit","message":"..."}   none is left; this one uses none, and there is no Retry-After
+
+The bucket starts at --level when the first request comes. With --scale 10 its clock runs ten times faster than ours.
+
+Ctrl-C ends it: requests under way are answered, then a report goes to stdout. A second Ctrl-C aborts.`
+
+type serveGCRA struct {
+	serving
+	config        ratetest.GCRAConfig
+	before, after string
+}
+
+func newServeGCRA() *cobra.Command {
+	var s serveGCRA
+	c := &cobra.Command{
+		Use:   "gcra",
+		Short: "One quota that strangers share, refilled evenly, with what is left in each answer",
+		Long:  serveGCRALong,
+		Example: `  paceline serve gcra
+  paceline serve gcra --limit 100 --window 1m --level 100 --log requests.jsonl
+  curl -i http://127.0.0.1:9999/`,
+	}
+	c.RunE = s.until(s.run)
+	s.flags(c, "text or json")
+	f := c.Flags()
+	f.Int64Var(&s.config.Limit, "limit", 4500, "requests that are refilled in a window")
+	f.DurationVar(&s.config.Window, "window", time.Hour, "the window")
+	f.Int64Var(&s.config.Capacity, "capacity", 0, "most requests that the bucket holds (default as --limit)")
+	f.Int64Var(&s.config.Level, "level", 0, "requests in the bucket at the start")
+	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
+	f.StringVar(&s.before, "latency", "constant:0s", "latency before the check, by its clock: "+latency.Forms)
+	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
+	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
+	return c
+}
+
+func (s *serveGCRA) run(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return usageError{err}
+	}
+	var g *ratetest.GCRA
+	err := s.serve(ctx, func(log io.Writer) (server, error) {
+		s.config.LogTo = log
+		var err error
+		g, err = ratetest.NewGCRA(s.config)
+		return g, err
+	}, func(url string) string {
+		return fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start, clock × %v", url, s.config.Limit, s.config.Window, s.config.Level, s.config.Scale)
+	})
+	if g == nil {
+		return err
+	}
+	return errors.Join(s.write(g.Report()), err)
+}
+
+func (s *serveGCRA) check() (err error) {
+	c := &s.config
+	if c.Capacity == 0 {
+		c.Capacity = c.Limit
+	}
+	switch {
+	case c.Limit < 1:
+		return fmt.Errorf("--limit %d: want 1 or more", c.Limit)
+	case c.Window <= 0:
+		return fmt.Errorf("--window %v: want more than 0", c.Window)
+	case c.Capacity < 1:
+		return fmt.Errorf("--capacity %d: want 1 or more", c.Capacity)
+	case c.Level < 0 || c.Level > c.Capacity:
+		return fmt.Errorf("--level %d: want 0 to the capacity of %d", c.Level, c.Capacity)
+	case !(c.Scale > 0 && c.Scale <= 1000):
+		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
+	case s.output != "text" && s.output != "json":
+		return fmt.Errorf("--output %q: want text or json", s.output)
+	}
+	if s.after == "" {
+		s.after = s.before
+	}
+	if c.Before, err = openLaw(s.before); err != nil {
+		return fmt.Errorf("--latency: %w", err)
+	}
+	if c.After, err = openLaw(s.after); err != nil {
+		return fmt.Errorf("--latency-after: %w", err)
+	}
+	return nil
+}
+
+func (s *serveGCRA) write(r ratetest.GCRAReport) error {
+	if s.output == "json" {
+		encoder := json.NewEncoder(s.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	total := r.Accepted + r.Limited
+	percent := 0.0
+	if total > 0 {
+		percent = 100 * float64(r.Limited) / float64(total)
+	}
+	_, err := fmt.Fprintf(s.out, "%d accepted and %d limited (%.2f %%) in %v; %d left, %.0f lost to a full bucket; up to %d under way at once\n",
+		r.Accepted, r.Limited, percent, r.Elapsed.Round(time.Millisecond), r.Left, r.Unused, r.Peak)
+	return err
+}

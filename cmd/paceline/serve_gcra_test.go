@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/ratetest"
+)
+
+func TestServeGCRA(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "requests.jsonl")
+	stdout := serveVerb(t, []string{"", "a=b", ""}, []int{200, 200, 429},
+		"gcra", "--limit", "1", "--window", "1000h", "--capacity", "2", "--level", "2", "--log", log, "-o", "json")
+	var r ratetest.GCRAReport
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.Accepted != 2 || r.Limited != 1 || r.Left != 0 {
+		t.Errorf("%v: %s", err, stdout)
+	}
+	lines, err := os.ReadFile(log)
+	if err != nil || strings.Count(string(lines), "\n") != 3 {
+		t.Errorf("%v: %s", err, lines)
+	}
+	if stdout := serveVerb(t, []string{""}, []int{200}, "gcra", "--level", "1"); !strings.HasPrefix(stdout, "1 accepted and 0 limited (0.00 %) in ") {
+		t.Errorf("%s", stdout)
+	}
+}
+
+func TestServeGCRABadFlags(t *testing.T) {
+	for want, args := range map[string]string{
+		"--limit 0: want 1 or more":                      "--limit 0",
+		"--window -1s: want more than 0":                 "--window -1s",
+		"--capacity -1: want 1 or more":                  "--capacity -1",
+		"--level 11: want 0 to the capacity of 10":       "--limit 10 --level 11",
+		"--scale NaN: want more than 0 and at most 1000": "--scale NaN",
+		`--output "csv": want text or json`:              "--output csv",
+		"--latency: ":                                    "--latency fast",
+	} {
+		root := newServe()
+		root.SetArgs(append([]string{"gcra"}, strings.Fields(args)...))
+		root.SilenceErrors, root.SilenceUsage = true, true
+		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}

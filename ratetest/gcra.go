@@ -1,0 +1,201 @@
+package ratetest
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// GCRAConfig describes a GCRA. The zero value is Heroku's platform API: 4500 requests that come back at 4500 an hour; and
+// as in the published simulations of it none is there at the start.
+type GCRAConfig struct {
+	// Limit is refilled per Window, evenly. If zero, 4500 per hour.
+	Limit  int64
+	Window time.Duration
+	// Capacity is the most that it holds. If zero, Limit.
+	Capacity int64
+	// Level is how many are there when the first request comes, which is when its clock starts. If zero, none.
+	Level int64
+	// Scale is how many times faster its clock runs than the real one. If zero, 1. At most 1000.
+	Scale float64
+	// Before and After are the latencies, by its clock, that each request meets on its way to the check and back. If
+	// zero, none.
+	Before, After latency.Law
+	// Seed is for the latencies.
+	Seed uint64
+	// LogTo, if not nil, is written a line of JSON about each request, in the order of their checks: see GCRALine. A slow
+	// writer delays answers, not checks. It is not closed.
+	LogTo io.Writer
+}
+
+// GCRA is a server with one quota for all who ask, who know nothing of each other. It answers every request:
+//
+//	200 {"status":"OK"}
+//	429 {"id":"rate_limit","message":"..."}
+//
+// with RateLimit-Remaining, whole requests left in the bucket, and RateLimit-Multiplier: 1, as Heroku does, and without
+// a Retry-After.
+//
+// It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
+// concurrent use.
+type GCRA struct {
+	config GCRAConfig
+	base   time.Time
+	log    journal
+	host
+
+	mu     sync.Mutex // guards what follows, and is never held across a wait or a write
+	rng    *rand.Rand
+	rule   rule.Rule
+	first  mono.Time // of its clock: when the first request was checked; never: none was
+	left   int64
+	report GCRAReport
+}
+
+// GCRALine is a line of GCRAConfig.LogTo, in nanoseconds of its clock since the first request was checked. Fields are only
+// ever added.
+type GCRALine struct {
+	Checked   int64  `json:"checked_ns"`
+	Before    int64  `json:"before_ns"`
+	After     int64  `json:"after_ns"`
+	Client    string `json:"client,omitempty"` // its User-Agent
+	Status    int    `json:"status"`
+	Remaining int64  `json:"remaining"`
+}
+
+// GCRAReport sums up what reached a GCRA.
+type GCRAReport struct {
+	Accepted int   `json:"accepted"`
+	Limited  int   `json:"limited"`
+	Dropped  int   `json:"dropped"` // on their way when the server closed
+	Peak     int   `json:"peak"`    // most requests under way at once
+	Left     int64 `json:"left"`    // whole requests, now
+	// Unused is what was refilled while the bucket was full, in requests.
+	Unused float64 `json:"unused"`
+	// Elapsed is the time by its clock since the first request was checked.
+	Elapsed time.Duration `json:"elapsed_ns"`
+}
+
+// NewGCRA returns a server that no request has reached. The error names the field and value.
+func NewGCRA(c GCRAConfig) (*GCRA, error) {
+	if c.Limit == 0 && c.Window == 0 {
+		c.Limit, c.Window = 4500, time.Hour
+	}
+	if c.Capacity == 0 {
+		c.Capacity = c.Limit
+	}
+	if c.Scale == 0 {
+		c.Scale = 1
+	}
+	if !(c.Scale > 0 && c.Scale <= 1000) {
+		return nil, fmt.Errorf("ratetest: GCRA: Scale %v is not above 0 and at most 1000", c.Scale)
+	}
+	if c.Level < 0 || c.Level > c.Capacity {
+		return nil, fmt.Errorf("ratetest: GCRA: Level %d is not from 0 to the capacity of %d", c.Level, c.Capacity)
+	}
+	r, err := rule.NewBucket(rule.BucketConfig{Limit: c.Limit, Window: c.Window, Capacity: c.Capacity, Missing: c.Capacity - c.Level, Tick: -1})
+	if err != nil {
+		return nil, err
+	}
+	g := &GCRA{config: c, base: time.Now(), log: journal{to: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)), rule: r, first: mono.Max, left: c.Level}
+	g.host = newHost(g, g.log.flush)
+	return g, nil
+}
+
+// clock is how late it is by its own clock.
+func (g *GCRA) clock() mono.Time {
+	return mono.Time(float64(time.Since(g.base)) * g.config.Scale)
+}
+
+// ServeHTTP implements http.Handler.
+func (g *GCRA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !g.enter() {
+		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+		return
+	}
+	defer g.leave()
+	real := func(d time.Duration) time.Duration { return time.Duration(float64(d) / g.config.Scale) }
+	g.mu.Lock()
+	before, after := g.config.Before.Draw(g.rng), g.config.After.Draw(g.rng)
+	g.report.Peak = max(g.report.Peak, g.underway())
+	g.mu.Unlock()
+	if !g.wait(real(before)) {
+		g.mu.Lock()
+		g.report.Dropped++
+		g.mu.Unlock()
+		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+		return
+	}
+	passed, left := g.check(r.UserAgent(), before, after)
+	g.log.flush() // Close returns the error
+	g.wait(real(after))
+	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(left, 10))
+	w.Header().Set("RateLimit-Multiplier", "1")
+	if !passed {
+		answer(w, http.StatusTooManyRequests, map[string]any{"id": "rate_limit", "message": "The quota that all clients share is used up."})
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"status": "OK"})
+}
+
+func (g *GCRA) check(client string, before, after time.Duration) (passed bool, left int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.since()
+	g.spend(now)
+	status := http.StatusTooManyRequests
+	if passed = g.rule.Arrive(now, 1); passed {
+		g.report.Accepted++
+		status = http.StatusOK
+	} else {
+		g.report.Limited++
+	}
+	g.left = rule.Left(g.rule, now, g.config.Capacity, g.left)
+	if g.log.to != nil {
+		g.log.add(GCRALine{int64(now), int64(before), int64(after), client, status, g.left})
+	}
+	return passed, g.left
+}
+
+// since starts the clock of the rule if it does not run yet. The lock is held.
+func (g *GCRA) since() mono.Time {
+	now := g.clock()
+	g.first = min(g.first, now)
+	return mono.Time(now.Sub(g.first))
+}
+
+// spend accounts for what could not be refilled since the last check. The lock is held.
+func (g *GCRA) spend(now mono.Time) {
+	if d := now.Sub(mono.Time(g.report.Elapsed)); d > 0 {
+		refill := float64(d) * float64(g.config.Limit) / float64(g.config.Window)
+		g.report.Unused += max(0, refill-float64(g.config.Capacity-g.left))
+		g.report.Elapsed = time.Duration(now)
+	}
+}
+
+// Report sums up what happened so far.
+func (g *GCRA) Report() GCRAReport {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.first == mono.Max {
+		r := g.report
+		r.Left = g.left
+		return r
+	}
+	now := g.since()
+	g.spend(now)
+	g.left = rule.Left(g.rule, now, g.config.Capacity, g.left)
+	r := g.report
+	r.Left = g.left
+	r.Unused = math.Round(r.Unused*1000) / 1000
+	return r
+}
