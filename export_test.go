@@ -62,3 +62,29 @@ func Submitters(p *Pool) (n int) {
 	}
 	return n
 }
+
+// Hinted returns whether the next TryWait of the cost last refused may be refused without the lock.
+func (g *Gate) Hinted() bool { return g.hint.until.Load() != noHint }
+
+// ForgetHint makes the next TryWait ask the limiter.
+func (g *Gate) ForgetHint() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hint.clear()
+}
+
+// Lead makes the timer go off that long before it is needed. It returns what it was.
+func (g *Gate) Lead(d time.Duration) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := g.lead
+	g.lead = d
+	return before
+}
+
+// Spinning reports whether somebody yields until the head of the line is due.
+func (g *Gate) Spinning() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.spinner != nil
+}

@@ -862,13 +862,22 @@ func TestNothingIsStarted(t *testing.T) {
 
 // TestStress runs everything at once, in real time, for the race detector.
 func TestStress(t *testing.T) {
+	for _, precise := range []bool{false, true} {
+		t.Run(fmt.Sprintf("precise=%v", precise), func(t *testing.T) { stress(t, precise) })
+	}
+}
+
+func stress(t *testing.T, precise bool) {
 	const inFlight = 3
 	c := concurrency(t, inFlight)
 	r, err := limit.NewRolling(limit.RollingConfig{Limit: 50, Window: ms, Arrivals: limit.Arrivals{Late: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := paceline.NewGate(limit.NewAll(r, c))
+	g, err := paceline.NewGateWith(paceline.GateConfig{Limiter: limit.NewAll(r, c), Precise: precise})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var open, most, sent, gaveUp, refused atomic.Int64
 	use := func(p paceline.Permit) {
 		n := open.Add(1)

@@ -1,0 +1,607 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/RussellLuo/slidingwindow"
+	"github.com/failsafe-go/failsafe-go/ratelimiter"
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/window"
+	uber "go.uber.org/ratelimit"
+	"golang.org/x/time/rate"
+)
+
+// Case is one operation that is timed.
+type Case struct {
+	Group, Name string
+	N           int64   // the limit; 0: it does not matter
+	Aim         float64 // ns; 0: none is set
+	// Setup returns a function that does n operations. It may be called again and goes on from where it was. It panics if
+	// an operation was not the one it is about, such as a refusal that was admitted.
+	Setup func() (run func(n int))
+	// Clocked is Setup for what can only be timed in blocks: run returns the time that the operations took.
+	Clocked func() (run func(n int) time.Duration)
+}
+
+// Run prepares the case. The function that it returns does n operations and says how long they took.
+func (c Case) Run() func(n int) time.Duration {
+	if c.Clocked != nil {
+		return c.Clocked()
+	}
+	run := c.Setup()
+	return func(n int) time.Duration {
+		start := time.Now()
+		run(n)
+		return time.Since(start)
+	}
+}
+
+// Sizes are limits of one window each. The histories of the larger ones do not fit the nearest caches.
+var Sizes = []int64{20, 300, 6000, 100_000}
+
+const span = time.Second
+
+var (
+	served = limit.Outcome{Result: limit.Accepted, RTT: 30 * time.Millisecond}
+	bg     = context.Background()
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func check(ok bool, what string) {
+	if !ok {
+		panic("bench: " + what)
+	}
+}
+
+// The groups of cases.
+const (
+	Counters = "counters, caller's now"
+	Leases   = "leases: Ready, Admit, Settle through the interface"
+	Refusals = "a refused Ready"
+	Gates    = "own clock, one goroutine"
+	Refused  = "own clock, refused"
+	Parallel = "own clock, all cores at once"
+	Cold     = "one of 200,000 limiters, none in the nearest cache"
+)
+
+// Cases returns all cases, in the order of the table.
+func Cases() []Case {
+	var all []Case
+	all = append(all, counters()...)
+	all = append(all, leases()...)
+	all = append(all, gates()...)
+	all = append(all, cold()...)
+	return all
+}
+
+func counters() (cs []Case) {
+	epoch := time.Now()
+	for _, n := range Sizes {
+		gap := mono.Time(span)/mono.Time(n) + 1 // what the limit allows, just so
+		cs = append(cs,
+			Case{Group: Counters, Name: "window.Log Take", N: n, Aim: 2, Setup: func() func(int) {
+				l := must(window.NewLog(int(n), span))
+				now := mono.Time(0)
+				return func(ops int) {
+					refused := 0
+					for range ops {
+						now += gap
+						if !l.Take(now) {
+							refused++
+						}
+					}
+					check(refused == 0, "refused")
+				}
+			}},
+			Case{Group: Counters, Name: "window.Log Take, locked", N: n, Setup: func() func(int) {
+				l := must(window.NewLog(int(n), span))
+				var mu sync.Mutex
+				now := mono.Time(0)
+				return func(ops int) {
+					for range ops {
+						now += gap
+						mu.Lock()
+						ok := l.Take(now)
+						mu.Unlock()
+						check(ok, "refused")
+					}
+				}
+			}},
+			Case{Group: Counters, Name: "window.Runs Add", N: n, Aim: 7, Setup: func() func(int) {
+				r := must(window.NewRuns(span, int(n)+1))
+				now := mono.Time(0)
+				return func(ops int) {
+					for range ops {
+						now += gap
+						r.Add(now, 3)
+					}
+					check(r.Total(now) > 0, "nothing counted")
+				}
+			}},
+			Case{Group: Counters, Name: "x/time/rate AllowN", N: n, Setup: func() func(int) {
+				l := rate.NewLimiter(rate.Every(span/time.Duration(n)), int(n))
+				now := epoch
+				return func(ops int) {
+					for range ops {
+						now = now.Add(time.Duration(gap))
+						check(l.AllowN(now, 1), "refused")
+					}
+				}
+			}},
+			Case{Group: Counters, Name: "slidingwindow AllowN", N: n, Setup: func() func(int) {
+				l, _ := slidingwindow.NewLimiter(span, n, local)
+				now := epoch
+				refused, asked := 0, 0
+				return func(ops int) {
+					for range ops {
+						now = now.Add(time.Duration(gap))
+						if !l.AllowN(now, 1) {
+							refused++
+						}
+					}
+					asked += ops
+					check(refused <= asked/10+int(n), "refused")
+				}
+			}},
+		)
+	}
+	const precision = time.Millisecond // 65 slots
+	for _, c := range []struct {
+		name string
+		step time.Duration
+		aim  float64
+	}{{"same slot", 0, 3}, {"next slot", precision, 0}, {"big jump", 1000*precision + 1, 12}} {
+		cs = append(cs, Case{Group: Counters, Name: "window.Slots Add, " + c.name, Aim: c.aim, Setup: func() func(int) {
+			s := must(window.NewSlots(64*precision, precision))
+			now := mono.Time(0)
+			return func(ops int) {
+				for range ops {
+					now += mono.Time(c.step)
+					s.Add(now, 3)
+				}
+				check(s.Total(now) > 0, "nothing counted")
+			}
+		}})
+	}
+	cs = append(cs, Case{Group: Counters, Name: "three windows, Full and Add of each", Aim: 6, Setup: func() func(int) {
+		second, minute, hour := must(window.NewLog(20, time.Second)), must(window.NewLog(600, time.Minute)), must(window.NewLog(18000, time.Hour))
+		now := mono.Time(0)
+		return func(ops int) {
+			refused := 0
+			for range ops {
+				now += mono.Time(time.Hour)/18000 + 1
+				if second.Full(now) || minute.Full(now) || hour.Full(now) {
+					refused++
+					continue
+				}
+				second.Add(now)
+				minute.Add(now)
+				hour.Add(now)
+			}
+			check(refused == 0, "refused")
+		}
+	}})
+	return cs
+}
+
+func local() (slidingwindow.Window, slidingwindow.StopFunc) { return slidingwindow.NewLocalWindow() }
+
+// kinds are the limiters of package limit, for n requests per second.
+func kinds(n int64) []struct {
+	name string
+	aim  [2]float64 // of a lease, of a refusal
+	make func() limit.Limiter
+} {
+	type kind = struct {
+		name string
+		aim  [2]float64
+		make func() limit.Limiter
+	}
+	rolling := func() limit.Limiter { return must(limit.NewRolling(limit.RollingConfig{Limit: n, Window: span})) }
+	return []kind{
+		{"limit.Rolling", [2]float64{18, 4}, rolling},
+		{"limit.Calendar", [2]float64{}, func() limit.Limiter { return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: span})) }},
+		{"limit.Anchored", [2]float64{}, func() limit.Limiter { return must(limit.NewAnchored(limit.AnchoredConfig{Limit: n, Window: span})) }},
+		{"limit.Bucket", [2]float64{}, func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: n, Window: span})) }},
+		{"limit.Weighted", [2]float64{}, func() limit.Limiter { return must(limit.NewWeighted(limit.WeightedConfig{Limit: n, Window: span})) }},
+		{"All of four Rolling", [2]float64{95, 0}, func() limit.Limiter {
+			return limit.NewAll(rolling(), rolling(), rolling(), rolling())
+		}},
+	}
+}
+
+// fill sends requests as fast as l allows, each answered at once, until it has done so for three windows.
+func fill(l limit.Limiter, n int64) (now mono.Time) {
+	gap := span / time.Duration(n)
+	for range 3 * n {
+		now = max(l.Ready(now, limit.One), now.Add(gap))
+		l.Settle(now, l.Admit(now, limit.One), served)
+	}
+	return now
+}
+
+func leases() (cs []Case) {
+	for _, n := range Sizes {
+		for _, k := range kinds(n) {
+			cs = append(cs, Case{Group: Leases, Name: k.name, N: n, Aim: k.aim[0], Setup: func() func(int) {
+				l := k.make()
+				now := fill(l, n)
+				return func(ops int) {
+					for range ops {
+						now = l.Ready(now, limit.One)
+						l.Settle(now, l.Admit(now, limit.One), served)
+					}
+					check(now < limit.AfterSettle, "not an instant")
+				}
+			}})
+			cs = append(cs, Case{Group: Refusals, Name: k.name, N: n, Aim: k.aim[1], Setup: func() func(int) {
+				l := k.make()
+				now := fill(l, n)
+				for l.Ready(now, limit.One) <= now {
+					l.Settle(now, l.Admit(now, limit.One), served)
+				}
+				return func(ops int) {
+					earliest := limit.Never
+					for range ops {
+						earliest = min(earliest, l.Ready(now, limit.One))
+					}
+					check(earliest > now, "not refused")
+				}
+			}})
+		}
+		cs = append(cs, Case{Group: Leases, Name: "x/time/rate ReserveN", N: n, Setup: func() func(int) {
+			l := rate.NewLimiter(rate.Every(span/time.Duration(n)), int(n))
+			now := time.Now()
+			l.ReserveN(now, int(n))
+			return func(ops int) {
+				for range ops {
+					now = now.Add(l.ReserveN(now, 1).DelayFrom(now))
+				}
+			}
+		}})
+	}
+	return cs
+}
+
+// gates are those that read the clock themselves. Where they admit, the limit is out of reach.
+func gates() (cs []Case) {
+	wide := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
+	// What is opened must be closed, and that is not timed.
+	waits := func(name string, aim float64, open func(g *paceline.Gate, into []paceline.Permit)) Case {
+		const block = 128
+		return Case{Group: Gates, Name: name, Aim: aim, Clocked: func() func(int) time.Duration {
+			g := paceline.NewGate(wide())
+			var permits [block]paceline.Permit
+			return func(ops int) (took time.Duration) {
+				for done := 0; done < ops; done += block {
+					start := time.Now()
+					open(g, permits[:])
+					took += time.Since(start)
+					for _, p := range permits {
+						p.Settle(served)
+					}
+				}
+				return took * time.Duration(ops) / time.Duration((ops+block-1)/block*block)
+			}
+		}}
+	}
+	cs = append(cs,
+		Case{Group: Gates, Name: "time.Since, the clock alone", Setup: func() func(int) {
+			base := time.Now()
+			return func(ops int) {
+				var sum time.Duration
+				for range ops {
+					sum += time.Since(base)
+				}
+				check(sum > 0, "no time")
+			}
+		}},
+		waits("Gate Wait", 50, func(g *paceline.Gate, into []paceline.Permit) {
+			for i := range into {
+				into[i], _ = g.Wait(bg, limit.One)
+			}
+		}),
+		waits("Gate TryWait", 0, func(g *paceline.Gate, into []paceline.Permit) {
+			for i := range into {
+				into[i], _, _ = g.TryWait(limit.One)
+			}
+		}),
+		Case{Group: Gates, Name: "Gate Wait and Settle", Aim: 118, Setup: func() func(int) {
+			g := paceline.NewGate(wide())
+			return func(ops int) {
+				for range ops {
+					p, _ := g.Wait(bg, limit.One)
+					p.Settle(served)
+				}
+			}
+		}},
+		Case{Group: Gates, Name: "Gate Wait and Settle, All of four", Setup: func() func(int) {
+			g := paceline.NewGate(limit.NewAll(wide(), wide(), wide(), wide()))
+			return func(ops int) {
+				for range ops {
+					p, _ := g.Wait(bg, limit.One)
+					p.Settle(served)
+				}
+			}
+		}},
+	)
+	for _, p := range peers(1_000_000_000) {
+		cs = append(cs, Case{Group: Gates, Name: p.name, Setup: func() func(int) {
+			take := p.make()
+			return func(ops int) {
+				for range ops {
+					take()
+				}
+			}
+		}})
+	}
+	full := func(l limit.Limiter) *paceline.Gate {
+		g := paceline.NewGate(l)
+		for {
+			p, _, ok := g.TryWait(limit.One)
+			if !ok {
+				return g
+			}
+			p.Settle(served)
+		}
+	}
+	hour := func(n int64) *paceline.Gate { return full(limit.MustRolling(n, time.Hour)) }
+	for _, n := range Sizes {
+		cs = append(cs, Case{Group: Refused, Name: "Gate TryWait", N: n, Aim: 35, Setup: func() func(int) {
+			g := hour(n)
+			return func(ops int) {
+				for range ops {
+					_, _, ok := g.TryWait(limit.One)
+					check(!ok, "not refused")
+				}
+			}
+		}})
+	}
+	for _, p := range refusers() {
+		cs = append(cs, Case{Group: Refused, Name: p.name, N: 20, Setup: func() func(int) {
+			ask := p.make(20, time.Hour)
+			for ask() {
+			}
+			return func(ops int) {
+				for range ops {
+					check(!ask(), "not refused")
+				}
+			}
+		}})
+	}
+	for _, n := range Sizes {
+		cs = append(cs, parallel("Gate TryWait, refused", n, 35, func() func() {
+			g := hour(n)
+			return func() { g.TryWait(limit.One) }
+		}))
+	}
+	for _, n := range Sizes {
+		// n open at most, n per 100 µs or so: what is settled within a window stays about as large as n.
+		cs = append(cs, parallel("Gate Wait and Settle", n, 0, func() func() {
+			g := paceline.NewGate(must(limit.NewRolling(limit.RollingConfig{Limit: 1 << 40, Window: time.Duration(n) * 100, Margin: -1})))
+			return func() {
+				p, _ := g.Wait(bg, limit.One)
+				p.Settle(served)
+			}
+		}))
+	}
+	for _, p := range peers(1_000_000_000) {
+		cs = append(cs, parallel(p.name, 0, 0, p.make))
+	}
+	return cs
+}
+
+// parallel does operations on all cores at once. ns per operation are of wall time, so half of what each takes on two.
+func parallel(name string, n int64, aim float64, make func() func()) Case {
+	return Case{Group: Parallel, Name: name, N: n, Aim: aim, Setup: func() func(int) {
+		one := make()
+		return func(ops int) {
+			var wg sync.WaitGroup
+			cores := runtime.GOMAXPROCS(0)
+			for range cores {
+				wg.Go(func() {
+					for range ops/cores + 1 {
+						one()
+					}
+				})
+			}
+			wg.Wait()
+		}
+	}}
+}
+
+type peer struct {
+	name string
+	make func() (take func())
+}
+
+// peers are others' limiters with clocks of their own, of a limit so high that they admit at once.
+func peers(n int) []peer {
+	const per = time.Second
+	return []peer{
+		{"x/time/rate Allow", func() func() {
+			l := rate.NewLimiter(rate.Limit(n), n)
+			return func() { l.Allow() }
+		}},
+		{"x/time/rate Wait", func() func() {
+			l := rate.NewLimiter(rate.Limit(n), n)
+			return func() { l.Wait(bg) }
+		}},
+		{"uber Take", func() func() {
+			l := uber.New(n)
+			return func() { l.Take() }
+		}},
+		{"failsafe smooth", func() func() {
+			l := ratelimiter.NewSmooth[any](uint(n), per)
+			return func() { l.TryAcquirePermit() }
+		}},
+		{"failsafe bursty", func() func() {
+			l := ratelimiter.NewBursty[any](uint(n), per)
+			return func() { l.TryAcquirePermit() }
+		}},
+		{"slidingwindow Allow", func() func() {
+			l, _ := slidingwindow.NewLimiter(per, int64(n), local)
+			return func() { l.Allow() }
+		}},
+	}
+}
+
+type refuser struct {
+	name string
+	make func(n int, per time.Duration) (ask func() bool)
+}
+
+// refusers are others' limiters that answer no, with clocks of their own.
+func refusers() []refuser {
+	return []refuser{
+		{"x/time/rate Allow", func(n int, per time.Duration) func() bool {
+			return rate.NewLimiter(rate.Every(per/time.Duration(n)), n).Allow
+		}},
+		{"failsafe smooth", func(n int, per time.Duration) func() bool {
+			return ratelimiter.NewSmooth[any](uint(n), per).TryAcquirePermit
+		}},
+		{"failsafe bursty", func(n int, per time.Duration) func() bool {
+			return ratelimiter.NewBursty[any](uint(n), per).TryAcquirePermit
+		}},
+		{"slidingwindow Allow", func(n int, per time.Duration) func() bool {
+			l, _ := slidingwindow.NewLimiter(per, int64(n), local)
+			return l.Allow
+		}},
+	}
+}
+
+// holdings are limiters of 20 per second, for what one holds and what it costs when nothing of it is near. touched, if
+// known, says how many bytes of the limiter one operation reads or writes.
+var holdings = []struct {
+	name    string
+	touched int
+	make    func(keys int) (use func(key int, now mono.Time))
+}{
+	{"nothing", 0, func(keys int) func(int, mono.Time) { return func(int, mono.Time) {} }},
+	{"window.Log Take", sizeOfLog + 8, keyed(
+		func() *window.Log { return must(window.NewLog(20, span)) },
+		func(l *window.Log, now mono.Time) { l.Take(now) })},
+	{"window.Runs Add", sizeOfRuns + 2*16, keyed(
+		func() *window.Runs { return must(window.NewRuns(span, 20)) },
+		func(r *window.Runs, now mono.Time) { r.Add(now, 1) })},
+	{"window.Slots Add, 11 slots", sizeOfSlots + 8, keyed(
+		func() *window.Slots { return must(window.NewSlots(span, span/10)) },
+		func(s *window.Slots, now mono.Time) { s.Add(now, 1) })},
+	// The book: a lease's instant and cost, its generation and its place among the free. The ring: the oldest and newest.
+	{"limit.Rolling, a lease", sizeOfRolling + 16 + 4 + 4 + 2*16, keyed(
+		func() *limit.Rolling { return must(limit.NewRolling(limit.RollingConfig{Limit: 20, Window: span})) },
+		func(l *limit.Rolling, now mono.Time) { l.Settle(now, l.Admit(now, limit.One), served) })},
+	{"Gate of it, Wait and Settle", sizeOfGate + sizeOfRolling + 16 + 4 + 4 + 2*16, keyed(
+		func() *paceline.Gate { return paceline.NewGate(limit.MustRolling(1<<40, span)) },
+		func(g *paceline.Gate, _ mono.Time) {
+			p, _ := g.Wait(bg, limit.One)
+			p.Settle(served)
+		})},
+	{"x/time/rate AllowN", 0, keyed(
+		func() *rate.Limiter { return rate.NewLimiter(20, 20) },
+		func(l *rate.Limiter, now mono.Time) { l.AllowN(coldEpoch.Add(time.Duration(now)), 1) })},
+	{"slidingwindow AllowN", 0, keyed(
+		func() *slidingwindow.Limiter {
+			l, _ := slidingwindow.NewLimiter(span, 20, local)
+			return l
+		},
+		func(l *slidingwindow.Limiter, now mono.Time) { l.AllowN(coldEpoch.Add(time.Duration(now)), 1) })},
+	{"uber Take", 0, keyed(
+		func() uber.Limiter { return uber.New(1_000_000_000) },
+		func(l uber.Limiter, _ mono.Time) { l.Take() })},
+	{"failsafe smooth", 0, keyed(
+		func() ratelimiter.RateLimiter[any] { return ratelimiter.NewSmooth[any](1_000_000_000, time.Second) },
+		func(l ratelimiter.RateLimiter[any], _ mono.Time) { l.TryAcquirePermit() })},
+	{"failsafe bursty", 0, keyed(
+		func() ratelimiter.RateLimiter[any] { return ratelimiter.NewBursty[any](1_000_000_000, time.Second) },
+		func(l ratelimiter.RateLimiter[any], _ mono.Time) { l.TryAcquirePermit() })},
+}
+
+// keyed makes one limiter per key.
+func keyed[T any](make1 func() T, use func(T, mono.Time)) func(keys int) func(int, mono.Time) {
+	return func(keys int) func(int, mono.Time) {
+		all := make([]T, keys)
+		for i := range all {
+			all[i] = make1()
+		}
+		return func(key int, now mono.Time) { use(all[key], now) }
+	}
+}
+
+var coldEpoch = time.Now()
+
+func cold() (cs []Case) {
+	const keys, stride = 200_000, 76_801 // no common factor: it visits all of them
+	for _, h := range holdings {
+		cs = append(cs, Case{Group: Cold, Name: h.name, Setup: func() func(int) {
+			use := h.make(keys)
+			key, now := 0, mono.Time(0)
+			next := func() {
+				if key += stride; key >= keys {
+					key -= keys
+				}
+				now++
+				use(key, now)
+			}
+			for range keys {
+				next() // what is allocated is allocated now
+			}
+			return func(ops int) {
+				for range ops {
+					next()
+				}
+			}
+		}})
+	}
+	return cs
+}
+
+// Holding is what a limiter of 20 per second holds.
+type Holding struct {
+	Name    string
+	Bytes   int // of memory, after 40 operations
+	Touched int // of them by one operation; 0: not known
+}
+
+// Holdings measures what limiters hold.
+func Holdings() (hs []Holding) {
+	const many = 4000
+	for _, h := range holdings {
+		heap := func() int {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int(m.HeapAlloc)
+		}
+		before := heap()
+		use := h.make(many)
+		for key := range many {
+			for now := range mono.Time(40) {
+				use(key, now*mono.Time(span)/20)
+			}
+		}
+		hs = append(hs, Holding{h.name, (heap() - before + many/2) / many, h.touched})
+		runtime.KeepAlive(use)
+	}
+	return hs
+}
+
+func (c Case) String() string {
+	if c.N > 0 {
+		return fmt.Sprintf("%s, N = %d", c.Name, c.N)
+	}
+	return c.Name
+}
