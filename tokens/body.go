@@ -1,0 +1,627 @@
+package tokens
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/gif" // the sizes of inline images
+	_ "image/jpeg"
+	_ "image/png"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrMalformed says that a body is not what its API takes or answers: no JSON, or a number where none can be.
+var ErrMalformed = errors.New("malformed body")
+
+// API is the shape of a request and of its answer.
+type API uint8
+
+const (
+	NoAPI      API = iota // none that counts tokens in a way known here
+	Chat                  // OpenAI: POST .../chat/completions, and servers that speak like it
+	Responses             // OpenAI: POST .../responses
+	Embeddings            // OpenAI: POST .../embeddings
+	Messages              // Anthropic: POST .../messages
+)
+
+func (a API) String() string {
+	if names := [...]string{"no API", "chat", "responses", "embeddings", "messages"}; int(a) < len(names) {
+		return names[a]
+	}
+	return fmt.Sprintf("API %d", uint8(a))
+}
+
+// APIOf returns the API that a POST to this URL path speaks, by its end, so that a gateway's prefix does not matter.
+func APIOf(path string) API {
+	path = strings.TrimSuffix(path, "/")
+	switch {
+	case strings.HasSuffix(path, "/chat/completions"):
+		return Chat
+	case strings.HasSuffix(path, "/responses"):
+		return Responses
+	case strings.HasSuffix(path, "/embeddings"):
+		return Embeddings
+	case strings.HasSuffix(path, "/messages") && !strings.Contains(path, "/threads/"): // OpenAI's Assistants
+		return Messages
+	}
+	return NoAPI
+}
+
+// maxTokens bounds every count, here and in answers: sums of half a million of them fit an int64.
+const maxTokens = 1 << 44
+
+// Body is what a request's body says of tokens, before any of them is counted.
+type Body struct {
+	API API
+	// Model is as the body names it; empty where the URL does (Azure OpenAI), and then the caller may fill it in.
+	Model string
+	// Stream says that the answer is an event stream, and StreamUsage that the stream is to end with its usage. A chat
+	// stream does so only with stream_options.include_usage; without it nothing can be settled or learned.
+	Stream, StreamUsage bool
+	// Choices is how many answers are asked for; output counts for each. At least 1.
+	Choices int64
+	// MaxOutput is the most tokens that each choice may have (max_tokens, max_completion_tokens, max_output_tokens), and
+	// Bounded says that the body has one.
+	MaxOutput int64
+	Bounded   bool
+	// TextBytes is the length of what the model reads, in UTF-8 without JSON's escapes.
+	TextBytes int64
+	// Attachments counts images, sounds and files.
+	Attachments int
+	// Hidden says that the model reads more than the body has: an earlier response, a stored file or prompt, the results
+	// of a tool that the server runs.
+	Hidden bool
+
+	raw      []byte
+	shape    shape
+	messages int64
+	names    int64
+	calls    int64 // tool calls and results
+	tools    int64
+	schemas  bool  // has tools or a schema: their rendering is not published
+	toolMark int64 // tokens of tools beside their text, but for the encoding's perTool
+	ids      int64 // of embeddings given as token numbers
+	media    []medium
+}
+
+// medium is an attachment. Its cost depends on the model, which the caller may still fill in.
+type medium struct {
+	width, height int
+	low           bool
+	tokens        int64 // if not an image
+}
+
+// maxMedia bounds the memory for attachments; those beyond it cost what the last one does.
+const maxMedia = 1024
+
+// bounds are the members that bound the output; where a body has both, the larger counts.
+var bounds = [...][2]string{
+	Chat:       {"max_tokens", "max_completion_tokens"},
+	Responses:  {"max_output_tokens", "max_output_tokens"},
+	Embeddings: {},
+	Messages:   {"max_tokens", "max_tokens"},
+}
+
+// Parse reads a request's body. It keeps a reference to raw, which must not change until it is estimated. Fields that
+// it does not know count as text where the model would read them, and are ignored otherwise, so a new field or a new
+// kind of content needs no release.
+//
+// The error wraps ErrMalformed, and says where the body fails. A body that only the server can judge (no model, no
+// messages) is not refused.
+func Parse(api API, raw []byte) (Body, error) {
+	b := Body{API: api, Choices: 1, raw: raw}
+	if api == NoAPI || api > Messages {
+		return b, fmt.Errorf("tokens: %v: cannot read the request", api)
+	}
+	if !json.Valid(raw) {
+		var v json.RawMessage
+		err := json.Unmarshal(raw, &v)
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return b, fmt.Errorf("tokens: %v request: %w: %v at byte %d", api, ErrMalformed, err, syntax.Offset)
+		}
+		return b, fmt.Errorf("tokens: %v request: %w: %v", api, ErrMalformed, err)
+	}
+	if first(raw) != '{' {
+		return b, fmt.Errorf("tokens: %v request: %w: not a JSON object", api, ErrMalformed)
+	}
+	b.StreamUsage = api != Chat
+	var err error
+	number := func(key, v []byte) (n int64, ok bool) {
+		n, ok, bad := whole(v)
+		if bad != nil && err == nil {
+			err = fmt.Errorf("tokens: %v request: %w: %s: %v", api, ErrMalformed, key, bad)
+		}
+		return n, ok
+	}
+	each(raw, func(key, v []byte) {
+		switch string(key) {
+		case "model":
+			b.Model = str(v)
+		case "stream":
+			b.Stream = string(v) == "true"
+		case "stream_options":
+			if api == Chat {
+				b.StreamUsage = string(field(v, "include_usage")) == "true"
+			}
+		case "n":
+			if api == Chat {
+				n, _ := number(key, v)
+				b.Choices = max(n, 1)
+			}
+		case bounds[api][0], bounds[api][1]:
+			if n, ok := number(key, v); ok {
+				b.MaxOutput, b.Bounded = max(b.MaxOutput, n), true
+			}
+		}
+	})
+	if err != nil {
+		return b, err
+	}
+	w := walker{body: &b}
+	w.request()
+	return b, nil
+}
+
+// walker goes through the parts of a body that the model reads. json.Valid has seen the body: nothing here can fail, and
+// what has another type than expected is passed over or counts as text.
+type walker struct {
+	body   *Body
+	enc    *encoding // counts texts, if set; else their shape is taken
+	tokens int64     // counted
+	buf    []byte
+	line   []byte
+}
+
+func (w *walker) request() {
+	b := w.body
+	each(b.raw, func(key, v []byte) {
+		switch b.API {
+		case Embeddings:
+			if string(key) == "input" {
+				w.embeddings(v)
+			}
+		case Chat:
+			switch string(key) {
+			case "messages":
+				items(v, w.message)
+			case "tools", "functions":
+				w.functions(v)
+			case "response_format":
+				w.schema(field(v, "json_schema"))
+			case "web_search_options":
+				b.Hidden = b.Hidden || !null(v)
+			}
+		case Responses:
+			switch string(key) {
+			case "input":
+				if first(v) == '"' {
+					b.messages++
+				}
+				w.content(v)
+			case "instructions":
+				if !null(v) {
+					b.messages++
+				}
+				w.content(v)
+			case "tools":
+				w.functions(v)
+			case "text":
+				w.schema(field(field(v, "format"), "schema"))
+			case "previous_response_id", "conversation", "prompt":
+				b.Hidden = b.Hidden || !null(v)
+			}
+		case Messages:
+			switch string(key) {
+			case "messages":
+				items(v, w.message)
+			case "system":
+				w.content(v)
+			case "tools":
+				w.claudeTools(v)
+			case "output_config", "output_format":
+				w.schema(field(v, "schema"))
+				w.schema(field(field(v, "format"), "schema"))
+			case "mcp_servers", "container":
+				b.Hidden = b.Hidden || !null(v)
+			}
+		}
+	})
+}
+
+// embeddings reads a string, a list of strings, a list of token numbers, or a list of such lists.
+func (w *walker) embeddings(v []byte) {
+	switch first(v) {
+	case '"':
+		w.text(v)
+	case '[':
+		items(v, w.embeddings)
+	default:
+		if !null(v) {
+			w.body.ids++
+		}
+	}
+}
+
+// message reads a message of a chat or of Anthropic's.
+func (w *walker) message(v []byte) {
+	w.body.messages++
+	if first(v) != '{' {
+		w.visible(v, 0)
+		return
+	}
+	each(v, func(key, v []byte) {
+		switch string(key) {
+		case "content":
+			w.content(v)
+		case "name":
+			if first(v) == '"' {
+				w.body.names++
+				w.text(v)
+			}
+		case "tool_calls":
+			items(v, func(v []byte) { w.call(field(v, "function")) })
+		case "function_call":
+			w.call(v)
+		case "audio": // an earlier answer, by its number
+			w.body.Hidden = w.body.Hidden || !null(v)
+		default:
+			if !silent[string(key)] {
+				w.visible(v, 0)
+			}
+		}
+	})
+}
+
+func (w *walker) call(v []byte) {
+	if first(v) != '{' {
+		return
+	}
+	w.body.calls++
+	w.text(field(v, "name"))
+	w.text(field(v, "arguments"))
+}
+
+// content reads a string, or a list of parts.
+func (w *walker) content(v []byte) {
+	switch first(v) {
+	case '"':
+		w.text(v)
+	case '[':
+		items(v, func(v []byte) { w.part(v, 0) })
+	case '{':
+		w.part(v, 0)
+	}
+}
+
+// maxDepth is how deep content may contain content; below it a value counts as text as it stands.
+const maxDepth = 8
+
+// part reads one part of a content, or one item of a Responses input.
+func (w *walker) part(v []byte, depth int) {
+	if first(v) != '{' || depth > maxDepth {
+		w.visible(v, depth)
+		return
+	}
+	b := w.body
+	kind := str(field(v, "type"))
+	switch kind {
+	case "image_url", "input_image":
+		url := field(v, "image_url")
+		detail := field(v, "detail")
+		if first(url) == '{' {
+			url, detail = field(url, "url"), field(url, "detail")
+		}
+		w.image(url, str(detail) == "low")
+	case "image":
+		source := field(v, "source")
+		if data := field(source, "data"); data != nil {
+			w.image(data, false)
+		} else {
+			w.image(field(source, "url"), false)
+		}
+	case "input_audio":
+		audio := field(v, "input_audio")
+		// OpenAI hears 10 tokens a second. The fewest bytes per second are those of 8 kHz WAV and of 16 kbit/s MP3.
+		perToken := 200
+		if str(field(audio, "format")) == "wav" {
+			perToken = 1600
+		}
+		w.file(field(audio, "data"), perToken)
+	case "file", "input_file":
+		file := v
+		if inner := field(v, "file"); first(inner) == '{' {
+			file = inner
+		}
+		w.file(field(file, "file_data"), bytesPerFileToken)
+	case "document":
+		source := field(v, "source")
+		switch str(field(source, "type")) {
+		case "text":
+			w.text(field(source, "data"))
+		case "content":
+			w.nested(field(source, "content"), depth)
+		default:
+			w.file(field(source, "data"), bytesPerFileToken)
+		}
+		w.text(field(v, "title"))
+		w.text(field(v, "context"))
+	case "tool_use", "server_tool_use", "mcp_tool_use":
+		b.calls++
+		w.text(field(v, "name"))
+		w.verbatim(field(v, "input"))
+	case "function_call", "custom_tool_call":
+		w.call(v)
+		w.text(field(v, "input"))
+	case "tool_result", "function_call_output", "custom_tool_call_output":
+		b.calls++
+		w.nested(field(v, "content"), depth)
+		w.nested(field(v, "output"), depth)
+	case "item_reference", "redacted_thinking", "compaction":
+		b.Hidden = true
+	default: // text of all kinds, messages, thinking, and what is not known yet
+		if field(v, "role") != nil {
+			b.messages++
+		}
+		if enc := field(v, "encrypted_content"); enc != nil && !null(enc) {
+			b.Hidden = true
+		}
+		each(v, func(key, v []byte) {
+			switch {
+			case string(key) == "content" || string(key) == "summary":
+				w.nested(v, depth)
+			case !silent[string(key)]:
+				w.visible(v, depth+1)
+			}
+		})
+	}
+}
+
+func (w *walker) nested(v []byte, depth int) {
+	switch first(v) {
+	case '"':
+		w.text(v)
+	case '[':
+		items(v, func(v []byte) { w.part(v, depth+1) })
+	case '{':
+		w.part(v, depth+1)
+	}
+}
+
+// silent are fields that the model does not read.
+var silent = map[string]bool{
+	"type": true, "id": true, "role": true, "status": true, "call_id": true, "tool_call_id": true, "tool_use_id": true,
+	"cache_control": true, "prompt_cache_breakpoint": true, "signature": true, "encrypted_content": true,
+	"annotations": true, "citations": true, "logprobs": true, "is_error": true, "phase": true, "weight": true,
+}
+
+// visible reads a value of an unknown kind: all of its strings and numbers count.
+func (w *walker) visible(v []byte, depth int) {
+	switch first(v) {
+	case '"':
+		w.text(v)
+	case '[', '{':
+		if depth > maxDepth {
+			w.verbatim(v)
+			return
+		}
+		items(v, func(v []byte) { w.visible(v, depth+1) })
+		each(v, func(key, v []byte) {
+			if !silent[string(key)] {
+				w.visible(v, depth+1)
+			}
+		})
+	case 't', 'f', 'n', 0:
+	default:
+		w.add(v)
+	}
+}
+
+// bytesPerFileToken is a guess for PDFs: a page of 50 kB is read as 1,500 to 3,000 tokens.
+const bytesPerFileToken = 16
+
+func (w *walker) file(data []byte, perToken int) {
+	if data == nil || null(data) { // by its number, or by a URL
+		w.body.Hidden = true
+		return
+	}
+	w.medium(medium{tokens: int64(len(data)*3/4/perToken) + 1})
+}
+
+func (w *walker) image(data []byte, low bool) {
+	if data == nil || null(data) {
+		w.body.Hidden = true
+		return
+	}
+	width, height := 0, 0
+	if w.enc == nil { // the second pass does not look at media
+		width, height = imageSize(data)
+	}
+	w.medium(medium{width: width, height: height, low: low})
+}
+
+func (w *walker) medium(m medium) {
+	w.body.Attachments++
+	if len(w.body.media) < maxMedia {
+		w.body.media = append(w.body.media, m)
+	}
+}
+
+// imageSize reads the size of an image inlined as base64, with or without data: before it; 0, 0 for any other.
+func imageSize(v []byte) (width, height int) {
+	const enough = 1 << 18 // of base64: a JPEG may have this much of metadata before its size
+	if len(v) < 2 || v[0] != '"' {
+		return 0, 0
+	}
+	v = v[1 : len(v)-1]
+	v = v[:min(len(v), enough)]
+	if bytes.HasPrefix(v, []byte("http")) {
+		return 0, 0
+	}
+	if bytes.HasPrefix(v, []byte("data:")) {
+		_, v, _ = bytes.Cut(v, []byte(","))
+	}
+	if bytes.IndexByte(v, '\\') >= 0 { // some encoders write "\/"
+		v = bytes.ReplaceAll(v, []byte(`\/`), []byte("/"))
+	}
+	c, _, err := image.DecodeConfig(io.LimitReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(v)), enough))
+	if err != nil || c.Width <= 0 || c.Height <= 0 {
+		return 0, 0
+	}
+	return c.Width, c.Height
+}
+
+// functions reads OpenAI's tools. They are rendered in a form that is not published; OpenAI's cookbook ("How to count
+// tokens with tiktoken") found, per function, a constant and the text "name:description", per property 3 and the text
+// "name:type:description", per value of an enum 3, and 12 for all of them.
+func (w *walker) functions(v []byte) {
+	b := w.body
+	found := false
+	items(v, func(v []byte) {
+		f := v
+		if inner := field(v, "function"); first(inner) == '{' {
+			f = inner
+		} else if kind := str(field(v, "type")); kind != "" && kind != "function" && kind != "custom" {
+			b.Hidden = true // the server runs it, and adds what it finds
+			return
+		}
+		found = true
+		b.schemas = true
+		b.tools++
+		w.line = appendText(w.line[:0], field(f, "name"))
+		w.line = append(w.line, ':')
+		w.line = appendSentence(w.line, field(f, "description"))
+		w.add(w.line)
+		w.properties(field(f, "parameters"), 0)
+		if format := field(f, "format"); format != nil { // of a custom tool: a grammar
+			w.visible(format, 0)
+		}
+	})
+	if found {
+		b.toolMark += 12
+	}
+}
+
+func (w *walker) properties(schema []byte, depth int) {
+	b := w.body
+	if depth > maxDepth {
+		w.verbatim(schema)
+		return
+	}
+	opened := false
+	each(field(schema, "properties"), func(key, v []byte) {
+		if !opened {
+			opened = true
+			b.toolMark += 3
+		}
+		b.toolMark += 3
+		w.line = append(w.line[:0], key...)
+		w.line = append(w.line, ':')
+		w.line = appendText(w.line, field(v, "type"))
+		w.line = append(w.line, ':')
+		w.line = appendSentence(w.line, field(v, "description"))
+		w.add(w.line)
+		if enum := field(v, "enum"); first(enum) == '[' {
+			b.toolMark -= 3
+			items(enum, func(v []byte) {
+				b.toolMark += 3
+				w.visible(v, maxDepth)
+			})
+		}
+		w.properties(v, depth+1)
+	})
+	each(schema, func(key, v []byte) {
+		switch string(key) {
+		case "items":
+			w.properties(v, depth+1)
+		case "anyOf", "oneOf", "allOf":
+			items(v, func(v []byte) { w.properties(v, depth+1) })
+		case "$defs", "definitions":
+			w.verbatim(v)
+		}
+	})
+}
+
+// claudeTools reads Anthropic's tools, which the model reads as JSON, after a system prompt of their own: 159 to 530
+// tokens by model and tool choice, 346 for Claude 4 ("Tool use with Claude", pricing).
+func (w *walker) claudeTools(v []byte) {
+	b := w.body
+	found := false
+	items(v, func(v []byte) {
+		if kind := str(field(v, "type")); kind != "" && kind != "custom" && field(v, "input_schema") == nil {
+			b.Hidden = true
+			return
+		}
+		found = true
+		b.schemas = true
+		b.tools++
+		w.text(field(v, "name"))
+		w.text(field(v, "description"))
+		w.verbatim(field(v, "input_schema"))
+	})
+	if found {
+		b.toolMark += 346
+	}
+}
+
+func (w *walker) schema(v []byte) {
+	if v == nil || null(v) {
+		return
+	}
+	w.body.schemas = true
+	w.verbatim(v)
+}
+
+// verbatim counts a value as its compact JSON.
+func (w *walker) verbatim(v []byte) {
+	if v == nil || null(v) {
+		return
+	}
+	compact := bytes.NewBuffer(w.buf[:0])
+	if json.Compact(compact, v) == nil {
+		w.buf = compact.Bytes()
+		w.add(w.buf)
+	}
+}
+
+// text counts a JSON string; any other value is passed over.
+func (w *walker) text(v []byte) {
+	if first(v) != '"' {
+		return
+	}
+	v = v[1 : len(v)-1]
+	if bytes.IndexByte(v, '\\') >= 0 || !utf8.Valid(v) {
+		w.buf = unquote(w.buf[:0], v)
+		v = w.buf
+	}
+	w.add(v)
+}
+
+func (w *walker) add(text []byte) {
+	if w.enc != nil {
+		w.tokens += w.enc.count(string(text))
+		return
+	}
+	w.body.shape.add(text)
+	w.body.TextBytes = w.body.shape.bytes
+}
+
+// appendText appends the text of a JSON string, or another value as it stands.
+func appendText(dst, v []byte) []byte {
+	if first(v) == '"' {
+		return unquote(dst, v[1:len(v)-1])
+	}
+	return append(dst, v...)
+}
+
+// appendSentence appends the text of a JSON string without its full stop.
+func appendSentence(dst, v []byte) []byte {
+	if first(v) != '"' {
+		return dst
+	}
+	return bytes.TrimSuffix(appendText(dst, v), []byte("."))
+}

@@ -1,0 +1,131 @@
+package tokens
+
+import (
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/tiktoken-go/tokenizer"
+)
+
+// family is what is published of a family of models. Nothing depends on its being complete: what is not here, or no
+// longer true, is learned from the answers.
+type family struct {
+	prefix    string // of the name; matches whole words, so that gpt-4 is not gpt-4.1
+	encoding  *encoding
+	maxOutput int64 // most tokens one answer may have
+	image     imageCost
+}
+
+// imageCost is how a model counts images: base + tile per 512 px tile, or perPatch for each of at most 1536 patches of
+// 32 px. Figures: OpenAI's guide "Images and vision".
+type imageCost struct{ base, tile, perPatch float64 }
+
+var (
+	cl100k = &encoding{name: tokenizer.Cl100kBase, perTool: 10}
+	o200k  = &encoding{name: tokenizer.O200kBase, perTool: 7}
+
+	defaultImage = imageCost{base: 85, tile: 170}
+)
+
+// families, longer prefixes before the shorter ones that they begin with. Encodings as in tiktoken's model.py, and
+// maxima as in OpenAI's list of models.
+var families = []family{
+	{"gpt-5-nano", o200k, 128000, imageCost{perPatch: 2.46}},
+	{"gpt-5-mini", o200k, 128000, imageCost{perPatch: 1.62}},
+	{"gpt-5", o200k, 128000, imageCost{base: 70, tile: 140}},
+	{"gpt-4.1-nano", o200k, 32768, imageCost{perPatch: 2.46}},
+	{"gpt-4.1-mini", o200k, 32768, imageCost{perPatch: 1.62}},
+	{"gpt-4.1", o200k, 32768, defaultImage},
+	{"gpt-4.5", o200k, 16384, defaultImage},
+	{"gpt-4o-mini", o200k, 16384, imageCost{base: 2833, tile: 5667}},
+	{"gpt-4o", o200k, 16384, defaultImage},
+	{"chatgpt-4o", o200k, 16384, defaultImage},
+	{"gpt-oss", o200k, 131072, imageCost{}},
+	{"o1", o200k, 100000, imageCost{base: 75, tile: 150}},
+	{"o3", o200k, 100000, imageCost{base: 75, tile: 150}},
+	{"o4-mini", o200k, 100000, imageCost{perPatch: 1.72}},
+	{"gpt-4-turbo", cl100k, 4096, defaultImage},
+	{"gpt-4", cl100k, 8192, defaultImage},
+	{"gpt-3.5-turbo", cl100k, 4096, imageCost{}},
+	{"gpt-35-turbo", cl100k, 4096, imageCost{}},
+	{"text-embedding-ada-002", cl100k, 0, imageCost{}},
+	{"text-embedding-3", cl100k, 0, imageCost{}},
+}
+
+// familyOf returns the family of a model, nil if it is not known. Routers' and fine-tuned names are read too:
+// openai/gpt-4o, ft:gpt-4o-2024-08-06:org::id.
+func familyOf(model string) *family {
+	model = model[strings.LastIndexByte(model, '/')+1:]
+	model = strings.TrimPrefix(model, "ft:")
+	for i := range families {
+		f := &families[i]
+		if rest, ok := strings.CutPrefix(model, f.prefix); ok && (rest == "" || rest[0] == '-' || rest[0] == ':' ||
+			f.prefix == "gpt-5" && rest[0] == '.') { // gpt-5.1 has gpt-5's encoding; gpt-4.1 did not have gpt-4's
+			return f
+		}
+	}
+	return nil
+}
+
+// encoding is a vocabulary of tiktoken's, built when first used: 20 to 60 ms and 3 to 7 MB each, then kept.
+type encoding struct {
+	name    tokenizer.Encoding
+	perTool int64 // tokens that a function definition costs beside its text
+	once    sync.Once
+	codec   tokenizer.Codec
+}
+
+// count returns the number of tokens in text. Safe for concurrent use.
+func (e *encoding) count(text string) int64 {
+	e.once.Do(func() {
+		codec, err := tokenizer.Get(e.name)
+		if err != nil {
+			panic("tokens: " + err.Error()) // both names are the module's own
+		}
+		e.codec = codec
+	})
+	n, err := e.codec.Count(text)
+	if err != nil { // no input is known to cause it; a byte is the least a token takes
+		return int64(len(text))
+	}
+	return int64(n)
+}
+
+// tokens counts an image of the given size as OpenAI does; a size of 0 is unknown and counts as the dearest.
+func (c imageCost) tokens(width, height int, low bool) int64 {
+	const patches, side = 1536, 32
+	w, h := float64(width), float64(height)
+	if c.perPatch > 0 {
+		n := float64(patches)
+		if width > 0 {
+			n = min(math.Ceil(w/side)*math.Ceil(h/side), patches)
+		}
+		return int64(math.Ceil(n * c.perPatch))
+	}
+	if c.tile == 0 {
+		c = defaultImage
+	}
+	if low {
+		return int64(c.base)
+	}
+	tiles := 8.0 // 768 × 2048, the largest that the two scalings leave
+	if width > 0 {
+		scale := min(1, 2048/max(w, h))
+		scale = min(scale, 768/min(w, h))
+		tiles = math.Ceil(w*scale/512) * math.Ceil(h*scale/512)
+	}
+	return int64(c.base + c.tile*tiles)
+}
+
+// claudeImage counts an image as Anthropic documents it: width × height / 750 once it is scaled to 1568 px on its
+// longer side, and about 1600 at most.
+func claudeImage(width, height int) int64 {
+	const most = 1600
+	if width <= 0 {
+		return most
+	}
+	w, h := float64(width), float64(height)
+	scale := min(1, 1568/max(w, h))
+	return int64(min(most, math.Ceil(w*scale*h*scale/750)))
+}

@@ -1,0 +1,334 @@
+package tokens
+
+// scanner finds the usage in a JSON document that comes in pieces. It keeps the few members it looks for and forgets the
+// rest, so its memory does not grow with the document: a response.completed event repeats the whole answer.
+//
+// It looks for usage at the top, and in response (OpenAI Responses) or message (Anthropic) at the top, and for type and
+// error at the top. It does not judge the rest of the document. The zero value is ready.
+type scanner struct {
+	state  state
+	open   [maxOpen]frame // objects looked into
+	depth  int            // how many
+	skip   int            // depth inside a value that is not looked into
+	quoted bool           // inside a string
+	escape bool           // after a backslash in it
+	keep   *name          // where the string goes, if anywhere
+	key    name
+	number name // a number, true, false or null
+
+	kind   name
+	usage  [places]counted
+	failed bool // there is an error, not null
+	closed bool // the document is whole
+	broken bool // it cannot be JSON
+}
+
+const maxOpen = 4 // root, response, usage, details
+
+type state uint8
+
+const (
+	wantDocument state = iota
+	wantKey
+	wantColon
+	wantValue
+	inLiteral
+	wantComma
+)
+
+// The places of a usage object.
+const (
+	atTop = iota
+	inside
+	places
+)
+
+type role uint8
+
+const (
+	isRoot role = iota
+	isInner
+	isUsage
+	isInputDetails
+	isOutputDetails
+	isNothing
+)
+
+type frame struct {
+	role  role
+	place uint8
+}
+
+// name is a short text; a longer one equals nothing that is looked for.
+type name struct {
+	b [40]byte
+	n int
+}
+
+func (n *name) add(p []byte) {
+	if n.n+len(p) > len(n.b) {
+		n.n = len(n.b) + 1
+		return
+	}
+	n.n += copy(n.b[n.n:], p)
+}
+
+func (n *name) text() []byte {
+	if n.n > len(n.b) {
+		return nil
+	}
+	return n.b[:n.n]
+}
+
+// feed takes the next piece.
+func (s *scanner) feed(p []byte) {
+	for i := 0; i < len(p) && !s.broken; {
+		if s.quoted {
+			i = s.inString(p, i)
+			continue
+		}
+		c := p[i]
+		if s.skip > 0 {
+			switch c {
+			case '"':
+				s.quoted = true
+			case '{', '[':
+				s.skip++
+			case '}', ']':
+				if s.skip--; s.skip == 0 {
+					s.state = wantComma
+				}
+			}
+			i++
+			continue
+		}
+		if s.state == inLiteral {
+			switch c {
+			case ',', '}', ' ', '\n', '\r', '\t':
+				s.literal()
+				s.state = wantComma
+				continue
+			}
+			s.number.add(p[i : i+1])
+			i++
+			continue
+		}
+		i++
+		if c == ' ' || c == '\n' || c == '\r' || c == '\t' {
+			continue
+		}
+		s.step(c)
+	}
+}
+
+// step takes one byte between strings and literals.
+func (s *scanner) step(c byte) {
+	switch s.state {
+	case wantDocument:
+		if c != '{' || s.closed {
+			s.broken = true
+			return
+		}
+		s.push(frame{role: isRoot})
+	case wantKey:
+		switch c {
+		case '"':
+			s.key.n = 0
+			s.quoted, s.keep = true, &s.key
+		case '}':
+			s.pop()
+		default:
+			s.broken = true
+		}
+	case wantColon:
+		s.state = wantValue
+		s.broken = c != ':'
+	case wantValue:
+		s.value(c)
+	case wantComma:
+		switch c {
+		case ',':
+			s.state = wantKey
+		case '}':
+			s.pop()
+		default:
+			s.broken = true
+		}
+	}
+}
+
+func (s *scanner) value(c byte) {
+	f := s.open[s.depth-1]
+	key := s.key.text()
+	if f.role == isRoot && string(key) == "error" && c != 'n' {
+		s.failed = true
+	}
+	switch c {
+	case '{':
+		child := f.child(key)
+		if child.role == isNothing || s.depth == maxOpen {
+			s.skip = 1
+			return
+		}
+		if child.role == isUsage {
+			s.usage[child.place] = counted{present: true} // the last of several counts
+		}
+		s.push(child)
+	case '[':
+		s.skip = 1
+	case '"':
+		if k := f.count(key); k != noCount {
+			s.wrong(f, k)
+		}
+		s.quoted = true
+		if f.role == isRoot && string(key) == "type" {
+			s.kind.n = 0
+			s.keep = &s.kind
+		}
+	case ',', '}', ']', ':':
+		s.broken = true
+	default:
+		s.number.n = 0
+		s.number.add([]byte{c})
+		s.state = inLiteral
+	}
+}
+
+func (s *scanner) push(f frame) {
+	s.open[s.depth] = f
+	s.depth++
+	s.state = wantKey
+}
+
+func (s *scanner) pop() {
+	s.depth--
+	s.state = wantComma
+	if s.depth == 0 {
+		s.state, s.closed = wantDocument, true
+	}
+}
+
+// inString goes on to the end of a string, or of p, and returns the index behind it.
+func (s *scanner) inString(p []byte, i int) int {
+	if s.escape {
+		s.escape = false
+		if s.keep != nil {
+			s.keep.n = len(s.keep.b) + 1 // nothing that is looked for is ever escaped
+		}
+		return i + 1
+	}
+	rest := p[i:]
+	stop := 0
+	for stop < len(rest) && rest[stop] != '"' && rest[stop] != '\\' {
+		stop++
+	}
+	if s.keep != nil {
+		s.keep.add(rest[:stop])
+	}
+	if stop == len(rest) {
+		return len(p)
+	}
+	if rest[stop] == '\\' {
+		s.escape = true
+		return i + stop + 1
+	}
+	s.quoted, s.keep = false, nil
+	if s.skip == 0 {
+		if s.state == wantKey {
+			s.state = wantColon
+		} else {
+			s.state = wantComma
+		}
+	}
+	return i + stop + 1
+}
+
+func (f frame) child(key []byte) frame {
+	switch f.role {
+	case isRoot:
+		switch string(key) {
+		case "usage":
+			return frame{role: isUsage, place: atTop}
+		case "response", "message":
+			return frame{role: isInner}
+		}
+	case isInner:
+		if string(key) == "usage" {
+			return frame{role: isUsage, place: inside}
+		}
+	case isUsage:
+		switch string(key) {
+		case "prompt_tokens_details", "input_tokens_details":
+			return frame{role: isInputDetails, place: f.place}
+		case "completion_tokens_details", "output_tokens_details":
+			return frame{role: isOutputDetails, place: f.place}
+		}
+	}
+	return frame{role: isNothing}
+}
+
+func (f frame) count(key []byte) count {
+	switch f.role {
+	case isUsage:
+		switch string(key) {
+		case "prompt_tokens", "input_tokens":
+			return countInput
+		case "completion_tokens", "output_tokens":
+			return countOutput
+		case "total_tokens":
+			return countTotal
+		case "cache_read_input_tokens":
+			return countRead
+		case "cache_creation_input_tokens":
+			return countWrite
+		}
+	case isInputDetails:
+		switch string(key) {
+		case "cached_tokens":
+			return countCached
+		case "cache_write_tokens":
+			return countWrite
+		case "audio_tokens":
+			return countAudioInput
+		}
+	case isOutputDetails:
+		switch string(key) {
+		case "reasoning_tokens", "thinking_tokens":
+			return countReasoning
+		case "audio_tokens":
+			return countAudioOutput
+		}
+	}
+	return noCount
+}
+
+func (s *scanner) wrong(f frame, k count) {
+	u := &s.usage[f.place]
+	u.wrong, u.bad = true, k
+}
+
+// literal takes the number, true, false or null that has ended.
+func (s *scanner) literal() {
+	f := s.open[s.depth-1]
+	k := f.count(s.key.text())
+	if k == noCount {
+		return
+	}
+	text := s.number.text()
+	if string(text) == "null" {
+		return
+	}
+	var n int64
+	for _, c := range text {
+		if c < '0' || c > '9' || n > maxTokens {
+			s.wrong(f, k)
+			return
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if n > maxTokens || len(text) == 0 {
+		s.wrong(f, k)
+		return
+	}
+	s.usage[f.place].set(k, n)
+}

@@ -1,0 +1,242 @@
+package tokens
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrIncomplete says that an answer ended before its end, or that the server reported an error inside it. What it used
+// is unknown: the request is settled as unknown, at its estimate, and teaches nothing.
+var ErrIncomplete = errors.New("answer is incomplete")
+
+// Watcher passes an answer through, byte for byte, and reads its usage on the way:
+//
+//	w := tokens.NewWatcher(api, isEventStream, resp.Body)
+//	io.Copy(client, w)
+//	usage, err := w.Usage()
+//
+// It takes half a kilobyte, whatever the length of the answer, its lines or its events, and does not allocate while it
+// reads. Not safe for concurrent use.
+type Watcher struct {
+	r      io.Reader
+	api    API
+	stream bool
+
+	doc   scanner // of the current event, or of the whole answer
+	usage counted // of the events so far
+	done  bool    // the event that ends the stream has come
+	fail  bool    // an error came as an event
+
+	// Where in the stream: in a line's name, its data, or what is passed over.
+	place   uint8
+	matched int  // bytes of a line's name that are those of "data"; -1: another name
+	empty   bool // nothing of the line has come
+	afterCR bool
+	bom     int
+	data    int // bytes of the event's data
+	head    [len(doneMark)]byte
+}
+
+const (
+	inName = iota
+	afterColon
+	inData
+	inOther
+)
+
+const (
+	doneMark = "[DONE]"
+	dataName = "data"
+	bom      = "\xef\xbb\xbf"
+)
+
+// NewWatcher returns a Watcher of the answer r to a request of api; stream says that it is an event stream
+// (Content-Type: text/event-stream), not one JSON document. With NoAPI it only passes bytes.
+func NewWatcher(api API, stream bool, r io.Reader) *Watcher {
+	return &Watcher{r: r, api: api, stream: stream, empty: true}
+}
+
+// Read reads from the answer. Bytes and errors are those of the underlying reader.
+func (w *Watcher) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 && n <= len(p) {
+		w.watch(p[:n])
+	}
+	if err == io.EOF {
+		w.dispatch() // a last event may lack its blank line; half of one is no JSON
+	}
+	return n, err
+}
+
+// Close closes the underlying reader, if it is an io.Closer.
+func (w *Watcher) Close() error {
+	if c, ok := w.r.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Usage returns what the answer used, once it has been read. The error wraps ErrIncomplete if it did not come to its
+// end (then the Usage is what was reported so far: a lower bound, 0 if nothing was), ErrNoUsage if it did and has none,
+// and ErrMalformed if a count in it is impossible.
+//
+// A stream has come to its end with data: [DONE] (Chat), response.completed, .incomplete, .failed or .cancelled
+// (Responses), or message_stop (Messages). That the connection closed in good order proves nothing: a proxy that gives
+// up closes it so too.
+func (w *Watcher) Usage() (Usage, error) {
+	if w.api == NoAPI {
+		return Usage{}, fmt.Errorf("tokens: %v: %w", w.api, ErrNoUsage)
+	}
+	if !w.stream {
+		if !w.doc.closed || w.doc.broken {
+			return Usage{}, fmt.Errorf("tokens: %v answer: %w", w.api, ErrIncomplete)
+		}
+		return w.doc.usage[atTop].of(w.api)
+	}
+	switch {
+	case w.fail:
+		u, _ := w.usage.of(w.api)
+		return u, fmt.Errorf("tokens: %v stream: %w: the server reported an error", w.api, ErrIncomplete)
+	case !w.done:
+		u, _ := w.usage.of(w.api)
+		return u, fmt.Errorf("tokens: %v stream: %w", w.api, ErrIncomplete)
+	}
+	return w.usage.of(w.api)
+}
+
+func (w *Watcher) watch(p []byte) {
+	switch {
+	case w.api == NoAPI || w.done || w.fail:
+	case !w.stream:
+		w.doc.feed(p)
+	default:
+		w.events(p)
+	}
+}
+
+// events reads a piece of an event stream, as in the HTML standard, "Server-sent events": lines end with CR, LF or both,
+// a blank line ends an event, and several data lines are one document.
+func (w *Watcher) events(p []byte) {
+	for len(p) > 0 {
+		c := p[0]
+		if w.bom < len(bom) {
+			if c == bom[w.bom] {
+				w.bom++
+				p = p[1:]
+				continue
+			}
+			w.bom = len(bom)
+		}
+		if w.afterCR {
+			w.afterCR = false
+			if c == '\n' {
+				p = p[1:]
+				continue
+			}
+		}
+		if c == '\n' || c == '\r' {
+			w.afterCR = c == '\r'
+			w.endLine()
+			p = p[1:]
+			continue
+		}
+		w.empty = false
+		switch w.place {
+		case inName:
+			switch {
+			case c == ':':
+				w.place = inOther
+				if w.matched == len(dataName) {
+					w.place = afterColon
+				}
+			case w.matched >= 0 && w.matched < len(dataName) && c == dataName[w.matched]:
+				w.matched++
+			default:
+				w.matched = -1
+			}
+			p = p[1:]
+		case afterColon:
+			w.place = inData
+			if c == ' ' {
+				p = p[1:]
+			}
+		default:
+			n := len(p)
+			if i := bytes.IndexByte(p, '\n'); i >= 0 {
+				n = i
+			}
+			if i := bytes.IndexByte(p[:n], '\r'); i >= 0 {
+				n = i
+			}
+			if w.place == inData {
+				w.add(p[:n])
+			}
+			p = p[n:]
+		}
+	}
+}
+
+func (w *Watcher) add(p []byte) {
+	if w.data < len(w.head) {
+		copy(w.head[w.data:], p)
+	}
+	w.data += len(p)
+	w.doc.feed(p)
+}
+
+func (w *Watcher) endLine() {
+	if w.empty {
+		w.dispatch()
+	} else if w.place == inData && w.data > 0 {
+		w.add([]byte{'\n'})
+	}
+	w.place, w.matched, w.empty = inName, 0, true
+}
+
+// dispatch takes the event that has ended.
+func (w *Watcher) dispatch() {
+	if !w.stream || w.data == 0 {
+		return
+	}
+	ended := w.data - len(doneMark) // 1: the line's end has been added
+	if string(w.head[:]) == doneMark && (ended == 0 || ended == 1) {
+		w.done = w.done || w.api == Chat
+	} else if w.doc.closed && !w.doc.broken {
+		w.event(&w.doc)
+	}
+	w.data = 0
+	w.head = [len(doneMark)]byte{}
+	w.doc = scanner{}
+}
+
+func (w *Watcher) event(doc *scanner) {
+	kind := string(doc.kind.text())
+	switch w.api {
+	case Chat:
+		// With stream_options.include_usage the last chunk before [DONE] has it, and null before that; servers that report
+		// in every chunk report sums.
+		w.usage.merge(&doc.usage[atTop])
+		w.fail = w.fail || doc.failed
+	case Responses:
+		switch kind {
+		case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+			w.usage.merge(&doc.usage[inside])
+			w.done = true
+		case "error":
+			w.fail = true
+		}
+	case Messages:
+		switch kind {
+		case "message_start": // the input, and the first tokens of output
+			w.usage.merge(&doc.usage[inside])
+		case "message_delta": // sums; later ones replace earlier ones
+			w.usage.merge(&doc.usage[atTop])
+		case "message_stop":
+			w.done = true
+		case "error":
+			w.fail = true
+		}
+	}
+}
