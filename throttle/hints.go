@@ -1,0 +1,170 @@
+package throttle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Hints keeps to what a server says is left and when there will be more, for each unit of cost that it speaks of. Put it
+// in a limit.All beside the limits that are known: it can only tighten them, and tells of strangers who use the same quota.
+//
+// What is left only falls until the reset. So of all answers of one window the least word is the latest: requests that
+// were told more are in it, and only those that are in flight may not be. With R the least word and I the cost in flight,
+// R − I may be admitted until the reset. A reset that is told in whole seconds, by an answer that took a while, is a span
+// of time; words whose spans do not overlap are of different windows, and the later one holds. Past the reset as much may
+// be in flight as was ever seen to be left, until an answer says more; before the first word of all, anything.
+//
+// A word without a reset, or whose reset is past, says nothing about when to come back and is not heard: a refusal is a
+// matter for limit.Cooldown, and a fair share without resets for Slot.
+//
+// Made by NewHints. Not safe for concurrent use; Ready, Admit and Settle do not allocate.
+type Hints struct {
+	longest  time.Duration
+	capacity limit.Cost
+	last     mono.Time
+	words    [len(limit.Cost{})]word
+	open     limit.Cost // in flight
+	book     limit.Book[hinted]
+}
+
+type hinted struct {
+	at   mono.Time
+	cost limit.Cost
+}
+
+// word is what holds for a unit.
+type word struct {
+	until mono.Time     // the latest that the reset can be; not after the last change: none
+	since mono.Time     // the earliest
+	least int64         // left, as of an instant of this window
+	most  int64         // ever left; below 0: not known
+	heard mono.Time     // a bucket: the instant that least is of
+	per   time.Duration // a bucket: what the refill of one takes; otherwise 0
+}
+
+// HintsConfig describes Hints.
+type HintsConfig struct {
+	// Longest bounds how long a server is believed: a reset later than that is taken for that. If zero, 1 h.
+	Longest time.Duration
+	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds. The reset is then when it
+	// will be full again, and there is more before: it is refilled evenly. Where it is zero all comes at the reset.
+	Capacity limit.Cost
+}
+
+// NewHints returns Hints that have heard nothing. The error names the field and value.
+func NewHints(c HintsConfig) (*Hints, error) {
+	if c.Longest < 0 {
+		return nil, fmt.Errorf("throttle: Hints: Longest %v is negative", c.Longest)
+	}
+	if c.Longest == 0 {
+		c.Longest = time.Hour
+	}
+	h := &Hints{longest: c.Longest, capacity: c.Capacity, last: mono.Min}
+	for u, n := range c.Capacity {
+		if n < 0 || n > limit.MaxCost {
+			return nil, fmt.Errorf("throttle: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u), int64(limit.MaxCost))
+		}
+		h.words[u] = word{until: mono.Min, most: -1}
+		if n > 0 {
+			h.words[u].most = n
+		}
+	}
+	return h, nil
+}
+
+// units holds a cost within what limiters count.
+func units(c limit.Cost) limit.Cost {
+	for u := range c {
+		c[u] = min(max(c[u], 0), limit.MaxCost)
+	}
+	return c
+}
+
+// Ready implements limit.Limiter. What is more than is left waits for the reset, though an answer may say earlier that
+// there is more.
+func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time {
+	t := max(now, h.last)
+	cost = units(cost)
+	ready := t
+	for u := range h.words {
+		if cost[u] > 0 && h.words[u].most >= 0 {
+			ready = max(ready, h.words[u].ready(t, cost[u], h.open[u]))
+		}
+	}
+	return ready
+}
+
+func (w *word) ready(t mono.Time, cost, open int64) mono.Time {
+	if t < w.until {
+		over := cost + open - w.least
+		if over <= 0 {
+			return t
+		}
+		if w.per > 0 && over < int64(w.until.Sub(w.heard)/w.per) {
+			return max(t, w.heard.Add(time.Duration(over)*w.per))
+		}
+	}
+	if open > 0 && cost+open > w.most {
+		return limit.AfterSettle
+	}
+	return max(t, w.until)
+}
+
+// Admit implements limit.Limiter.
+func (h *Hints) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+	h.last = max(now, h.last)
+	cost = units(cost)
+	for u, n := range cost {
+		h.open[u] += n
+	}
+	return h.book.Open(hinted{h.last, cost})
+}
+
+// Settle implements limit.Limiter.
+func (h *Hints) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	h.last = max(now, h.last)
+	lease := h.book.Close(l)
+	actual := lease.cost
+	switch {
+	case o.Result == limit.Unsent || o.Result == limit.Limited:
+		actual = limit.Cost{}
+	case o.Metered:
+		actual = units(o.Actual)
+	}
+	for u := range h.words {
+		h.open[u] -= lease.cost[u]
+		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
+			h.hear(u, lease.at, min(max(o.Remaining[u], 0), limit.MaxCost), o.Reset[u])
+		} else {
+			h.words[u].least -= actual[u] // nobody said that it was in it
+		}
+	}
+}
+
+// rounding is how much later than true a reset may be told: servers count in whole seconds.
+const rounding = time.Second
+
+// hear takes in what an answer read just now, to a request sent at sent, says is left.
+func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration) {
+	w := &h.words[u]
+	w.most = max(w.most, remaining)
+	reset = min(reset, h.longest)
+	since, until := sent.Add(reset-rounding), h.last.Add(reset)
+	switch {
+	case w.until <= h.last || since > w.until: // another window
+		*w = word{until: until, since: since, least: remaining, most: w.most, heard: h.last}
+		if missing := h.capacity[u] - remaining; missing > 0 {
+			w.per = (reset-1)/time.Duration(missing) + 1
+		}
+	case until < w.since: // the window before
+	case w.per > 0:
+		w.least = min(w.least, remaining-int64(h.last.Sub(w.heard)/w.per)) // less what was refilled
+		w.since, w.until = max(w.since, since), max(w.until, until)
+	default:
+		w.least = min(w.least, remaining)
+		w.since, w.until = max(w.since, since), min(w.until, until)
+	}
+}

@@ -1,0 +1,218 @@
+package throttle_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+// says is an answer with what is left and when there will be more.
+func says(remaining int64, reset time.Duration) limit.Outcome {
+	o := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests}
+	o.Remaining[limit.Requests], o.Reset[limit.Requests] = remaining, reset
+	return o
+}
+
+func TestHintsTimeline(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	ready := func(now time.Duration, n int64, want time.Duration) {
+		t.Helper()
+		if got := h.Ready(at(now), limit.Cost{n}); got != at(want) {
+			t.Errorf("at %v: %d ready at %v, want %v", now, n, got, want)
+		}
+	}
+	ready(0, 1000, 0) // nothing is known
+	a, b, c := h.Admit(0, limit.One), h.Admit(0, limit.Cost{3}), h.Admit(0, limit.Cost{2})
+	h.Settle(at(100*ms), a, says(10, 2*time.Second)) // b and c may not be in it
+	ready(100*ms, 5, 100*ms)
+	ready(100*ms, 6, time.Duration(limit.AfterSettle)) // with these two more than was ever left
+	h.Settle(at(150*ms), b, says(13, 1900*ms))         // counted before a, so it is in it
+	ready(150*ms, 8, 150*ms)
+	ready(150*ms, 9, 2050*ms) // that reset was told 50 ms sooner
+	h.Settle(at(160*ms), c, limit.Outcome{Result: limit.Unsent})
+	ready(160*ms, 10, 160*ms)
+	d, lost := h.Admit(at(200*ms), limit.Cost{2}), h.Admit(at(200*ms), limit.Cost{3})
+	ready(200*ms, 5, 200*ms)
+	ready(200*ms, 6, 2050*ms)
+	metered := says(9, 1700*ms)
+	metered.Metered, metered.Actual = true, limit.One
+	h.Settle(at(300*ms), d, metered)
+	ready(300*ms, 6, 300*ms)
+	h.Settle(at(400*ms), lost, limit.Outcome{}) // it may have been counted, and no word says so
+	ready(400*ms, 6, 400*ms)
+	ready(400*ms, 7, 2000*ms)
+	ready(400*ms, 0, 400*ms)
+
+	// Past the reset nothing is said yet: no more at once than was ever left.
+	ready(2100*ms, 13, 2100*ms)
+	ready(2100*ms, 99, 2100*ms) // more than that, but the only one
+	e, f := h.Admit(at(2100*ms), limit.Cost{10}), h.Admit(at(2100*ms), limit.Cost{3})
+	ready(2100*ms, 1, time.Duration(limit.AfterSettle))
+	h.Settle(at(2200*ms), e, says(20, 60*time.Second))
+	ready(2200*ms, 17, 2200*ms)
+	ready(2200*ms, 18, time.Duration(limit.AfterSettle))
+	h.Settle(at(2300*ms), f, says(0, time.Second)) // of the window before
+	ready(2300*ms, 20, 2300*ms)
+
+	g := h.Admit(at(2300*ms), limit.One)
+	h.Settle(at(2400*ms), g, says(0, 24*time.Hour))
+	ready(2400*ms, 1, time.Hour+2400*ms)
+	l := h.Admit(at(2400*ms), limit.One)
+	h.Settle(at(2500*ms), l, says(-5, -time.Second)) // nonsense is not heard
+	ready(2500*ms, 1, time.Hour+2400*ms)
+}
+
+// A bucket of 60 that says when it will be full again has more before that.
+func TestHintsOfABucket(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{60}}))
+	h.Settle(0, h.Admit(0, limit.One), says(0, time.Minute))
+	for n, want := range map[int64]time.Duration{1: time.Second, 10: 10 * time.Second, 60: time.Minute, 61: time.Minute} {
+		if got := h.Ready(0, limit.Cost{n}); got != at(want) {
+			t.Errorf("%d ready at %v, want %v", n, got, want)
+		}
+	}
+	a, b := h.Admit(at(5*time.Second), limit.Cost{5}), h.Admit(at(5*time.Second), limit.Cost{})
+	if got := h.Ready(at(5*time.Second), limit.One); got != at(6*time.Second) {
+		t.Errorf("the sixth ready at %v", got)
+	}
+	h.Settle(at(6*time.Second), a, says(0, time.Minute)) // one went to a stranger
+	if got := h.Ready(at(6*time.Second), limit.Cost{2}); got != at(8*time.Second) {
+		t.Errorf("the second ready at %v", got)
+	}
+	h.Settle(at(7*time.Second), b, says(1, 59*time.Second)) // and now there is one more
+	if got := h.Ready(at(7*time.Second), limit.Cost{2}); got != at(8*time.Second) {
+		t.Errorf("the second ready at %v", got)
+	}
+}
+
+func TestHintsRefuseBadConfig(t *testing.T) {
+	for want, c := range map[string]throttle.HintsConfig{
+		"throttle: Hints: Longest -1ns is negative":                                                {Longest: -1},
+		"throttle: Hints: Capacity of -1 weight is not between 0 and 17592186044416":               {Capacity: limit.Cost{limit.Weight: -1}},
+		"throttle: Hints: Capacity of 17592186044417 requests is not between 0 and 17592186044416": {Capacity: limit.Cost{limit.MaxCost + 1}},
+	} {
+		if _, err := throttle.NewHints(c); err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, want %s", c, err, want)
+		}
+	}
+}
+
+var hintsSpec = limittest.Spec{
+	New:        func() limit.Limiter { return must(throttle.NewHints(throttle.HintsConfig{})) },
+	ClosedLoop: true,
+	Burst:      1 << 20, // alone it bounds nothing
+}
+
+func TestHintsLaws(t *testing.T) { limittest.Laws(t, hintsSpec) }
+
+// windowServer counts in aligned intervals, and says what is left and when the next begins, rounded up to whole seconds.
+type windowServer struct {
+	limit, used int64
+	window      time.Duration
+	ends        mono.Time
+}
+
+func (s *windowServer) arrive(now mono.Time, n int64) (o limit.Outcome) {
+	for now >= s.ends {
+		s.used, s.ends = 0, s.ends.Add(s.window)
+	}
+	o = says(0, 0)
+	if s.used+n > s.limit {
+		o.Result = limit.Limited
+	} else {
+		s.used += n
+	}
+	o.Remaining[limit.Requests] = s.limit - s.used
+	o.Reset[limit.Requests] = (s.ends.Sub(now) + time.Second - 1).Truncate(time.Second)
+	return o
+}
+
+// Hints alone, of a quota that nothing else is known of, with up to 8 requests in flight whose answers come back in any
+// order: alone they are never refused. Strangers may take what is left after it was said.
+func TestHintsKeepAQuotaTheyDoNotKnow(t *testing.T) {
+	for _, strangers := range []bool{false, true} {
+		refused, accepted, least := 0, 0, 1<<62
+		for seed := range uint64(20) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			server := &windowServer{limit: 100, window: 10 * time.Second}
+			h := must(throttle.NewHints(throttle.HintsConfig{}))
+			all := limit.NewAll(h, must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 8})))
+			type event struct {
+				kind  int // 0: try, 1: arrives, 2: answered, 3: a stranger
+				lease limit.Lease
+				o     limit.Outcome
+			}
+			var loop sim.Loop[event]
+			var lastReset mono.Time
+			loop.At(0, event{})
+			if strangers {
+				loop.At(0, event{kind: 3})
+			}
+			windows := map[mono.Time]int{}
+			latency := func() time.Duration { return time.Duration(rng.IntN(300)) * ms }
+			for {
+				e, ok := loop.Next(at(200 * time.Second))
+				if !ok {
+					break
+				}
+				now := loop.Now()
+				switch e.kind {
+				case 0:
+					switch r := all.Ready(now, limit.One); {
+					case r <= now:
+						loop.At(now.Add(latency()), event{kind: 1, lease: all.Admit(now, limit.One)})
+						loop.At(now, event{})
+					case r < limit.AfterSettle && r != lastReset:
+						lastReset = r
+						loop.At(r, event{})
+					}
+				case 1:
+					e.o = server.arrive(now, 1)
+					if e.o.Result == limit.Limited {
+						refused++
+					} else {
+						accepted++
+						windows[server.ends]++
+					}
+					loop.At(now.Add(latency()), event{2, e.lease, e.o})
+				case 2:
+					all.Settle(now, e.lease, e.o)
+					loop.At(now, event{})
+				case 3:
+					server.arrive(now, 1)
+					loop.At(now.Add(time.Duration(rng.IntN(400))*ms), event{kind: 3})
+				}
+			}
+			for end, n := range windows {
+				if end < at(200*time.Second) {
+					least = min(least, n)
+				}
+			}
+		}
+		t.Logf("strangers %t: %d of %d refused, at least %d of 100 a window", strangers, refused, refused+accepted, least)
+		switch {
+		case !strangers && (refused > 0 || least < 100):
+			t.Error("alone: all of the quota is ours, and no refusal")
+		case strangers && (refused*50 > accepted || least < 60):
+			t.Error("beside strangers: more than 2 % refused, or less than 60 of 100")
+		}
+	}
+}
+
+func TestHintsDoNotAllocate(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	now := mono.Time(0)
+	o := says(10, time.Second)
+	if n := testing.AllocsPerRun(1000, func() {
+		now = h.Ready(now.Add(time.Second), limit.One)
+		h.Settle(now, h.Admit(now, limit.One), o)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,217 @@
+// Package throttle has laws by which clients share a quota fairly that strangers use too, by feedback alone: each client
+// knows the published rate and capacity of the quota, and sees of the others only what the answers to its own requests
+// say: served or limited, and how much remains.
+//
+// Slot is the one to use. It is a limit.Limiter for one process, however many requests the process has in flight, so it
+// goes under a Gate or a Pool like any other. The rest are baselines and peers to compare it with: the strategies of the
+// rate_throttle_client gem and of the demo before it as they were published, AIMD, and the CUBIC of the AWS SDKs' adaptive
+// mode. A simulator drives all of them, Slot too, through Process and Thread; Strategies lists them by name.
+//
+// What this package is not for: a quota that is one's own alone is better kept by package limit, which needs no answers
+// and is never refused.
+//
+// Nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use, and random numbers come from the
+// source that the driver hands in.
+package throttle
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Answer is what a client learns from one request.
+type Answer struct {
+	Limited    bool          // refused by the quota
+	Known      bool          // Remaining holds
+	Remaining  float64       // requests left by the server's word
+	RetryAfter time.Duration // 0: none
+	Sent       mono.Time     // when the request went out
+}
+
+// Thread is one thread of a client: one request at a time, retried until it is served.
+type Thread interface {
+	// Send returns when the request at hand may be sent, now or later. It is called once per try, when there is a request:
+	// a new call, or again after a limited answer. The driver sends at that instant, without asking again.
+	Send(now mono.Time) mono.Time
+	// Answer tells how the try sent last was answered at now.
+	Answer(now mono.Time, a Answer)
+	// Sleep is how long the thread throttles at present, for charts and logs: what it sleeps before a request, without
+	// jitter.
+	Sleep() time.Duration
+}
+
+// Process is a client process: threads share what it knows, and nothing else does.
+type Process interface {
+	// Thread returns another thread. rng is the process' source of random numbers, owned by the driver and shared by its
+	// threads.
+	Thread(rng *rand.Rand) Thread
+}
+
+// Strategy makes processes: name and constructor, for tables and scenario files.
+type Strategy struct {
+	// Name is unique: lower case, words joined by hyphens.
+	Name string
+	// Text says in a line what it does.
+	Text string
+	// Baseline says that it is a published strategy to compare with.
+	Baseline bool
+	// GivesUp says that a limited answer ends the call: the strategy itself does not try again, its caller may.
+	GivesUp bool
+	// New returns a process that has sent nothing; nil if NewLimiter is not. The error names the parameter at fault.
+	New func(p Params) (Process, error)
+	// NewLimiter returns the limiter of a process that has sent nothing, for all its threads, driven as a Gate drives one:
+	// first come first served, asked again after each Settle. It draws its random numbers from rng in Admit and Settle.
+	// Sleeper is what charts show of it.
+	NewLimiter func(p Params, rng *rand.Rand) (limit.Limiter, error)
+}
+
+// Sleeper tells how long a limiter throttles at present: the time it plans between two requests of the process, without
+// jitter. For charts and logs.
+type Sleeper interface {
+	Sleep() time.Duration
+}
+
+// Sharing is how the threads of a process share their sleep, in the strategies of the gem.
+type Sharing uint8
+
+const (
+	// Racing is as published: each thread reads the sleep when a call begins and writes it when the call ends, so that
+	// what others wrote between is lost.
+	Racing Sharing = iota
+	// Shared loses nothing: each step reads and writes the one value.
+	Shared
+	// Local gives each thread a value of its own.
+	Local
+)
+
+var sharings = [...]string{"racing", "shared", "local"}
+
+func (s Sharing) String() string {
+	if int(s) < len(sharings) {
+		return sharings[s]
+	}
+	return fmt.Sprintf("sharing %d", uint8(s))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Sharing) MarshalText() ([]byte, error) {
+	if int(s) >= len(sharings) {
+		return nil, fmt.Errorf("throttle: Sharing %d is none of %s", uint8(s), strings.Join(sharings[:], ", "))
+	}
+	return []byte(sharings[s]), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Sharing) UnmarshalText(b []byte) error {
+	i := slices.Index(sharings[:], string(b))
+	if i < 0 {
+		return fmt.Errorf("throttle: Sharing %q is none of %s", b, strings.Join(sharings[:], ", "))
+	}
+	*s = Sharing(i)
+	return nil
+}
+
+// Params are what a client knows of the quota, and the constants of its strategy. A strategy ignores what it has no use
+// for. Only Rate and Burst must be set.
+type Params struct {
+	// Rate is the quota's refill in requests per second, Burst its capacity in requests: known to all.
+	Rate  float64
+	Burst float64
+
+	// Start is the sleep to begin with, at most a year. If zero, what was published: none for the gem's, MinSleep for the
+	// demo's; 1/Rate for AIMD, none before the first limit for CUBIC.
+	Start time.Duration
+	// MinSleep is the gem's min_sleep, also what a fixed backoff sleeps and ten times the demo's least sleep. If zero, 1/Rate.
+	MinSleep time.Duration
+	// Multiplier is by what a limit multiplies the sleep. If zero, 1.2 for the gem's, 2 for the demo's.
+	Multiplier float64
+	// Jitter is the largest share of the sleep that is added to it. If zero, 0.1; negative: none.
+	Jitter float64
+	// Divisor is the decrease divisor of proportional decreases. If zero, Burst.
+	Divisor float64
+	// Sharing is how threads share their sleep. If zero, Racing, as published. For the gem's strategies.
+	Sharing Sharing
+
+	// Increase is by how many requests per second AIMD's rate grows in a second. If zero, Rate/1000.
+	Increase float64
+	// Decrease is by what AIMD and CUBIC multiply their rate at a limit. If zero, 0.5 and 0.7.
+	Decrease float64
+	// MinRate is the least rate of AIMD and CUBIC, in requests per second. If zero, Rate/Burst and 0.5.
+	MinRate float64
+	// Scale is CUBIC's scale constant. If zero, 0.4.
+	Scale float64
+	// Smooth is the weight of the newest half second in CUBIC's measured rate. If zero, 0.8.
+	Smooth float64
+
+	// Weight is how many shares Slot claims. If zero, 1.
+	Weight float64
+	// MaxWait is the longest that Slot waits, whatever the server says. If zero, see SlotConfig.
+	MaxWait time.Duration
+}
+
+// Strategies returns all by name, baselines first.
+func Strategies() []Strategy { return slices.Clone(strategies) }
+
+// Named returns the strategy of that name. The error lists the names there are.
+func Named(name string) (Strategy, error) {
+	i := slices.IndexFunc(strategies, func(s Strategy) bool { return s.Name == name })
+	if i < 0 {
+		names := make([]string, len(strategies))
+		for i, s := range strategies {
+			names[i] = s.Name
+		}
+		return Strategy{}, fmt.Errorf("throttle: strategy %q is none of %s", name, strings.Join(names, ", "))
+	}
+	return strategies[i], nil
+}
+
+// quota refuses what no quota can be.
+func quota(kind string, rate, burst float64) error {
+	if !(rate > 0) || rate > 1e9 {
+		return fmt.Errorf("throttle: %s: Rate %v is not above 0 and at most 1e9", kind, rate)
+	}
+	if !(burst >= 1) || burst > 1e12 {
+		return fmt.Errorf("throttle: %s: Burst %v is not from 1 to 1e12", kind, burst)
+	}
+	return nil
+}
+
+// seconds rounds up: what divides decides when to send. It stops at the longest duration.
+func seconds(s float64) time.Duration {
+	d := math.Ceil(s * 1e9)
+	if d >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(max(d, 0))
+}
+
+// strategies are in the order in which tables show them: baselines first.
+var strategies = slices.Concat(gem, demo, peers, ours)
+
+var ours = []Strategy{
+	{Name: "slot", Text: "ours: everyone books another token for the next round", NewLimiter: func(p Params, rng *rand.Rand) (limit.Limiter, error) {
+		return limiter(NewSlot(p.slot(rng)))
+	}},
+	{Name: "slot-headerless", Text: "ours, for servers that do not say what remains", NewLimiter: func(p Params, rng *rand.Rand) (limit.Limiter, error) {
+		return limiter(NewHeaderless(p.slot(rng)))
+	}},
+}
+
+func (p Params) slot(rng *rand.Rand) SlotConfig {
+	return SlotConfig{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+}
+
+// limiter makes no Limiter of a nil pointer.
+func limiter[L limit.Limiter](l L, err error) (limit.Limiter, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
