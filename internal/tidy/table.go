@@ -35,7 +35,7 @@ var Table = []Package{
 	// What servers do, and virtual time.
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
 	{Name: "sim", Core: true, Ours: decisions, Std: pure + " container/heap encoding/json io"},
-	{Name: "sim/scenario", Ours: "sim", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "sim/scenario", Ours: "sim throttle latency", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim internal/race", Std: pure + " testing"},
 
 	// Words on the wire.
@@ -52,6 +52,7 @@ var Table = []Package{
 	{Name: "chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff", Std: "any", Modules: "golang.org/x/sys"},
+	{Name: "internal/live", Ours: "paceline mono limit throttle ratetest sim", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 
 	// Help for the tests.
