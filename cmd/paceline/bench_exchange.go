@@ -177,12 +177,3 @@ func (b *benchExchange) virtualProgress() func(done, all int) {
 		fmt.Fprintf(b.progress, "%4.0fs  %d of %d runs\n", time.Since(began).Seconds(), done, all)
 	}
 }
-
-// cpuSeconds returns what this process has used, user and system.
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-}

@@ -33,6 +33,15 @@ func TestCommandLine(t *testing.T) {
 		{"bench proof -o xml", exitUsage, `--output "xml"`},
 		{"bench proof --requests 3e4", exitOK, "planted faults found"},
 		{"bench proof --requests 3e4 -o json", exitOK, `"percent_of_ceiling"`},
+		{"sim", exitUsage, "want one scenario file"},
+		{"sim gone.yaml", exitUsage, "gone.yaml"},
+		{"sim gone.yaml -o xml", exitUsage, `--output "xml"`},
+		{"sim throttle x", exitUsage, `unknown command "x"`},
+		{"sim throttle --seeds 0", exitUsage, "--seeds 0 is not from 1"},
+		{"sim throttle --strategies nix", exitUsage, `--strategies: strategy "nix" is none of null, retry-only`},
+		{"sim throttle --strategies retry-only --only nix", exitUsage, `--only "nix": no scenario's name begins with it: there are cold-1, cold-2`},
+		{"sim throttle -o xml", exitUsage, `--output "xml"`},
+		{"sim throttle --strategies retry-only,null --only clear-1s --seeds 2", exitOK, "virtual hours"},
 	} {
 		var out, errs strings.Builder
 		code := execute(context.Background(), strings.Fields(c.args), strings.NewReader(""), &out, &errs)

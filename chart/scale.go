@@ -1,0 +1,241 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// scale maps values to 0..1 along an axis, and says where its ticks are.
+type scale struct {
+	lo, hi float64 // lo < hi
+	log    bool
+	ticks  []tick
+}
+
+type tick struct {
+	value float64
+	label string
+}
+
+// at is the place of v: 0 at the low end, 1 at the high one.
+func (s scale) at(v float64) float64 {
+	if s.log {
+		return math.Log(v/s.lo) / math.Log(s.hi/s.lo)
+	}
+	return (v - s.lo) / (s.hi - s.lo)
+}
+
+// value is what at maps to part.
+func (s scale) value(part float64) float64 {
+	switch {
+	case part <= 0:
+		return s.lo
+	case part >= 1:
+		return s.hi
+	case s.log:
+		return s.lo * math.Pow(s.hi/s.lo, part)
+	}
+	return s.lo + (s.hi-s.lo)*part
+}
+
+// width is a careful guess of how wide text is, in its size's unit: readers have fonts of their own.
+func width(text string, size float64) float64 {
+	var em float64
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune("iljtfrI.,:;'|!()[] -", r):
+			em += 0.42
+		case strings.ContainsRune("mwMW@%&", r):
+			em += 1.02
+		case r >= 'A' && r <= 'Z':
+			em += 0.78
+		case r < 0x1100:
+			em += 0.64
+		default:
+			em += 1.1
+		}
+	}
+	return em * size
+}
+
+// shorten cuts text to a width, in the unit of size.
+func shorten(text string, size, most float64) string {
+	return shortenBy(text, most, func(s string) float64 { return width(s, size) })
+}
+
+func shortenBy(text string, most float64, measure func(string) float64) string {
+	if measure(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	for n := len(runes) - 1; n > 0; n-- {
+		if short := strings.TrimRight(string(runes[:n]), " ") + "…"; measure(short) <= most {
+			return short
+		}
+	}
+	return "…"
+}
+
+// linear returns a scale over lo..hi with at most n ticks. If grown, its ends are at ticks. If clock, steps suit minutes
+// and hours.
+func linear(lo, hi float64, n int, grown, clock bool) scale {
+	if lo == hi {
+		// A difference that is lost beside the value would leave no span.
+		by := math.Max(0.5, math.Abs(lo)*1e-3)
+		if grown && lo == 0 {
+			hi = 1
+		} else {
+			lo, hi = lo-by, hi+by
+		}
+	}
+	if least := math.Max(math.Abs(lo), math.Abs(hi)) * 1e-9; hi-lo < least {
+		lo, hi = lo-least/2, hi+least/2
+	}
+	step := niceStep((hi-lo)/float64(n-1), clock)
+	if grown {
+		// Rounding must not add an empty step above a value that is a tick itself.
+		lo = math.Floor(lo/step+1e-9) * step
+		hi = math.Ceil(hi/step-1e-9) * step
+	}
+	s := scale{lo: lo, hi: hi}
+	// Counted, not added up: a step that is lost beside the value would never arrive.
+	first, last := math.Ceil(lo/step-1e-9), math.Floor(hi/step+1e-9)
+	for i := 0.0; i <= last-first && i < 100; i++ {
+		v := (first + i) * step
+		s.ticks = append(s.ticks, tick{v, tickLabel(v, step)})
+	}
+	return s
+}
+
+// niceStep is the smallest round number that is at least least.
+func niceStep(least float64, clock bool) float64 {
+	if clock {
+		for _, step := range []float64{1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440} {
+			if step >= least && least > 0.5 {
+				return step
+			}
+		}
+	}
+	decade := math.Pow(10, math.Floor(math.Log10(least)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if m*decade >= least*(1-1e-9) {
+			return m * decade
+		}
+	}
+	return 10 * decade
+}
+
+// logarithmic returns a scale from a tick at or below lo to one at or above hi, which are positive, with about n ticks.
+func logarithmic(lo, hi float64, n int) scale {
+	marks := []float64{1, 2, 5}
+	at := func(i int) float64 { // marks are numbered through all decades: 1 is 0, 2 is 1, 5 is 2, 10 is 3
+		d := int(math.Floor(float64(i) / 3))
+		return marks[i-3*d] * math.Pow(10, float64(d))
+	}
+	below := int(math.Floor(math.Log10(lo)))*3 + 2
+	for at(below) > lo*(1+1e-9) {
+		below--
+	}
+	above := below
+	for at(above) < hi*(1-1e-9) {
+		above++
+	}
+	if above == below {
+		below--
+		above++
+	}
+	s := scale{lo: at(below), hi: at(above), log: true}
+	// Marks of 1, 2 and 5, or whole decades, or every so many decades.
+	every := 1
+	for (above-below)/every+1 > n {
+		if every == 1 {
+			every = 3
+		} else {
+			every += 3
+		}
+	}
+	for i := below; i <= above; i++ {
+		if (i%every+every)%every == 0 {
+			v := at(i)
+			s.ticks = append(s.ticks, tick{v, tickLabel(v, v)})
+		}
+	}
+	return s
+}
+
+// tickLabel writes v with as many digits as its distance to the next tick needs.
+func tickLabel(v, step float64) string {
+	if v == 0 || math.Abs(v) < step*1e-6 {
+		return "0"
+	}
+	if math.Abs(v) >= 1e7 || step < 1e-4 {
+		digits := int(math.Floor(math.Log10(math.Abs(v)))-math.Floor(math.Log10(step)+1e-9)) + 1
+		return exponent(strconv.FormatFloat(v, 'e', max(0, min(digits-1, 12)), 64))
+	}
+	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	return thousands(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// Number writes a value for reading: three digits that count, all of them before the point.
+func number(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case v == 0:
+		return "0"
+	case a >= 1e9 || a < 0.001:
+		return exponent(strconv.FormatFloat(v, 'e', 2, 64))
+	case a >= 99.95:
+		return thousands(strconv.FormatFloat(v, 'f', 0, 64))
+	}
+	decimals := 2 - int(math.Floor(math.Log10(a)))
+	s := strconv.FormatFloat(v, 'f', min(decimals, 5), 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+func withUnit(v float64, unit string) string {
+	if unit == "" {
+		return number(v)
+	}
+	return number(v) + "\u00a0" + unit
+}
+
+// exponent shortens "1.50e+07" to "1.5e7".
+func exponent(s string) string {
+	mantissa, exp, _ := strings.Cut(s, "e")
+	if strings.Contains(mantissa, ".") {
+		mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
+	}
+	n, err := strconv.Atoi(exp)
+	if err != nil {
+		return s
+	}
+	return mantissa + "e" + strconv.Itoa(n)
+}
+
+// thousands sets commas.
+func thousands(s string) string {
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "-", s[1:]
+	}
+	whole, rest := s, ""
+	if i := strings.IndexByte(s, '.'); i >= 0 {
+		whole, rest = s[:i], s[i:]
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return sign + whole + rest
+}
+
+// text is what an axis is called.
+func (a Axis) text() string {
+	if a.Unit == "" || a.Unit == a.Label {
+		return a.Label
+	}
+	return a.Label + " (" + a.Unit + ")"
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/sim"
+)
+
+func (r *storedRun) figure() (chart.Figure, error) {
+	switch {
+	case r.Scenario != nil:
+		return scenarioFigure(r.Scenario)
+	case r.Live != nil:
+		return liveFigure(r.Live)
+	}
+	return throttlesFigure(r.Throttles)
+}
+
+var errNoSeries = errors.New("the run has no series to draw: it has a --sample of 0")
+
+func scenarioFigure(r *sim.Report) (chart.Figure, error) {
+	if r.Series == nil || len(r.Series.At) == 0 {
+		return chart.Figure{}, errNoSeries
+	}
+	var names []string
+	var strategies []string
+	for i, g := range r.Groups {
+		group := g.Name
+		if group == "" && len(r.Groups) > 1 {
+			group = fmt.Sprintf("group %d", i+1)
+		}
+		for j := range g.Requests {
+			names = append(names, strings.TrimSpace(fmt.Sprintf("%s client %d", group, j+1)))
+		}
+		strategies = append(strategies, g.Strategy)
+	}
+	title := r.Scenario
+	if title == "" {
+		title = "Clients that share a quota"
+	}
+	caption := fmt.Sprintf("%d clients, %s, seed %d: %.2f %% limited, standard deviation of requests %.1f, %.1f %% of the quota not used.",
+		r.Clients, strings.Join(strategies, ", "), r.Seed, r.RetryPercent, r.RequestSD, r.UnusedPercent)
+	return chart.Figure{Title: title, Caption: caption, Columns: 2, Panels: seriesPanels(r.Series, names, r.OptimumSleep)}, nil
+}
+
+func liveFigure(r *live.Report) (chart.Figure, error) {
+	if r.Series == nil || len(r.Series.At) == 0 {
+		return chart.Figure{}, errNoSeries
+	}
+	var names []string
+	for i := range r.RequestCount {
+		names = append(names, fmt.Sprintf("client %d", i+1))
+	}
+	return chart.Figure{
+		Title: r.Strategy + ", live",
+		Caption: fmt.Sprintf("%d HTTP clients, %v at scale %v: %.2f %% limited, standard deviation of requests %.1f.",
+			r.Clients, time.Duration(r.Seconds*1e9).Round(time.Second), r.Scale, r.RetryPercent, r.RequestSD),
+		Columns: 2, Panels: seriesPanels(r.Series, names, r.OptimumSleep),
+	}, nil
+}
+
+func seriesPanels(s *sim.Series, names []string, optimum float64) []chart.Panel {
+	seconds := chart.Axis{Label: "time", Unit: "s"}
+	level := make([]float64, len(s.Level))
+	for i, n := range s.Level {
+		level[i] = float64(n)
+	}
+	served := make([]chart.Series, len(names))
+	for i, name := range names {
+		served[i] = chart.Series{Name: name, X: s.At, Y: make([]float64, len(s.At))}
+		for j, n := range s.ServedBy[i] {
+			served[i].Y[j] = float64(n)
+		}
+	}
+	return []chart.Panel{
+		sleepPanel("Sleep per client", s, names, optimum),
+		chart.Lines{Title: "Level of the quota", X: seconds, Y: chart.Axis{Label: "left", Unit: "requests"},
+			Series: []chart.Series{{Name: "level", X: s.At, Y: level}}},
+		chart.Lines{Title: "Successes per client", X: seconds, Y: chart.Axis{Label: "served", Unit: "requests"}, Series: served, Each: "clients"},
+	}
+}
+
+func sleepPanel(title string, s *sim.Series, names []string, optimum float64) chart.Lines {
+	p := chart.Lines{Title: title, X: chart.Axis{Label: "time", Unit: "s"}, Y: chart.Axis{Label: "sleep", Unit: "s"}, Each: "clients", Step: true}
+	for i, name := range names {
+		p.Series = append(p.Series, chart.Series{Name: name, X: s.At, Y: s.Sleep[i]})
+	}
+	if optimum > 0 {
+		p.References = []chart.Reference{{Name: "optimum", Y: []float64{optimum}}}
+	}
+	return p
+}
+
+// throttlesFigure compares strategies: the clients' sleep where it is known, then bars of the first scenario's measures, and
+// of the others' rejects.
+func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
+	if len(t.Strategies) == 0 {
+		return chart.Figure{}, errors.New("the run has no finished scenario to draw")
+	}
+	first := t.Strategies[0].Scenario
+	f := chart.Figure{Title: "Strategies that share a quota of 4,500 requests an hour", Columns: 2,
+		Caption: fmt.Sprintf("Bars are medians of %d seeds, whiskers reach to the worst. Ours is %s.", t.Strategies[0].Seeds, t.Ours)}
+	highest := 0.0
+	for i := range t.Strategies {
+		r := &t.Strategies[i]
+		if r.Scenario == first && r.Series != nil {
+			for _, s := range r.Series.Sleep {
+				for _, v := range s {
+					highest = max(highest, v)
+				}
+			}
+		}
+	}
+	for i := range t.Strategies {
+		r := &t.Strategies[i]
+		if r.Scenario != first || r.Series == nil || len(f.Panels) == 2 {
+			continue
+		}
+		var names []string
+		for i := range r.Series.Sleep {
+			names = append(names, fmt.Sprintf("client %d", i+1))
+		}
+		p := sleepPanel(fmt.Sprintf("%s: sleep per client, %s", first, r.Name), r.Series, names, r.Optimum)
+		p.Caption = "Seed 1."
+		if i > 0 { // the same scale, for the eye
+			p.References = append(p.References, chart.Reference{Name: "the other's longest", Y: []float64{highest}})
+		}
+		f.Panels = append(f.Panels, p)
+	}
+	bars := func(title, label, unit, scenario string, of func(*bench.ThrottleRow) *bench.Spread) {
+		b := chart.Bars{Title: title, Value: chart.Axis{Label: label, Unit: unit}, Whiskers: "median to worst"}
+		for i := range t.Strategies {
+			r := &t.Strategies[i]
+			s := of(r)
+			if r.Scenario != scenario || s == nil || s.Median == nil {
+				continue
+			}
+			bar := chart.Bar{Name: r.Name, Value: *s.Median, Highlight: r.Name == t.Ours}
+			if s.Worst != nil {
+				bar.Min, bar.Max = min(*s.Median, *s.Worst), max(*s.Median, *s.Worst)
+			}
+			b.Bars = append(b.Bars, bar)
+		}
+		if len(b.Bars) > 0 {
+			f.Panels = append(f.Panels, b)
+		}
+	}
+	bars(first+": rejects", "limited", "%", first, func(r *bench.ThrottleRow) *bench.Spread { return &r.RetryPercent })
+	bars(first+": unfairness", "standard deviation of requests", "", first, func(r *bench.ThrottleRow) *bench.Spread { return &r.RequestSD })
+	bars(first+": longest sleep", "sleep", "s", first, func(r *bench.ThrottleRow) *bench.Spread { return &r.MaxSleep })
+	seen := first
+	for i := range t.Strategies {
+		const most = 16
+		if name := t.Strategies[i].Scenario; name != seen && !strings.HasPrefix(name, first+" ") && len(f.Panels) < most {
+			seen = name
+			if strings.HasPrefix(name, "clear") {
+				bars(name+": time to do 4,500", "time", "s", name, func(r *bench.ThrottleRow) *bench.Spread { return r.Clear })
+				continue
+			}
+			bars(name+": rejects", "limited", "%", name, func(r *bench.ThrottleRow) *bench.Spread { return &r.RetryPercent })
+		}
+	}
+	return f, nil
+}

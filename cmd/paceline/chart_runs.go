@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/sim"
+)
+
+// storedRun is a run of paceline sim as it is kept: one of the three.
+type storedRun struct {
+	Version   int              `json:"version"` // 1
+	Scenario  *sim.Report      `json:"scenario,omitempty"`
+	Live      *live.Report     `json:"live,omitempty"`
+	Throttles *bench.Throttles `json:"throttles,omitempty"`
+}
+
+// samples is how many instants of a run are kept for charts if it does not say.
+const samples = 360
+
+// runsKept is how many of the latest runs are.
+const runsKept = 50
+
+func runsFolder() (string, error) {
+	if dir := os.Getenv("PACELINE_RUNS"); dir != "" {
+		return dir, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for runs: %w; name one in PACELINE_RUNS", err)
+	}
+	return filepath.Join(cache, "paceline", "runs"), nil
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// store keeps the run under a name that begins with the time and ends as given.
+func (r storedRun) store(now time.Time, name string) error {
+	dir, err := runsFolder()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	r.Version = 1
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	name = now.UTC().Format("20060102-150405") + "-" + name[:min(len(name), 60)]
+	temp, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), filepath.Join(dir, name+".json")); err != nil {
+		return err
+	}
+	names, err := storedRuns()
+	if err != nil {
+		return err
+	}
+	for _, old := range names[min(runsKept, len(names)):] {
+		err = errors.Join(err, os.Remove(filepath.Join(dir, old+".json")))
+	}
+	return err
+}
+
+// storedRuns returns the names of the runs there are, the latest first.
+func storedRuns() (names []string, err error) {
+	dir, err := runsFolder()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && !strings.HasPrefix(name, ".") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names, nil
+}
+
+// loadRun reads a run by name or file; without either the latest. It also returns its name.
+func loadRun(name string) (*storedRun, string, error) {
+	dir, err := runsFolder()
+	if err != nil {
+		return nil, "", err
+	}
+	if name == "" {
+		names, err := storedRuns()
+		if err != nil {
+			return nil, "", err
+		}
+		if len(names) == 0 {
+			return nil, "", usageError{fmt.Errorf("no run is stored in %s: paceline sim stores what it runs", dir)}
+		}
+		name = names[0]
+	}
+	file := name
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Base(name) == name {
+		file = filepath.Join(dir, name+".json")
+		text, err = os.ReadFile(file)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", usageError{fmt.Errorf("%q is neither a file nor a run in %s; paceline chart --list lists those", name, dir)}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var r storedRun
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, "", exitError{exitConfig, fmt.Errorf("%s is no stored run: %w", file, err)}
+	}
+	if r.Version != 1 || r.Scenario == nil && r.Live == nil && r.Throttles == nil {
+		return nil, "", exitError{exitConfig, fmt.Errorf("%s is no stored run of version 1", file)}
+	}
+	return &r, name, nil
+}

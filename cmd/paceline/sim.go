@@ -1,0 +1,271 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/scenario"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+const simLong = `Run clients that share a quota, as a scenario file describes them, in virtual time: a day of 25 clients takes a fraction
+of a second. The same file and seed give the same bytes.
+
+It prints for each group what its clients met: how many of the requests were limited, the longest sleep, how many
+requests each made; and of all: fairness, what of the quota was not used, and how long it took to settle after a change.
+
+With --live there is no scenario: a server is started here, and clients as HTTP clients in processes of their own. Each
+request is a line on stderr, as process#thread and what the client knows.
+
+Ctrl-C ends it early; what has run until then is reported.`
+
+type simRun struct {
+	live                    simLive
+	strategy, output, chart string
+	seed                    uint64
+	sample                  time.Duration
+}
+
+func newSim() *cobra.Command {
+	var s simRun
+	c := &cobra.Command{
+		Use:   "sim SCENARIO.yaml | --live",
+		Short: "Simulate clients that share a quota",
+		Long:  simLong,
+		Example: `  paceline sim shared.yaml
+  paceline sim shared.yaml --strategy exponential-backoff --seed 3 -o json
+  paceline sim throttle
+  paceline sim --live --scale 10 --processes 2 --threads 5`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if s.live.on && len(args) > 0 {
+				return fmt.Errorf("--live takes no scenario, got %q; see paceline sim --help", args[0])
+			}
+			if !s.live.on && len(args) != 1 {
+				return fmt.Errorf("want one scenario file, got %d arguments; see paceline sim --help", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.live.on {
+				if err := s.check(); err != nil {
+					return err
+				}
+				return s.live.run(cmd, s.strategy, s.seed, s.output, s.chart)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return s.run(ctx, cmd, args[0])
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&s.strategy, "strategy", "", "have all groups follow this strategy, with its own defaults, instead of the file's: "+strings.Join(strategyNames(), ", "))
+	f.Uint64Var(&s.seed, "seed", 0, "seed to use instead of the file's")
+	f.DurationVar(&s.sample, "sample", 0, "time between two values of the series in the JSON, instead of the file's; 0: none")
+	f.StringVarP(&s.output, "output", "o", "text", "text or json")
+	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
+	s.live.flags(f)
+	c.AddCommand(newSimThrottle(), newSimClient())
+	return c
+}
+
+func strategyNames() (names []string) {
+	for _, s := range throttle.Strategies() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func (s *simRun) check() error {
+	if s.output != "text" && s.output != "json" {
+		return usageError{fmt.Errorf("--output %q: want text or json", s.output)}
+	}
+	return checkChart(s.chart)
+}
+
+// checkChart says before a run whether it could be drawn in that file.
+func checkChart(file string) error {
+	if file == "" {
+		return nil
+	}
+	if err := chart.CheckPath(file); err != nil {
+		return usageError{fmt.Errorf("--chart: %w", err)}
+	}
+	return nil
+}
+
+// keep stores a run and draws it in the file, if there is one. A run that cannot be stored is not worth failing for.
+func keep(run storedRun, name, file string, warn io.Writer) error {
+	if err := run.store(time.Now(), name); err != nil {
+		fmt.Fprintln(warn, "warning: the run is not stored:", err)
+	}
+	if file == "" {
+		return nil
+	}
+	figure, err := run.figure()
+	if err != nil {
+		return err
+	}
+	return chart.WriteFile(file, figure)
+}
+
+func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	read, err := load(file, cmd.InOrStdin())
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return usageError{err}
+		}
+		return exitError{exitConfig, err}
+	}
+	if s.strategy != "" {
+		named, err := throttle.Named(s.strategy)
+		if err != nil {
+			return usageError{fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))}
+		}
+		for i := range read.Groups {
+			read.Groups[i].Strategy = named
+			read.Groups[i].Params = throttle.Params{Start: read.Groups[i].Params.Start} // constants are another law's
+		}
+	}
+	if cmd.Flags().Changed("seed") {
+		read.Seed = s.seed
+	}
+	sampled := read.Sample > 0
+	if cmd.Flags().Changed("sample") {
+		read.Sample = s.sample
+	} else if read.Sample == 0 {
+		read.Sample = read.Duration / samples
+	}
+	told := read.Sample // a series is in the JSON only if somebody asked for it
+	if !cmd.Flags().Changed("sample") && !sampled {
+		told = 0
+	}
+	progress, done := simProgress(cmd.ErrOrStderr(), read.Duration)
+	report, err := bench.RunFleet(ctx, read, progress)
+	done()
+	if err != nil {
+		return exitError{exitConfig, fmt.Errorf("%s: %w", file, err)}
+	}
+	kept := report
+	err = keep(storedRun{Scenario: &kept}, cmp.Or(report.Scenario, "scenario"), s.chart, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if told == 0 {
+		report.Series = nil
+	}
+	if s.output == "json" {
+		err = report.WriteJSON(cmd.OutOrStdout())
+	} else {
+		err = writeFleet(cmd.OutOrStdout(), &report)
+	}
+	if err == nil && !report.Complete {
+		err = exitError{exitInterrupted, errors.New("interrupted: what has run is printed")}
+	}
+	return err
+}
+
+func load(file string, stdin io.Reader) (sim.Scenario, error) {
+	if file == "-" {
+		return scenario.Read("stdin", stdin, func(name string) (io.ReadCloser, error) { return os.Open(name) })
+	}
+	return scenario.Load(file)
+}
+
+// simProgress tells a terminal how far a run is, if it takes longer than two seconds. done wipes that away.
+func simProgress(w io.Writer, all time.Duration) (progress func(*sim.Fleet), done func()) {
+	if file, ok := w.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil, func() {}
+	}
+	shown, told := false, time.Now().Add(time.Second)
+	progress = func(f *sim.Fleet) {
+		if time.Since(told) < time.Second {
+			return
+		}
+		shown, told = true, time.Now()
+		fmt.Fprintf(w, "\r%3.0f %%: %v of %v\x1b[K", 100*f.Now().Seconds()/all.Seconds(), f.Now().Round(time.Second), all)
+	}
+	return progress, func() {
+		if shown {
+			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}
+
+// writeFleet writes a report for people, with the lists of the published simulations.
+func writeFleet(w io.Writer, r *sim.Report) error {
+	var b strings.Builder
+	name := r.Scenario
+	if name == "" {
+		name = "scenario"
+	}
+	fmt.Fprintf(&b, "%s: %d clients, %s, seed %d\n\n", name, r.Clients, time.Duration(r.Seconds*1e9).Round(time.Millisecond), r.Seed)
+	fmt.Fprintf(&b, "requests        %d: %d served, %d limited\n", r.Requests, r.Served, r.Limited)
+	fmt.Fprintf(&b, "limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes\n", r.RetryPercent, r.RetryPercentPooled, r.LimitedLate)
+	fmt.Fprintf(&b, "sleep           at most %.1f s, p99 %.1f s, median %.1f s", r.Sleep.Max, r.Sleep.P99, r.Sleep.Median)
+	if r.OptimumSleepMost > 0 {
+		fmt.Fprintf(&b, "; optimum %.1f s", r.OptimumSleep)
+		if r.OptimumSleepMost != r.OptimumSleep {
+			fmt.Fprintf(&b, " at the end, up to %.1f s before", r.OptimumSleepMost)
+		}
+	}
+	fmt.Fprintf(&b, "\nfairness        standard deviation of the clients' requests %.1f, Jain's index %.4f\n", r.RequestSD, r.Jain)
+	fmt.Fprintf(&b, "quota           %.1f %% of %.0f requests not used; level %.1f on average, %d at least, %d at the end\n", r.UnusedPercent, r.Offered, r.Level.Mean, r.Level.Least, r.Level.Last)
+	fmt.Fprintf(&b, "at the server   %d requests at once at most\n", r.PeakConcurrent)
+	if r.Clear != nil {
+		fmt.Fprintf(&b, "cleared         in %.1f s\n", *r.Clear)
+	}
+	switch {
+	case r.Settle != nil:
+		fmt.Fprintf(&b, "settled         %.0f s after the change at %.0f s\n", *r.Settle, *r.Change)
+	case r.Change != nil:
+		fmt.Fprintf(&b, "settled         never after the change at %.0f s\n", *r.Change)
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		title := g.Name
+		if title == "" {
+			title = fmt.Sprintf("group %d", i+1)
+		}
+		fmt.Fprintf(&b, "\n%s: %s, %d × %d; a request is served %.1f s after it comes, %.1f s at most\n", title, g.Strategy, g.Processes, g.Threads, g.Delay.Mean, g.Delay.Max)
+		whole := func(n int) string { return strconv.Itoa(n) }
+		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+		fmt.Fprintf(&b, "max_sleep_val: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// listed writes all values, or of very many the least, the median and the most.
+func listed[T int | float64](values []T, text func(T) string) string {
+	const most = 200
+	if len(values) > most {
+		sorted := slices.Sorted(slices.Values(values))
+		return fmt.Sprintf("of %d from %s to %s, median %s (-o json has all)", len(sorted), text(sorted[0]), text(sorted[len(sorted)-1]), text(sorted[(len(sorted)-1)/2]))
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = text(v)
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}

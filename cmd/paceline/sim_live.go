@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+// simLive is paceline sim --live.
+type simLive struct {
+	on                 bool
+	scale              float64
+	processes, threads int
+	duration           time.Duration
+	limit, level       int64
+	window             time.Duration
+	latency            string
+	quiet              bool
+}
+
+func (l *simLive) flags(f *pflag.FlagSet) {
+	f.BoolVar(&l.on, "live", false, "run real HTTP clients in processes of their own against a server here, instead of a scenario")
+	f.Float64Var(&l.scale, "scale", 1, "live: how many times faster clocks run than ours")
+	f.IntVar(&l.processes, "processes", 2, "live: processes of clients, which know nothing of each other")
+	f.IntVar(&l.threads, "threads", 5, "live: threads of a process, which share what it knows")
+	f.DurationVar(&l.duration, "duration", 30*time.Minute, "live: how long, by the scaled clock")
+	f.Int64Var(&l.limit, "limit", 4500, "live: requests that the quota refills in a window, and holds at most")
+	f.DurationVar(&l.window, "window", time.Hour, "live: the window")
+	f.Int64Var(&l.level, "level", 0, "live: requests in the quota at the start")
+	f.StringVar(&l.latency, "latency", "constant:30ms", "live: latency each way, by the scaled clock, as of paceline serve gcra")
+	f.BoolVar(&l.quiet, "quiet", false, "live: no line per request")
+}
+
+// mostScale is beyond which a timer that is late by a millisecond begins to matter.
+const mostScale = 10
+
+func (l *simLive) run(cmd *cobra.Command, strategy string, seed uint64, output, file string) error {
+	fleet, err := l.fleet(strategy, seed)
+	if err != nil {
+		return usageError{err}
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if l.scale > mostScale {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: at --scale %v a timer that is 1 ms late is %v late by the clients' clock: figures blur beyond %d\n",
+			l.scale, time.Duration(l.scale*1e6), mostScale)
+	}
+	if !l.quiet {
+		lines := cmd.ErrOrStderr()
+		fleet.Tell = func(l live.Line) { fmt.Fprintln(lines, l) }
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	fleet.Command = func(ctx context.Context) *exec.Cmd {
+		c := exec.CommandContext(ctx, self, "sim", "client")
+		// Ctrl-C reaches the whole group: the clients are told to stop by us, once.
+		c.SysProcAttr = ownGroup()
+		return c
+	}
+	report, err := fleet.Run(ctx)
+	if report.Clients == 0 {
+		return err
+	}
+	kept := report
+	err = errors.Join(keep(storedRun{Live: &kept}, "live-"+report.Strategy, file, cmd.ErrOrStderr()), err)
+	report.Series = nil
+	write := writeLive
+	if output == "json" {
+		write = func(w io.Writer, r *live.Report) error {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(r)
+		}
+	}
+	err = errors.Join(write(cmd.OutOrStdout(), &report), err)
+	if err == nil && !report.Complete {
+		err = exitError{exitInterrupted, errors.New("interrupted: what has run is printed")}
+	}
+	return err
+}
+
+func (l *simLive) fleet(strategy string, seed uint64) (*live.Fleet, error) {
+	switch {
+	case !(l.scale > 0 && l.scale <= 1000):
+		return nil, fmt.Errorf("--scale %v: want more than 0 and at most 1000", l.scale)
+	case l.processes < 1 || l.processes > 1000:
+		return nil, fmt.Errorf("--processes %d: want 1 to 1000", l.processes)
+	case l.threads < 1 || l.threads > 1000:
+		return nil, fmt.Errorf("--threads %d: want 1 to 1000", l.threads)
+	case l.duration <= 0:
+		return nil, fmt.Errorf("--duration %v: want more than 0", l.duration)
+	case l.limit < 1:
+		return nil, fmt.Errorf("--limit %d: want 1 or more", l.limit)
+	case l.window <= 0:
+		return nil, fmt.Errorf("--window %v: want more than 0", l.window)
+	case l.level < 0 || l.level > l.limit:
+		return nil, fmt.Errorf("--level %d: want 0 to the limit of %d", l.level, l.limit)
+	}
+	if strategy == "" {
+		strategy = oursName()
+	}
+	if _, err := throttle.Named(strategy); err != nil {
+		return nil, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))
+	}
+	link, err := openLaw(l.latency)
+	if err != nil {
+		return nil, fmt.Errorf("--latency: %w", err)
+	}
+	return &live.Fleet{
+		Client: live.Config{
+			Strategy: strategy,
+			Params:   throttle.Params{Rate: float64(l.limit) / l.window.Seconds(), Burst: float64(l.limit)},
+			Threads:  l.threads, Scale: l.scale, Duration: l.duration, Seed: seed,
+		},
+		Processes: l.processes,
+		Sample:    l.duration / samples,
+		Server:    ratetest.GCRAConfig{Limit: l.limit, Window: l.window, Level: l.level, Before: link, After: link, Seed: seed},
+	}, nil
+}
+
+// newSimClient is what sim --live runs in processes of their own.
+func newSimClient() *cobra.Command {
+	return &cobra.Command{
+		Use:    "client",
+		Short:  "A process of clients of paceline sim --live: configured by JSON on stdin, a line of JSON per request on stdout",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return live.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+func writeLive(w io.Writer, r *live.Report) error {
+	hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+	_, err := fmt.Fprintf(w, `%s, live: %d clients, %s at scale %v
+
+requests        %d: %d served, %d limited
+limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes
+sleep           at most %.1f s, p99 %.1f s, median %.1f s; optimum %.1f s
+fairness        standard deviation of the clients' requests %.1f, Jain's index %.4f
+quota           %.0f lost to a full bucket; %d left at the end
+at the server   %d requests at once at most
+max_sleep_val: %s
+retry_ratio: %s
+request_count: %s
+`, r.Strategy, r.Clients, time.Duration(r.Seconds*1e9).Round(time.Second), r.Scale,
+		r.Requests, r.Served, r.Limited, r.RetryPercent, r.RetryPercentPooled, r.LimitedLate,
+		r.Sleep.Max, r.Sleep.P99, r.Sleep.Median, r.OptimumSleep, r.RequestSD, r.Jain,
+		r.Server.Unused, r.Server.Left, r.Server.Peak,
+		listed(r.MaxSleep, hundredths), listed(r.RetryRatio, hundredths), listed(r.RequestCount, strconv.Itoa))
+	return err
+}

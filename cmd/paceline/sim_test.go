@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const tenMinutes = `version: 1
+name: two groups
+duration: 10m
+seed: 5
+server: {quota: 360/h, level: 10, changes: [{at: 5m, factor: 2}]}
+groups:
+  - {name: a, strategy: null, threads: 2, link: "constant:5s"}
+  - {name: b, strategy: retry-only, link: "constant:10s"}
+`
+
+func simulate(ctx context.Context, stdin string, args ...string) (code int, out, errs string) {
+	var o, e strings.Builder
+	code = execute(ctx, append([]string{"sim"}, args...), strings.NewReader(stdin), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestSim(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(file, []byte(tenMinutes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := simulate(t.Context(), "", file)
+	for _, want := range []string{
+		"two groups: 3 clients, 10m0s, seed 5", "settled         never after the change at 300 s",
+		"a: null, 1 × 2; a request is served", "request_count: [60, 60]", "b: retry-only, 1 × 1", "request_count: [30]", "max_sleep_val: [0.00, 0.00]",
+	} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit %d, %s; want %q in\n%s", code, errs, want, out)
+		}
+	}
+	code, fromFile, _ := simulate(t.Context(), "", file, "-o", "json")
+	_, fromStdin, _ := simulate(t.Context(), tenMinutes, "-", "-o", "json")
+	if code != exitOK || fromFile != fromStdin {
+		t.Errorf("exit %d; a file and stdin differ:\n%s\n%s", code, fromFile, fromStdin)
+	}
+	_, other, _ := simulate(t.Context(), tenMinutes, "-", "-o", "json", "--seed", "6", "--strategy", "retry-only", "--sample", "1m")
+	var r struct {
+		Seed   uint64
+		Series *struct {
+			At []float64 `json:"at_s"`
+		}
+		Groups []struct {
+			Strategy string
+			Requests []int     `json:"request_count"`
+			Ratio    []float64 `json:"retry_ratio"`
+			MaxSleep []float64 `json:"max_sleep_s"`
+		}
+	}
+	if err := json.Unmarshal([]byte(other), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Seed != 6 || r.Groups[0].Strategy != "retry-only" || len(r.Groups[0].Requests) != 2 || len(r.Groups[0].Ratio) != 2 || len(r.Groups[0].MaxSleep) != 2 || len(r.Series.At) != 11 {
+		t.Errorf("--seed 6 --strategy retry-only --sample 1m: %+v", r)
+	}
+}
+
+func TestSimRefuses(t *testing.T) {
+	for _, c := range []struct {
+		stdin string
+		args  []string
+		code  int
+		says  string
+	}{
+		{"version: 1\n", nil, exitConfig, "stdin:1: duration is missing"},
+		{strings.Replace(tenMinutes, "5m, factor", "-5m, factor", 1), nil, exitConfig, `stdin:5: at: "-5m" is not 0 or more`},
+		{tenMinutes, []string{"--strategy", "nix"}, exitUsage, `--strategy: strategy "nix" is none of null, retry-only`},
+		{tenMinutes, []string{"--sample", "1ns"}, exitConfig, "Sample 1ns makes series of more than"},
+	} {
+		code, out, errs := simulate(t.Context(), c.stdin, append([]string{"-"}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.says) || out != "" {
+			t.Errorf("%v: exit %d, want %d with %q:\n%s%s", c.args, code, c.code, c.says, errs, out)
+		}
+	}
+}
+
+// Who interrupts a run sees what ran until then.
+func TestSimInterrupted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+	defer cancel()
+	code, out, errs := simulate(ctx, "version: 1\nduration: 360d\ngroups:\n  - {strategy: retry-only, processes: 1000}\n", "-", "-o", "json")
+	var r struct {
+		Complete bool
+		Requests int
+		Seconds  float64
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if code != exitInterrupted || r.Complete || r.Requests == 0 || r.Seconds <= 0 || !strings.Contains(errs, "interrupted: what has run is printed") {
+		t.Errorf("exit %d, %+v: %s", code, r, errs)
+	}
+}
+
+func TestSimThrottle(t *testing.T) {
+	code, out, errs := simulate(t.Context(), "", "throttle", "-o", "json", "--seeds", "3", "--strategies", "retry-only,null", "--only", "clear-1s")
+	var r struct {
+		Ours       *string
+		Strategies []struct {
+			Name, Scenario string
+			Clients, Seeds int
+			Minutes        float64
+			Retry          map[string]*float64 `json:"retry_percent"`
+			MaxSleep       map[string]*float64 `json:"max_sleep_s"`
+			SD             map[string]*float64 `json:"request_sd"`
+			Jain           map[string]*float64 `json:"jain"`
+			Unused         map[string]*float64 `json:"unused_percent"`
+			Clear          map[string]*float64 `json:"clear_s"`
+			Settle         map[string]*float64 `json:"settle_s"`
+		}
+		Hours float64 `json:"virtual_hours"`
+		Wall  float64 `json:"wall_seconds"`
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
+		t.Fatalf("exit %d, %v: %s", code, err, errs)
+	}
+	if r.Ours == nil || len(r.Strategies) != 2 || r.Strategies[0].Name != "retry-only" || r.Strategies[1].Name != "null" || r.Wall <= 0 {
+		t.Fatalf("%+v", r)
+	}
+	for _, s := range r.Strategies {
+		// Everything is there from the start: 450 requests one after the other, 167 ms each.
+		if c := s.Clear["worst"]; s.Scenario != "clear-1s" || s.Clients != 10 || s.Seeds != 3 || c == nil || *c < 75 || *c > 75.5 || *s.Retry["median"] != 0 ||
+			*s.Jain["worst"] != 1 || s.Settle != nil || s.SD["median"] == nil || s.Unused["worst"] == nil || s.MaxSleep["worst"] == nil {
+			t.Errorf("%+v", s)
+		}
+	}
+	if want := 6 * 75.2 / 3600; r.Hours < want-0.01 || r.Hours > want+0.01 {
+		t.Errorf("%v virtual hours, want %v", r.Hours, want)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code, out, errs := simulate(cancelled, "", "throttle", "-o", "json", "--strategies", "null"); code != exitInterrupted || !strings.Contains(out, `"strategies": []`) {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,263 @@
+// Package live runs the strategies of package throttle as real HTTP clients: threads that share what their process knows,
+// processes that share nothing, and a clock that may run faster than ours.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+// Config is what a client process has to know. It crosses to another process as JSON.
+type Config struct {
+	URL      string          `json:"url"`
+	Strategy string          `json:"strategy"` // of throttle.Named
+	Params   throttle.Params `json:"params"`
+	Process  int             `json:"process"` // its number
+	Threads  int             `json:"threads"`
+	// Scale is how many times faster its clock runs than ours, and Duration how long it goes on by that clock.
+	Scale    float64       `json:"scale"`
+	Duration time.Duration `json:"duration"`
+	Seed     uint64        `json:"seed"`
+}
+
+// Line is what a client tells about an answer, as both published demos do. Times are in seconds by its clock.
+type Line struct {
+	Process int     `json:"process"`
+	Thread  int     `json:"thread"`
+	At      float64 `json:"at_s"`
+	Status  int     `json:"status"`
+	// Remaining is what the answer says is left; −1: nothing.
+	Remaining int `json:"remaining"`
+	Retries   int `json:"retry_count"`      // answers of this thread that were limited
+	Requests  int `json:"request_count"`    // of this thread
+	Limited   int `json:"rate_limit_count"` // answers of this process that were limited
+	// Guess is how many clients the throttle takes there to be: Sleep in units of the quota's refill.
+	Guess    float64 `json:"client_guess"`
+	Sleep    float64 `json:"sleep_s"`     // how long it throttles from now on, without jitter
+	MaxSleep float64 `json:"max_sleep_s"` // the longest that this thread slept, with jitter
+}
+
+// String is the line that people read.
+func (l Line) String() string {
+	return fmt.Sprintf("%d#%d: status=%d remaining=%d retry_count=%d request_count=%d rate_limit_count=%d client_guess=%.2f sleep=%.2f max_sleep=%.2f",
+		l.Process, l.Thread, l.Status, l.Remaining, l.Retries, l.Requests, l.Limited, l.Guess, l.Sleep, l.MaxSleep)
+}
+
+// giveUp is after how many failures in a row a thread does.
+const giveUp = 10
+
+// Run is a client process: it sends until its time is over or ctx is done, and calls tell for each answer, one at a time.
+// The error is of a configuration that cannot be, of an answer that is neither 200 nor 429, or of a server that cannot be
+// reached ten times in a row.
+func Run(ctx context.Context, c Config, tell func(Line)) error {
+	p, err := newProcess(c, tell)
+	if err != nil {
+		return err
+	}
+	defer p.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, p.real(c.Duration))
+	defer cancel()
+	var threads sync.WaitGroup
+	errs := make([]error, c.Threads)
+	for i := range errs {
+		threads.Go(func() {
+			errs[i] = p.thread(ctx, i)
+			if errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	threads.Wait()
+	return errors.Join(errs...)
+}
+
+type process struct {
+	Config
+	base time.Time
+	http *http.Client
+	tell func(Line)
+
+	gate    *paceline.Gate // nil: its threads decide
+	sleeper throttle.Sleeper
+
+	mu      sync.Mutex // guards what follows
+	threads []throttle.Thread
+	limited int
+}
+
+func newProcess(c Config, tell func(Line)) (*process, error) {
+	switch {
+	case c.Threads < 1:
+		return nil, fmt.Errorf("live: Threads %d is not above 0", c.Threads)
+	case !(c.Scale > 0 && c.Scale <= 1000):
+		return nil, fmt.Errorf("live: Scale %v is not above 0 and at most 1000", c.Scale)
+	case c.Duration <= 0:
+		return nil, fmt.Errorf("live: Duration %v is not above 0", c.Duration)
+	}
+	strategy, err := throttle.Named(c.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{Config: c, base: time.Now(), tell: tell}
+	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute}
+	rng := rand.New(rand.NewPCG(c.Seed, uint64(c.Process)))
+	if strategy.NewLimiter != nil {
+		// A Gate goes by the real clock, and so must its limiter: in real time the quota is refilled Scale times as fast.
+		params := c.Params
+		params.Rate *= c.Scale
+		params.MaxWait = p.real(params.MaxWait)
+		l, err := strategy.NewLimiter(params, rng)
+		if err != nil {
+			return nil, err
+		}
+		p.sleeper, _ = l.(throttle.Sleeper)
+		p.gate = paceline.NewGate(l)
+		return p, nil
+	}
+	shared, err := strategy.New(c.Params)
+	if err != nil {
+		return nil, err
+	}
+	for range c.Threads {
+		p.threads = append(p.threads, shared.Thread(rng))
+	}
+	return p, nil
+}
+
+func (p *process) now() mono.Time { return mono.Time(float64(time.Since(p.base)) * p.Scale) }
+
+func (p *process) real(d time.Duration) time.Duration { return time.Duration(float64(d) / p.Scale) }
+
+func (p *process) thread(ctx context.Context, number int) error {
+	l := Line{Process: p.Process, Thread: number}
+	for failures := 0; ; {
+		slept, settle, ok := p.leave(ctx, number)
+		if !ok {
+			return nil
+		}
+		l.MaxSleep = max(l.MaxSleep, slept.Seconds())
+		sent := p.now()
+		began := time.Now()
+		status, remaining, err := p.get(ctx)
+		rtt := time.Since(began)
+		if err != nil {
+			settle(sent, rtt, 0, -1)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if failures++; failures == giveUp {
+				return fmt.Errorf("live: process %d, thread %d: %d failures in a row: %w", p.Process, number, failures, err)
+			}
+			continue
+		}
+		failures = 0
+		sleep := settle(sent, rtt, status, remaining)
+		if status != http.StatusOK && status != http.StatusTooManyRequests {
+			return fmt.Errorf("live: process %d, thread %d: %s answered %d, neither 200 nor 429", p.Process, number, p.URL, status)
+		}
+		l.Requests++
+		p.mu.Lock()
+		if status == http.StatusTooManyRequests {
+			l.Retries++
+			p.limited++
+		}
+		l.At, l.Status, l.Remaining, l.Limited = p.now().Sub(0).Seconds(), status, remaining, p.limited
+		l.Sleep, l.Guess = sleep.Seconds(), sleep.Seconds()*p.Params.Rate
+		p.tell(l)
+		p.mu.Unlock()
+	}
+}
+
+// settler tells the throttle how a try ended: by status, 0 if nobody knows. It returns how long it throttles now.
+type settler func(sent mono.Time, rtt time.Duration, status, remaining int) time.Duration
+
+// leave waits until the thread may send, and says how long that took by its clock. It is not ok if the time is over.
+func (p *process) leave(ctx context.Context, number int) (time.Duration, settler, bool) {
+	asked := p.now()
+	if p.gate != nil {
+		permit, err := p.gate.Wait(ctx, limit.One)
+		if err != nil {
+			return 0, nil, false
+		}
+		return p.now().Sub(asked), p.permitted(permit), true
+	}
+	t := p.threads[number]
+	p.mu.Lock()
+	at := t.Send(asked)
+	p.mu.Unlock()
+	if wait := at.Sub(asked); wait > 0 {
+		timer := time.NewTimer(p.real(wait))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return 0, nil, false
+		}
+	}
+	return max(at.Sub(asked), 0), func(sent mono.Time, _ time.Duration, status, remaining int) time.Duration {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if status != 0 {
+			t.Answer(p.now(), throttle.Answer{Limited: status == http.StatusTooManyRequests, Known: remaining >= 0, Remaining: float64(remaining), Sent: sent})
+		}
+		return t.Sleep()
+	}, ctx.Err() == nil
+}
+
+func (p *process) permitted(permit paceline.Permit) settler {
+	return func(_ mono.Time, rtt time.Duration, status, remaining int) (sleep time.Duration) {
+		o := limit.Outcome{RTT: rtt}
+		switch status {
+		case 0:
+		case http.StatusOK:
+			o.Result = limit.Accepted
+		case http.StatusTooManyRequests:
+			o.Result = limit.Limited
+		default:
+			o.Result = limit.Failed
+		}
+		if remaining >= 0 {
+			o.Known = 1 << limit.Requests
+			o.Remaining[limit.Requests] = int64(remaining)
+		}
+		permit.Settle(o)
+		if p.sleeper != nil {
+			p.gate.Update(func(mono.Time) { sleep = time.Duration(float64(p.sleeper.Sleep()) * p.Scale) })
+		}
+		return sleep
+	}
+}
+
+// get sends one request. remaining is −1 if the answer does not say.
+func (p *process) get(ctx context.Context) (status, remaining int, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, nil)
+	if err != nil {
+		return 0, -1, err
+	}
+	r.Header.Set("User-Agent", fmt.Sprintf("paceline-%d", p.Process))
+	answer, err := p.http.Do(r)
+	if err != nil {
+		return 0, -1, err
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)); err != nil {
+		return 0, -1, err
+	}
+	remaining, err = strconv.Atoi(answer.Header.Get("RateLimit-Remaining"))
+	if err != nil || remaining < 0 {
+		remaining = -1
+	}
+	return answer.StatusCode, remaining, nil
+}

@@ -1,0 +1,149 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+const asClient = "PACELINE_TEST_AS_CLIENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asClient) == "1" {
+		if err := live.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func asProcess(ctx context.Context) *exec.Cmd {
+	c := exec.CommandContext(ctx, os.Args[0])
+	c.Env = append(os.Environ(), asClient+"=1")
+	return c
+}
+
+// Ten virtual minutes of five clients at 75 requests a minute, in half a second.
+func fleet(strategy string) live.Fleet {
+	return live.Fleet{
+		Client: live.Config{Strategy: strategy, Params: throttle.Params{Rate: 1.25, Burst: 4500},
+			Threads: 3, Scale: 1000, Duration: 10 * time.Minute, Seed: 1},
+		Processes: 2,
+		Server:    ratetest.GCRAConfig{Level: 100},
+	}
+}
+
+// What clients report is what the server saw, in one process and in two.
+func TestFleet(t *testing.T) {
+	for _, processes := range []bool{false, true} {
+		for _, strategy := range []string{"exponential-increase-gradual-decrease", "aimd"} {
+			t.Run(fmt.Sprintf("%s, processes %t", strategy, processes), func(t *testing.T) {
+				t.Parallel()
+				f := fleet(strategy)
+				if processes {
+					f.Command = asProcess
+				}
+				lines := 0
+				f.Tell = func(l live.Line) {
+					if lines++; !strings.HasPrefix(l.String(), map[int]string{0: "0#", 1: "1#"}[l.Process]) {
+						t.Errorf("%s", l)
+					}
+				}
+				r, err := f.Run(t.Context())
+				if err != nil {
+					t.Fatalf("%s: %v", strategy, err)
+				}
+				// Requests under way at the end are answered, and nobody hears it.
+				unheard := r.Server.Accepted + r.Server.Limited - r.Requests
+				if unheard < 0 || unheard > r.Clients || lines != r.Requests {
+					t.Errorf("%s: the server answered %d + %d, clients heard %d in %d lines", strategy, r.Server.Accepted, r.Server.Limited, r.Requests, lines)
+				}
+				// 100 and ten minutes of refill, and what the processes took to end.
+				if r.Served < 200 || r.Served > 1000 || r.Clients != 6 || len(r.RequestCount) != 6 || !r.Complete || r.Seconds < 590 || r.Seconds > 600 || math.Abs(r.OptimumSleep-4.8) > 1e-9 {
+					t.Errorf("%s: %+v", strategy, r)
+				}
+				sum := 0
+				for _, n := range r.RequestCount {
+					sum += n
+				}
+				if sum != r.Requests || r.Jain <= 0 || r.Jain > 1 || r.Sleep.Max < r.Sleep.Median {
+					t.Errorf("%s: %+v", strategy, r)
+				}
+			})
+		}
+	}
+}
+
+func TestFleetInterrupted(t *testing.T) {
+	t.Parallel()
+	f := fleet("exponential-backoff")
+	f.Command, f.Client.Duration = asProcess, 1000*time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := 0
+	f.Tell = func(live.Line) {
+		if answers++; answers == 20 {
+			cancel()
+		}
+	}
+	r, err := f.Run(ctx)
+	if err != nil || r.Complete || r.Requests < 20 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+func TestClientFails(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	c := fleet("retry-only").Client
+	c.URL = server.URL
+	if err := live.Run(t.Context(), c, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "answered 404, neither 200 nor 429") {
+		t.Errorf("%v", err)
+	}
+	server.Close()
+	c.Duration = time.Hour
+	if err := live.Run(t.Context(), c, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "10 failures in a row") {
+		t.Errorf("%v", err)
+	}
+	f := fleet("retry-only")
+	f.Command = func(ctx context.Context) *exec.Cmd { return exec.CommandContext(ctx, "false") }
+	if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "client process") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for want, change := range map[string]func(f *live.Fleet){
+		"Processes 0 is not above 0": func(f *live.Fleet) { f.Processes = 0 },
+		"Threads 0 is not above 0":   func(f *live.Fleet) { f.Client.Threads = 0 },
+		"Scale NaN is not above 0":   func(f *live.Fleet) { f.Client.Scale = math.NaN() },
+		"Duration -1s":               func(f *live.Fleet) { f.Client.Duration = -time.Second },
+		`strategy "best" is none of`: func(f *live.Fleet) { f.Client.Strategy = "best" },
+		"Rate 0":                     func(f *live.Fleet) { f.Client.Params.Rate = 0 },
+		"Level 4501":                 func(f *live.Fleet) { f.Server.Level = 4501 },
+	} {
+		f := fleet("aimd")
+		change(&f)
+		if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, in := range []string{"", "{}", `{"url": 1}`, `{"color": "red"}`} {
+		if err := live.Serve(t.Context(), strings.NewReader(in), nil); err == nil {
+			t.Errorf("%q is a configuration", in)
+		}
+	}
+}
