@@ -147,7 +147,8 @@ func (m *measures) sample(f *Fleet, now mono.Time) {
 		case t.thread != nil:
 			sleep = t.thread.Sleep()
 		case p.sleeper != nil:
-			sleep = p.sleeper.Sleep()
+			g := &f.scenario.Groups[t.group] // whose threads take turns
+			sleep = p.sleeper.Sleep() * time.Duration(g.Threads)
 		}
 		s.Sleep[i] = append(s.Sleep[i], sleep.Seconds())
 		s.ServedBy[i] = append(s.ServedBy[i], t.served)
@@ -162,7 +163,10 @@ type settling struct {
 	bins   []int32
 }
 
-const binsPerSpan = 40
+const (
+	binsPerSpan    = 40
+	spansToBelieve = 10
+)
 
 func (s *settling) start(from, end mono.Time, perSecond, spanSeconds float64) {
 	longest := end.Sub(from)
@@ -187,7 +191,7 @@ func (s *settling) count(now mono.Time) {
 }
 
 // settled returns from when on, counted from the change, every span that has passed by now held what it should. It takes
-// five spans to believe it: one may hold it by chance.
+// ten spans to believe it: one may hold it by chance.
 func (s *settling) settled(now mono.Time) (time.Duration, bool) {
 	if s.bin == 0 || now < s.from {
 		return 0, false
@@ -209,7 +213,7 @@ func (s *settling) settled(now mono.Time) (time.Duration, bool) {
 			since = begin
 		}
 	}
-	return time.Duration(max(since, 0)) * s.bin, since >= 0 && whole-since >= 5*binsPerSpan
+	return time.Duration(max(since, 0)) * s.bin, since >= 0 && whole-since >= spansToBelieve*binsPerSpan
 }
 
 // histogram counts durations in classes less than 1 % wide: 128 between a power of two and the next.

@@ -57,9 +57,9 @@ type Report struct {
 	// Clear is from the first sending until the groups with a Total were done.
 	Clear *float64 `json:"clear_s"`
 	// Settle is how long after the last change (of quota or clients) it took to settle: from then on, in every span of 50/μ
-	// or twice the optimum sleep, whichever is longer, as many requests arrive as the quota lets pass, give or take 10 %,
-	// limited ones included. Nil if it did not settle, at least five such spans before the end, nothing changed, or not all that
-	// stay are Always.
+	// or twice the optimum sleep, whichever is longer, as many requests arrive as the quota lets pass, limited ones included,
+	// give or take 10 %. What is over within a tenth of a span may not show. Nil if it did not settle, at least ten such
+	// spans before the end, nothing changed, or not all that stay are Always.
 	Settle *float64 `json:"settle_s"`
 	// Change is when the change was after which Settle is measured. Nil if it is not.
 	Change *float64 `json:"change_s"`
@@ -114,7 +114,8 @@ type Series struct {
 	// ServedBy is Served by client, groups in turn.
 	ServedBy [][]int `json:"served_by"`
 	// Sleep is how long each client throttled, without jitter: by client, groups in turn, then by instant. A client whose
-	// limiter does not tell has what it waited for last.
+	// limiter does not tell has what it waited for last. Where one does, it is for a process, and a client has as many
+	// times that as threads take turns.
 	Sleep [][]float64 `json:"sleep_s"`
 }
 

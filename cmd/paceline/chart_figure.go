@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +98,9 @@ func sleepPanel(title string, s *sim.Series, names []string, optimum float64) ch
 	return p
 }
 
+// short is a strategy's name without what many begin with, which would be all that a label has room for.
+func short(strategy string) string { return strings.TrimPrefix(strategy, "exponential-increase-") }
+
 // throttlesFigure compares strategies: the clients' sleep where it is known, then bars of the first scenario's measures, and
 // of the others' rejects.
 func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
@@ -106,15 +110,16 @@ func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
 	first := t.Strategies[0].Scenario
 	f := chart.Figure{Title: "Strategies that share a quota of 4,500 requests an hour", Columns: 2,
 		Caption: fmt.Sprintf("Bars are medians of %d seeds, whiskers reach to the worst. Ours is %s.", t.Strategies[0].Seeds, t.Ours)}
+	longest := func(s *sim.Series) (most float64) {
+		for _, sleeps := range s.Sleep {
+			most = max(most, slices.Max(sleeps))
+		}
+		return most
+	}
 	highest := 0.0
 	for i := range t.Strategies {
-		r := &t.Strategies[i]
-		if r.Scenario == first && r.Series != nil {
-			for _, s := range r.Series.Sleep {
-				for _, v := range s {
-					highest = max(highest, v)
-				}
-			}
+		if r := &t.Strategies[i]; r.Scenario == first && r.Series != nil {
+			highest = max(highest, longest(r.Series))
 		}
 	}
 	for i := range t.Strategies {
@@ -126,9 +131,9 @@ func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
 		for i := range r.Series.Sleep {
 			names = append(names, fmt.Sprintf("client %d", i+1))
 		}
-		p := sleepPanel(fmt.Sprintf("%s: sleep per client, %s", first, r.Name), r.Series, names, r.Optimum)
+		p := sleepPanel(fmt.Sprintf("%s: sleep per client, %s", first, short(r.Name)), r.Series, names, r.Optimum)
 		p.Caption = "Seed 1."
-		if i > 0 { // the same scale, for the eye
+		if longest(r.Series) < highest { // the same scale, for the eye
 			p.References = append(p.References, chart.Reference{Name: "the other's longest", Y: []float64{highest}})
 		}
 		f.Panels = append(f.Panels, p)
@@ -141,7 +146,7 @@ func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
 			if r.Scenario != scenario || s == nil || s.Median == nil {
 				continue
 			}
-			bar := chart.Bar{Name: r.Name, Value: *s.Median, Highlight: r.Name == t.Ours}
+			bar := chart.Bar{Name: short(r.Name), Value: *s.Median, Highlight: r.Name == t.Ours}
 			if s.Worst != nil {
 				bar.Min, bar.Max = min(*s.Median, *s.Worst), max(*s.Median, *s.Worst)
 			}

@@ -13,5 +13,12 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	runs, err := os.MkdirTemp("", "paceline-runs-*")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("PACELINE_RUNS", runs)
+	code := m.Run()
+	os.RemoveAll(runs)
+	os.Exit(code)
 }

@@ -234,7 +234,8 @@ func (p *process) permitted(permit paceline.Permit) settler {
 		}
 		permit.Settle(o)
 		if p.sleeper != nil {
-			p.gate.Update(func(mono.Time) { sleep = time.Duration(float64(p.sleeper.Sleep()) * p.Scale) })
+			// It plans for the process, whose threads take turns.
+			p.gate.Update(func(mono.Time) { sleep = time.Duration(float64(p.sleeper.Sleep()) * p.Scale * float64(p.Threads)) })
 		}
 		return sleep
 	}
