@@ -81,7 +81,7 @@ func newSim() *cobra.Command {
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
 	s.live.flags(f)
-	c.AddCommand(newSimThrottle(), newSimClient())
+	c.AddCommand(newSimThrottle(), newSimPublished(), newSimClient())
 	return c
 }
 
