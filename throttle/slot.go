@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -187,7 +188,6 @@ func (s *Slot) heed(now mono.Time, a attempt, rtt time.Duration, limited bool, r
 		s.hold(now, tau, retryAfter)
 		s.intent = tau
 	default:
-		s.open()
 		s.pace(now, a, rtt, level)
 		return
 	}
@@ -254,15 +254,44 @@ func (s *Slot) revise(est, level float64, limited bool) {
 // pace plans what follows an answer that was served.
 func (s *Slot) pace(now mono.Time, a attempt, rtt time.Duration, level float64) {
 	r := s.reserve()
-	if s.plenty >= plunge {
+	switch {
+	case s.n+r <= level:
+		s.plenty = min(s.plenty+1, 2*plunge)
+	case s.plenty > plunge:
+		// Only for so many answers: others may hold the level up where it is by waiting.
+		s.plenty--
 		r = min(r, plungeRest+plungeRoot*math.Sqrt(s.n*s.Weight/s.scale))
-	}
-	tau := s.n + min(r-level, share*s.n)
-	if tau <= 0 {
-		s.plenty++
-	} else {
+	default:
 		s.plenty = 0
 	}
+	tau := s.n + min(r-level, share*s.n)
+	s.open()
 	s.plan(now, a, tau)
 	s.intent = max(tau, s.tokens(rtt))
+}
+
+// slotStrategies are this package's own laws, for the table of strategies.
+var slotStrategies = []Strategy{
+	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlotLimiter},
+	{Name: "slot-headerless", Text: "the same where the server says only served or limited: finds the end of the quota by refusals", NewLimiter: newHeaderlessLimiter},
+}
+
+func (p Params) slot(rng *rand.Rand) SlotConfig {
+	return SlotConfig{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+}
+
+func newSlotLimiter(p Params, rng *rand.Rand) (limit.Limiter, error) {
+	s, err := NewSlot(p.slot(rng))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newHeaderlessLimiter(p Params, rng *rand.Rand) (limit.Limiter, error) {
+	h, err := NewHeaderless(p.slot(rng))
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
 }

@@ -192,26 +192,5 @@ func seconds(s float64) time.Duration {
 	return time.Duration(max(d, 0))
 }
 
-// strategies are in the order in which tables show them: baselines first.
-var strategies = slices.Concat(gem, demo, peers, ours)
-
-var ours = []Strategy{
-	{Name: "slot", Text: "ours: everyone books another token for the next round", NewLimiter: func(p Params, rng *rand.Rand) (limit.Limiter, error) {
-		return limiter(NewSlot(p.slot(rng)))
-	}},
-	{Name: "slot-headerless", Text: "ours, for servers that do not say what remains", NewLimiter: func(p Params, rng *rand.Rand) (limit.Limiter, error) {
-		return limiter(NewHeaderless(p.slot(rng)))
-	}},
-}
-
-func (p Params) slot(rng *rand.Rand) SlotConfig {
-	return SlotConfig{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
-}
-
-// limiter makes no Limiter of a nil pointer.
-func limiter[L limit.Limiter](l L, err error) (limit.Limiter, error) {
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
+// strategies are in the order in which tables show them: baselines first, ours last.
+var strategies = slices.Concat(gem, demo, peers, slotStrategies)

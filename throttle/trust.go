@@ -9,7 +9,7 @@ import (
 // trust decides whether what a server says remains can be used.
 //
 // It cannot where it is missing, negative or more than the capacity; where the bucket was said to be full enough and the
-// request was limited all the same, twice; where it never changes although one sends half as often; or where it rises
+// request was limited all the same, twice; where it never changes although one sends a fourth as often; or where it rises
 // faster than any quota is refilled, which a window that begins anew may do once in a while, but not twice in a row.
 type trust struct {
 	missing int  // answers in a row without it
@@ -21,6 +21,7 @@ type trust struct {
 	value   int64         // what it said last
 	same    int           // how often in a row
 	sameN   float64       // n when it first said so
+	soundN  float64       // n before the first strike
 	away    bool          // the last answers were for the header-less law
 }
 
@@ -36,8 +37,10 @@ const (
 	strikesMost  = 2
 	goodEnough   = 16
 	sameMost     = 6
+	sameGrowth   = 4
 	missingMost  = 3
-	drainedShare = 8 // strangers may take this many times their share unseen
+	burstLeast   = 16 // in a smaller bucket what remains says too little
+	drainedShare = 8  // strangers may take this many times their share unseen
 )
 
 func (t *trust) judge(s *Slot, now mono.Time, a attempt, limited, says bool, remaining int64) verdict {
@@ -58,6 +61,9 @@ func (t *trust) judge(s *Slot, now mono.Time, a attempt, limited, says bool, rem
 		}
 		return heeded
 	}
+	if says && s.Burst < burstLeast {
+		says = false
+	}
 	if !says {
 		t.missing++
 		if !t.said || t.missing >= missingMost {
@@ -75,7 +81,7 @@ func (t *trust) judge(s *Slot, now mono.Time, a attempt, limited, says bool, rem
 			return headerless
 		}
 		// Start again from what is known: the first answer is no measure.
-		t.away, t.strikes, t.good, t.same = false, 0, 0, 0
+		t.away, t.strikes, t.good, t.same, t.soundN = false, 0, 0, 0, 0
 		s.base, s.empty, s.drift, s.plenty = attempt{}, 0, 0, 0
 		s.n = s.clamp(s.n)
 	}
@@ -105,14 +111,14 @@ func (t *trust) leapt(s *Slot, a attempt, now mono.Time, remaining int64) bool {
 // steady counts good answers, and finds one that never changes.
 func (t *trust) steady(s *Slot, now mono.Time, remaining int64) {
 	if t.good++; t.good >= goodEnough {
-		t.strikes = 0
+		t.strikes, t.soundN = 0, 0
 	}
 	if t.same == 0 || remaining != t.value {
 		t.value, t.same, t.sameN = remaining, 1, s.n
 		return
 	}
-	t.sameN = min(t.sameN, s.n)
-	if t.same++; t.same >= sameMost && s.n >= 2*t.sameN {
+	if t.same++; t.same >= sameMost && s.n >= sameGrowth*t.sameN {
+		t.soundN = t.sameN
 		t.strikes = strikesMost
 		t.strike(s, now)
 	}
@@ -121,9 +127,13 @@ func (t *trust) steady(s *Slot, now mono.Time, remaining int64) {
 // strike notes an answer that cannot be true. At the second it is trusted no more for a while, each time for longer.
 func (t *trust) strike(s *Slot, now mono.Time) {
 	t.good = 0
+	if t.soundN == 0 {
+		t.soundN = s.n
+	}
 	if t.strikes++; t.strikes < strikesMost {
 		return
 	}
+	s.n = min(s.n, t.soundN)
 	shortest := min(seconds(s.Burst/s.Rate/12), s.MaxWait)
 	if t.penalty == 0 || now.Sub(t.until) > 4*t.penalty {
 		t.penalty = shortest
@@ -148,6 +158,6 @@ func (t *trust) leave(s *Slot) {
 	case s.blind > 0:
 		s.sense.stage, s.sense.blind = blinded, s.blind
 	case s.known:
-		s.sense.stage = settled
+		s.sense.stage = searching
 	}
 }
