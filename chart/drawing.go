@@ -462,12 +462,13 @@ func (l Lines) summary(d *lineDrawing, xLo, xHi float64) string {
 		}
 		what = strings.Join(names, ", ")
 	}
-	s := fmt.Sprintf("Lines. %s: %s. %s from %s to %s; %s from %s to %s.", l.Title, what,
-		l.X.Label, number(xLo), withUnit(xHi, d.xUnit), l.Y.Label, number(lo), withUnit(hi, d.yUnit))
+	var s strings.Builder
+	s.WriteString(fmt.Sprintf("Lines. %s: %s. %s from %s to %s; %s from %s to %s.", l.Title, what,
+		l.X.Label, number(xLo), withUnit(xHi, d.xUnit), l.Y.Label, number(lo), withUnit(hi, d.yUnit)))
 	for _, r := range d.refs {
-		s += " Reference: " + r.label + "."
+		s.WriteString(" Reference: " + r.label + ".")
 	}
-	return s
+	return s.String()
 }
 
 func (b Bars) draw() (drawing, error) {

@@ -225,7 +225,7 @@ func align(row []*panel) (high vg.Length) {
 func wrap(s string, sty draw.TextStyle, wide vg.Length) []string {
 	var out []string
 	var line string
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		try := word
 		if line != "" {
 			try = line + " " + word

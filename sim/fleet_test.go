@@ -135,10 +135,11 @@ func TestFleetTimeline(t *testing.T) {
 			"1.399s: sent at 1.199s, served, 0 left", // at 1299
 			"1.6s: sent at 1.4s, limited, 0 left",
 		}},
-		{"a count per second from the first arrival on", perSecond(sim.Calendar, sim.Quota{Limit: 2, Level: 1}), []time.Duration{0, 100 * ms, 500 * ms, time.Minute}, false, []string{
+		{"a count per second from the first arrival on", perSecond(sim.Calendar, sim.Quota{Limit: 2, Level: 1}), []time.Duration{0, 100 * ms, 450 * ms, 0, time.Minute}, false, []string{
 			"200ms: sent at 0s, served, 0 left",
 			"500ms: sent at 300ms, limited, 0 left", // at 400 ms
-			"1.2s: sent at 1s, served, 1 left",      // at 1.1 s: the next interval
+			"1.15s: sent at 950ms, limited, 0 left", // at 1.05 s
+			"1.35s: sent at 1.15s, served, 1 left",  // at 1.25 s: the next interval began at 1.1 s
 		}},
 		{"two counts", perSecond(sim.Weighted, sim.Quota{Limit: 2}), []time.Duration{0, 0, 700 * ms, 400 * ms, time.Minute}, false, []string{
 			"200ms: sent at 0s, served, 1 left",
@@ -151,6 +152,12 @@ func TestFleetTimeline(t *testing.T) {
 		}},
 		{"half a second of work", with(func(q *sim.Quota) { q.Service = latency.Constant(500 * ms) }), []time.Duration{0, time.Minute}, false, []string{
 			"700ms: sent at 0s, served, 1 left",
+		}},
+		{"a level outlives a change", with(func(q *sim.Quota) {
+			q.Capacity, q.Changes = 100, []sim.Change{{At: 150 * ms, Factor: 3}}
+		}), []time.Duration{0, 0, time.Minute}, false, []string{
+			"200ms: sent at 0s, served, 1 left",
+			"400ms: sent at 200ms, served, 0 left", // three per second since 150 ms
 		}},
 		{"the quota doubles in secret, then is a third", with(func(q *sim.Quota) {
 			q.Changes = []sim.Change{{At: 50 * ms, Factor: 2}, {At: 3 * time.Second, Factor: 1. / 3}}
@@ -221,6 +228,11 @@ func TestFleetReplays(t *testing.T) {
 	if steps := text(t, f.Report()); steps != whole {
 		t.Errorf("step by step it has another report: got\n%s\nwant\n%s", steps, whole)
 	}
+	links := scenario(sim.Group{Strategy: spaced(time.Second), Processes: 2, Link: around30ms}) // nothing else is random
+	here := ran(t, links)
+	if links.Seed++; fmt.Sprint(ran(t, links).Groups) == fmt.Sprint(here.Groups) {
+		t.Error("another seed has the same latencies")
+	}
 	s.Seed++
 	if other := text(t, ran(t, s)); other == strings.Replace(whole, `"seed": 7`, `"seed": 8`, 1) {
 		t.Error("another seed has the same report")
@@ -254,6 +266,11 @@ func TestFleetReport(t *testing.T) {
 			{Strategy: scripted(false, 0, 1000*time.Second), Link: link}}}, map[string]float64{"max sleep": 1000, "requests": 1, "limited": 1}},
 		{"so does the wait of a limiter", sim.Scenario{Duration: 10 * time.Second, Groups: []sim.Group{
 			{Strategy: spaced(1000 * time.Second), Link: link}}}, map[string]float64{"max sleep": 999.9, "requests": 1, "limited": 1}},
+		{"what was offered before and after changes", sim.Scenario{Duration: 10 * time.Second, Server: sim.Quota{Limit: 3600, Level: 7,
+			Changes: []sim.Change{{At: 5 * time.Second, Factor: 2}, {At: 8 * time.Second, Factor: 0.5}}}, Groups: []sim.Group{
+			{Strategy: scripted(false, 400*ms), Link: link}}}, map[string]float64{"offered": 7 + 4.55 + 3*2 + 2*0.5}},
+		{"a path without latency", sim.Scenario{Duration: time.Second, Groups: []sim.Group{{Strategy: scripted(false, 0)}}}, map[string]float64{
+			"requests": 1001}}, // a try every millisecond
 		{"late refusals", sim.Scenario{Duration: 3 * time.Minute, Server: sim.Quota{Kind: sim.DecreaseOnly, Limit: 1}, Groups: []sim.Group{
 			{Strategy: spaced(time.Second), Link: link}}}, map[string]float64{"requests": 180, "limited": 179, "late": 59, "optimum": 0, "unused": 0}},
 		{"the optimum of 20, then 5", sim.Scenario{Duration: time.Minute, Groups: []sim.Group{

@@ -177,8 +177,8 @@ func RunFleet(ctx context.Context, s sim.Scenario, progress func(f *sim.Fleet)) 
 	if err != nil {
 		return sim.Report{}, err
 	}
-	// As much at a time as takes some 20 ms, so that ctx is heard of.
-	step, told := 10*time.Second, time.Now()
+	// As much at a time as takes some 20 ms, so that ctx is heard of. A flood of requests takes that long for little time.
+	step, told := 10*time.Millisecond, time.Now()
 	for ctx.Err() == nil && !f.Advance(f.Now()+step) {
 		now := time.Now()
 		switch took := now.Sub(told); {

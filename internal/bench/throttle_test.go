@@ -50,7 +50,7 @@ func TestRunThrottles(t *testing.T) {
 	what := ThrottleRuns{Ours: "none", Strategies: []throttle.Strategy{retry, null}, Seeds: 2, Scenarios: func(s throttle.Strategy) []sim.Scenario {
 		return []sim.Scenario{
 			{Name: "short", Duration: time.Minute, Groups: []sim.Group{{Strategy: s}}},
-			{Name: "long", Duration: 10 * time.Minute, Groups: []sim.Group{{Strategy: s, Threads: 2}}},
+			{Name: "long", Duration: 10 * time.Minute, Groups: []sim.Group{{Strategy: s, Threads: 2, Demand: sim.Demand{Kind: sim.Light, PerSecond: 0.1}}}},
 		}
 	}}
 	told := 0
@@ -65,6 +65,10 @@ func TestRunThrottles(t *testing.T) {
 	for i, want := range []string{"short retry-only", "short null", "long retry-only", "long null"} {
 		if r := result.Strategies[i]; r.Scenario+" "+r.Name != want || r.Seeds != 2 {
 			t.Errorf("row %d is %s %s of %d seeds, want %s", i, r.Scenario, r.Name, r.Seeds, want)
+		}
+		// Each seed has a demand of its own.
+		if r := result.Strategies[i]; r.Scenario == "long" && *r.Unused.Median == *r.Unused.Worst {
+			t.Errorf("row %d: both seeds leave %v %% unused", i, *r.Unused.Worst)
 		}
 	}
 	what.Scenarios = func(s throttle.Strategy) []sim.Scenario {

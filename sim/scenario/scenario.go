@@ -177,7 +177,7 @@ func locate(root *yaml.Node, field string) (path string, at *yaml.Node) {
 	at = root
 	found := true
 	var names []string
-	for _, step := range strings.Split(field, ".") {
+	for step := range strings.SplitSeq(field, ".") {
 		name, index, listed := strings.Cut(strings.TrimSuffix(step, "]"), "[")
 		name = snake(name)
 		switch {
