@@ -8,23 +8,26 @@
 //     the Permit with how it ended.
 //   - [Pool] sends for you, over several keys, with priorities, deadlines and retries.
 //
-// # How many go in one window
-//
-// The most that a limit of 100 per second lets through in any closed second, asked as unkindly as we could think of, over
-// the limit: where goroutines wake on time, and where the machine stalls for up to a second. Module bench measures it.
-//
-//	a Gate of limit.Rolling, limit.Weighted              1.00   1.00
-//	a Gate of limit.Calendar, limit.Anchored, Bucket     2.00   2.00   as the servers that they are for allow
-//	x/time/rate, burst 100: Allow or Reserve             2.00   2.00
-//	x/time/rate, burst 1: Reserve                        1.01   2.00   places reserved ahead, and then two late ones
-//	uber ratelimit: Take; without slack                  1.11   2.00   1.01 without slack
-//	failsafe-go, smooth: try; reserve                    1.01   2.00   1.01 where it tries
-//	failsafe-go, bursty                                  2.00   2.00
-//	slidingwindow                                        2.00   2.00
-//
-// With 256 goroutines and stamps up to 10 ms old, x/time/rate's AllowN lets through thousands of times its limit, since an
-// old stamp takes its state back; window.Log and a Gate exactly theirs.
-//
 // The rest is elsewhere: rules to wait for in package limit, the order of work that waits in queue and dispatch, and a
 // virtual clock for trying them out in sim.
+//
+// # What limiters let through
+//
+// The most that limiters of N per window admitted in one window, as a multiple of N, on a machine that wakes goroutines
+// on time and on one that stalls for up to a window (N = 100, a hundred unkind schedules; TestWorstWindow in module bench):
+//
+//	                                                on time   stalled
+//	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00
+//	limit.Anchored, Calendar, Bucket                2.00      2.00      and their servers allow it
+//	x/time/rate, burst N                            2.00      2.00
+//	x/time/rate, burst 1, reserving                 1.01      2.00
+//	go.uber.org/ratelimit                           1.11      2.00
+//	    without slack                               1.01      2.00
+//	failsafe-go, smooth, trying                     1.01      1.01
+//	    reserving                                   1.01      2.00
+//	failsafe-go, bursty                             2.00      2.00
+//	slidingwindow                                   2.00      2.00
+//
+// Where places are reserved ahead, a longer stall lets through more: all that come due meanwhile go at its end. A Gate
+// asks its Limiter again whenever it admits.
 package paceline

@@ -1,6 +1,11 @@
 package paceline
 
-import "time"
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
 
 // Counts returns how often the timer called back and how many waiters were woken.
 func (g *Gate) Counts() (ticks, wakes uint64) {
@@ -65,6 +70,16 @@ func Submitters(p *Pool) (n int) {
 
 // Hinted returns whether the next TryWait of the cost last refused may be refused without the lock.
 func (g *Gate) Hinted() bool { return g.hint.until.Load() != noHint }
+
+// Hint notes a refusal of cost until after the making of g.
+func (g *Gate) Hint(until time.Duration, cost limit.Cost) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hint.set(mono.Time(until), mono.Time(until), &cost)
+}
+
+// Repeat repeats the last refusal, if there is one of cost, without the lock.
+func (g *Gate) Repeat(cost limit.Cost) (retry time.Duration, ok bool) { return g.refuse(&cost) }
 
 // ForgetHint makes the next TryWait ask the limiter.
 func (g *Gate) ForgetHint() {

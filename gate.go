@@ -90,14 +90,14 @@ func NewGate(l limit.Limiter) *Gate {
 type GateConfig struct {
 	// Limiter says when a cost may go. It belongs to the Gate from now on, as with NewGate. It must not be nil.
 	Limiter limit.Limiter
-	// Precise has the head of the line go within a microsecond of its instant: it is woken 1.2 ms early and yields in a
+	// Precise has the head of the line go within microseconds of its instant: it is woken 1.2 ms early and yields in a
 	// loop for the rest, one goroutine per Gate and never more. If false, it goes when a timer wakes it, which on Linux is
-	// 0.1 ms late as a rule and 1 ms at times.
+	// 0.1 to 1 ms late. Where no core is free, both are late.
 	//
 	// It costs up to 1.2 ms of a core for every instant that somebody waits for: a whole core at some 800 waits a second
 	// and more, though any other goroutine that can run goes first. It buys what being late costs, once per window:
-	// up to 1 % of a limit per 100 ms, nothing to speak of per minute. Where the clock stands still while goroutines run,
-	// as in a synctest bubble, it changes nothing.
+	// 0.8 % of a limit per 100 ms, 0.1 % per second, nothing to speak of per minute. Where the clock stands still while
+	// goroutines run, as in a synctest bubble, it changes nothing.
 	Precise bool
 }
 
@@ -487,7 +487,9 @@ func (g *Gate) wakeAtLocked(now, at mono.Time) {
 		g.due.Store(int64(at))
 		if g.spinner == nil && g.head != nil && g.nearLocked(now) {
 			g.spinner = g.head
-			g.head.nudge()
+			if !g.head.here { // it would take the nudge for its verdict, over and over
+				g.head.nudge()
+			}
 		}
 	}
 	if at >= limit.AfterSettle || g.spinner != nil {

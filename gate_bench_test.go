@@ -105,5 +105,5 @@ func BenchmarkGateGiveUp(b *testing.B) {
 		cancel()
 		wg.Wait()
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/many, "ns/waiter")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(many), "ns/waiter")
 }

@@ -299,7 +299,7 @@ func compareHinted(t *testing.T, kind byte, program []byte) {
 // each: one of them must get it, however often they have repeated a refusal. Refusals without the lock must see the
 // Settle as soon as it has returned.
 func TestWhatIsFreedIsFoundAtOnce(t *testing.T) {
-	const goroutines, rounds = 256, 60
+	const goroutines, rounds = 256, 30
 	g := paceline.NewGate(concurrency(t, 1))
 	p, _, _ := g.TryWait(limit.One)
 	for round := range rounds {
@@ -335,31 +335,34 @@ func TestWhatIsFreedIsFoundAtOnce(t *testing.T) {
 	}
 }
 
-// uneven is a Limiter that is ready for each cost at an hour of its own.
-type uneven struct{ limit.Limiter }
-
-func (uneven) Ready(_ mono.Time, cost limit.Cost) mono.Time {
-	return mono.Time(time.Duration(cost[limit.Requests]) * time.Hour)
-}
-
-// TestRefusalsAreNotMixedUp has goroutines be refused for costs that are ready at different hours: none may be told
-// the hour of another.
+// TestRefusalsAreNotMixedUp has one goroutine note refusals of costs that are ready at different hours, as fast as it
+// can, while another repeats those of one cost: it may never be told the hour of another.
 func TestRefusalsAreNotMixedUp(t *testing.T) {
-	g := paceline.NewGate(uneven{concurrency(t, 1)})
-	const costs, asks = 4, 20_000
+	const costs = 2
+	g := paceline.NewGate(concurrency(t, 1))
+	// What tells them apart is the last unit that is compared, and the first.
+	cost := func(k int64) limit.Cost { return limit.Cost{limit.Requests: k, limit.Other: k} }
+	var done atomic.Bool
+	var repeated atomic.Int64
 	var wg sync.WaitGroup
-	for k := range int64(costs) {
-		wg.Go(func() {
-			// All the hour is in the last unit that a hint is compared by, or the first.
-			cost := limit.Cost{limit.Requests: k + 1, limit.Other: k}
-			for range asks {
-				_, retry, ok := g.TryWait(cost)
-				if hours := int64(retry/time.Hour) + 1; ok || hours != k+1 {
-					t.Errorf("ready in %d h: told %v", k+1, retry)
-					return
-				}
+	wg.Go(func() {
+		for !done.Load() {
+			retry, ok := g.Repeat(cost(1))
+			if !ok {
+				continue
 			}
-		})
+			repeated.Add(1)
+			if retry <= time.Hour || retry > 2*time.Hour {
+				t.Errorf("ready in 2 h: told %v", retry)
+				return
+			}
+		}
+	})
+	end := time.Now().Add(150 * ms)
+	for i := int64(0); i%1000 > 0 || time.Now().Before(end) || repeated.Load() == 0 && !t.Failed(); i++ {
+		k := i % costs
+		g.Hint(time.Duration(k+1)*time.Hour, cost(k))
 	}
+	done.Store(true)
 	wg.Wait()
 }

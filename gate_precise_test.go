@@ -109,7 +109,6 @@ func TestSpin(t *testing.T) {
 	// Two in line: the first goes when it may and not before, and the same spin serves the second.
 	due := after(20 * ms)
 	first, second := enter(bg, 1), enter(bg, 2)
-	spinning(t, g, true)
 	(<-first).p.Settle(accepted)
 	(<-second).p.Settle(accepted)
 	for i, at := range []mono.Time{due, w.log[0].at.Add(20 * ms)} {
@@ -177,28 +176,6 @@ func TestSpin(t *testing.T) {
 	<-head
 	spinning(t, g, false)
 
-	// The timer goes off early: the very first one of a Gate, and when it is set again.
-	if gap, err = limit.NewSpacing(lead + 5*ms); err != nil {
-		t.Fatal(err)
-	}
-	g = precise(t, gap)
-	g.Lead(lead)
-	for id := range int64(2) {
-		g.Update(func(now mono.Time) { gap.Admit(now, limit.One) })
-		ctx, cancel = context.WithCancel(bg)
-		head = enter(ctx, id)
-		if g.Spinning() {
-			t.Error("spinning more than an hour ahead")
-		}
-		spinning(t, g, true)
-		if ticks, _ := g.Counts(); ticks != uint64(id+1) {
-			t.Errorf("%d callbacks of the timer, want %d", ticks, id+1)
-		}
-		cancel()
-		<-head
-		spinning(t, g, false)
-	}
-
 	// A spinner is served by another's Settle, and the next is told to spin in its place.
 	g = precise(t, rolling(t, 2, lead/2))
 	g.Lead(lead)
@@ -219,6 +196,39 @@ func TestSpin(t *testing.T) {
 	<-second
 	p.Settle(accepted)
 	spinning(t, g, false)
+}
+
+// The timer goes off early by the lead, not by more: the very first one of a Gate, and when it is set again.
+func TestTimerGoesOffEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const gap, lead = 3 * time.Second, time.Second
+		s, err := limit.NewSpacing(gap)
+		try(t, err)
+		g := paceline.NewGate(s)
+		g.Lead(lead)
+		for n := range uint64(2) {
+			g.Update(func(now mono.Time) { s.Admit(now, limit.One) })
+			ctx, cancel := context.WithCancel(bg)
+			line := waiting(ctx, g, weight(1, 1))
+			time.Sleep(gap - lead - time.Nanosecond)
+			synctest.Wait()
+			if ticks, _ := g.Counts(); ticks != n || g.Spinning() {
+				t.Errorf("1 ns before: %d callbacks, want %d; spinning: %v", ticks, n, g.Spinning())
+			}
+			time.Sleep(time.Nanosecond)
+			for i := 0; i < 1e6 && !g.Spinning(); i++ { // from here on this clock stands still
+				runtime.Gosched()
+			}
+			if ticks, _ := g.Counts(); ticks != n+1 || !g.Spinning() {
+				t.Errorf("on time: %d callbacks, want %d; spinning: %v", ticks, n+1, g.Spinning())
+			}
+			cancel()
+			<-line
+			if g.Spinning() || g.Armed() {
+				t.Errorf("for nobody: spinning: %v, timer set: %v", g.Spinning(), g.Armed())
+			}
+		}
+	})
 }
 
 // Spinners give up, are overtaken by Settles and changes, and hand over, all at once: nobody is lost or served twice.

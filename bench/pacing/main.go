@@ -12,11 +12,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -121,20 +119,21 @@ var contenders = []contender{
 func main() {
 	flag.Parse()
 	fmt.Printf("%d cores, Go %s, %v each\n", runtime.GOMAXPROCS(0), runtime.Version()[2:], *long)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "limit\t\tused %\tmost in a window\twindows over\tlate p50 µs\tp99 µs\tmax µs\tCPU %\t\n")
+	fmt.Printf(row, "limit", "", "used %", "most in a window", "windows over", "late p50 µs", "p99 µs", "max µs", "CPU %")
 	for _, l := range []struct {
 		n      int
 		window time.Duration
 	}{{20, 100 * time.Millisecond}, {100, time.Second}, {1000, time.Second}} {
 		for _, c := range contenders {
-			run(w, c, l.n, l.window)
-			w.Flush()
+			run(c, l.n, l.window)
 		}
 	}
 }
 
-func run(w *tabwriter.Writer, c contender, n int, window time.Duration) {
+// row is printed as soon as it is known.
+const row = "%10s  %-20s  %8s  %16s  %12s  %11s  %8s  %9s  %5s\n"
+
+func run(c contender, n int, window time.Duration) {
 	base := time.Now()
 	var went, late []time.Duration
 	send := c.make(base, n, window)
@@ -174,8 +173,8 @@ func run(w *tabwriter.Writer, c contender, n int, window time.Duration) {
 		slices.Sort(late)
 		return fmt.Sprintf("%.2f", float64(late[int(q*float64(len(late)-1))])/1e3)
 	}
-	fmt.Fprintf(w, "%d/%v\t%s\t%.4f\t%d of %d\t%d\t%s\t%s\t%s\t%.0f\t\n", n, window, c.name, 100*used, worst, n, over,
-		micros(0.5), micros(0.99), micros(1), 100*float64(spent)/float64(time.Since(base)))
+	fmt.Printf(row, fmt.Sprintf("%d/%v", n, window), c.name, fmt.Sprintf("%.4f", 100*used), fmt.Sprintf("%d of %d", worst, n),
+		fmt.Sprint(over), micros(0.5), micros(0.99), micros(1), fmt.Sprintf("%.0f", 100*float64(spent)/float64(time.Since(base))))
 }
 
 func cpu() time.Duration {
