@@ -17,7 +17,8 @@ import (
 //
 // It reads Result, Remaining[limit.Requests] and its Known bit, RetryAfter (a lower bound, within MaxWait) and RTT of the
 // outcomes. Where Remaining is missing or cannot be true it falls back on the law of Headerless, and tries again later. A
-// server that lies can make it slow, up to MaxWait, but not make it hammer: after a refusal it waits for a token at least.
+// server that lies can make it slow, up to MaxWait, but not make it hammer: after a refusal it waits for a token at least, at a
+// rate of no more than 16 times Rate.
 //
 // Ready never draws random numbers and never says limit.AfterSettle. Not safe for concurrent use.
 type Slot struct {

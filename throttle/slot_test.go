@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
@@ -19,6 +20,9 @@ import (
 func TestSlotSharesEvenly(t *testing.T) {
 	for _, rtt := range []time.Duration{60 * time.Millisecond, 165 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second} {
 		for seed := range uint64(4) {
+			if race.Enabled && seed > 0 {
+				break
+			}
 			t.Run(fmt.Sprintf("%v/%d", rtt, seed), func(t *testing.T) {
 				w := strangers(t, 100+seed, 10, rtt, 1, slot, nil).run()
 				if n := len(w.rejects); n > 11 {
@@ -39,7 +43,10 @@ func TestSlotSharesEvenly(t *testing.T) {
 }
 
 func TestSlotDay(t *testing.T) {
-	for _, n := range []int{1, 10, 100} {
+	for _, n := range []int{100, 10, 1} {
+		if race.Enabled && n < 100 {
+			break
+		}
 		w := strangers(t, 7, n, 165*time.Millisecond, 1, slot, nil)
 		w.length = 86400
 		w.run()
@@ -58,6 +65,9 @@ func TestSlotDay(t *testing.T) {
 // From an empty bucket every client is refused once; the rest is what finding out how many they are costs.
 func TestSlotColdCrowd(t *testing.T) {
 	for n, most := range map[int]int{20: 32, 100: 270, 1000: 4250} {
+		if race.Enabled && n > 100 {
+			continue
+		}
 		w := strangers(t, 3, n, 60*time.Millisecond, 1, slot, nil).run()
 		if len(w.rejects) > most || len(w.rejects) < n {
 			t.Errorf("%d clients: %d requests were refused, at most %d expected", n, len(w.rejects), most)
@@ -147,10 +157,21 @@ func TestSlotHiddenQuota(t *testing.T) {
 			if used := float64(w.served) / (1.25 * factor * w.length); used < 0.95 || len(w.rejects) > most {
 				t.Errorf("%d clients, true quota × %v: %.1f %% used, %d refused", n, factor, 100*used, len(w.rejects))
 			}
-			if _, _, cv := w.requests(); cv > 0.25 {
+			if _, _, cv := w.requests(); cv > 0.25 || factor > 1 && cv > 0.12 {
 				t.Errorf("%d clients, true quota × %v: the counts vary by %.1f %%", n, factor, 100*cv)
 			}
 		}
+	}
+}
+
+// At sixteen times the quota nothing is stable that does not find that out.
+func TestSlotFindsScale(t *testing.T) {
+	w := strangers(t, 3, 10, 165*time.Millisecond, 20, slot, nil)
+	w.refill = func(float64) float64 { return 16 * w.rate }
+	w.length = 1200
+	w.run()
+	if used := float64(w.served) / (16 * w.rate * w.length); used < 0.95 || len(w.rejects) > 15 {
+		t.Errorf("%.1f %% used, %d refused", 100*used, len(w.rejects))
 	}
 }
 
@@ -218,6 +239,9 @@ func TestSlotLies(t *testing.T) {
 	}
 	for name, says := range lies {
 		for _, threads := range []int{1, 20} {
+			if race.Enabled && threads == 20 {
+				continue
+			}
 			w := strangers(t, 8, 1, 165*time.Millisecond, threads, slot, nil)
 			w.says, w.length = says, 4*3600
 			w.run()
@@ -248,6 +272,11 @@ func TestRefusedForEver(t *testing.T) {
 			w.run()
 			if n := w.clients[0].requests; n < 12 || n > 60 {
 				t.Errorf("%s, start %v: %d requests in a day", name, start, n)
+			}
+			for i, at := range w.clients[0].sent[1:] {
+				if gap := at - w.clients[0].sent[i]; gap > 7200.1 {
+					t.Errorf("%s, start %v: %.0f s from request %d to the next", name, start, gap, i)
+				}
 			}
 		}
 	}
@@ -293,6 +322,8 @@ func TestSlotTimeline(t *testing.T) {
 		{"far too few: a fifth slower at most", left(3), 11 * s, 12500 * time.Millisecond},
 		{"three too many", left(rest + 3), 6500 * time.Millisecond, 7100 * time.Millisecond},
 		{"plenty: at once", left(2000), 100 * time.Millisecond, 100 * time.Millisecond},
+		{"more than there can be: as if nothing had been said", left(4501), 9400 * time.Millisecond, 10500 * time.Millisecond},
+		{"less than there can be: the same", left(-1), 9400 * time.Millisecond, 10500 * time.Millisecond},
 		{"refused: its interval again, and up to a fifth", limited, 10 * s, 12 * s},
 		{"refused, told to stay away", limit.Outcome{Result: limit.Limited, RetryAfter: time.Minute}, 60100 * time.Millisecond, 70100 * time.Millisecond},
 		{"refused, told to stay away for a year", limit.Outcome{Result: limit.Limited, RetryAfter: 365 * 24 * time.Hour}, 9000 * s, 9000*s + 100*time.Millisecond},
@@ -373,6 +404,60 @@ func TestSlotOutOfOrder(t *testing.T) {
 	}
 }
 
+// What a process did not send while it could have is no credit, and plenty is taken a few at a time after a refusal.
+func TestSlotNoCredit(t *testing.T) {
+	l, err := throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := mono.Time(0)
+	send := func(remaining int64) {
+		t.Helper()
+		lease := l.Admit(now, limit.One)
+		now = now.Add(time.Second / 10)
+		o := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests, Remaining: limit.Cost{limit.Requests: remaining}}
+		if remaining < 0 {
+			o = limit.Outcome{Result: limit.Limited, RetryAfter: time.Duration(-remaining) * time.Second}
+		}
+		l.Settle(now, lease, o)
+	}
+	send(26)
+	now = now.Add(time.Hour)
+	l.Admit(now, limit.One)
+	if wait := l.Ready(now, limit.One).Sub(now); wait < 9*time.Second {
+		t.Errorf("after an idle hour the second request goes %v after the first", wait)
+	}
+
+	burst := func() (n int) {
+		for ; l.Ready(now, limit.One) == now; n++ {
+			l.Admit(now, limit.One)
+		}
+		return n
+	}
+	l, _ = throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	now = 0
+	for k := range int64(9) {
+		now = l.Ready(now, limit.One)
+		send(60 - k)
+	}
+	now = l.Ready(now, limit.One)
+	send(-60) // refused, and told to stay away for a minute
+	now = l.Ready(now, limit.One)
+	send(500)
+	if n := burst(); n != 2 {
+		t.Errorf("%d requests at once with the first answer after a refusal, not 2", n)
+	}
+	// The refusal of one that went before the plan, for whatever reason, does not quicken anything.
+	l, _ = throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	now = 0
+	send(1)
+	now = now.Add(2 * time.Second)
+	send(-1)
+	if wait := l.Ready(now, limit.One).Sub(now); wait < 9800*time.Millisecond {
+		t.Errorf("refused, and sends after %v", wait)
+	}
+}
+
 func TestSlotConfig(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	good := throttle.SlotConfig{Rate: 1, Burst: 1, Rng: rng}
@@ -442,6 +527,9 @@ func FuzzSlotHostileServer(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x01\x00\x00\x02\x00\x00"))
 	f.Add([]byte("\x01\x80\xff\x02\x00\x00\x01\x80\xff\x02\x00\x00\x01\x80\xff\x02\x00\x00\x01\x90\xff\x11\x91\xff"))
 	for seed := range uint64(30) {
+		if race.Enabled && seed > 2 {
+			break
+		}
 		rng := rand.New(rand.NewPCG(seed, 3))
 		program := make([]byte, 1500)
 		for i := range program {

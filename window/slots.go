@@ -85,6 +85,25 @@ func (s *Slots) Add(now mono.Time, n int64) int64 {
 	return sum
 }
 
+// Remove takes back n of the events that were added at the instant at: they turned out not to have happened. Those whose
+// slot has left the window are gone already. It never takes more than that slot holds; an n below 1 takes nothing.
+func (s *Slots) Remove(at mono.Time, n int64) {
+	i := s.current
+	if at < s.start { // a later at was taken for the last
+		back := ceilDiv(uint64(s.start)-uint64(at), s.precision)
+		if back >= uint64(len(s.ring)) {
+			return
+		}
+		if i -= int(back); i < 0 {
+			i += len(s.ring)
+		}
+	}
+	if n = min(n, s.ring[i]); n > 0 {
+		s.ring[i] -= n
+		s.total -= n
+	}
+}
+
 // Total returns at least how many events the window that ends at now holds, and at most that and the events of the slot
 // that contains now − window.
 func (s *Slots) Total(now mono.Time) int64 {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/sim"
+)
+
+const benchLLMLong = `Run clients of a language model, ours and others, against limits of 500 requests and 30,000 tokens in any minute, in
+virtual time: 2,000 prompts with lognormal sizes and latencies, all made at the start, evenly, in bursts, and mixed.
+
+The server counts a request at its arrival with the tokens it really has, which no client knows before the answer; what
+would put more than a limit into any minute is refused. The ideal is the shortest time in which any order could have the
+same prompts arrive.
+
+It ends with exit code 1 if one of ours loses a prompt, or is refused one (paceline-estimated: more than 0.1 %).`
+
+func newBenchLLM() *cobra.Command {
+	var (
+		prompts, seeds   int
+		arrivals, output string
+	)
+	c := &cobra.Command{
+		Use:   "llm",
+		Short: "Requests and tokens per minute of a language model: rejects, losses, share of the ideal",
+		Long:  benchLLMLong,
+		Example: `  paceline bench llm
+  paceline bench llm -o json
+  paceline bench llm --arrivals burst --seeds 100`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			loads := bench.LLMArrivals
+			if arrivals != "" {
+				loads = nil
+				for _, a := range bench.LLMArrivals {
+					if a.String() == arrivals {
+						loads = []sim.LLMArrivals{a}
+					}
+				}
+			}
+			switch {
+			case output != "text" && output != "json" && output != "csv":
+				return usageError{fmt.Errorf("--output %q: want text, json or csv", output)}
+			case loads == nil:
+				return usageError{fmt.Errorf("--arrivals %q: want start, uniform, burst or mixed", arrivals)}
+			case prompts < 1 || prompts > 1_000_000:
+				return usageError{fmt.Errorf("--prompts %d is not from 1 to 1000000", prompts)}
+			case seeds < 1 || seeds > 10_000:
+				return usageError{fmt.Errorf("--seeds %d is not from 1 to 10000", seeds)}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			report, err := bench.RunLLM(ctx, prompts, seeds, loads, llmProgress(cmd.ErrOrStderr()))
+			if ctx.Err() != nil {
+				return exitError{exitInterrupted, errors.New("interrupted")}
+			}
+			if err != nil {
+				return err
+			}
+			write := report.WriteText
+			switch output {
+			case "json":
+				write = report.WriteJSON
+			case "csv":
+				write = report.WriteCSV
+			}
+			if err := write(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			if failed := report.Failed(); failed != "" {
+				return exitError{exitFailure, errors.New(failed)}
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&prompts, "prompts", 2000, "how many prompts each run has")
+	f.IntVar(&seeds, "seeds", 10, "how many runs of each row")
+	f.StringVar(&arrivals, "arrivals", "", "start, uniform, burst or mixed; if not given, all of them")
+	f.StringVarP(&output, "output", "o", "text", "text, json or csv")
+	return c
+}
+
+func llmProgress(w io.Writer) func(done, all int) {
+	began, told := time.Now(), time.Now()
+	return func(done, all int) {
+		if time.Since(told) < 2*time.Second {
+			return
+		}
+		told = time.Now()
+		fmt.Fprintf(w, "%4.0fs  %d of %d runs\n", time.Since(began).Seconds(), done, all)
+	}
+}

@@ -1,0 +1,6 @@
+package bench
+
+var (
+	Exponentiality = exponentiality
+	Linearity      = linearity
+)

@@ -1,0 +1,440 @@
+package bench
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/sim"
+)
+
+// LLM is what `paceline bench llm -o json` prints. Fields are only ever added to.
+type LLM struct {
+	Policies []LLMRow   `json:"policies"`
+	Claims   []LLMClaim `json:"claims"`
+	Prompts  int        `json:"prompts"` // of each run
+	Seeds    int        `json:"seeds"`
+	Wall     float64    `json:"wall_seconds"`
+}
+
+// LLMRow is a policy under one kind of arrivals: counts are sums over the seeds, times and percentages their means, worst
+// windows the largest of all.
+type LLMRow struct {
+	Name     string `json:"name"`
+	Arrivals string `json:"arrivals"`
+	Note     string `json:"note"`
+	Sent     int    `json:"sent"` // attempts
+	Rejected int    `json:"rejected"`
+	Lost     int    `json:"lost"` // prompts never answered
+	// Seconds is from the start to the arrival of the last prompt that was served. Ideal is the least time in which anyone
+	// could have had what was served arrive: sim.LLM.Ideal.
+	Seconds        float64 `json:"seconds"`
+	Ideal          float64 `json:"ideal_seconds"`
+	PercentOfIdeal float64 `json:"percent_of_ideal"`
+	// What arrived in the fullest window, in percent of the limit, with what was refused.
+	WorstRequests       float64 `json:"worst_window_requests_percent"`
+	WorstTokens         float64 `json:"worst_window_tokens_percent"`
+	WakeUpsPerAdmission float64 `json:"wakeups_per_admission"`
+	// Wait is from the making of a prompt to the sending that was served.
+	Wait LLMWait `json:"wait_ms"`
+	// Overrun is about answers with more tokens than were reserved.
+	OverrunPercent float64 `json:"overrun_percent"` // of the answers
+	OverrunTokens  float64 `json:"overrun_tokens"`  // mean of those
+	OverrunMost    int64   `json:"overrun_tokens_most"`
+	Overtaken      int64   `json:"overtaken_tokens_most"` // that went ahead of one prompt, out of turn
+}
+
+// LLMWait sums up waits, in milliseconds.
+type LLMWait struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// LLMClaim is a saying about the shape of waits, and what was measured.
+type LLMClaim struct {
+	Claim    string `json:"claim"`
+	Name     string `json:"name"` // of the policy
+	Arrivals string `json:"arrivals"`
+	// NoWait is how many percent did not wait.
+	NoWait float64 `json:"no_wait_percent"`
+	// KS is the largest distance between the distribution of the waits above 0 and the exponential one with their mean; CV
+	// is their deviation over their mean, which is 1 for an exponential.
+	KS float64 `json:"exponential_ks"`
+	CV float64 `json:"cv"`
+	// R2 is the share of the variance of waits that a straight line over the place in the burst explains: the mean over
+	// the bursts in which waits differed, 0 if there was none.
+	R2        float64 `json:"linear_r2"`
+	Confirmed bool    `json:"confirmed"`
+}
+
+// LLMArrivals are the loads of the table.
+var LLMArrivals = []sim.LLMArrivals{sim.AtOnce, sim.Uniform, sim.Bursts, sim.Mixed}
+
+// The limits of the table.
+const (
+	llmRequests = 500
+	llmTokens   = 30_000
+	llmWindow   = time.Minute
+)
+
+type llmPolicy struct {
+	name, note string
+	client     sim.LLMClient
+	stated     bool
+}
+
+func llmPolicies() []llmPolicy {
+	const (
+		stated   = "the server's answers say how long it worked"
+		unstated = "nothing is known but when the answer came"
+		fill     = 64
+	)
+	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares()} // 0.95: as dense as 0.9, and with a tenth of the refusals
+	return []llmPolicy{
+		{"seed-gates", "as described; refused twice is lost", sim.LLMGates{}, true},
+		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100}, true},
+		{"seed-gates-retried", "as released, and the caller calls again until it is answered", sim.LLMGates{Concurrency: 100, Again: true}, true},
+		{"bucket-full", "the cookbook's: full at the start, max_tokens, polls every ms, pauses 15 s", sim.LLMBucket{}, true},
+		{"paceline-exact", "usage known; " + stated, sim.LLMLine{}, true},
+		{"paceline-bounded", "input and max_tokens; " + stated, sim.LLMLine{Reserve: sim.Bounded}, true},
+		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + stated, estimated, true},
+		{"paceline-exact-unstated", "usage known; " + unstated, sim.LLMLine{}, false},
+		{"paceline-bounded-unstated", "input and max_tokens; " + unstated, sim.LLMLine{Reserve: sim.Bounded}, false},
+		{"paceline-exact-filled", "as exact, and one of the next 64 goes ahead where it does not delay the head of the line", sim.LLMLine{Fill: fill}, true},
+		{"paceline-bounded-filled", "as bounded, filled likewise", sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true},
+		{"paceline-exact-filled-unstated", "as exact-filled; " + unstated, sim.LLMLine{Fill: fill}, false},
+	}
+}
+
+// seenShares are what an estimator has learned from 500 answers of another day.
+func seenShares() (shares []float64) {
+	for _, p := range (sim.LLMWork{Prompts: 500, Seed: 1 << 40}).Make() {
+		shares = append(shares, float64(p.Output)/float64(p.MaxTokens))
+	}
+	return shares
+}
+
+// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores.
+func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int)) (LLM, error) {
+	began := time.Now()
+	policies := llmPolicies()
+	type job struct{ row, seed int }
+	var (
+		jobs = make(chan job)
+		mu   sync.Mutex
+		done int
+		errs error
+		wg   sync.WaitGroup
+	)
+	rows := len(arrivals) * len(policies)
+	runs := make([]sim.LLM, rows*seeds)
+	tallies := make([]sim.LLMTally, rows*seeds)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for j := range jobs {
+				p, a := policies[j.row%len(policies)], arrivals[j.row/len(policies)]
+				x := sim.LLM{
+					Work:     sim.LLMWork{Prompts: prompts, Arrivals: a, Seed: uint64(j.seed + 1)}.Make(),
+					Requests: llmRequests, Tokens: llmTokens, Window: llmWindow,
+					Latency: latency.Lognormal(800*time.Millisecond, 8*time.Second),
+					Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
+					Back:    latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
+					Stated:  p.stated, Client: p.client, Seed: uint64(j.seed + 1),
+				}
+				t, err := x.Run()
+				mu.Lock()
+				if err != nil && errs == nil {
+					errs = err
+				}
+				runs[j.row*seeds+j.seed], tallies[j.row*seeds+j.seed] = x, t
+				if done++; progress != nil {
+					progress(done, rows*seeds)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range rows * seeds {
+		if ctx.Err() != nil {
+			break
+		}
+		jobs <- job{i / seeds, i % seeds}
+	}
+	close(jobs)
+	wg.Wait()
+	if errs == nil {
+		errs = ctx.Err()
+	}
+	if errs != nil {
+		return LLM{}, errs
+	}
+	r := LLM{Prompts: prompts, Seeds: seeds}
+	for i := range rows {
+		p, a := policies[i%len(policies)], arrivals[i/len(policies)]
+		of := runs[i*seeds : (i+1)*seeds]
+		got := tallies[i*seeds : (i+1)*seeds]
+		r.Policies = append(r.Policies, llmRow(p, a, of, got))
+		if p.name == "seed-gates" || p.name == "paceline-exact" {
+			if c, ok := llmClaim(p.name, a, of, got); ok {
+				r.Claims = append(r.Claims, c)
+			}
+		}
+	}
+	r.Wall = time.Since(began).Seconds()
+	return r, nil
+}
+
+func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) LLMRow {
+	row := LLMRow{Name: p.name, Note: p.note, Arrivals: a.String()}
+	n := float64(len(runs))
+	var wakeUps, answered, overruns int
+	var overrun int64
+	var waits []time.Duration
+	for i, t := range tallies {
+		ideal := runs[i].Ideal(func(k int) bool { return t.Waits[k] >= 0 }).Seconds()
+		last := t.Last.Sub(0).Seconds()
+		row.Seconds += last / n
+		row.Ideal += ideal / n
+		if last > 0 {
+			row.PercentOfIdeal += 100 * ideal / last / n
+		}
+		row.Sent += t.Sent
+		row.Rejected += t.Rejected
+		row.Lost += t.Lost
+		row.WorstRequests = max(row.WorstRequests, 100*float64(t.WorstRequests)/llmRequests)
+		row.WorstTokens = max(row.WorstTokens, 100*float64(t.WorstTokens)/llmTokens)
+		row.OverrunMost = max(row.OverrunMost, t.Overrun)
+		row.Overtaken = max(row.Overtaken, t.Overtaken)
+		wakeUps += t.WakeUps
+		answered += t.Prompts - t.Lost
+		overruns += t.Overruns
+		overrun += t.OverrunTokens
+		for _, w := range t.Waits {
+			if w >= 0 {
+				waits = append(waits, w)
+			}
+		}
+	}
+	row.WakeUpsPerAdmission = float64(wakeUps) / float64(max(row.Sent, 1))
+	row.OverrunPercent = 100 * float64(overruns) / float64(max(answered, 1))
+	row.OverrunTokens = float64(overrun) / float64(max(overruns, 1))
+	if slices.Sort(waits); len(waits) > 0 {
+		at := func(q float64) float64 {
+			return float64(waits[min(int(q*float64(len(waits))), len(waits)-1)]) / float64(time.Millisecond)
+		}
+		row.Wait = LLMWait{at(0.5), at(0.99), at(1)}
+	}
+	return row
+}
+
+// A claim is confirmed if the distance from the exponential is at most 0.05, or the line explains 98 % of the variance, and
+// not where nine in ten do not wait.
+const (
+	ksMost  = 0.05
+	r2Least = 0.98
+)
+
+func llmClaim(name string, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) (LLMClaim, bool) {
+	c := LLMClaim{Name: name, Arrivals: a.String()}
+	var waits []float64
+	none, answered := 0, 0
+	var r2 []float64
+	for i, t := range tallies {
+		var places, burst []float64
+		line := func() {
+			if len(burst) > 2 && slices.Max(burst) > slices.Min(burst) {
+				r2 = append(r2, linearity(places, burst))
+			}
+			places, burst = nil, nil
+		}
+		for k, w := range t.Waits {
+			if k > 0 && runs[i].Work[k].At != runs[i].Work[k-1].At {
+				line()
+			}
+			if w < 0 {
+				continue
+			}
+			answered++
+			if w == 0 {
+				none++
+			} else {
+				waits = append(waits, w.Seconds())
+			}
+			places, burst = append(places, float64(len(places))), append(burst, w.Seconds())
+		}
+		line()
+	}
+	c.NoWait = 100 * float64(none) / float64(max(answered, 1))
+	if len(waits) > 0 {
+		c.KS, c.CV = exponentiality(waits)
+	}
+	for _, v := range r2 {
+		c.R2 += v / float64(len(r2))
+	}
+	switch a {
+	case sim.Uniform:
+		c.Claim, c.Confirmed = "uniform arrivals wait exponentially", len(waits) > 0 && c.KS <= ksMost
+	case sim.AtOnce, sim.Bursts:
+		c.Claim, c.Confirmed = "a burst waits linearly", c.R2 >= r2Least
+	case sim.Mixed:
+		c.Claim, c.Confirmed = "mixed arrivals wait in between", len(waits) > 0 && c.KS > ksMost && c.R2 < r2Least
+	default:
+		return c, false
+	}
+	c.Confirmed = c.Confirmed && c.NoWait < 90
+	return c, true
+}
+
+// exponentiality returns the largest distance of the distribution of v, which it sorts, from the exponential one with the
+// same mean, and its coefficient of variation.
+func exponentiality(v []float64) (ks, cv float64) {
+	slices.Sort(v)
+	n, sum, squares := float64(len(v)), 0.0, 0.0
+	for _, x := range v {
+		sum += x
+	}
+	mean := sum / n
+	for i, x := range v {
+		squares += (x - mean) * (x - mean)
+		f := 1 - math.Exp(-x/mean)
+		ks = max(ks, f-float64(i)/n, float64(i+1)/n-f)
+	}
+	return ks, math.Sqrt(squares/n) / mean
+}
+
+// linearity returns the square of the correlation of x and y.
+func linearity(x, y []float64) float64 {
+	n := float64(len(x))
+	var mx, my, xx, yy, xy float64
+	for i := range x {
+		mx += x[i] / n
+		my += y[i] / n
+	}
+	for i := range x {
+		xx += (x[i] - mx) * (x[i] - mx)
+		yy += (y[i] - my) * (y[i] - my)
+		xy += (x[i] - mx) * (y[i] - my)
+	}
+	return xy * xy / (xx * yy)
+}
+
+// Failed says what a row of ours did that it must not, or nothing.
+func (r *LLM) Failed() string {
+	for _, p := range r.Policies {
+		most := 0.0
+		switch p.Name {
+		case "seed-gates", "seed-gates-100", "seed-gates-retried", "bucket-full":
+			continue
+		case "paceline-estimated":
+			most = max(2, 0.001*float64(r.Prompts*r.Seeds)) // of a short run, chance is allowed for
+		}
+		if p.Lost > 0 || float64(p.Rejected) > most {
+			return fmt.Sprintf("%s, %s: %d rejected, %d lost", p.Name, p.Arrivals, p.Rejected, p.Lost)
+		}
+	}
+	return ""
+}
+
+// WriteJSON writes one JSON object.
+func (r *LLM) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+var llmColumns = []struct {
+	name  string
+	value func(*LLMRow) string
+}{
+	{"arrivals", func(r *LLMRow) string { return r.Arrivals }},
+	{"policy", func(r *LLMRow) string { return r.Name }},
+	{"429", func(r *LLMRow) string { return strconv.Itoa(r.Rejected) }},
+	{"lost", func(r *LLMRow) string { return strconv.Itoa(r.Lost) }},
+	{"seconds", func(r *LLMRow) string { return fixed(r.Seconds, 0) }},
+	{"ideal s", func(r *LLMRow) string { return fixed(r.Ideal, 0) }},
+	{"% ideal", func(r *LLMRow) string { return fixed(r.PercentOfIdeal, 2) }},
+	{"worst req %", func(r *LLMRow) string { return fixed(r.WorstRequests, 1) }},
+	{"worst tok %", func(r *LLMRow) string { return fixed(r.WorstTokens, 2) }},
+	{"wake-ups", func(r *LLMRow) string { return fixed(r.WakeUpsPerAdmission, 2) }},
+	{"wait s p50", func(r *LLMRow) string { return fixed(r.Wait.P50/1000, 1) }},
+	{"p99", func(r *LLMRow) string { return fixed(r.Wait.P99/1000, 1) }},
+	{"max", func(r *LLMRow) string { return fixed(r.Wait.Max/1000, 1) }},
+	{"overrun %", func(r *LLMRow) string { return fixed(r.OverrunPercent, 1) }},
+	{"mean", func(r *LLMRow) string { return fixed(r.OverrunTokens, 0) }},
+	{"most", func(r *LLMRow) string { return strconv.FormatInt(r.OverrunMost, 10) }},
+	{"overtaken", func(r *LLMRow) string { return strconv.FormatInt(r.Overtaken, 10) }},
+}
+
+// WriteCSV writes a line per row, with the columns of the text table.
+func (r *LLM) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	line := make([]string, len(llmColumns))
+	for i := range llmColumns {
+		line[i] = llmColumns[i].name
+	}
+	_ = c.Write(line)
+	for k := range r.Policies {
+		for i := range llmColumns {
+			line[i] = llmColumns[i].value(&r.Policies[k])
+		}
+		_ = c.Write(line)
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// WriteText writes the tables for people.
+func (r *LLM) WriteText(w io.Writer) error {
+	fmt.Fprintf(w, "llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, virtual time\n\n",
+		llmRequests, llmTokens, r.Prompts, r.Seeds)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range llmColumns {
+		fmt.Fprintf(t, "%s\t", c.name)
+	}
+	fmt.Fprintln(t)
+	for k := range r.Policies {
+		if k > 0 && r.Policies[k].Arrivals != r.Policies[k-1].Arrivals {
+			fmt.Fprintln(t)
+		}
+		for _, c := range llmColumns {
+			fmt.Fprintf(t, "%s\t", c.value(&r.Policies[k]))
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintln(t)
+	seen := map[string]bool{}
+	for k := range r.Policies {
+		if p := &r.Policies[k]; !seen[p.Name] {
+			seen[p.Name] = true
+			fmt.Fprintf(t, "%s\t%s\n", p.Name, p.Note)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprint(w, "\nWhere prompts were lost, seconds and ideal are of those that were served.\n\n")
+	fmt.Fprintln(t, "claim\tpolicy\tarrivals\tno wait %\tKS to exponential\tCV\tR² of a line\t")
+	for _, c := range r.Claims {
+		verdict := "not confirmed"
+		if c.Confirmed {
+			verdict = "confirmed"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Claim, c.Name, c.Arrivals, fixed(c.NoWait, 1), fixed(c.KS, 3), fixed(c.CV, 2), fixed(c.R2, 4), verdict)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nin %s s of wall time\n", fixed(r.Wall, 1))
+	return err
+}
