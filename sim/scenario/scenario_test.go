@@ -16,11 +16,7 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// read reads a text, with a strategy that every build has in place of one that this build lacks.
 func read(text string) (sim.Scenario, error) {
-	if _, err := throttle.Named("slot"); err != nil {
-		text = strings.ReplaceAll(text, "strategy: slot", "strategy: retry-only")
-	}
 	return scenario.Read("test.yaml", strings.NewReader(text), nil)
 }
 
@@ -97,7 +93,7 @@ func TestLoadOpensRecordings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("counted.yaml", []byte(strings.ReplaceAll(string(text), "strategy: slot", "strategy: retry-only")))
+	write("counted.yaml", text)
 	if _, err := scenario.Load(file); err == nil || !strings.Contains(err.Error(), "counted.yaml:6: link: recorded:round-trips.txt") {
 		t.Errorf("without the recording: %v", err)
 	}
