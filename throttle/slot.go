@@ -34,6 +34,7 @@ type Slot struct {
 	revised uint64  // the latest request when n was revised
 	drift   float64 // by how much the level is below the reserve, on average
 	plenty  int     // plans in a row with nothing to wait for
+	plunged uint64  // the latest request when the reserve was last spent
 	trust   trust
 	sense   sense
 }
@@ -257,10 +258,13 @@ func (s *Slot) pace(now mono.Time, a attempt, rtt time.Duration, level float64) 
 	r := s.reserve()
 	switch {
 	case s.n+r <= level:
-		s.plenty = min(s.plenty+1, 2*plunge)
+		s.plenty = min(s.plenty+1, 3*plunge)
 	case s.plenty > plunge:
-		// Only for so many answers: others may hold the level up where it is by waiting.
-		s.plenty--
+		// Only for so many rounds: others may hold the level up where it is by waiting.
+		if a.seq > s.plunged {
+			s.plenty--
+			s.plunged = s.sent
+		}
 		r = min(r, plungeRest+plungeRoot*math.Sqrt(s.n*s.Weight/s.scale))
 	default:
 		s.plenty = 0
