@@ -70,7 +70,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newVersion(), newRun(), newBench(), newSim(), newChart(), newServe())
+	root.AddCommand(newVersion(), newRun(), newBench(), newSim(), newChart(), newServe(), newExplain())
 	return root
 }
 

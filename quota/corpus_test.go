@@ -1,0 +1,187 @@
+package quota_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/quota"
+)
+
+var update = flag.Bool("update", false, "write the expected readings of testdata; read each against its source before it is committed")
+
+// The corpus: testdata/DIALECT/NAME.http is a response, with its source in the first line, and NAME.json what it means.
+// Values that are "constructed", and sources that say so, are of the documented format, for want of a published example.
+// A response without Date has the instant at which it is read in a second line.
+type saved struct {
+	name, source string
+	now          time.Time
+	response     quota.Response
+}
+
+func load(t testing.TB, path string) saved {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := saved{name: path}
+	for bytes.HasPrefix(data, []byte("# ")) {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if v, ok := strings.CutPrefix(string(line), "# source: "); ok {
+			s.source = v
+		}
+		if v, ok := strings.CutPrefix(string(line), "# now: "); ok {
+			if s.now, err = time.Parse(time.RFC3339Nano, v); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+		}
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(data)), nil)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	s.response = quota.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}
+	if s.now.IsZero() {
+		if s.now, err = http.ParseTime(resp.Header.Get("Date")); err != nil {
+			t.Fatalf("%s: neither Date nor now: %v", path, err)
+		}
+	}
+	return s
+}
+
+func corpus(t testing.TB, dialect string) []saved {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", dialect, "*.http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []saved
+	for _, p := range paths {
+		all = append(all, load(t, p))
+	}
+	return all
+}
+
+func TestCorpus(t *testing.T) {
+	total := 0
+	for _, name := range quota.Names() {
+		d, ok := quota.Lookup(name)
+		if !ok {
+			t.Fatalf("%s is not found by its name", name)
+		}
+		all := corpus(t, name)
+		if len(all) < 5 {
+			t.Errorf("%s: %d responses, want 5 at least", name, len(all))
+		}
+		total += len(all)
+		for _, s := range all {
+			if s.source == "" {
+				t.Errorf("%s does not name its source", s.name)
+			}
+			o := d.Read(s.now, s.response)
+			check(t, s.name, s.now, o)
+			got, err := json.MarshalIndent(o, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, '\n')
+			path := strings.TrimSuffix(s.name, ".http") + ".json"
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s is read as\n%swant\n%s", s.name, got, want)
+			}
+		}
+	}
+	if total < 150 {
+		t.Errorf("the corpus has %d responses: some were lost", total)
+	}
+}
+
+// TestCorpusIsWhole: no folder of testdata is for a dialect that is gone, and no reading for a response.
+func TestCorpusIsWhole(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, len(files))
+	}
+	for _, f := range files {
+		dir := filepath.Base(filepath.Dir(f))
+		if _, ok := quota.Lookup(dir); !ok && dir != "fuzz" && !strings.HasPrefix(dir, "Fuzz") {
+			t.Errorf("%s: no dialect %q", f, dir)
+		}
+		if base, ok := strings.CutSuffix(f, ".json"); ok {
+			if _, err := os.Stat(base + ".http"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// check is what holds for every reading of anything.
+func check(t testing.TB, name string, now time.Time, o quota.Observation) {
+	t.Helper()
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf(name+": "+format+"\n%+v", append(args, o)...)
+	}
+	if o.RetryAfter < 0 || o.RetryAfter > quota.MaxWait {
+		fail("retry after %v", o.RetryAfter)
+	}
+	if len(o.Policies) > 32 || len(o.Limits) > 32 || len(o.RefusedBy) > 32 || len(o.Notes) > 32 || len(o.Problems) > 32 {
+		fail("a list is longer than 32")
+	}
+	for _, p := range o.Policies {
+		if p.Limit < 0 || p.Limit > quota.MaxCount || p.Burst < 0 || p.Burst > quota.MaxCount || p.Window < 0 || p.Window > quota.MaxWait || p.Unit == "" {
+			fail("policy %+v", p)
+		}
+		if p.Limit == 0 && p.Window == 0 {
+			fail("policy %+v says nothing", p)
+		}
+	}
+	for _, l := range o.Limits {
+		for _, c := range []quota.Count{l.Remaining, l.Used} {
+			if c.N < 0 || c.N > quota.MaxCount || !c.OK && c.N != 0 {
+				fail("count %+v", c)
+			}
+		}
+		if !l.Reset.IsZero() && (l.Reset.Before(now) || l.Reset.After(now.Add(quota.MaxWait))) {
+			fail("reset %v", l.Reset)
+		}
+		if l.Unit == "" {
+			fail("limit %+v has no unit", l)
+		}
+	}
+	if at, ok := o.ComeBack(now); ok && (at.Before(now) || at.After(now.Add(quota.MaxWait))) {
+		fail("come back at %v", at)
+	}
+	for _, s := range append(append([]string(nil), o.Notes...), append(o.Problems, o.RefusedBy...)...) {
+		if strings.ContainsAny(s, "\x00\x1b\n\r\x7f\u202e") || len(s) > 600 {
+			fail("text %q", s)
+		}
+	}
+	if _, err := json.Marshal(o); err != nil {
+		fail("%v", err)
+	}
+}

@@ -1,0 +1,410 @@
+package quota
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// The IETF draft, draft-ietf-httpapi-ratelimit-headers, has had three generations, and servers of all three are about:
+//
+//	-08 … -10  RateLimit: "default";r=50;t=30       RateLimit-Policy: "burst";q=100;w=60
+//	-07        RateLimit: limit=100, remaining=50, reset=5       RateLimit-Policy: 100;w=10
+//	… -06      RateLimit-Limit: 100       RateLimit-Remaining: 50       RateLimit-Reset: 50
+//
+// All resets are seconds from now. A field that is malformed is ignored, as the draft asks.
+var ietf = &dialect{
+	name: "ietf",
+	is:   sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
+	read: func(r *reading) {
+		r.ietf()
+		r.problemDetails()
+	},
+}
+
+// Cloudflare's API sends the draft as it is since September 2025.
+// https://developers.cloudflare.com/fundamentals/api/reference/limits/
+var cloudflare = &dialect{
+	name:  "cloudflare",
+	hosts: []string{"api.cloudflare.com"},
+	is: func(r *Response) bool {
+		// Half the web is behind Cloudflare; only its API has these codes for "throttle your request speed".
+		return r.Status == http.StatusTooManyRequests && (mentions(r, `"code":10100,`) || mentions(r, `"code":971,`))
+	},
+	read: func(r *reading) {
+		r.ietf()
+		if len(r.Policies) == 0 {
+			r.Policies = documented("cloudflare")
+		}
+	},
+}
+
+// generic reads what may be any server's.
+var generic = &dialect{name: "generic", read: func(r *reading) { r.anybody(nil) }}
+
+// The two below are for servers whose X-RateLimit-Reset is known to be one or the other.
+var (
+	epochDialect = &dialect{name: "x-ratelimit-epoch", read: func(r *reading) {
+		r.anybody(func(name string) time.Time { return r.at(name, epoch) })
+	}}
+	secondsDialect = &dialect{name: "x-ratelimit-seconds", read: func(r *reading) {
+		r.anybody(func(name string) time.Time { return r.after(name, seconds) })
+	}}
+)
+
+// anybody reads the IETF draft or else X-RateLimit fields. A reset that is text says what it is; of a bare number only the
+// provider's documentation says whether it counts from now or from 1970, and in what.
+func (r *reading) anybody(number func(name string) time.Time) {
+	r.problemDetails()
+	if r.ietf() {
+		return
+	}
+	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
+		name := prefix + "Reset"
+		var reset time.Time
+		if v, ok := r.field(name); ok {
+			reset = r.plainReset(name, v, number)
+		}
+		p := Policy{Unit: Requests}
+		if v, ok := r.field(prefix + "Limit"); ok && strings.ContainsAny(v, ",;") {
+			// Some put the draft's policies into the field that the draft took from: 100, 100;window=60.
+			r.policiesInLimit(prefix+"Limit", r.count(prefix+"Remaining"), reset)
+			continue
+		}
+		p.Limit = r.limit(prefix + "Limit").N
+		r.add(p, ServiceLimit{Remaining: r.count(prefix + "Remaining"), Used: r.count(prefix + "Used"), Reset: reset})
+	}
+}
+
+func (r *reading) plainReset(name, v string, number func(string) time.Time) time.Time {
+	if t, err := rfc3339(v); err == nil {
+		return r.instant(name, v, t)
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return r.instant(name, v, t)
+	}
+	if _, err := seconds(v); err == nil {
+		if number != nil {
+			return number(name)
+		}
+		r.note("%s: %s may count from now or from 1970: name the provider, or x-ratelimit-seconds or x-ratelimit-epoch", name, clip(v))
+		return time.Time{}
+	}
+	return r.after(name, span)
+}
+
+// ietf reads the draft's fields and reports whether there were any.
+func (r *reading) ietf() bool {
+	if r.has("RateLimit-Policy") {
+		r.quotaPolicies("RateLimit-Policy")
+	}
+	if r.has("RateLimit") {
+		if !r.serviceLimits("RateLimit") {
+			r.dictionary("RateLimit")
+		}
+		return true
+	}
+	if !r.has("RateLimit-Limit") && !r.has("RateLimit-Remaining") && !r.has("RateLimit-Reset") {
+		return r.has("RateLimit-Policy")
+	}
+	reset := r.after("RateLimit-Reset", seconds)
+	remaining := r.count("RateLimit-Remaining")
+	if v, _ := r.field("RateLimit-Limit"); strings.ContainsAny(v, ",;") {
+		// Up to -03 the policies followed the limit in the same field.
+		r.policiesInLimit("RateLimit-Limit", remaining, reset)
+		return true
+	}
+	r.expiring(r.limit("RateLimit-Limit"), remaining, reset)
+	return true
+}
+
+// policiesInLimit reads a field whose first item is the limit that is closest to its end, and whose others are policies.
+func (r *reading) policiesInLimit(name string, remaining Count, reset time.Time) {
+	r.quotaPolicies(name)
+	var limit Count
+	if first, _, _ := strings.Cut(r.Header.Get(name), ","); !strings.Contains(first, ";") {
+		limit = r.number(name, strings.TrimSpace(first))
+	}
+	r.expiring(limit, remaining, reset)
+}
+
+// expiring records the limit that generations before -08 send values of: the one that is closest to its end. If a policy
+// of that quota is known, it is its.
+func (r *reading) expiring(limit, remaining Count, reset time.Time) {
+	for _, p := range r.Policies {
+		if limit.OK && p.Limit == limit.N {
+			r.Limits = append(r.Limits, ServiceLimit{Policy: p.Name, Unit: p.Unit, Scope: p.Scope, Remaining: remaining, Reset: reset})
+			return
+		}
+	}
+	r.add(Policy{Unit: Requests, Limit: limit.N}, ServiceLimit{Remaining: remaining, Reset: reset})
+}
+
+// quotaPolicies reads a list of quota policies: strings or tokens with q, or, before -08, integers.
+func (r *reading) quotaPolicies(name string) {
+	list, err := httpsfv.UnmarshalList(r.Header.Values(name))
+	if err != nil {
+		r.malformed(name, err)
+		return
+	}
+	seen := map[Policy]bool{}
+	for _, m := range list[:min(len(list), maxItems)] {
+		item, ok := m.(httpsfv.Item)
+		if !ok {
+			r.problem("%s: a list within the list; ignored", name)
+			continue
+		}
+		p := Policy{Unit: Requests}
+		quota, ok := item.Value.(int64)
+		if ok {
+			// A policy without a window is the limit itself, said again: "100, 100;w=60".
+			if p.Window = r.window(name, item.Params); p.Window == 0 && len(list) > 1 {
+				continue
+			}
+			p.Name = windowName(p.Window)
+		} else if p.Name, ok = text(item.Value); ok {
+			if quota, ok = integer(item.Params, "q"); !ok {
+				r.problem("%s: %q has no quota; ignored", name, p.Name)
+				continue
+			}
+			p.Window = r.window(name, item.Params)
+		} else {
+			r.problem("%s: an item is neither a name nor a number; ignored", name)
+			continue
+		}
+		switch {
+		case quota < 0:
+			r.problem("%s: the quota %d is negative; ignored", name, quota)
+			continue
+		case quota == 0:
+			r.problem("%s: a quota of 0 is no limit; ignored", name)
+			continue
+		}
+		p.Limit = min(quota, MaxCount)
+		p.Partition = partition(item.Params)
+		if v, ok := item.Params.Get("qu"); ok {
+			s, _ := text(v)
+			p.Unit = unit(s)
+			if p.Unit == Concurrent {
+				p.Rule = Concurrency
+			}
+		}
+		if burst, ok := integer(item.Params, "burst"); ok && burst > 0 {
+			p.Burst = min(burst, MaxCount)
+		}
+		if !seen[p] {
+			seen[p] = true
+			r.Policies = append(r.Policies, p)
+		}
+	}
+}
+
+// windowName names a policy that has no name by its window, so that several can be told apart.
+func windowName(window time.Duration) string {
+	switch {
+	case window == 0:
+		return ""
+	case window%time.Hour == 0:
+		return fmt.Sprintf("%dh", window/time.Hour)
+	case window%time.Minute == 0:
+		return fmt.Sprintf("%dm", window/time.Minute)
+	}
+	return fmt.Sprintf("%ds", window/time.Second)
+}
+
+// window reads w, or window as some wrote it, in seconds.
+func (r *reading) window(name string, params *httpsfv.Params) time.Duration {
+	w, ok := integer(params, "w")
+	if !ok {
+		if w, ok = integer(params, "window"); !ok {
+			return 0
+		}
+	}
+	switch {
+	case w <= 0:
+		r.problem("%s: a window of %d s; ignored", name, w)
+		return 0
+	case w > int64(MaxWait/time.Second):
+		r.problem("%s: a window of %d s is longer than %s; ignored", name, w, days(MaxWait))
+		return 0
+	}
+	return time.Duration(w) * time.Second
+}
+
+// serviceLimits reads the list of -08 and later. It reports false for what is not such a list; the draft's r is optional
+// here, because Atlassian leaves it out while there is plenty.
+func (r *reading) serviceLimits(name string) bool {
+	list, err := httpsfv.UnmarshalList(r.Header.Values(name))
+	if err != nil {
+		if _, err := httpsfv.UnmarshalDictionary(r.Header.Values(name)); err != nil {
+			r.malformed(name, err)
+			return true
+		}
+		return false
+	}
+	for _, m := range list[:min(len(list), maxItems)] {
+		item, ok := m.(httpsfv.Item)
+		var policy string
+		if ok {
+			policy, ok = text(item.Value)
+		}
+		if !ok {
+			r.problem("%s: an item is no name; ignored", name)
+			continue
+		}
+		l := ServiceLimit{Policy: policy, Unit: Requests, Partition: partition(item.Params)}
+		if p, ok := r.Policy(policy); ok {
+			l.Unit, l.Scope = p.Unit, p.Scope
+		}
+		if n, ok := integer(item.Params, "r"); ok && n >= 0 {
+			l.Remaining = Count{min(n, MaxCount), true}
+		} else if ok {
+			r.problem("%s: %d remaining is negative; ignored", name, n)
+		}
+		if t, ok := integer(item.Params, "t"); ok {
+			l.Reset = r.inSeconds(name, t)
+		}
+		if l.Remaining.OK || !l.Reset.IsZero() {
+			r.Limits = append(r.Limits, l)
+		}
+	}
+	return true
+}
+
+// dictionary reads the form of -07.
+func (r *reading) dictionary(name string) {
+	dict, err := httpsfv.UnmarshalDictionary(r.Header.Values(name))
+	if err != nil {
+		r.malformed(name, err)
+		return
+	}
+	get := func(key string) (int64, bool) {
+		m, ok := dict.Get(key)
+		if !ok {
+			return 0, false
+		}
+		item, ok := m.(httpsfv.Item)
+		if !ok {
+			return 0, false
+		}
+		n, ok := item.Value.(int64)
+		if ok && n < 0 {
+			r.problem("%s: %s=%d is negative; ignored", name, key, n)
+			return 0, false
+		}
+		return min(n, MaxCount), ok
+	}
+	var limit, remaining Count
+	var reset time.Time
+	limit.N, limit.OK = get("limit")
+	remaining.N, remaining.OK = get("remaining")
+	if limit.OK && limit.N == 0 {
+		r.problem("%s: limit=0 is no limit; ignored", name)
+		limit = Count{}
+	}
+	if t, ok := get("reset"); ok {
+		reset = r.inSeconds(name, t)
+	}
+	if !limit.OK && !remaining.OK && reset.IsZero() {
+		r.malformed(name, errors.New("no limit, remaining or reset"))
+		return
+	}
+	r.expiring(limit, remaining, reset)
+}
+
+func (r *reading) inSeconds(name string, t int64) time.Time {
+	switch {
+	case t < 0:
+		r.problem("%s: a reset in %d s is negative; ignored", name, t)
+		return time.Time{}
+	case t > int64(MaxWait/time.Second):
+		r.problem("%s: a reset in %d s is longer than %s; read as that", name, t, days(MaxWait))
+		return r.now.Add(MaxWait)
+	}
+	return r.now.Add(time.Duration(t) * time.Second)
+}
+
+func (r *reading) malformed(name string, err error) {
+	r.problem("%s: %q is malformed (%s); ignored", name, clip(r.Header.Get(name)), clip(err.Error()))
+}
+
+// integer reads a parameter that is a whole number.
+func integer(params *httpsfv.Params, name string) (int64, bool) {
+	v, ok := params.Get(name)
+	if !ok {
+		return 0, false
+	}
+	n, ok := v.(int64)
+	return n, ok
+}
+
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return clip(v), true
+	case httpsfv.Token:
+		return clip(string(v)), true
+	}
+	return "", false
+}
+
+// partition reads pk: bytes that name the client's share.
+func partition(params *httpsfv.Params) string {
+	v, _ := params.Get("pk")
+	if b, ok := v.([]byte); ok {
+		s, err := json.Marshal(b) // base64, as it was sent
+		if err != nil {
+			return ""
+		}
+		return clip(strings.Trim(string(s), `"`))
+	}
+	s, _ := text(v)
+	return s
+}
+
+// unit reads the draft's quota units.
+func unit(s string) Unit {
+	switch s {
+	case "requests", "request", "":
+		return Requests
+	case "content-bytes":
+		return Bytes
+	case "concurrent-requests":
+		return Concurrent
+	}
+	return Other
+}
+
+// problemDetails reads the draft's problem types (RFC 9457).
+func (r *reading) problemDetails() {
+	if !strings.Contains(r.Header.Get("Content-Type"), "application/problem+json") {
+		return
+	}
+	var body struct {
+		Type     string   `json:"type"`
+		Violated []string `json:"violated-policies"`
+	}
+	if !r.object(&body) {
+		return
+	}
+	_, kind, _ := strings.Cut(body.Type, "#")
+	switch kind {
+	case "quota-exceeded":
+		r.refuse(RateLimited)
+	case "temporary-reduced-capacity":
+		r.refuse(Overloaded)
+	case "abnormal-usage-detected":
+		r.refuse(Banned)
+		r.note("the server takes the pattern of requests for abuse")
+	default:
+		return
+	}
+	for _, name := range body.Violated {
+		r.RefusedBy = append(r.RefusedBy, clip(name))
+	}
+}

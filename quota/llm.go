@@ -1,0 +1,430 @@
+package quota
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// OpenAI sends a limit, what remains and the time until the bucket is full again, per family: requests, tokens, and others
+// for some accounts. Limits are an organization's or project's, per model.
+// https://platform.openai.com/docs/guides/rate-limits
+var openai = &dialect{
+	name:  "openai",
+	hosts: []string{"api.openai.com", ".api.openai.com"},
+	is:    func(r *Response) bool { return openAIFields(r.Header) },
+	read: func(r *reading) {
+		r.families(func(string) time.Duration { return 0 })
+		r.openAIError()
+	},
+}
+
+// Groq speaks as OpenAI does; its documentation says that requests are always those of a day and tokens those of a minute.
+// https://console.groq.com/docs/rate-limits
+var groq = &dialect{
+	name:  "groq",
+	hosts: []string{"api.groq.com"},
+	is: func(r *Response) bool {
+		return r.Header.Get("X-Groq-Region") != "" || mentions(r, "console.groq.com") && openAIFields(r.Header)
+	},
+	read: func(r *reading) {
+		r.families(func(family string) time.Duration {
+			switch family {
+			case "requests":
+				return 24 * time.Hour
+			case "tokens":
+				return time.Minute
+			}
+			return 0
+		})
+		r.openAIError()
+	},
+}
+
+// Azure OpenAI sends OpenAI's names with other values: resets are whole seconds, and -1, or 0 where something else is -1,
+// stand for what it does not know. For a while it wrote x-rate-limit-reset-tokens.
+// https://learn.microsoft.com/azure/ai-services/openai/how-to/quota
+var azure = &dialect{
+	name:  "azure-openai",
+	hosts: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
+	is: func(r *Response) bool {
+		return sends("Apim-Request-Id", "X-Ms-Region", "Azureml-Model-Session")(r) &&
+			(openAIFields(r.Header) || r.refusedStatus() || sends("X-Rate-Limit-Reset-Tokens")(r))
+	},
+	read: func(r *reading) {
+		for _, family := range []string{"requests", "tokens"} {
+			p := Policy{Name: family, Unit: familyUnit(family), Scope: Model}
+			limit, remaining, reset := "X-RateLimit-Limit-"+family, "X-RateLimit-Remaining-"+family, "X-RateLimit-Reset-"+family
+			unknown := false
+			for _, name := range []string{limit, remaining, reset} {
+				if v, _ := r.field(name); v == "-1" {
+					unknown = true
+				}
+			}
+			if unknown {
+				r.note("%s: the server does not know (-1)", family)
+				continue
+			}
+			if family == "tokens" {
+				p.Window, p.WindowSource = time.Minute, Documented
+				if old := "X-Rate-Limit-Reset-Tokens"; !r.has(reset) && r.has(old) {
+					reset = old
+				}
+			}
+			var at time.Time
+			if v, _ := r.field(reset); v != "0" { // not known, or now: neither helps
+				at = r.after(reset, seconds)
+			}
+			r.triple(p, limit, remaining, at)
+		}
+		if r.Status != http.StatusTooManyRequests {
+			return
+		}
+		r.openAIError()
+		var body openAIBody
+		if r.object(&body) {
+			if _, rest, ok := strings.Cut(body.Error.Message, "retry after "); ok {
+				n, unit, _ := strings.Cut(rest, " ")
+				if d, err := seconds(n); err == nil && strings.HasPrefix(unit, "second") {
+					r.orRetryAfter("body", n, d, nil)
+				}
+			}
+		}
+		if v, ok := r.field("Policy-Id"); ok {
+			r.note("refused by %s", clip(v))
+		}
+	},
+}
+
+// refusedStatus reports whether the status may be a limit's.
+func (r *Response) refusedStatus() bool {
+	return r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable
+}
+
+func openAIFields(h http.Header) bool {
+	for _, prefix := range []string{"X-Ratelimit-Limit-", "X-Ratelimit-Remaining-", "X-Ratelimit-Reset-"} {
+		for _, family := range []string{"Requests", "Tokens"} {
+			if h.Get(prefix+family) != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// families reads x-ratelimit-{limit,remaining,reset}-{family} for whatever families there are. window is the documented one.
+func (r *reading) families(window func(family string) time.Duration) {
+	var names []string
+	for name := range r.Header {
+		for _, prefix := range []string{"X-Ratelimit-Limit-", "X-Ratelimit-Remaining-", "X-Ratelimit-Reset-"} {
+			if family, ok := strings.CutPrefix(http.CanonicalHeaderKey(name), prefix); ok && !slices.Contains(names, strings.ToLower(family)) {
+				names = append(names, strings.ToLower(family))
+			}
+		}
+	}
+	for _, family := range order(names, func(s string) string { return s })[:min(len(names), maxItems)] {
+		p := Policy{Name: clip(family), Unit: familyUnit(family), Scope: Model, Rule: Bucket, Window: window(family)}
+		limit := r.limit("X-Ratelimit-Limit-" + family)
+		remaining := r.count("X-Ratelimit-Remaining-" + family)
+		reset := r.after("X-Ratelimit-Reset-"+family, span)
+		p.Limit = limit.N
+		if p.Window > 0 {
+			p.WindowSource = Documented
+		} else if w := refillWindow(limit, remaining, reset.Sub(r.now)); !reset.IsZero() && w > 0 {
+			p.Window, p.WindowSource = w, Inferred
+		}
+		r.add(p, ServiceLimit{Remaining: remaining, Reset: reset, Whole: true})
+	}
+}
+
+// refillWindow returns the window of a bucket that is full again after reset. It fills at limit per window, so
+//
+//	window = reset · limit / (limit − remaining)
+//
+// reset is rounded by the server; where the result is not within 15% of a second, a minute, an hour or a day it says
+// nothing. (Answers that were observed give 60.0 s, 56.3 s and 86,189 s.)
+func refillWindow(limit, remaining Count, reset time.Duration) time.Duration {
+	if !limit.OK || !remaining.OK || remaining.N >= limit.N || reset <= 0 {
+		return 0
+	}
+	w := reset.Seconds() * float64(limit.N) / float64(limit.N-remaining.N)
+	for _, d := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
+		if math.Abs(w-d.Seconds()) <= 0.15*d.Seconds() {
+			return d
+		}
+	}
+	return 0
+}
+
+func familyUnit(family string) Unit {
+	switch {
+	case strings.Contains(family, "input-tokens"):
+		return Input
+	case strings.Contains(family, "output-tokens"):
+		return Output
+	case strings.Contains(family, "tokens"):
+		return Tokens
+	case strings.Contains(family, "requests"):
+		return Requests
+	}
+	return Other
+}
+
+type openAIBody struct {
+	Error struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Code    any    `json:"code"`
+	} `json:"error"`
+}
+
+// openAIError reads the body of a refusal. The message names the limit: "on tokens per min (TPM): Limit 30000, Used 28770,
+// Requested 4351. Please try again in 6.242s".
+func (r *reading) openAIError() {
+	if r.Status < 400 {
+		return
+	}
+	var body openAIBody
+	if !r.object(&body) {
+		return
+	}
+	code, _ := body.Error.Code.(string)
+	switch m := body.Error.Message; {
+	case code == "insufficient_quota" || body.Error.Type == "insufficient_quota" || code == "billing_hard_limit_reached" || code == "billing_not_active":
+		r.refuse(Unpaid)
+		return
+	case strings.Contains(m, "is currently overloaded") || code == "capacity_exceeded" || r.Status == 498: // 498: Groq's flex tier is full
+		r.refuse(Overloaded)
+		return
+	case r.Status == http.StatusRequestEntityTooLarge, r.Status == http.StatusTooManyRequests && strings.HasPrefix(m, "Request too large"):
+		r.refuse(TooLarge)
+	}
+	r.statedInWords(body.Error.Message)
+}
+
+// statedInWords reads what a message says: how long to wait, and the limit, where the header fields do not have it.
+func (r *reading) statedInWords(m string) {
+	if _, wait, ok := strings.Cut(m, "try again in "); ok {
+		wait, _, _ = strings.Cut(wait, " ")
+		wait = strings.TrimRight(wait, ".")
+		d, err := span(wait)
+		r.orRetryAfter("body", wait, d, err)
+	}
+	_, rest, ok := strings.Cut(m, " on ")
+	if !ok {
+		return
+	}
+	what, numbers, ok := strings.Cut(rest, "Limit")
+	if !ok {
+		return
+	}
+	p := Policy{Scope: Model, Rule: Bucket}
+	for _, v := range []Policy{
+		{Name: "RPM", Unit: Requests, Window: time.Minute}, {Name: "TPM", Unit: Tokens, Window: time.Minute},
+		{Name: "RPD", Unit: Requests, Window: 24 * time.Hour}, {Name: "TPD", Unit: Tokens, Window: 24 * time.Hour},
+	} {
+		if strings.Contains(what, "("+v.Name+")") {
+			p.Name, p.Unit, p.Window = v.Name, v.Unit, v.Window
+		}
+	}
+	limit, used, requested := wordNumber(numbers, ""), wordNumber(numbers, "Used "), wordNumber(numbers, "Requested ")
+	if p.Name == "" || !limit.OK || limit.N == 0 {
+		return
+	}
+	if requested.OK && requested.N > limit.N {
+		r.refuse(TooLarge)
+		r.note("it asked for %d of a limit of %d: it never fits", requested.N, limit.N)
+	}
+	r.RefusedBy = append(r.RefusedBy, p.Name)
+	for i, h := range r.Policies {
+		if h.Unit == p.Unit && h.Limit == limit.N {
+			r.RefusedBy[len(r.RefusedBy)-1] = h.Name
+			r.Policies[i].Window, r.Policies[i].WindowSource = p.Window, Stated
+			return
+		}
+	}
+	p.Limit = limit.N
+	l := ServiceLimit{Used: used}
+	if used.OK {
+		l.Remaining = Count{max(0, limit.N-used.N), true}
+	}
+	r.add(p, l)
+	if p.Window >= 24*time.Hour {
+		r.refuse(QuotaExhausted)
+	}
+}
+
+// wordNumber returns the number after a word, as in "Used 28770," or "Requested ~12903.".
+func wordNumber(s, word string) Count {
+	if word != "" {
+		_, rest, ok := strings.Cut(s, word)
+		if !ok {
+			return Count{}
+		}
+		s = rest
+	}
+	s = strings.TrimLeft(s, " :~")
+	n, any := int64(0), false
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			break
+		}
+		n, any = min(n*10+int64(c-'0'), MaxCount), true
+	}
+	return Count{n, any}
+}
+
+// Anthropic sends four families, each a bucket per minute that is full again at an instant; "tokens" is the most
+// restrictive of the others. Tokens read from its cache do not count toward input, for most models.
+// https://docs.anthropic.com/en/api/rate-limits
+var anthropic = &dialect{
+	name:  "anthropic",
+	hosts: []string{"api.anthropic.com"},
+	is:    func(r *Response) bool { return sendsPrefix(r.Header, "Anthropic-Ratelimit-") },
+	read: func(r *reading) {
+		for _, family := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {
+			name := "Anthropic-Ratelimit-" + family
+			p := Policy{Name: family, Unit: familyUnit(family), Scope: Model, Rule: Bucket, Window: time.Minute, WindowSource: Documented, Limit: r.limit(name + "-Limit").N}
+			r.add(p, ServiceLimit{Remaining: r.count(name + "-Remaining"), Reset: r.at(name+"-Reset", rfc3339), Whole: true})
+		}
+		if v, _ := r.field("X-Should-Retry"); v == "false" {
+			r.note("the server asks not to retry")
+		}
+		var body struct {
+			Error struct {
+				Type    string `json:"type"`
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		if r.Status < 400 || !r.object(&body) {
+			return
+		}
+		switch body.Error.Type {
+		case "rate_limit_error":
+			r.refuse(RateLimited)
+		case "overloaded_error":
+			r.refuse(Overloaded)
+		case "billing_error":
+			r.refuse(Unpaid)
+		case "request_too_large":
+			r.refuse(TooLarge)
+		case "invalid_request_error":
+			if strings.Contains(body.Error.Message, "credit balance is too low") {
+				r.refuse(Unpaid)
+			}
+		}
+	},
+}
+
+// Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. A quota of a day may
+// ask for seconds all the same; it is back at midnight Pacific time.
+// https://ai.google.dev/gemini-api/docs/rate-limits
+var gemini = &dialect{
+	name:  "gemini",
+	hosts: []string{"generativelanguage.googleapis.com", ".aiplatform.googleapis.com", "aiplatform.googleapis.com", "cloudcode-pa.googleapis.com"},
+	is: func(r *Response) bool {
+		return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")
+	},
+	read: func(r *reading) {
+		if r.Status < 400 {
+			return
+		}
+		body, ok := r.googleError()
+		if !ok {
+			return
+		}
+		daily := false
+		for _, d := range body.Details {
+			switch {
+			case strings.HasSuffix(d.Type, "google.rpc.QuotaFailure"):
+				for _, v := range d.Violations[:min(len(d.Violations), maxItems)] {
+					daily = r.violation(v.ID, v.Metric, v.Value) || daily
+				}
+			case strings.HasSuffix(d.Type, "google.rpc.ErrorInfo"):
+				daily = daily || strings.Contains(d.Metadata.QuotaLimit, "PerDay")
+				if name := d.Metadata.QuotaLimit; name != "" {
+					r.RefusedBy = append(r.RefusedBy, clip(name))
+				}
+			case strings.HasSuffix(d.Type, "google.rpc.RetryInfo"):
+				wait, err := span(d.RetryDelay)
+				r.orRetryAfter("retryDelay", d.RetryDelay, wait, err)
+			}
+		}
+		switch {
+		case daily:
+			r.refuse(QuotaExhausted)
+			r.note("a quota of a day is exhausted; the documentation says it is back at midnight Pacific time")
+		case body.Status == "RESOURCE_EXHAUSTED":
+			r.refuse(RateLimited)
+		case body.Status == "UNAVAILABLE":
+			r.refuse(Overloaded)
+		}
+	},
+}
+
+type googleStatus struct {
+	Status  string `json:"status"`
+	Details []struct {
+		Type       string `json:"@type"`
+		RetryDelay string `json:"retryDelay"`
+		Violations []struct {
+			Metric string `json:"quotaMetric"`
+			ID     string `json:"quotaId"`
+			Value  string `json:"quotaValue"`
+		} `json:"violations"`
+		Metadata struct {
+			QuotaLimit string `json:"quota_limit"`
+		} `json:"metadata"`
+	} `json:"details"`
+}
+
+// googleError reads an error, which streaming calls put into a list.
+func (r *reading) googleError() (googleStatus, bool) {
+	type wrapped struct {
+		Error googleStatus `json:"error"`
+	}
+	if strings.HasPrefix(strings.TrimSpace(string(r.Body)), "[") {
+		var list []wrapped
+		if !r.object(&list) || len(list) == 0 {
+			return googleStatus{}, false
+		}
+		return list[0].Error, true
+	}
+	var w wrapped
+	ok := r.object(&w)
+	return w.Error, ok
+}
+
+// violation records a quota that is exceeded, and reports whether it is one of a day.
+func (r *reading) violation(id, metric, value string) (daily bool) {
+	p := Policy{Name: clip(id), Unit: Requests, Scope: Key}
+	switch {
+	case strings.Contains(metric, "input_token"):
+		p.Unit = Input
+	case strings.Contains(metric, "output_token"):
+		p.Unit = Output
+	case strings.Contains(metric, "token"):
+		p.Unit = Tokens
+	}
+	if strings.Contains(id, "PerModel") {
+		p.Scope = Model
+	}
+	switch {
+	case strings.Contains(id, "PerDay"):
+		daily, p.Window, p.Rule = true, 24*time.Hour, Calendar
+	case strings.Contains(id, "PerMinute"):
+		p.Window = time.Minute
+	}
+	if value != "" {
+		if c := r.number("quotaValue", value); c.N > 0 {
+			p.Limit = c.N
+		}
+	}
+	if id != "" {
+		r.RefusedBy = append(r.RefusedBy, p.Name)
+	}
+	r.add(p, ServiceLimit{Remaining: Count{0, true}})
+	return daily
+}

@@ -1,0 +1,327 @@
+package quota
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// reading is a response under way to an Observation. Its methods turn a header field into a number, a wait or an instant,
+// and note as a problem what they cannot.
+type reading struct {
+	Observation
+	Response
+	// now is the caller's clock, clock the server's at the same instant.
+	now, clock time.Time
+	whole      bool // the body is all there
+}
+
+// maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction:
+// below that it would spoil the reading of two clocks that agree.
+const maxSkew = 2 * time.Second
+
+func newReading(name string, now time.Time, resp Response) *reading {
+	r := &reading{Response: resp, now: now, clock: now, whole: len(resp.Body) <= MaxBody}
+	r.Dialect = name
+	r.Body = resp.Body[:min(len(resp.Body), MaxBody)]
+	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
+		// With more between them than any limit lasts, one of the clocks says nothing.
+		if skew := date.Sub(now); (skew > maxSkew || skew < -maxSkew) && skew.Abs() <= MaxWait {
+			r.clock = date
+			r.note("the server's clock is %v %s ours; its instants are read by its own", skew.Abs().Round(time.Second), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
+		}
+	}
+	return r
+}
+
+// field returns the value of a header field and whether it is there.
+func (r *reading) field(name string) (string, bool) {
+	v := strings.TrimSpace(r.Header.Get(name))
+	return v, v != ""
+}
+
+func (r *reading) has(name string) bool { _, ok := r.field(name); return ok }
+
+// count reads a whole number that is not negative. Where servers write 99.0 it is 99: rounding down is safe.
+func (r *reading) count(name string) Count {
+	v, ok := r.field(name)
+	if !ok {
+		return Count{}
+	}
+	return r.number(name, v)
+}
+
+func (r *reading) number(name, v string) Count {
+	f, err := strconv.ParseFloat(v, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f):
+		r.problem("%s: %q is not a number; ignored", name, clip(v))
+		return Count{}
+	case f < 0:
+		r.problem("%s: %q is negative; ignored", name, clip(v))
+		return Count{}
+	case f > MaxCount:
+		r.problem("%s: %q is read as %d", name, clip(v), int64(MaxCount))
+		return Count{MaxCount, true}
+	}
+	return Count{int64(f), true}
+}
+
+// limit reads how much a policy allows. Zero allows nothing forever, which no server means.
+func (r *reading) limit(name string) Count {
+	c := r.count(name)
+	if c.OK && c.N == 0 {
+		r.problem("%s: 0 is no limit; ignored", name)
+		return Count{}
+	}
+	return c
+}
+
+var (
+	errNumber   = errors.New("is not a number of seconds")
+	errNegative = errors.New("is negative")
+)
+
+// seconds reads a decimal number of seconds, rounded up to the nanosecond. What is too large for a Duration is MaxWait and a
+// nanosecond, which whoever bounds it sees.
+func seconds(v string) (time.Duration, error) { return scaled(v, time.Second) }
+
+func scaled(v string, unit time.Duration) (time.Duration, error) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f):
+		return 0, errNumber
+	case f < 0:
+		return 0, errNegative
+	}
+	if f *= float64(unit); f <= float64(MaxWait) {
+		// 64.57 s is a hair more than 64,570 ms in binary, and no nanosecond more for it.
+		return time.Duration(math.Ceil(f - f*1e-15)), nil
+	}
+	return MaxWait + 1, nil
+}
+
+// span reads a duration as Go writes it, with days: 6m0s, 12ms, 23h47m36.648s, 1d2h.
+func span(v string) (time.Duration, error) {
+	v = strings.TrimSpace(v)
+	var days time.Duration
+	if d, rest, ok := strings.Cut(v, "d"); ok {
+		n, err := strconv.ParseUint(d, 10, 16)
+		if err != nil {
+			return 0, errors.New("is not a duration")
+		}
+		days, v = time.Duration(n)*24*time.Hour, rest
+		if v == "" {
+			return min(days, MaxWait+1), nil
+		}
+	}
+	d, err := time.ParseDuration(v)
+	switch {
+	case err != nil || v == "0":
+		return 0, errors.New("is not a duration")
+	case d < 0:
+		return 0, errNegative
+	}
+	return min(days+min(d, MaxWait+1), MaxWait+1), nil
+}
+
+// bound keeps a wait within MaxWait.
+func (r *reading) bound(name, v string, d time.Duration, err error) (time.Duration, bool) {
+	switch {
+	case err != nil:
+		r.problem("%s: %q %v; ignored", name, clip(v), err)
+		return 0, false
+	case d > MaxWait:
+		r.problem("%s: %q is longer than %v; read as that", name, clip(v), days(MaxWait))
+		return MaxWait, true
+	}
+	return d, true
+}
+
+func days(d time.Duration) string { return fmt.Sprintf("%d days", d/(24*time.Hour)) }
+
+// after returns the instant a wait from now. Zero: the field is not there or cannot be read.
+func (r *reading) after(name string, parse func(string) (time.Duration, error)) time.Time {
+	v, ok := r.field(name)
+	if !ok {
+		return time.Time{}
+	}
+	d, err := parse(v)
+	if d, ok = r.bound(name, v, d, err); !ok {
+		return time.Time{}
+	}
+	return r.now.Add(d)
+}
+
+// at reads an instant on the server's clock.
+func (r *reading) at(name string, parse func(string) (time.Time, error)) time.Time {
+	v, ok := r.field(name)
+	if !ok {
+		return time.Time{}
+	}
+	t, err := parse(v)
+	if err != nil {
+		r.problem("%s: %q %v; ignored", name, clip(v), err)
+		return time.Time{}
+	}
+	return r.instant(name, v, t)
+}
+
+// instant moves an instant of the server's clock onto ours, and into the span that a reading may have.
+func (r *reading) instant(name, v string, t time.Time) time.Time {
+	d := t.Sub(r.clock) // saturates
+	switch {
+	case d < 0:
+		// Servers cut instants to the second, and an answer takes its time: that much in the past is no news.
+		if d < -5*time.Second {
+			r.problem("%s: %q is in the past; read as now", name, clip(v))
+		}
+		d = 0
+	case d > MaxWait:
+		r.problem("%s: %q is more than %s away; read as that", name, clip(v), days(MaxWait))
+		d = MaxWait
+	}
+	return r.now.Add(d)
+}
+
+// epoch reads seconds since 1970, with a fraction where there is one.
+func epoch(v string) (time.Time, error) { return sinceEpoch(v, 1e9) }
+
+// epochMS reads milliseconds since 1970.
+func epochMS(v string) (time.Time, error) { return sinceEpoch(v, 1e6) }
+
+func sinceEpoch(v string, unit int64) (time.Time, error) {
+	whole, frac, _ := strings.Cut(strings.TrimSpace(v), ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n < 0 || n > 1e15 {
+		return time.Time{}, errors.New("is no instant since 1970")
+	}
+	var ns float64
+	if frac != "" {
+		f, err := strconv.ParseFloat("0."+frac, 64)
+		if err != nil || strings.Trim(frac, "0123456789") != "" { // 0.1E11 is a number too
+			return time.Time{}, errors.New("is no instant since 1970")
+		}
+		ns = math.Round(f*1e6) / 1e6 * float64(unit) // no server counts finer than a microsecond
+	}
+	per := int64(1e9) / unit
+	return time.Unix(n/per, n%per*unit+int64(math.Round(ns))), nil
+}
+
+// rfc3339 reads an instant as RFC 3339 has it, and as some write it: without seconds.
+func rfc3339(v string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, v)
+	if err != nil {
+		t, err = time.Parse("2006-01-02T15:04Z07:00", v)
+	}
+	if err != nil {
+		return t, errors.New("is no instant of RFC 3339")
+	}
+	return t, nil
+}
+
+// retryAfter reads Retry-After as RFC 9110 has it, seconds or a date, and the milliseconds that some send besides: those are
+// finer, so they go first. A fraction of a second is no RFC's, but sent.
+func (r *reading) retryAfter() {
+	if v, ok := r.field("Retry-After-Ms"); ok {
+		d, err := scaled(v, time.Millisecond)
+		if d, ok := r.bound("Retry-After-Ms", v, d, err); ok {
+			r.RetryAfter = d
+			return
+		}
+	}
+	v, ok := r.field("Retry-After")
+	if !ok {
+		return
+	}
+	if date, err := http.ParseTime(v); err == nil {
+		r.RetryAfter = r.instant("Retry-After", v, date).Sub(r.now)
+		return
+	}
+	d, err := seconds(v)
+	if errors.Is(err, errNumber) {
+		err = errors.New("is neither seconds nor a date")
+	}
+	if d, ok := r.bound("Retry-After", v, d, err); ok {
+		r.RetryAfter = d
+	}
+}
+
+// orRetryAfter takes a wait from a body, where no header asked for one.
+func (r *reading) orRetryAfter(name, v string, d time.Duration, err error) {
+	if d, ok := r.bound(name, v, d, err); ok && r.RetryAfter == 0 {
+		r.RetryAfter = d
+	}
+}
+
+// object decodes the body, if it is the JSON of an object. A body that is no JSON is a page of some proxy; JSON that ends in
+// its middle is a problem.
+func (r *reading) object(v any) bool {
+	body := strings.TrimSpace(string(r.Body))
+	if !strings.HasPrefix(body, "{") && !strings.HasPrefix(body, "[") {
+		return false
+	}
+	err := json.Unmarshal([]byte(body), v)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &kind):
+		// The rest is decoded: a field of another type than expected is not read, like one that is not there.
+		return true
+	case !r.whole:
+		r.problem("body: longer than %d KiB; not read", MaxBody>>10)
+	default:
+		r.problem("body: %s", clip(strings.TrimPrefix(err.Error(), "json: ")))
+	}
+	return false
+}
+
+// byStatus is what a status means where the server says no more.
+func (r *reading) byStatus() Refusal {
+	switch r.Status {
+	case http.StatusTooManyRequests:
+		return RateLimited
+	case http.StatusForbidden:
+		if r.has("Retry-After") {
+			return RateLimited
+		}
+	case http.StatusServiceUnavailable, 529:
+		return Overloaded
+	}
+	return None
+}
+
+// refuse sets the reason unless a better one is known.
+func (r *reading) refuse(why Refusal) {
+	if r.Refusal == None {
+		r.Refusal = why
+	}
+}
+
+// add records a policy and what is left of it. What the server says nothing of is left out.
+func (r *reading) add(p Policy, l ServiceLimit) {
+	l.Policy, l.Unit, l.Scope = p.Name, p.Unit, p.Scope
+	l.Whole = l.Whole && !l.Reset.IsZero()
+	if p.Limit > 0 && p.Source == Stated && l.Remaining.OK && l.Remaining.N > max(p.Limit, p.Burst) {
+		r.problem("%d remain of a limit of %d; read as all of it", l.Remaining.N, max(p.Limit, p.Burst))
+		l.Remaining.N = max(p.Limit, p.Burst)
+	}
+	if p.Limit > 0 || p.Window > 0 && (l.Used.OK || l.Remaining.OK) {
+		r.Policies = append(r.Policies, p)
+	}
+	if l.Remaining.OK || l.Used.OK || !l.Reset.IsZero() {
+		r.Limits = append(r.Limits, l)
+	}
+}
+
+// triple reads a limit, what remains of it and its reset from fields that differ in their last word.
+func (r *reading) triple(p Policy, limit, remaining string, reset time.Time) {
+	p.Limit = r.limit(limit).N
+	r.add(p, ServiceLimit{Remaining: r.count(remaining), Reset: reset})
+}
