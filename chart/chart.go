@@ -1,8 +1,9 @@
 // Package chart draws plain numbers: lines over time and bars that compare, as an SVG or PNG picture and as an HTML page.
 //
-// A Figure is a grid of panels, each a Lines or a Bars. It is checked before anything is written: what cannot be drawn
-// honestly (lists of unequal length, NaN, a zero on a logarithmic axis) is an error that names the place. Many series are
-// not drawn as so many lines, but as the band that holds most of them, their median and a few of the lines; see Lines.
+// A Figure is a grid of panels, each a Lines or a Bars. Its texts are single lines of up to 1,000 characters. It is
+// checked before anything is written: what cannot be drawn honestly (lists of unequal length, NaN, a zero on a
+// logarithmic axis) is an error that names the place. Many series are not drawn as so many lines, but as the band that
+// holds most of them, their median and a few of the lines; see Lines.
 //
 // The page is one file that needs no network: its style, script and data are inside. It follows the reader's light or
 // dark scheme, shows the values under the pointer, hides a series on demand, and has its data as tables too.
@@ -47,8 +48,9 @@ type Panel interface {
 // Lines is a panel of series over a common horizontal axis, usually time.
 //
 // Up to 6 series are drawn as lines. More are drawn as the band between their 5th and 95th percentile at each instant,
-// their median, and three of the lines: those whose mean over time is the lowest, the middle and the highest. A
-// percentile between two series is interpolated, and a series counts from its first instant to its last.
+// their median, and three of the lines: those whose mean over time is the lowest, the middle and the highest. Up to 30
+// are also drawn thinly behind the band, so that none is out of sight. A percentile between two series is interpolated,
+// and a series counts from its first instant to its last.
 type Lines struct {
 	Title   string // required
 	Caption string
@@ -66,8 +68,8 @@ type Lines struct {
 // Axis says what is measured along an axis.
 type Axis struct {
 	Label string // required: "sleep"
-	// Unit follows the values: "s", "requests", "%", "tokens". May be empty. A horizontal axis in "s" is shown in minutes
-	// or hours if it is long.
+	// Unit follows the values: "s", "requests", "%", "tokens". May be empty; at most 24 characters. A horizontal axis in
+	// "s" is shown in minutes or hours if it is long. It is best counted from the beginning of what is shown.
 	Unit string
 	// Log makes the axis logarithmic: all values must be positive.
 	Log bool

@@ -14,6 +14,7 @@ const (
 	maxReferences = 5
 	maxBars       = 60
 	maxText       = 1000 // characters
+	maxUnit       = 24   // it stands beside every bar
 
 	// Beyond these the differences that axes are made of lose their last digits, or overflow.
 	largest  = 1e15
@@ -63,8 +64,10 @@ func (f Figure) check() error {
 			if p == nil {
 				return fmt.Errorf("panel %d is nil", i+1)
 			}
-		default:
+		case nil:
 			return fmt.Errorf("panel %d is nil", i+1)
+		default:
+			return fmt.Errorf("panel %d is a %T, neither Lines nor Bars", i+1, p)
 		}
 	}
 	return all(
@@ -178,7 +181,11 @@ func (b Bars) check() error {
 func (b Bar) whisker() bool { return b.Min != 0 || b.Max != 0 }
 
 func (a Axis) check(where string) error {
-	if err := all(required("label", a.Label), optional("unit", a.Unit)); err != nil {
+	err := all(required("label", a.Label), optional("unit", a.Unit))
+	if n := utf8.RuneCountInString(a.Unit); err == nil && n > maxUnit {
+		err = fmt.Errorf("unit %q has %d characters; at most %d fit", a.Unit, n, maxUnit)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
 	return nil

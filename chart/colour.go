@@ -22,13 +22,19 @@ var dashes = [len(palette)][]int{nil, nil, nil, {7, 3}, {2, 3}, {10, 3, 2, 3}}
 
 // Grounds and inks.
 var (
-	ground    = hue{"#ffffff", "#16191f"}
-	ink       = hue{"#1c2026", "#eceff3"}
-	muted     = hue{"#555c66", "#aab2bd"} // of labels
-	gridInk   = hue{"#e4e7eb", "#2c323b"}
-	axisInk   = hue{"#8b929c", "#7a828d"}
-	weakBar   = hue{"#a9b4c2", "#5b6675"}
-	bandShade = 0.22 // the opacity of bands, in palette[0]
+	ground  = hue{"#ffffff", "#16191f"}
+	ink     = hue{"#1c2026", "#eceff3"}
+	muted   = hue{"#555c66", "#aab2bd"} // of labels
+	gridInk = hue{"#e4e7eb", "#2c323b"}
+	axisInk = hue{"#8b929c", "#7a828d"}
+	weakBar = hue{"#a9b4c2", "#5b6675"}
+)
+
+// Opacities of what is drawn of many series, in palette[0].
+const (
+	bandShade     = 0.22
+	bandShadeDark = 0.34
+	eachShade     = 0.45
 )
 
 // rgba reads "#rrggbb".

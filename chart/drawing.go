@@ -42,20 +42,30 @@ type trace struct {
 	low  []float64 // the lower edge of a band, whose upper one is y
 	// starts are the indices at which the line begins anew, after a gap: 0 and perhaps others.
 	starts []int
+	// each has the lines of all series of a band, if they are few enough to be drawn behind it.
+	each []trace
 }
+
+// dot says that the trace is one point, which a line would not show.
+func (t trace) dot() bool { return len(t.x) == 1 }
 
 type kind int
 
 const (
 	single kind = iota
 	faint       // one of the lines beside a band
+	each        // one of the lines behind a band
 	median
 	band
 )
 
+// String is the kind's class on the page.
+func (k kind) String() string { return [...]string{"single", "faint", "each", "median", "band"}[k] }
+
 type refDrawing struct {
-	name, label string
-	x, y        []float64 // from the panel's low end to its high one
+	name  string
+	value string    // of a level one, with its unit; empty otherwise
+	x, y  []float64 // from the panel's low end to its high one
 }
 
 type barDrawing struct {
@@ -63,6 +73,14 @@ type barDrawing struct {
 	whiskers   string // what they span; empty if there are none
 	most       float64
 	bars       []barRow
+}
+
+// beside is the value that stands beside a bar. A long unit would take the bar's place; it is named above.
+func (d *barDrawing) beside(v float64) string {
+	if width(d.unit, htmlText) > 80 {
+		return number(v)
+	}
+	return withUnit(v, d.unit)
 }
 
 type barRow struct {
@@ -73,6 +91,8 @@ type barRow struct {
 const (
 	// maxSingles is how many series have a hue and a dash each. More are drawn as a band.
 	maxSingles = len(palette)
+	// maxEach is how many series are drawn behind their band.
+	maxEach = 30
 	// drawnColumns is how many columns of points a trace is thinned to: about the pixels of a panel.
 	drawnColumns = 480
 	// tableRows is at how many instants a table has the values of longer series.
@@ -116,13 +136,16 @@ func (l Lines) draw() (drawing, error) {
 		xUnit: xAxis.Unit, yUnit: l.Y.Unit,
 	}
 	for n := 7; n >= 2; n-- {
+		s := linear(xLo, xHi, n, false, clock)
 		if l.X.Log {
-			d.x = logarithmic(xLo, xHi, n)
-		} else {
-			d.x = linear(xLo, xHi, n, false, clock)
+			s = logarithmic(xLo, xHi, n)
 		}
+		if n < 7 && len(s.ticks) < 2 {
+			break
+		}
+		d.x = s
 		var taken float64
-		for _, t := range d.x.ticks {
+		for _, t := range s.ticks {
 			taken += width(t.label, 12) + 14
 		}
 		if taken <= narrowest {
@@ -153,6 +176,9 @@ func (l Lines) draw() (drawing, error) {
 	}
 	for i := range d.traces {
 		d.traces[i].thin(d.x)
+		for j := range d.traces[i].each {
+			d.traces[i].each[j].thin(d.x)
+		}
 	}
 	for _, s := range levels {
 		d.refs = append(d.refs, reference(s, d.x, l.Y.Unit))
@@ -188,12 +214,24 @@ func divided(list []float64, by float64) []float64 {
 	return out
 }
 
+// label is what the line is called where it is drawn, shortened to most: the name, not the value.
+func (r refDrawing) label(most float64, measure func(string) float64) string {
+	if r.value == "" {
+		return shortenBy(r.name, most, measure)
+	}
+	value := ": " + r.value
+	if measure("…"+value) > most {
+		return shortenBy(r.name+value, most, measure)
+	}
+	return shortenBy(r.name, most, func(s string) float64 { return measure(s + value) }) + value
+}
+
 // reference lays a reference line over the whole panel.
 func reference(s Series, x scale, unit string) refDrawing {
 	if len(s.X) == 0 {
-		return refDrawing{s.Name, s.Name + " " + withUnit(s.Y[0], unit), []float64{x.lo, x.hi}, []float64{s.Y[0], s.Y[0]}}
+		return refDrawing{s.Name, withUnit(s.Y[0], unit), []float64{x.lo, x.hi}, []float64{s.Y[0], s.Y[0]}}
 	}
-	r := refDrawing{name: s.Name, label: s.Name}
+	r := refDrawing{name: s.Name}
 	for i, v := range s.X {
 		if v > x.hi {
 			break
@@ -241,6 +279,12 @@ func (l Lines) banded(xLo, xHi float64) (traces []trace, drawn []Series) {
 	}
 	sums, counts := make([]float64, len(l.Series)), make([]int, len(l.Series))
 	b := trace{kind: band, name: fmt.Sprintf("p5 to p95 of %s %s", thousands(fmt.Sprint(len(l.Series))), l.Each)}
+	if len(l.Series) <= maxEach {
+		b.name = fmt.Sprintf("all %d %s; shaded: p5 to p95", len(l.Series), l.Each)
+		for _, s := range l.Series {
+			b.each = append(b.each, trace{kind: each, step: l.Step, x: s.X, y: s.Y, starts: []int{0}})
+		}
+	}
 	m := trace{kind: median, name: "median"}
 	at := make([]float64, 0, len(l.Series))
 	whole := true
@@ -330,7 +374,7 @@ func quantile(sorted []float64, q float64) float64 {
 // thin keeps of each column of pixels the first, the least, the greatest and the last point: the same picture, since
 // lines within a column fall on each other.
 func (t *trace) thin(x scale) {
-	if len(t.x) <= 2*drawnColumns || t.kind != single && t.kind != faint {
+	if len(t.x) <= 2*drawnColumns || t.kind == median || t.kind == band {
 		return
 	}
 	var xs, ys []float64
@@ -463,10 +507,14 @@ func (l Lines) summary(d *lineDrawing, xLo, xHi float64) string {
 		what = strings.Join(names, ", ")
 	}
 	var s strings.Builder
-	s.WriteString(fmt.Sprintf("Lines. %s: %s. %s from %s to %s; %s from %s to %s.", l.Title, what,
-		l.X.Label, number(xLo), withUnit(xHi, d.xUnit), l.Y.Label, number(lo), withUnit(hi, d.yUnit)))
+	fmt.Fprintf(&s, "Lines. %s: %s. %s from %s to %s; %s from %s to %s.", l.Title, what,
+		l.X.Label, number(xLo), withUnit(xHi, d.xUnit), l.Y.Label, number(lo), withUnit(hi, d.yUnit))
 	for _, r := range d.refs {
-		s.WriteString(" Reference: " + r.label + ".")
+		s.WriteString(" Reference: " + r.name)
+		if r.value != "" {
+			s.WriteString(" " + r.value)
+		}
+		s.WriteString(".")
 	}
 	return s.String()
 }
@@ -487,7 +535,7 @@ func (b Bars) draw() (drawing, error) {
 	if d.whiskers != "" && b.Whiskers != "" {
 		d.whiskers = b.Whiskers
 	}
-	if d.most == 0 {
+	if d.most < smallest {
 		d.most = 1
 	}
 	slices.SortStableFunc(d.bars, func(a, c barRow) int {
@@ -526,11 +574,12 @@ func (b Bars) draw() (drawing, error) {
 // refLabel is a label at a reference line: its middle is y pixels below the plot's top, and its left end, middle or right
 // end at x, from 0 to 1, as anchor says.
 type refLabel struct {
-	text string
-	x, y float64
+	text, full string
+	x, y       float64
 	anchor
 }
 
+// anchor says which part of a label is at its place.
 type anchor int
 
 const (
@@ -548,7 +597,7 @@ func (d *lineDrawing) placed(wide, high float64, measure func(string) float64) [
 		if len(r.x) == 0 {
 			continue
 		}
-		l := refLabel{text: shortenBy(r.label, wide-12, measure)}
+		l := refLabel{text: r.label(wide-12, measure), full: r.label(math.Inf(1), measure)}
 		least := math.Inf(1)
 		for _, a := range []anchor{atEnd, atStart, atMiddle} {
 			x := float64(a) / 2

@@ -2,7 +2,9 @@ package chart
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -12,11 +14,22 @@ import (
 	"sync"
 )
 
-//go:embed page.html
-var pageText string
+var (
+	//go:embed page.html
+	pageText string
+	//go:embed page.js
+	pageScript string
+)
 
 var pageTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Parse(pageText))
+})
+
+// scriptHash lets the page's policy allow this script and no other: should a name ever escape from its place, it is still
+// not run.
+var scriptHash = sync.OnceValue(func() template.HTMLAttr {
+	sum := sha256.Sum256([]byte(pageScript))
+	return template.HTMLAttr("sha256-" + base64.StdEncoding.EncodeToString(sum[:]))
 })
 
 // WriteHTML writes the figure as one page that needs nothing else: no network, no font, no library. The error wraps
@@ -26,7 +39,8 @@ func WriteHTML(w io.Writer, f Figure) error {
 	if err != nil {
 		return err
 	}
-	p := page{Title: f.Title, Caption: f.Caption, Columns: min(max(1, f.Columns), len(drawings)), Style: variables()}
+	p := page{Title: f.Title, Caption: f.Caption, Columns: min(max(1, f.Columns), len(drawings)), Style: variables(),
+		Script: template.JS(pageScript), ScriptHash: scriptHash()}
 	for i, d := range drawings {
 		v := panelView{ID: i, Title: d.title, Caption: d.caption, Summary: d.summary, Note: d.table.note, Head: d.table.head, Rows: d.table.rows}
 		if d.lines != nil {
@@ -58,6 +72,8 @@ type page struct {
 	Title, Caption string
 	Columns        int
 	Style          template.CSS
+	Script         template.JS
+	ScriptHash     template.HTMLAttr
 	Panels         []panelView
 	Data           []panelData
 }
@@ -96,10 +112,12 @@ type traceView struct {
 	Hue        int
 	Dot        bool   // one point
 	Line, Area string // paths
+	Each       string // the path of the lines behind an area, if they are drawn
 }
 
 type labelView struct {
 	Text, X, Y, Anchor string
+	Full               string // if Text had to be shortened
 	DX                 int
 }
 
@@ -120,7 +138,7 @@ type rowView struct {
 // variables are the colours of both schemes as CSS variables, from constants alone.
 func variables() template.CSS {
 	var b strings.Builder
-	set := func(of func(hue) string) {
+	set := func(of func(hue) string, shade float64) {
 		for _, v := range []struct {
 			name string
 			hue  hue
@@ -130,11 +148,12 @@ func variables() template.CSS {
 		for i, h := range palette {
 			fmt.Fprintf(&b, "--hue%d:%s;", i, of(h))
 		}
+		fmt.Fprintf(&b, "--shade:%v;", shade)
 	}
 	b.WriteString(":root{color-scheme:light dark;")
-	set(func(h hue) string { return h.light })
+	set(func(h hue) string { return h.light }, bandShade)
 	b.WriteString("}\n@media (prefers-color-scheme:dark){:root{")
-	set(func(h hue) string { return h.dark })
+	set(func(h hue) string { return h.dark }, bandShadeDark)
 	b.WriteString("}}\n")
 	for i := range palette {
 		fmt.Fprintf(&b, ".hue%d{--hue:var(--hue%d)}\n", i, i)
@@ -156,9 +175,12 @@ func viewLines(d *lineDrawing) *linesView {
 		v.Left = max(v.Left, int(width(t.label, htmlLabel))+12)
 	}
 	for i, t := range d.traces {
-		view := traceView{Index: i, Name: t.name, Kind: [...]string{"single", "faint", "median", "band"}[t.kind], Hue: t.hue, Dot: len(t.x) == 1}
+		view := traceView{Index: i, Name: t.name, Kind: t.kind.String(), Hue: t.hue, Dot: t.dot()}
 		if t.kind == band {
 			view.Area = area(&t, d)
+			for _, e := range t.each {
+				view.Each += path(&e, d)
+			}
 		} else {
 			view.Line = path(&t, d)
 		}
@@ -173,8 +195,12 @@ func viewLines(d *lineDrawing) *linesView {
 		}
 	}
 	for _, l := range d.placed(narrowest, htmlPlotHigh, func(s string) float64 { return width(s, htmlLabel) + 8 }) {
+		full := l.full
+		if full == l.text {
+			full = ""
+		}
 		v.Labels = append(v.Labels, labelView{
-			Text: l.text, X: percent(l.x), Y: strconv.FormatFloat(l.y+4, 'f', 1, 64),
+			Text: l.text, Full: full, X: percent(l.x), Y: strconv.FormatFloat(l.y+4, 'f', 1, 64),
 			Anchor: [...]string{"start", "middle", "end"}[l.anchor], DX: [...]int{4, 0, -4}[l.anchor],
 		})
 	}
@@ -247,16 +273,16 @@ func area(t *trace, d *lineDrawing) string {
 func viewBars(d *barDrawing) *barsView {
 	v := &barsView{Text: d.text, Whiskers: d.whiskers, High: len(d.bars) * htmlBarHigh}
 	for _, bar := range d.bars {
-		v.Right = max(v.Right, int(width(withUnit(bar.Value, d.unit), htmlText))+12)
+		v.Right = max(v.Right, int(width(d.beside(bar.Value), htmlText)*1.1)+12) // one may be bold
 	}
 	for i, bar := range d.bars {
 		top := i * htmlBarHigh
 		r := rowView{
-			Name: shorten(bar.Name, htmlText, narrowest+40), Value: withUnit(bar.Value, d.unit), Class: "weak",
+			Name: shorten(bar.Name, htmlText, narrowest+40), Value: d.beside(bar.Value), Class: "weak",
 			NameY: top + 14, Y: top + 20, Middle: top + 28, Low: top + 24, High: top + 32,
 			Width: percent(bar.Value / d.most), End: percent(bar.Value / d.most),
 		}
-		r.Full = bar.Name + ": " + r.Value
+		r.Full = bar.Name + ": " + withUnit(bar.Value, d.unit)
 		if bar.strong {
 			r.Class = "strong"
 		}
@@ -289,28 +315,36 @@ type axisData struct {
 }
 
 type traceData struct {
-	Name  string  `json:"name"`
-	Kind  string  `json:"kind"`
-	Step  bool    `json:"step"`
-	X     []rough `json:"x"`
-	Y     []rough `json:"y"`
-	Low   []rough `json:"low,omitempty"`
-	Gaps  []int   `json:"gaps"` // indices at which the line begins anew
-	Index int     `json:"index"`
+	Name  string    `json:"name"`
+	Kind  string    `json:"kind"`
+	Step  bool      `json:"step"`
+	X     []rounded `json:"x"`
+	Y     []rounded `json:"y"`
+	Low   []rounded `json:"low,omitempty"`
+	Gaps  []int     `json:"gaps"` // indices at which the line begins anew
+	Index int       `json:"index"`
 }
 
-// rough is a number to six digits: no reader sees more.
-type rough float64
+// rounded is a number to as many digits as any reader sees.
+type rounded struct {
+	value  float64
+	digits int
+}
 
 // MarshalJSON writes the number.
-func (r rough) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, float64(r), 'g', 6, 64), nil
+func (r rounded) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, r.value, 'g', r.digits, 64), nil
 }
 
-func roughly(list []float64) []rough {
-	out := make([]rough, len(list))
+// round has the list to six digits of the axis's span: with six of the value, instants that count from 1970 would be one.
+func round(list []float64, s scale) []rounded {
+	digits := 6
+	if most := math.Max(math.Abs(s.lo), math.Abs(s.hi)); !s.log {
+		digits += max(0, int(math.Ceil(math.Log10(most/(s.hi-s.lo)))))
+	}
+	out := make([]rounded, len(list))
 	for i, v := range list {
-		out[i] = rough(v)
+		out[i] = rounded{v, min(digits, 17)}
 	}
 	return out
 }
@@ -324,11 +358,11 @@ func dataOf(id int, d *lineDrawing) panelData {
 	add := func(t trace, kind string, index int) {
 		data.Series = append(data.Series, traceData{
 			Name: t.name, Kind: kind, Step: t.step, Index: index,
-			X: roughly(t.x), Y: roughly(t.y), Low: roughly(t.low), Gaps: t.starts,
+			X: round(t.x, d.x), Y: round(t.y, d.y), Low: round(t.low, d.y), Gaps: t.starts,
 		})
 	}
 	for _, i := range d.legend() {
-		add(d.traces[i], [...]string{"single", "faint", "median", "band"}[d.traces[i].kind], i)
+		add(d.traces[i], d.traces[i].kind.String(), i)
 	}
 	for _, r := range d.refs {
 		if len(r.x) > 0 {

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -68,18 +69,18 @@ func shortenBy(text string, most float64, measure func(string) float64) string {
 	if measure(text) <= most {
 		return text
 	}
+	// The longest beginning that fits, since what is measured grows with it.
 	runes := []rune(text)
-	for n := len(runes) - 1; n > 0; n-- {
-		if short := strings.TrimRight(string(runes[:n]), " ") + "…"; measure(short) <= most {
-			return short
-		}
-	}
-	return "…"
+	short := func(n int) string { return strings.TrimRight(string(runes[:n]), " ") + "…" }
+	return short(max(0, sort.Search(len(runes), func(n int) bool { return measure(short(n)) > most })-1))
 }
 
 // linear returns a scale over lo..hi with at most n ticks. If grown, its ends are at ticks. If clock, steps suit minutes
 // and hours.
 func linear(lo, hi float64, n int, grown, clock bool) scale {
+	if math.Max(math.Abs(lo), math.Abs(hi)) < smallest { // remains of zero, whose steps would underflow
+		lo, hi = 0, 0
+	}
 	if lo == hi {
 		// A difference that is lost beside the value would leave no span.
 		by := math.Max(0.5, math.Abs(lo)*1e-3)
@@ -169,15 +170,21 @@ func tickLabel(v, step float64) string {
 	if v == 0 || math.Abs(v) < step*1e-6 {
 		return "0"
 	}
+	last := math.Floor(math.Log10(step) + 1e-9) // the decimal place of the last digit that counts
+	for range 2 {                               // a step of 15 or 1,440 has more than one
+		if r := step / math.Pow(10, last); math.Abs(r-math.Round(r)) > 1e-9 {
+			last--
+		}
+	}
 	if math.Abs(v) >= 1e7 || step < 1e-4 {
-		digits := int(math.Floor(math.Log10(math.Abs(v)))-math.Floor(math.Log10(step)+1e-9)) + 1
+		digits := int(math.Floor(math.Log10(math.Abs(v)))-last) + 1
 		return exponent(strconv.FormatFloat(v, 'e', max(0, min(digits-1, 12)), 64))
 	}
-	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	decimals := max(0, int(-last))
 	return thousands(strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
-// Number writes a value for reading: three digits that count, all of them before the point.
+// number writes a value for reading: three digits that count, all of them before the point.
 func number(v float64) string {
 	a := math.Abs(v)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -43,7 +44,7 @@ func WriteSVG(w io.Writer, f Figure) error {
 	if err != nil {
 		return err
 	}
-	c := vgsvg.NewWith(vgsvg.UseWH(sheet.wide, sheet.high))
+	c := &svgCanvas{Canvas: vgsvg.NewWith(vgsvg.UseWH(sheet.wide, sheet.high))}
 	sheet.draw(draw.New(c))
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
@@ -51,9 +52,7 @@ func WriteSVG(w io.Writer, f Figure) error {
 	}
 	_, body, _ := strings.Cut(b.String(), "<svg")
 	_, body, _ = strings.Cut(body, ">")
-	// gonum/plot names one font only, which few readers have, and browsers would take one with serifs instead. The line
-	// break is never in a name, since check refuses it.
-	body = strings.ReplaceAll(body, "\n\tfont-family:Liberation Sans;", "\n\tfont-family:Liberation Sans,Arial,Helvetica,sans-serif;")
+	body = c.fit(body)
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]v" height="%[2]v" viewBox="0 0 %[1]v %[2]v" role="img" aria-labelledby="title desc">`,
 		float64(sheet.wide), float64(sheet.high))
@@ -69,6 +68,29 @@ func WriteSVG(w io.Writer, f Figure) error {
 	out.WriteString("</desc>")
 	out.WriteString(body)
 	return writeAll(w, out.Bytes())
+}
+
+// svgCanvas remembers how wide the texts are that it writes. gonum/plot names one font only, which few readers have, and
+// says only where a text begins: in another font one at the right edge would run out of the picture.
+type svgCanvas struct {
+	*vgsvg.Canvas
+	widths []vg.Length
+}
+
+// FillString writes text.
+func (c *svgCanvas) FillString(f font.Face, at vg.Point, s string) {
+	c.widths = append(c.widths, f.Width(s))
+	c.Canvas.FillString(f, at, s)
+}
+
+// fit names other fonts in what the canvas has written, and gives each text its width in whatever font it is shown.
+func (c *svgCanvas) fit(body string) string {
+	parts := strings.Split(body, "<text ") // never in a name, where it is escaped
+	for i, wide := range c.widths {
+		parts[i+1] = fmt.Sprintf(`textLength="%.5g" lengthAdjust="spacingAndGlyphs" `, float64(wide)) +
+			strings.Replace(parts[i+1], "font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;", 1)
+	}
+	return strings.Join(parts, "<text ")
 }
 
 func escape(b *bytes.Buffer, s string) {
@@ -240,10 +262,7 @@ func wrap(s string, sty draw.TextStyle, wide vg.Length) []string {
 		line = word
 		for sty.Width(line) > wide {
 			runes := []rune(line)
-			n := len(runes) - 1
-			for n > 1 && sty.Width(string(runes[:n])) > wide {
-				n--
-			}
+			n := max(1, sort.Search(len(runes), func(n int) bool { return sty.Width(string(runes[:n])) > wide })-1)
 			out, line = append(out, string(runes[:n])), string(runes[n:])
 		}
 	}
@@ -341,6 +360,10 @@ func (t trace) line() draw.LineStyle {
 	case faint:
 		sty.Width = 1.2
 		return sty
+	case each:
+		sty.Width = 0.8
+		sty.Color = rgba(palette[t.hue].light, eachShade)
+		return sty
 	}
 	for _, d := range dashes[t.hue] {
 		sty.Dashes = append(sty.Dashes, vg.Length(d))
@@ -353,6 +376,13 @@ func (t trace) swatch(c draw.Canvas, x, middle vg.Length) {
 		c.FillPolygon(rgba(palette[t.hue].light, bandShade), []vg.Point{
 			{X: x, Y: middle - 6}, {X: x + swatch, Y: middle - 6}, {X: x + swatch, Y: middle + 6}, {X: x, Y: middle + 6},
 		})
+		if len(t.each) > 0 {
+			c.StrokeLine2(trace{kind: each}.line(), x, middle, x+swatch, middle)
+		}
+		return
+	}
+	if t.dot() {
+		c.DrawGlyph(glyph(t.line()), vg.Point{X: x + swatch/2, Y: middle})
 		return
 	}
 	c.StrokeLine2(t.line(), x, middle, x+swatch, middle)
@@ -389,8 +419,6 @@ func newPlot(x, y scale) *plot.Plot {
 	p.X.Padding = 0
 	p.X.Tick.Length = 5
 	p.X.Tick.LineStyle = draw.LineStyle{Color: rgba(axisInk.light, 1), Width: 1}
-	p.X.LineStyle.Width = 1
-	p.X.LineStyle.Color = rgba(axisInk.light, 1)
 	return p
 }
 
@@ -401,7 +429,11 @@ func (s *sheet) drawLines(c draw.Canvas, d *lineDrawing) {
 	grid.Vertical.Width = 0
 	grid.Horizontal = draw.LineStyle{Color: rgba(gridInk.light, 1), Width: 1}
 	p.Add(grid)
+	p.Add(axisLine{})
 	for _, t := range d.traces {
+		for _, e := range t.each {
+			p.Add(linePlotter(e, 0, len(e.x)))
+		}
 		t.runs(func(from, to int) {
 			if t.kind == band {
 				p.Add(bandPlotter(t, from, to))
@@ -413,7 +445,7 @@ func (s *sheet) drawLines(c draw.Canvas, d *lineDrawing) {
 	for _, r := range d.refs {
 		if len(r.x) > 0 {
 			p.Add(linePlotter(trace{x: r.x, y: r.y, step: true}, 0, len(r.x), draw.LineStyle{
-				Color: rgba(ink.light, 1), Width: 1.4, Dashes: []vg.Length{5, 4},
+				Color: rgba(ink.light, 1), Width: 1.7, Dashes: []vg.Length{5, 4},
 			}))
 		}
 	}
@@ -439,6 +471,14 @@ func (s *sheet) drawLines(c draw.Canvas, d *lineDrawing) {
 	}
 }
 
+// axisLine draws the horizontal axis. That of gonum/plot would leave half its width between itself and the lowest grid
+// line.
+type axisLine struct{}
+
+func (axisLine) Plot(c draw.Canvas, _ *plot.Plot) {
+	c.StrokeLine2(draw.LineStyle{Color: rgba(axisInk.light, 1), Width: 1}, c.Min.X, c.Min.Y, c.Max.X, c.Min.Y)
+}
+
 func linePlotter(t trace, from, to int, given ...draw.LineStyle) plot.Plotter {
 	sty := t.line()
 	if len(given) > 0 {
@@ -449,13 +489,18 @@ func linePlotter(t trace, from, to int, given ...draw.LineStyle) plot.Plotter {
 		xys[i] = plotter.XY{X: t.x[from+i], Y: t.y[from+i]}
 	}
 	if to-from == 1 { // a line of one point would not be seen
-		return &plotter.Scatter{XYs: xys, GlyphStyle: draw.GlyphStyle{Color: sty.Color, Radius: 3, Shape: draw.CircleGlyph{}}}
+		return &plotter.Scatter{XYs: xys, GlyphStyle: glyph(sty)}
 	}
 	l := &plotter.Line{XYs: xys, LineStyle: sty}
 	if t.step {
 		l.StepStyle = plotter.PostStep
 	}
 	return l
+}
+
+// glyph is the dot of a line of one point.
+func glyph(sty draw.LineStyle) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: sty.Color, Radius: 3, Shape: draw.CircleGlyph{}}
 }
 
 func bandPlotter(t trace, from, to int) plot.Plotter {
@@ -471,13 +516,13 @@ func bandPlotter(t trace, from, to int) plot.Plotter {
 
 func (s *sheet) drawBars(c draw.Canvas, d *barDrawing) {
 	n := len(d.bars)
-	names, values := textStyle(), textStyle()
+	names, values := textStyle(), style(textSize, true, ink.light) // the widest
 	var left, right vg.Length
 	labels := make([]string, n)
 	for i, b := range d.bars {
 		labels[i] = fitted(b.Name, names, s.panel*0.42)
 		left = max(left, names.Width(labels[i]))
-		right = max(right, values.Width(withUnit(b.Value, d.unit)))
+		right = max(right, values.Width(d.beside(b.Value)))
 	}
 	room := float64(s.panel - left - 12 - right - 16)
 	x := scale{lo: 0, hi: d.most * float64(s.panel-left-12) / math.Max(room, 40)}
@@ -486,7 +531,6 @@ func (s *sheet) drawBars(c draw.Canvas, d *barDrawing) {
 		y.ticks = append(y.ticks, tick{float64(n-i) - 0.5, labels[i]})
 	}
 	p := newPlot(x, y)
-	p.X.LineStyle.Width = 0
 	p.Y.Padding = 8
 	p.Y.Tick.Label.Color, p.Y.Tick.Label.Font = names.Color, names.Font
 	p.Add(barPlotter{d})
@@ -522,7 +566,7 @@ func (b barPlotter) Plot(c draw.Canvas, p *plot.Plot) {
 			sty = style(textSize, true, ink.light)
 		}
 		sty.YAlign = draw.YCenter
-		c.FillText(sty, vg.Point{X: toX(end) + 6, Y: middle + 1.5}, withUnit(bar.Value, b.d.unit))
+		c.FillText(sty, vg.Point{X: toX(end) + 6, Y: middle + 1.5}, b.d.beside(bar.Value))
 	}
 	c.StrokeLine2(draw.LineStyle{Color: rgba(axisInk.light, 1), Width: 1}, toX(0), c.Min.Y, toX(0), c.Max.Y)
 }
