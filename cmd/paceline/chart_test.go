@@ -65,6 +65,10 @@ func TestChart(t *testing.T) {
 			t.Errorf("stored after %v: %q", c.args, names)
 		}
 	}
+	// Where it cannot be drawn the figures are printed all the same.
+	if code, stdout, text := command("sim", scenario, "--chart", filepath.Join(dir, "nowhere", "x.svg")); code != exitFailure || !strings.Contains(stdout, "requests") || !strings.Contains(text, "nowhere") {
+		t.Errorf("exit %d, %s, %s", code, stdout, text)
+	}
 	_, list, _ := command("chart", "--list")
 	for _, name := range append(strings.Fields(list), "") {
 		out := file("again.svg")

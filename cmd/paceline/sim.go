@@ -167,10 +167,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		return exitError{exitConfig, fmt.Errorf("%s: %w", file, err)}
 	}
 	kept := report
-	err = keep(storedRun{Scenario: &kept}, cmp.Or(report.Scenario, "scenario"), s.chart, cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
+	drawn := keep(storedRun{Scenario: &kept}, cmp.Or(report.Scenario, "scenario"), s.chart, cmd.ErrOrStderr())
 	if told == 0 {
 		report.Series = nil
 	}
@@ -179,6 +176,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	} else {
 		err = writeFleet(cmd.OutOrStdout(), &report)
 	}
+	err = errors.Join(err, drawn)
 	if err == nil && !report.Complete {
 		err = exitError{exitInterrupted, errors.New("interrupted: what has run is printed")}
 	}

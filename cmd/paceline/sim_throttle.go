@@ -82,14 +82,15 @@ func newSimThrottle() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := keep(storedRun{Throttles: &result}, "throttle "+only, file, cmd.ErrOrStderr()); err != nil && len(result.Strategies) > 0 {
-				return err
+			drawn := keep(storedRun{Throttles: &result}, "throttle "+only, file, cmd.ErrOrStderr())
+			if len(result.Strategies) == 0 {
+				drawn = nil
 			}
 			write := result.WriteText
 			if output == "json" {
 				write = result.WriteJSON
 			}
-			if err := write(cmd.OutOrStdout()); err != nil {
+			if err := errors.Join(write(cmd.OutOrStdout()), drawn); err != nil {
 				return err
 			}
 			if result.Interrupted {
