@@ -89,7 +89,7 @@ type LLMLaw struct {
 	// none. At most 1.
 	Spread float64
 	// OutputMedian and OutputP99 are of the tokens of a choice, lognormal, before they are cut to what the request allows itself
-	// (and then it says so: "length"), or to 16,384. If zero, 150 and 1,500.
+	// (and then it says so: "length"), or to 16,384 of all choices if it does not say. If zero, 150 and 1,500.
 	OutputMedian, OutputP99 int64
 	// Cached is the probability that the input, from 1024 tokens on, is read from a cache, in whole multiples of 128.
 	Cached float64
@@ -145,11 +145,8 @@ func (c LLMConfig) filled() (LLMConfig, error) {
 	if l.OutputMedian == 0 && l.OutputP99 == 0 {
 		l.OutputMedian, l.OutputP99 = 150, 1500
 	}
-	switch {
-	case l.Spread == 0:
+	if l.Spread == 0 {
 		l.Spread = 0.1
-	case l.Spread < 0:
-		l.Spread = 0
 	}
 	c.EventTokens = cmp.Or(c.EventTokens, 8)
 	c.RetryAfter = cmp.Or(c.RetryAfter, time.Second)
@@ -204,6 +201,9 @@ type LLM struct {
 	judge    *llmJudge
 	dropped  int
 }
+
+// unbounded is the most tokens of output of a request that does not bound it.
+const unbounded = 16_384
 
 // mostAccounts bounds the memory where any key will do.
 const mostAccounts = 1000
@@ -450,10 +450,9 @@ func (l *LLM) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration
 	if !readable {
 		return before
 	}
-	const unbounded = 16_384
-	most := cmp.Or(c.MaxOutput, unbounded)
+	most := cmp.Or(c.MaxOutput, max(1, unbounded/c.Choices))
 	law := l.config.Law
-	u := LLMUsage{Input: max(1, int64(math.Round(float64(c.Estimate)*math.Exp(law.Spread*min(max(x, -4), 4)))))}
+	u := LLMUsage{Input: max(1, int64(math.Round(float64(c.Estimate)*math.Exp(max(law.Spread, 0)*min(max(x, -4), 4)))))}
 	if cached < law.Cached && u.Input >= 1024 {
 		u.Cached = u.Input / 128 * 128
 	}
@@ -794,6 +793,15 @@ func text(from, tokens int64) string {
 		tokens -= n / 4
 	}
 	return b.String()
+}
+
+// Config returns the configuration with its defaults filled in.
+func (l *LLM) Config() LLMConfig {
+	c, err := l.config.filled()
+	if err != nil {
+		panic(err) // it has been filled before
+	}
+	return c
 }
 
 // Report sums up what happened so far.

@@ -26,6 +26,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/ratetest"
@@ -229,7 +230,7 @@ func TestLLMRolling(t *testing.T) {
 
 // Whoever waits as long as a refusal says gets through, in both languages, and no earlier.
 func TestLLMRetryAfterIsEnough(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range fewer(60) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			c := ratetest.LLMConfig{Provider: ratetest.Provider(seed % 2), Rolling: seed%3 == 0, Count: ratetest.Counting(seed % 4), Seed: seed,
@@ -704,7 +705,7 @@ func TestLLMCloses(t *testing.T) {
 
 // Whatever comes, in whatever way it counts, no verdict is against the rule, and the log says the same as the server.
 func TestLLMJudge(t *testing.T) {
-	for seed := range uint64(48) {
+	for seed := range fewer(48) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			var log bytes.Buffer
@@ -787,9 +788,9 @@ func TestJudgeLLMBadLog(t *testing.T) {
 func TestLLMLaw(t *testing.T) {
 	var log bytes.Buffer
 	l := newLLM(t, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: -1, Input: -1, Output: -1, Tokens: -1}, LogTo: &log, Law: ratetest.LLMLaw{Cached: 0.25}})
-	const n = 4000
-	for range n {
-		if w := ask(l, chat, "k", prompt(2000, 300)); w.Code != 200 {
+	n := float64(fewer(4000))
+	for range int(n) {
+		if w := ask(l, chat, "k", prompt(1100, 300)); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}
@@ -801,20 +802,21 @@ func TestLLMLaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := r.Used
-		if u.Output < 1 || u.Output > 300 || u.Input < 1 || r.Estimate != 2000 || u.Cached%128 != 0 {
+		if u.Output < 1 || u.Output > 300 || u.Input < 1 || r.Estimate != 1100 || u.Cached%128 != 0 {
 			t.Fatalf("%+v", r)
 		}
-		x := math.Log(float64(u.Input) / 2000)
+		x := math.Log(float64(u.Input) / 1100)
 		spread += x * x
 		below += map[bool]int{true: 1}[x < 0]
 		median += map[bool]int{true: 1}[u.Output < 150]
 		cut += map[bool]int{true: 1}[u.Output == 300]
 		cached += map[bool]int{true: 1}[u.Cached > 0]
 	}
-	// 300 is 0.70 deviations above the median: 24 % are cut.
+	// 300 is 0.70 deviations above the median: 24 % are cut. The input is at least 1024 where it is above −0.72 deviations: 76 %.
+	tolerance := map[string]float64{"spread": 0.006, "input below the estimate": 0.06, "output below the median": 0.06, "output cut": 0.05, "cached": 0.05}
 	for what, share := range map[string][2]float64{"input below the estimate": {float64(below) / n, 0.5}, "output below the median": {float64(median) / n, 0.5},
-		"output cut": {float64(cut) / n, 0.242}, "cached": {float64(cached) / n, 0.25}, "spread": {math.Sqrt(spread / n), 0.1}} {
-		if math.Abs(share[0]-share[1]) > 0.03*cmp.Or(math.Ceil(share[1]-0.2), 0.2) {
+		"output cut": {float64(cut) / n, 0.242}, "cached": {float64(cached) / n, 0.25 * 0.764}, "spread": {math.Sqrt(spread / n), 0.1}} {
+		if math.Abs(share[0]-share[1]) > tolerance[what] {
 			t.Errorf("%s: %v, want %v", what, share[0], share[1])
 		}
 	}
@@ -901,7 +903,7 @@ func FuzzLLMBody(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, api uint8, body []byte) {
 		path := []string{chat, responses, embeddings, messages}[api%4]
-		c := ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 5}}
+		c := ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 5}, EventTokens: 1000}
 		if path == messages {
 			c.Provider = ratetest.Anthropic
 		}
@@ -916,7 +918,7 @@ func FuzzLLMBody(f *testing.F) {
 		}
 		switch w.Code {
 		case 200:
-			most := cmp.Or(line.MaxOutput, 128*16_384)
+			most := cmp.Or(line.MaxOutput, 16_384)
 			if line.Estimate < 1 || line.Estimate > int64(len(body))*perMedium || line.Used.Input < 1 || line.Used.Output > most || path != embeddings && line.Used.Output < 1 {
 				t.Errorf("%+v", line)
 			}
@@ -936,5 +938,27 @@ func FuzzLLMBody(f *testing.F) {
 	})
 }
 
+// fewer is a budget, smaller under the race detector.
+func fewer(n uint64) uint64 {
+	if race.Enabled {
+		return n / 4
+	}
+	return n
+}
+
 // perMedium is what a picture counts.
 const perMedium = 765
+
+func BenchmarkLLM(b *testing.B) {
+	for name, body := range map[string]string{"whole": prompt(300, 200), "stream": strings.Replace(prompt(300, 200), "{", `{"stream":true,`, 1)} {
+		b.Run(name, func(b *testing.B) {
+			l := newLLM(b, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 1 << 30, Tokens: 1 << 40}, Truth: uses(300, 0, 150)})
+			b.ReportAllocs()
+			for b.Loop() {
+				if w := ask(l, chat, "k", body); w.Code != 200 {
+					b.Fatal(w.Code)
+				}
+			}
+		})
+	}
+}

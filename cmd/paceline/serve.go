@@ -17,7 +17,7 @@ func newServe() *cobra.Command {
 	return family(&cobra.Command{
 		Use:   "serve",
 		Short: "Run a rate-limited server to test clients against",
-	}, newServeExchange(), newServeGCRA())
+	}, newServeExchange(), newServeGCRA(), newServeOpenAI(), newServeAnthropic())
 }
 
 // server is what package ratetest has.

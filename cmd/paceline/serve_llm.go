@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/ratetest"
+)
+
+const serveOpenAILong = `Serve OpenAI's API with its limits, as if by a language model: the text is made up, everything else is as the provider has it.
+
+  POST /v1/chat/completions   whole or as a stream; stream_options.include_usage, n, max_tokens, max_completion_tokens
+  POST /v1/responses          whole or as a stream; max_output_tokens
+  POST /v1/embeddings         of strings or token numbers; dimensions, encoding_format
+
+Point a client at it by its base URL, such as OPENAI_BASE_URL=http://127.0.0.1:9999/v1. Any key will do unless --keys names
+those that do, and any model unless --models does. Limits are of each key and model.
+
+` + serveLimits + `
+What a request counts toward the limit of tokens is, as documented, the larger of its max_tokens and an estimate of its
+input (a token per 4 characters), when it arrives, whatever it uses in the end. Every answer has
+
+  x-ratelimit-limit-requests       -remaining-requests       -reset-requests: 120ms, until all is there again
+  x-ratelimit-limit-tokens         -remaining-tokens         -reset-tokens: 6m0s
+  x-request-id, openai-processing-ms
+
+and a refusal retry-after-ms and retry-after:
+
+  429 rate_limit_exceeded  over a limit (type requests or tokens), or more than a limit, for which no wait is stated
+  429 insufficient_quota   --credit is used up
+  503                      overloaded
+` + serveLLMRest
+
+const serveAnthropicLong = `Serve Anthropic's Messages API with its limits, as if by a language model: the text is made up, everything else is as the
+provider has it.
+
+  POST /v1/messages   whole or as a stream
+
+Point a client at it by its base URL, such as ANTHROPIC_BASE_URL=http://127.0.0.1:9999. Any key will do unless --keys names
+those that do, and any model unless --models does. Limits are of each key and model.
+
+` + serveLimits + `
+A request reserves, as documented, an estimate of its input (a token per 4 characters) and its max_tokens; when its answer
+ends, what it really used takes their place. What is read from a cache does not count. Every answer has
+
+  anthropic-ratelimit-requests-limit       -remaining   -reset: 2026-01-15T12:00:01Z, when all is there again
+  anthropic-ratelimit-input-tokens-limit   and output-tokens, and tokens for both; what remains of tokens is rounded to the
+                                           nearest thousand, as documented
+  request-id
+
+and a refusal retry-after:
+
+  429 rate_limit_error        over a limit, or more than a limit, for which no wait is stated
+  400 invalid_request_error   --credit is used up
+  529 overloaded_error        overloaded
+` + serveLLMRest
+
+const serveLimits = `Each limit is a bucket that holds as much as it lets through in a window and is refilled evenly; with --rolling, no window
+of the past holds more than the limit. Limits of a day are buckets, or windows, of 24 hours.`
+
+const serveLLMRest = `
+What requests use is drawn, by --seed: input about the estimate, output lognormal (150 tokens, 1,500 for one in a hundred), cut
+to what the request allows itself. --count changes what counts: reserved, corrected, or true, for a server that knows the
+future when a request arrives.
+
+Faults, with the probability of each, one a request: --fault cut=0.01,500=0.005. --script 429,ok,cut is those of the
+first requests.
+
+  429               refused though there is room, with --retry-after
+  500, 502          failed; a proxy's page in HTML: the request counts
+  overloaded        503 or 529; unpaid: no credit
+  reset             the connection is reset before the answer
+  cut, ended        the answer breaks off in its middle, by a broken connection or in good order
+  error-event       a stream reports an error in its middle
+  no-usage          the answer does not say what it used
+  no-headers        nothing about limits, and no retry-after
+  lying-headers     the fields say that nothing is used
+  garbled-headers   a limit of 0, -1 left, a reset that is no time, a retry-after of a year
+
+Ctrl-C ends it: requests under way are answered, then a report goes to stdout: of each key, model and limit the fullest window,
+by what was really used, of what was accepted and with what was refused, as an independent judge sees it who reads the
+same lines that --log writes. It fails if one verdict of the limits was against the rule. A second Ctrl-C aborts.`
+
+type serveLLM struct {
+	serving
+	config        ratetest.LLMConfig
+	before, first string
+	count         string
+	faults        []string
+	script        []string
+	retryAfter    time.Duration
+}
+
+var countings = []string{"documented", "reserved", "corrected", "true"}
+
+func newServeOpenAI() *cobra.Command {
+	return newServeLLM(ratetest.OpenAI, &cobra.Command{
+		Use:   "openai",
+		Short: "OpenAI's API with its limits, header fields, errors and faults",
+		Long:  serveOpenAILong,
+		Example: `  paceline serve openai
+  paceline serve openai --rpm 60 --tpm 100000 --fault 500=0.01,cut=0.01 --log requests.jsonl
+  curl -i http://127.0.0.1:9999/v1/chat/completions -H 'Authorization: Bearer k' -H 'Content-Type: application/json' \
+    -d '{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}'`,
+	})
+}
+
+func newServeAnthropic() *cobra.Command {
+	return newServeLLM(ratetest.Anthropic, &cobra.Command{
+		Use:   "anthropic",
+		Short: "Anthropic's Messages API with its limits, header fields, errors and faults",
+		Long:  serveAnthropicLong,
+		Example: `  paceline serve anthropic
+  paceline serve anthropic --rpm 1000 --input-tpm 500000 --output-tpm 100000 --script ok,429,overloaded
+  curl -i http://127.0.0.1:9999/v1/messages -H 'x-api-key: k' -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
+    -d '{"model":"claude-sonnet-4","max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}'`,
+	})
+}
+
+func newServeLLM(p ratetest.Provider, c *cobra.Command) *cobra.Command {
+	s := serveLLM{config: ratetest.LLMConfig{Provider: p}}
+	c.RunE = s.until(s.run)
+	s.flags(c, "text, json or csv")
+	l := &s.config.Limits
+	published := map[ratetest.Provider]string{ratetest.OpenAI: "500 requests and 30000 tokens, tier 1 of gpt-4o",
+		ratetest.Anthropic: "50 requests, 30000 input and 8000 output tokens, tier 1 of Claude Sonnet 4"}[p]
+	f := c.Flags()
+	f.Int64Var(&l.Requests, "rpm", 0, "most requests in a window (if no such limit is given: "+published+")")
+	f.Int64Var(&l.Input, "input-tpm", 0, "most input tokens in a window")
+	f.Int64Var(&l.Output, "output-tpm", 0, "most output tokens in a window")
+	f.Int64Var(&l.Tokens, "tpm", 0, "most tokens, input and output, in a window")
+	f.Int64Var(&l.RequestsPerDay, "rpd", 0, "most requests in 24 hours (0: any number)")
+	f.Int64Var(&l.TokensPerDay, "tpd", 0, "most tokens in 24 hours (0: any number)")
+	f.DurationVar(&l.Window, "window", time.Minute, "the window")
+	f.BoolVar(&s.config.Rolling, "rolling", false, "count rolling windows, not buckets")
+	f.BoolVar(&s.config.RefusedCount, "refused-count", false, "what is refused counts as a request (with --rolling)")
+	f.StringVar(&s.count, "count", countings[0], "what counts toward limits of tokens: "+strings.Join(countings, ", "))
+	f.StringSliceVar(&s.config.Keys, "keys", nil, "API keys, separated by commas (default any)")
+	f.StringSliceVar(&s.config.Models, "models", nil, "models, separated by commas (default any)")
+	f.Int64Var(&s.config.Credit, "credit", 0, "tokens that each key may use, ever (0: any number)")
+	f.StringVar(&s.before, "latency", "uniform:0-50ms", "latency before the check: "+latency.Forms)
+	f.StringVar(&s.first, "first", "lognormal:200ms,p99=1s", "latency from the check to the first token")
+	f.Float64Var(&s.config.TokensPerSecond, "tokens-per-second", 200, "how fast the tokens after it are generated (0: at once)")
+	f.Float64Var(&s.config.Law.Cached, "cached", 0, "probability that input of 1024 tokens or more is read from a cache")
+	f.Float64Var(&s.config.Law.Reasoning, "reasoning", 0, "share of the output that is thought and not shown")
+	f.StringSliceVar(&s.faults, "fault", nil, "probabilities of faults: NAME=P, separated by commas")
+	f.StringSliceVar(&s.script, "script", nil, "faults of the first requests, separated by commas; ok is none")
+	f.DurationVar(&s.retryAfter, "retry-after", time.Second, "how long the faults 429 and overloaded ask to wait (0: they do not say)")
+	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of usage, latencies and faults")
+	return c
+}
+
+func (s *serveLLM) run(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return usageError{err}
+	}
+	var l *ratetest.LLM
+	err := s.serve(ctx, func(log io.Writer) (server, error) {
+		s.config.LogTo = log
+		var err error
+		l, err = ratetest.NewLLM(s.config)
+		return l, err
+	}, func(url string) string {
+		return fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, inWords(l.Config().Limits), s.config.Before, s.config.First)
+	})
+	if l == nil {
+		return err
+	}
+	r := l.Report()
+	if r.Wrong > 0 {
+		err = errors.Join(err, fmt.Errorf("%d verdicts were against the rule: %s", r.Wrong, strings.Join(r.FirstWrong, "; ")))
+	}
+	return errors.Join(s.write(r), err)
+}
+
+// inWords says what is enforced.
+func inWords(l ratetest.LLMLimits) string {
+	var all []string
+	add := func(n int64, what string) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(l.Requests, "requests")
+	add(l.Input, "input tokens")
+	add(l.Output, "output tokens")
+	add(l.Tokens, "tokens")
+	text := fmt.Sprintf("%s per %v for each key and model", strings.Join(all, ", "), l.Window)
+	all = nil
+	add(l.RequestsPerDay, "requests")
+	add(l.TokensPerDay, "tokens")
+	if len(all) > 0 {
+		text += ", " + strings.Join(all, ", ") + " per day"
+	}
+	return text
+}
+
+func (s *serveLLM) check() (err error) {
+	c := &s.config
+	for _, flag := range []struct {
+		name string
+		n    int64
+	}{{"rpm", c.Limits.Requests}, {"input-tpm", c.Limits.Input}, {"output-tpm", c.Limits.Output}, {"tpm", c.Limits.Tokens},
+		{"rpd", c.Limits.RequestsPerDay}, {"tpd", c.Limits.TokensPerDay}, {"credit", c.Credit}} {
+		if flag.n < 0 {
+			return fmt.Errorf("--%s %d: want 0 or more", flag.name, flag.n)
+		}
+	}
+	count := slices.Index(countings, s.count)
+	switch {
+	case c.Limits.Window < time.Millisecond || c.Limits.Window%time.Millisecond != 0:
+		return fmt.Errorf("--window %v: want a whole number of milliseconds", c.Limits.Window)
+	case count < 0:
+		return fmt.Errorf("--count %q: want one of %s", s.count, strings.Join(countings, ", "))
+	case c.RefusedCount && !c.Rolling:
+		return errors.New("--refused-count: want --rolling, too")
+	case !(c.TokensPerSecond >= 0):
+		return fmt.Errorf("--tokens-per-second %v: want 0 or more", c.TokensPerSecond)
+	case !(c.Law.Cached >= 0 && c.Law.Cached <= 1):
+		return fmt.Errorf("--cached %v: want 0 to 1", c.Law.Cached)
+	case !(c.Law.Reasoning >= 0 && c.Law.Reasoning <= 1):
+		return fmt.Errorf("--reasoning %v: want 0 to 1", c.Law.Reasoning)
+	case s.retryAfter < 0:
+		return fmt.Errorf("--retry-after %v: want 0 or more", s.retryAfter)
+	case s.output != "text" && s.output != "json" && s.output != "csv":
+		return fmt.Errorf("--output %q: want text, json or csv", s.output)
+	}
+	c.Count = ratetest.Counting(count)
+	if c.RetryAfter = s.retryAfter; c.RetryAfter == 0 {
+		c.RetryAfter = -1
+	}
+	if c.Before, err = openLaw(s.before); err != nil {
+		return fmt.Errorf("--latency: %w", err)
+	}
+	if c.First, err = openLaw(s.first); err != nil {
+		return fmt.Errorf("--first: %w", err)
+	}
+	c.Faults = map[ratetest.Fault]float64{}
+	for _, flag := range s.faults {
+		name, p, ok := strings.Cut(flag, "=")
+		n, err := strconv.ParseFloat(p, 64)
+		if !ok || err != nil {
+			return fmt.Errorf("--fault %q: want NAME=PROBABILITY, such as cut=0.01", flag)
+		}
+		fault, err := ratetest.ParseFault(name)
+		if err != nil {
+			return fmt.Errorf("--fault: %w", err)
+		}
+		c.Faults[fault] += n
+	}
+	c.Script = nil
+	for _, name := range s.script {
+		fault, err := ratetest.ParseFault(name)
+		if err != nil {
+			return fmt.Errorf("--script: %w", err)
+		}
+		c.Script = append(c.Script, fault)
+	}
+	return nil
+}
+
+func (s *serveLLM) write(r ratetest.LLMReport) error {
+	switch s.output {
+	case "json":
+		encoder := json.NewEncoder(s.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	case "csv":
+		c := csv.NewWriter(s.out)
+		c.Write([]string{"key", "model", "accepted", "limited", "limit_name", "limit", "counted_most", "worst_window", "worst_window_percent", "worst_window_sent", "worst_window_sent_percent"})
+		n := func(n int64) string { return strconv.FormatInt(n, 10) }
+		p := func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
+		for _, a := range r.Accounts {
+			for _, w := range a.Limits {
+				c.Write([]string{a.Key, a.Model, strconv.Itoa(a.Accepted), strconv.Itoa(a.Limited), w.Name, n(w.Limit), n(w.Counted), n(w.Worst), p(w.WorstPercent), n(w.Sent), p(w.SentPercent)})
+			}
+		}
+		c.Flush()
+		return c.Error()
+	}
+	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "key\tmodel\taccepted\tlimited\tof\tlimit\tworst window\t\tas sent\t\t\n")
+	for _, a := range r.Accounts {
+		for _, w := range a.Limits {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%d\t%.1f %%\t%d\t%.1f %%\t\n", a.Key, a.Model, a.Accepted, a.Limited, w.Name, w.Limit, w.Worst, w.WorstPercent, w.Sent, w.SentPercent)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	refused := r.Verdicts["limited"] + r.Verdicts["too_large"]
+	_, err := fmt.Fprintf(s.out, "%d accepted and %d limited in %v", r.Verdicts["accepted"], refused, r.Elapsed.Round(time.Millisecond))
+	for _, group := range []struct {
+		name   string
+		counts map[string]int
+		but    []string
+	}{{"otherwise refused", r.Verdicts, []string{"accepted", "limited", "too_large"}}, {"faults", r.Faults, nil}} {
+		var all []string
+		for what, n := range group.counts {
+			if !slices.Contains(group.but, what) {
+				all = append(all, fmt.Sprintf("%s %d", strings.ReplaceAll(what, "_", " "), n))
+			}
+		}
+		if slices.Sort(all); len(all) > 0 {
+			fmt.Fprintf(s.out, "; %s: %s", group.name, strings.Join(all, ", "))
+		}
+	}
+	fmt.Fprintf(s.out, "; %d retries of SDKs, %d dropped at the end\n", r.Retries, r.Dropped)
+	return err
+}
