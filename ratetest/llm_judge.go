@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
@@ -229,12 +230,8 @@ func (j *llmJudge) wrong(format string, args ...any) {
 func (j *llmJudge) sum() LLMReport {
 	r := j.report
 	r.Verdicts, r.Faults = map[string]int{}, map[string]int{}
-	for k, n := range j.report.Verdicts {
-		r.Verdicts[k] = n
-	}
-	for k, n := range j.report.Faults {
-		r.Faults[k] = n
-	}
+	maps.Copy(r.Verdicts, j.report.Verdicts)
+	maps.Copy(r.Faults, j.report.Faults)
 	r.FirstWrong = append([]string(nil), j.report.FirstWrong...)
 	r.Accounts = make([]LLMAccount, 0, len(j.order))
 	for _, a := range j.order {

@@ -12,9 +12,10 @@ import (
 type Amendable interface {
 	Rule
 	// Amend says, at now, that a request which passed at an earlier instant costs that much more than was counted, or less
-	// if it is negative, by no more than was counted. Once for each request. A bucket gives back or takes at now, and gives back no more than it can hold; a rolling window
-	// counts the new cost until the request leaves it. What costs more than there is leaves the rule overdrawn: nothing
-	// passes until that is over. It panics on a Rolling with RefusedCount, whose requests cannot be told apart.
+	// if it is negative, by no more than was counted. Once for each request. A bucket gives back or takes at now, and gives
+	// back no more than it can hold; a rolling window counts the new cost until the request leaves it. What costs more than
+	// there is leaves the rule overdrawn: nothing passes until that is over. It panics on a Rolling with RefusedCount, whose
+	// requests cannot be told apart.
 	Amend(now, passed mono.Time, by int64)
 	// Ready returns the earliest instant, in whole ticks unless it is now, at which a request of that cost would pass if
 	// nothing else arrived. It is not ok for a cost above the limit, which never passes. Ready for a cost of the whole

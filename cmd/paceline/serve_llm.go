@@ -173,7 +173,7 @@ func (s *serveLLM) run(ctx context.Context) error {
 		l, err = ratetest.NewLLM(s.config)
 		return l, err
 	}, func(url string) string {
-		return fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, inWords(l.Config().Limits), s.config.Before, s.config.First)
+		return fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, enforced(l.Config().Limits), s.config.Before, s.config.First)
 	})
 	if l == nil {
 		return err
@@ -185,8 +185,8 @@ func (s *serveLLM) run(ctx context.Context) error {
 	return errors.Join(s.write(r), err)
 }
 
-// inWords says what is enforced.
-func inWords(l ratetest.LLMLimits) string {
+// enforced says what is enforced.
+func enforced(l ratetest.LLMLimits) string {
 	var all []string
 	add := func(n int64, what string) {
 		if n > 0 {
