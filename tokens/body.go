@@ -171,8 +171,8 @@ func Parse(api API, raw []byte) (Body, error) {
 // what has another type than expected is passed over or counts as text.
 type walker struct {
 	body   *Body
-	enc    *encoding // counts texts, if set; else their shape is taken
-	tokens int64     // counted
+	count  Vocabulary // counts texts, if set; else their shape is taken
+	tokens int64      // counted
 	buf    []byte
 	line   []byte
 }
@@ -438,7 +438,7 @@ func (w *walker) image(data []byte, low bool) {
 		return
 	}
 	width, height := 0, 0
-	if w.enc == nil { // the second pass does not look at media
+	if w.count == nil { // the second pass does not look at media
 		width, height = imageSize(data)
 	}
 	w.medium(medium{width: width, height: height, low: low})
@@ -602,8 +602,8 @@ func (w *walker) text(v []byte) {
 }
 
 func (w *walker) add(text []byte) {
-	if w.enc != nil {
-		w.tokens += w.enc.count(string(text))
+	if w.count != nil {
+		w.tokens += w.count.Count(string(text))
 		return
 	}
 	w.body.shape.add(text)

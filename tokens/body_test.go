@@ -14,10 +14,14 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
 func newEstimator(t testing.TB, c tokens.Config) *tokens.Estimator {
 	t.Helper()
+	if c.Vocabulary == nil {
+		c.Vocabulary = tiktoken.Vocabulary
+	}
 	e, err := tokens.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +36,25 @@ func estimate(t testing.TB, e *tokens.Estimator, api tokens.API, body string) to
 		t.Fatalf("%v\nin %s", err, body)
 	}
 	return est
+}
+
+// Without a vocabulary texts are guessed, as those of a model that nobody knows.
+func TestWithoutVocabularies(t *testing.T) {
+	const body = `{"model":"gpt-4o","messages":[{"role":"user","content":"Why is the sky blue?"}]}`
+	none := newEstimator(t, tokens.Config{Vocabulary: func(string) tokens.Vocabulary { return nil }})
+	unset, err := tokens.New(tokens.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := estimate(t, newEstimator(t, tokens.Config{}), tokens.Chat, body)
+	if !counted.Counted || counted.Input != 13 {
+		t.Errorf("with: %+v", counted)
+	}
+	for _, e := range []*tokens.Estimator{none, unset} {
+		if got := estimate(t, e, tokens.Chat, body); got.Counted || got.Input < 13 || got.Input > 26 {
+			t.Errorf("without: %+v", got)
+		}
+	}
 }
 
 func TestAPIOf(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
 func chatBody(model, text, rest string) []byte {
@@ -84,7 +85,7 @@ func TestOutputIsBounded(t *testing.T) {
 
 // The chance of an overrun is promised from the first answer at which it can be kept: 1/Overrun − 1 of them.
 func TestOutputIsLearned(t *testing.T) {
-	e := newEstimator(t, tokens.Config{Overrun: 0.05})
+	e := newEstimator(t, tokens.Config{Overrun: 0.05, Vocabulary: tiktoken.Vocabulary})
 	const body = `{"model":"m","messages":[],"max_tokens":1000}`
 	for n := range 700 {
 		est := estimate(t, e, tokens.Chat, body)
@@ -524,7 +525,7 @@ func BenchmarkEstimate(b *testing.B) {
 }
 
 func ExampleEstimator() {
-	estimator, err := tokens.New(tokens.Config{Overrun: 0.05})
+	estimator, err := tokens.New(tokens.Config{Overrun: 0.05, Vocabulary: tiktoken.Vocabulary})
 	if err != nil {
 		panic(err)
 	}

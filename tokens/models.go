@@ -3,9 +3,6 @@ package tokens
 import (
 	"math"
 	"strings"
-	"sync"
-
-	"github.com/tiktoken-go/tokenizer"
 )
 
 // family is what is published of a family of models. Nothing depends on its being complete: what is not here, or no
@@ -22,8 +19,8 @@ type family struct {
 type imageCost struct{ base, tile, perPatch float64 }
 
 var (
-	cl100k = &encoding{name: tokenizer.Cl100kBase, perTool: 10}
-	o200k  = &encoding{name: tokenizer.O200kBase, perTool: 7}
+	cl100k = &encoding{name: "cl100k_base", perTool: 10}
+	o200k  = &encoding{name: "o200k_base", perTool: 7}
 
 	defaultImage = imageCost{base: 85, tile: 170}
 )
@@ -68,28 +65,10 @@ func familyOf(model string) *family {
 	return nil
 }
 
-// encoding is a vocabulary of tiktoken's, built when first used: 20 to 60 ms and 3 to 7 MB each, then kept.
+// encoding is a vocabulary of tiktoken's.
 type encoding struct {
-	name    tokenizer.Encoding
+	name    string
 	perTool int64 // tokens that a function definition costs beside its text
-	once    sync.Once
-	codec   tokenizer.Codec
-}
-
-// count returns the number of tokens in text. Safe for concurrent use.
-func (e *encoding) count(text string) int64 {
-	e.once.Do(func() {
-		codec, err := tokenizer.Get(e.name)
-		if err != nil {
-			panic("tokens: " + err.Error()) // both names are the module's own
-		}
-		e.codec = codec
-	})
-	n, err := e.codec.Count(text)
-	if err != nil { // no input is known to cause it; a byte is the least a token takes
-		return int64(len(text))
-	}
-	return int64(n)
 }
 
 // tokens counts an image of the given size as OpenAI does; a size of 0 is unknown and counts as the dearest.

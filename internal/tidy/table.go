@@ -39,14 +39,15 @@ var Table = []Package{
 	{Name: "limit/limittest", Ours: "mono limit rule sim internal/race", Std: pure + " testing"},
 
 	// Words on the wire.
-	{Name: "tokens", Std: "any", Modules: "github.com/tiktoken-go/tokenizer"},
+	{Name: "tokens", Std: "any"},
+	{Name: "tokens/tiktoken", Ours: "tokens", Std: "sync", Modules: "github.com/tiktoken-go/tokenizer"},
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono window limit throttle backoff queue dispatch", Std: pure + " context log/slog runtime sync sync/atomic"},
 
 	// Edges: HTTP, files, pictures.
-	{Name: "transport", Ours: "paceline limit quota tokens", Std: "any"},
+	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},
 	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule quota latency", Std: "any"},
 	{Name: "chart", Std: "any", Modules: "gonum.org/v1/plot"},
