@@ -149,6 +149,9 @@ func check(t testing.TB, name string, now time.Time, o quota.Observation) {
 	if o.RetryAfter < 0 || o.RetryAfter > quota.MaxWait {
 		fail("retry after %v", o.RetryAfter)
 	}
+	if o.Worked < 0 || o.Worked > quota.MaxWait {
+		fail("worked %v", o.Worked)
+	}
 	if len(o.Policies) > 32 || len(o.Limits) > 32 || len(o.RefusedBy) > 32 || len(o.Notes) > 32 || len(o.Problems) > 32 {
 		fail("a list is longer than 32")
 	}

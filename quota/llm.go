@@ -18,6 +18,7 @@ var openai = &dialect{
 	read: func(r *reading) {
 		r.families(func(string) time.Duration { return 0 })
 		r.openAIError()
+		r.worked("OpenAI-Processing-Ms")
 	},
 }
 
@@ -79,6 +80,7 @@ var azure = &dialect{
 			}
 			r.triple(p, limit, remaining, at)
 		}
+		r.worked("OpenAI-Processing-Ms")
 		if r.Status != http.StatusTooManyRequests {
 			return
 		}

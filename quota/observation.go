@@ -146,6 +146,9 @@ type Observation struct {
 	// RetryAfter is how long the server asks to stay away: 0 … MaxWait. 0: not at all, or it did not say.
 	RetryAfter time.Duration
 	Refusal    Refusal
+	// Worked is how long the server says that it worked on the request, which had arrived before that: 0 … MaxWait. 0: it did
+	// not say.
+	Worked time.Duration
 	// RefusedBy are names of policies that were exceeded, where the server names them.
 	RefusedBy []string
 	// Notes are what a person would want to know besides. Problems are values that were ignored or bent, and why.
@@ -231,15 +234,16 @@ type jsonObservation struct {
 	Refusal    Refusal      `json:"refusal,omitempty"`
 	RefusedBy  []string     `json:"refused_by,omitempty"`
 	RetryAfter float64      `json:"retry_after_seconds,omitempty"`
+	Worked     float64      `json:"worked_seconds,omitempty"`
 	Policies   []jsonPolicy `json:"policies,omitempty"`
 	Limits     []jsonLimit  `json:"limits,omitempty"`
 	Notes      []string     `json:"notes,omitempty"`
 	Problems   []string     `json:"problems,omitempty"`
 }
 
-// MarshalJSON writes durations in seconds, as window_seconds and retry_after_seconds, and instants in RFC 3339, in UTC.
+// MarshalJSON writes durations in seconds, as window_seconds, and instants in RFC 3339, in UTC.
 func (o Observation) MarshalJSON() ([]byte, error) {
-	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Notes: o.Notes, Problems: o.Problems}
+	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems}
 	for _, p := range o.Policies {
 		j.Policies = append(j.Policies, jsonPolicy{p.Name, p.Unit, p.Scope, p.Rule, p.Limit, p.Window.Seconds(), p.Burst, p.Partition, p.Source, p.WindowSource})
 	}

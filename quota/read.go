@@ -158,6 +158,19 @@ func (r *reading) after(name string, parse func(string) (time.Duration, error)) 
 	return r.now.Add(d)
 }
 
+// worked reads for how many milliseconds the server worked.
+func (r *reading) worked(name string) {
+	v, ok := r.field(name)
+	if !ok {
+		return
+	}
+	d, err := scaled(v, time.Millisecond)
+	if err != nil {
+		err = errors.New(strings.Replace(err.Error(), "of seconds", "of milliseconds", 1))
+	}
+	r.Worked, _ = r.bound(name, v, d, err)
+}
+
 // at reads an instant on the server's clock.
 func (r *reading) at(name string, parse func(string) (time.Time, error)) time.Time {
 	v, ok := r.field(name)
