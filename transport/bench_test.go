@@ -1,0 +1,123 @@
+package transport_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// BenchmarkRequest is what a request costs over a bare http.Transport, to a server on the loopback interface: both in one run.
+func BenchmarkRequest(b *testing.B) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/v1/chat/completions" {
+			w.Header().Set("X-Ratelimit-Limit-Requests", "10000000")
+			w.Header().Set("X-Ratelimit-Remaining-Requests", "9999999")
+			w.Header().Set("X-Ratelimit-Reset-Requests", "1ms")
+			io.WriteString(w, `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`)
+			return
+		}
+		io.WriteString(w, `{"ok":true}`)
+	}))
+	defer server.Close()
+	base := &http.Transport{MaxIdleConnsPerHost: 64}
+	defer base.CloseIdleConnections()
+	wide := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
+	openai, _ := quota.Lookup("openai")
+	plain := func() *http.Request { return get(b, server.URL+"/x", "Authorization", "Bearer k") }
+	llm := func() *http.Request {
+		return request(b, http.MethodPost, server.URL+"/v1/chat/completions", prompt, "Authorization", "Bearer k")
+	}
+	paced := transport.Must(transport.Config{Base: base, Limiter: wide()})
+	metered := transport.Must(transport.Config{Base: base, Limiter: wide(), Tokens: estimator(b), Provider: openai})
+	for _, bc := range []struct {
+		name    string
+		tr      http.RoundTripper
+		request func() *http.Request
+	}{
+		{"Bare", base, plain}, {"Paced", paced, plain},
+		{"BareChat", base, llm}, {"PacedChat", paced, llm}, {"MeteredChat", metered, llm},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				trip(b, bc.tr, bc.request())
+			}
+		})
+	}
+	b.Run("BareParallel", func(b *testing.B) { parallel(b, base, plain) })
+	b.Run("PacedParallel", func(b *testing.B) { parallel(b, paced, plain) })
+}
+
+// BenchmarkOverhead is the same without a server: what the Transport itself takes.
+func BenchmarkOverhead(b *testing.B) {
+	answer := []byte(`{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`)
+	resp := reply(200, string(answer))
+	base := roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		copied := *resp
+		copied.Body = http.NoBody
+		return &copied, nil
+	})
+	run := func(name string, tr http.RoundTripper) {
+		r := get(b, "http://a.test/x", "Authorization", "Bearer k")
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				trip(b, tr, r)
+			}
+		})
+	}
+	run("Bare", base)
+	run("Zero", transport.Must(transport.Config{Base: base}))
+	run("Limiter", transport.Must(transport.Config{Base: base, Limiter: limit.MustRolling(1<<40, time.Millisecond)}))
+}
+
+func trip(tb testing.TB, tr http.RoundTripper, r *http.Request) {
+	resp, err := tr.RoundTrip(r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+}
+
+func parallel(b *testing.B, tr http.RoundTripper, request func() *http.Request) {
+	b.ReportAllocs()
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			trip(b, tr, request())
+		}
+	})
+}
+
+// What a request allocates besides the Base does not creep up.
+func TestAllocations(t *testing.T) {
+	most := 10.0
+	if race.Enabled { // it allocates too
+		most = 16
+	}
+	base := roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+	})
+	tr := mustNew(t, transport.Config{Base: base, Limiter: limit.MustRolling(1<<40, time.Millisecond)})
+	r := get(t, "http://a.test/x", "Authorization", "Bearer k").WithContext(context.Background())
+	if n := testing.AllocsPerRun(100, func() { trip(t, tr, r) }); n > most {
+		t.Errorf("%v allocations, want %v at most", n, most)
+	}
+}
+
+var _ net.Error = (*transport.Error)(nil)

@@ -1,0 +1,408 @@
+package transport
+
+import (
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// Partition names what a request counts in, or one of the scopes of it. A request to Host with Key, for Model, to Route
+// counts in up to four: quota.IP (Host), quota.Key (Host and Key), quota.Model (Host, Key and Model) and quota.Route (Host,
+// Key and Route).
+type Partition struct {
+	// Scope is empty where all fields are those of a request.
+	Scope quota.Scope
+	// Host is the server's, in lower case, with its port unless that is the scheme's own.
+	Host string
+	// Key stands for the credential and never is it. Empty: none.
+	Key string
+	// Model is a language model. Empty: none, or not known.
+	Model string
+	// Route is the method and the path, without what differs from object to object: "GET /users/*/posts".
+	Route string
+}
+
+// String describes the partition for people.
+func (p Partition) String() string {
+	s := p.Host
+	if p.Scope == quota.All {
+		return "all requests"
+	}
+	if p.Key != "" {
+		s += " key " + p.Key
+	}
+	if p.Model != "" {
+		s += " model " + p.Model
+	}
+	if p.Route != "" {
+		s += " " + p.Route
+	}
+	return s
+}
+
+// LogValue is a group of the fields that are set.
+func (p Partition) LogValue() slog.Value {
+	attrs := make([]slog.Attr, 0, 5)
+	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"host", p.Host}, {"key", p.Key}, {"model", p.Model}, {"route", p.Route}} {
+		if f.value != "" {
+			attrs = append(attrs, slog.String(f.name, f.value))
+		}
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// at returns the part of p that a scope has, and whether it has one.
+func (p Partition) at(s quota.Scope) (Partition, bool) {
+	q := Partition{Scope: s, Host: p.Host}
+	switch s {
+	case quota.Key:
+		q.Key = p.Key
+	case quota.Model:
+		q.Key, q.Model = p.Key, p.Model
+		return q, p.Model != ""
+	case quota.Route:
+		q.Key, q.Route = p.Key, p.Route
+		return q, p.Route != ""
+	}
+	return q, true
+}
+
+// PartitionOf is how requests are told apart where the configuration does not say.
+//
+// Key is a hash, of this process alone, of the credential: the Authorization header, the headers that providers have for
+// API keys, or a parameter such as api_key. Of an Authorization that differs from request to request because it signs
+// them, it is the part that names the key. Model is taken from paths as Azure's and Google's. Route has "*" for what looks
+// like an identifier: a piece of the path with a digit in it, but for versions such as v1, or longer than 40 bytes.
+func PartitionOf(r *http.Request) Partition {
+	return Partition{Host: hostOf(r), Key: keyOf(r), Model: modelOf(r.URL.Path), Route: routeOf(r)}
+}
+
+func hostOf(r *http.Request) string {
+	host := r.URL.Host
+	switch r.URL.Scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return strings.ToLower(host)
+}
+
+// credentials are the headers that hold one, in canonical form, and parameters the names of those in URLs.
+var (
+	credentials = [...]string{
+		"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "X-Bapi-Api-Key", "Ok-Access-Key", "Cb-Access-Key", "X-Auth-Key",
+		"X-Auth-Token", "Private-Token", "X-Shopify-Access-Token", "X-Access-Token", "Apikey",
+	}
+	parameters = [...]string{"api_key", "apikey", "key", "access_token", "token", "api-key"}
+)
+
+// seed makes a hash worth nothing to whoever reads it in a log.
+var seed = maphash.MakeSeed()
+
+func hash(s string) string { return strconv.FormatUint(maphash.String(seed, s), 36) }
+
+func keyOf(r *http.Request) string {
+	if v := r.Header["Authorization"]; len(v) > 0 && v[0] != "" {
+		return hash(signer(v[0]))
+	}
+	for _, name := range credentials {
+		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
+			return hash(v[0])
+		}
+	}
+	if r.URL.User != nil {
+		return hash(r.URL.User.String())
+	}
+	for q := r.URL.RawQuery; q != ""; {
+		var pair string
+		pair, q, _ = strings.Cut(q, "&")
+		name, value, _ := strings.Cut(pair, "=")
+		for _, p := range parameters {
+			if value != "" && strings.EqualFold(name, p) {
+				if v, err := url.QueryUnescape(value); err == nil {
+					value = v
+				}
+				return hash(value)
+			}
+		}
+	}
+	return ""
+}
+
+// signer returns what stays the same in an Authorization: all of a bearer's or a password, but of a signature only the
+// name of the key.
+func signer(v string) string {
+	scheme, rest, ok := strings.Cut(v, " ")
+	if !ok || !strings.Contains(rest, "=") || !strings.Contains(rest, ",") {
+		return v
+	}
+	for _, name := range [...]string{"Credential=", "oauth_token=", "oauth_consumer_key=", "username=", "keyId=", "id="} {
+		if _, key, ok := strings.Cut(rest, name); ok {
+			key, _, _ = strings.Cut(key, ",")
+			// AWS has the date and the region after the key.
+			key, _, _ = strings.Cut(key, "/")
+			return scheme + " " + strings.TrimSpace(key)
+		}
+	}
+	return scheme
+}
+
+// modelOf reads /deployments/{model}/ (Azure) and /models/{model}:method (Google).
+func modelOf(path string) string {
+	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
+		model, _, more := strings.Cut(rest, "/")
+		if more {
+			return model
+		}
+	}
+	if _, rest, ok := strings.Cut(path, "/models/"); ok {
+		if model, _, method := strings.Cut(rest, ":"); method && !strings.Contains(model, "/") {
+			return model
+		}
+	}
+	return ""
+}
+
+const maxSegment = 40
+
+func routeOf(r *http.Request) string {
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	path := r.URL.Path
+	plain := true
+	for start := 0; start < len(path); {
+		segment := path[start:]
+		if i := strings.IndexByte(segment, '/'); i >= 0 {
+			segment = segment[:i]
+		}
+		plain = plain && !identifies(segment)
+		start += len(segment) + 1
+	}
+	if plain {
+		return method + " " + path
+	}
+	b := make([]byte, 0, len(method)+1+len(path))
+	b = append(append(b, method...), ' ')
+	for start := 0; start < len(path); {
+		segment := path[start:]
+		i := strings.IndexByte(segment, '/')
+		if i >= 0 {
+			segment = segment[:i]
+		}
+		if identifies(segment) {
+			b = append(b, '*')
+		} else {
+			b = append(b, segment...)
+		}
+		if i >= 0 {
+			b = append(b, '/')
+		}
+		start += len(segment) + 1
+	}
+	return string(b)
+}
+
+// identifies tells whether a piece of a path looks like an object's.
+func identifies(s string) bool {
+	if len(s) > maxSegment {
+		return true
+	}
+	for i := range len(s) {
+		if s[i] >= '0' && s[i] <= '9' {
+			return !(s[0] == 'v' && i == 1 && len(s) <= 8) // v1, v1beta, v2024
+		}
+	}
+	return false
+}
+
+// The scopes of a request, narrowest first. It gets leave in this order, so that whoever waits for a pause of its own does
+// not stand in a line that others share.
+var scopes = [...]quota.Scope{quota.Route, quota.Model, quota.Key, quota.IP}
+
+const maxNodes = len(scopes) + 1 // and what all requests share
+
+// leaf is one combination of host, key, model and route: the limits that its requests count in.
+type leaf struct {
+	partition Partition
+	nodes     [maxNodes]*node // narrowest first
+	count     int
+	active    atomic.Int64 // requests under way
+
+	// Guarded by the Transport's lock:
+	used       time.Duration // when it was last asked for
+	prev, next *leaf         // in the ring
+}
+
+// at returns the index of the node of a scope, or that of the key where the request has no such scope.
+func (l *leaf) at(s quota.Scope) int {
+	if s == quota.All {
+		s = quota.IP // a server speaks for itself alone
+	}
+	key := 0
+	for i, n := range l.nodes[:l.count] {
+		switch n.partition.Scope {
+		case s:
+			return i
+		case quota.Key:
+			key = i
+		}
+	}
+	return key
+}
+
+func (l *leaf) host() *node {
+	return l.nodes[l.at(quota.IP)]
+}
+
+// ring is the leaves in the order of their last use, the first after the root is the latest.
+type ring struct{ root leaf }
+
+func (r *ring) init() { r.root.prev, r.root.next = &r.root, &r.root }
+
+func (r *ring) front(l *leaf) {
+	if l.next != nil {
+		l.prev.next, l.next.prev = l.next, l.prev
+	}
+	l.prev, l.next = &r.root, r.root.next
+	l.prev.next, l.next.prev = l, l
+}
+
+func (r *ring) remove(l *leaf) {
+	l.prev.next, l.next.prev = l.next, l.prev
+	l.prev, l.next = nil, nil
+}
+
+// find returns the leaf of a partition, which is active until the caller says otherwise.
+func (t *Transport) find(p Partition) (*leaf, error) {
+	p.Scope = ""
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.leaves[p]
+	if l == nil {
+		t.forgetLocked(now)
+		var err error
+		if l, err = t.newLeafLocked(p); err != nil {
+			return nil, err
+		}
+	}
+	l.active.Add(1)
+	l.used = now
+	t.recent.front(l)
+	return l, nil
+}
+
+func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
+	l := &leaf{partition: p}
+	add := func(n *node) {
+		l.nodes[l.count] = n
+		l.count++
+	}
+	for _, s := range scopes {
+		q, ok := p.at(s)
+		if !ok {
+			continue
+		}
+		n := t.nodes[q]
+		if n == nil {
+			var own limit.Limiter
+			if t.config.Limit != nil {
+				own = t.config.Limit(q)
+			}
+			t.checkOwnLocked(q, own, l.nodes[:l.count])
+			var err error
+			if n, err = t.newNode(q, own); err != nil {
+				return nil, err
+			}
+		}
+		add(n)
+	}
+	if t.shared != nil {
+		add(t.shared)
+	}
+	for _, n := range l.nodes[:l.count] {
+		if n != t.shared {
+			t.nodes[n.partition] = n
+			n.leaves++
+		}
+	}
+	t.leaves[p] = l
+	return l, nil
+}
+
+// checkOwnLocked panics if a limiter is another partition's already: that one would never hear of this one's requests.
+func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also []*node) {
+	if own == nil || !reflect.TypeOf(own).Comparable() {
+		return
+	}
+	if t.shared != nil && t.shared.rule.own == own {
+		panic("transport: Limit returns the Limiter that all requests share")
+	}
+	check := func(n *node) {
+		if n.rule.own == own {
+			panic("transport: Limit returns one limiter for " + n.partition.String() + " and for " + p.String())
+		}
+	}
+	for _, n := range also {
+		check(n)
+	}
+	for _, n := range t.nodes {
+		check(n)
+	}
+}
+
+// forgetLocked makes room for one more leaf: it forgets what has been idle for long, and if that is not enough what has
+// been idle for longest.
+func (t *Transport) forgetLocked(now time.Duration) {
+	over := len(t.leaves) >= t.config.MaxPartitions
+	const look = 8 // at most so many are looked at: a bounded price
+	oldest := t.recent.root.prev
+	for i := 0; i < look && oldest != &t.recent.root; i++ {
+		l := oldest
+		oldest = oldest.prev
+		idle := now - l.used
+		switch {
+		case l.active.Load() > 0:
+		case over || idle >= t.config.Idle && !l.paused(now):
+			t.dropLocked(l)
+			over = false
+		case idle < t.config.Idle:
+			return // so are the others
+		}
+	}
+}
+
+func (t *Transport) dropLocked(l *leaf) {
+	t.recent.remove(l)
+	delete(t.leaves, l.partition)
+	for _, n := range l.nodes[:l.count] {
+		if n == t.shared {
+			continue
+		}
+		if n.leaves--; n.leaves == 0 {
+			delete(t.nodes, n.partition)
+		}
+	}
+}
+
+// paused tells whether a pause is on, which is not to be forgotten.
+func (l *leaf) paused(now time.Duration) bool {
+	for _, n := range l.nodes[:l.count] {
+		if time.Duration(n.until.Load()) > now {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,211 @@
+package transport_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/transport"
+)
+
+func TestPartitionOf(t *testing.T) {
+	for _, tc := range []struct {
+		method, url              string
+		wantHost, model, wantURL string
+	}{
+		{"GET", "https://API.Example.com:443/", "api.example.com", "", "GET /"},
+		{"POST", "http://a.test:8080/v1/users/123/posts", "a.test:8080", "", "POST /v1/users/*/posts"},
+		{"GET", "http://a.test:80/repos/x/y", "a.test", "", "GET /repos/x/y"},
+		{"GET", "http://a.test/o/550e8400-e29b-41d4-a716-446655440000", "a.test", "", "GET /o/*"},
+		{"GET", "http://a.test/o/" + strings.Repeat("x", 41), "a.test", "", "GET /o/*"},
+		{"GET", "http://a.test/v1beta/x/", "a.test", "", "GET /v1beta/x/"},
+		{"POST", "https://r.openai.azure.com/openai/deployments/mine/chat/completions", "r.openai.azure.com", "mine", "POST /openai/deployments/mine/chat/completions"},
+		{"POST", "https://g.test/v1beta/models/gemini-2.0-flash:generateContent", "g.test", "gemini-2.0-flash", "POST /v1beta/models/*"},
+		{"GET", "", "", "", "GET "},
+	} {
+		p := transport.PartitionOf(request(t, tc.method, tc.url, ""))
+		if p.Host != tc.wantHost || p.Model != tc.model || p.Route != tc.wantURL || p.Key != "" {
+			t.Errorf("%s %s: %+v", tc.method, tc.url, p)
+		}
+	}
+}
+
+// The same credential is the same key, whatever else differs, and never shows.
+func TestKeys(t *testing.T) {
+	const u = "http://a.test/"
+	same := [][2]*http.Request{
+		{get(t, u, "Authorization", "Bearer a"), get(t, u+"x", "Authorization", "Bearer a")},
+		{get(t, u, "X-Api-Key", "a"), get(t, u, "X-Api-Key", "a", "Other", "b")},
+		{get(t, u+"?api_key=a&n=1"), get(t, u+"?n=2&api_key=a")},
+		{get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=AK/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=1"),
+			get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=AK/20260102/us/s3/aws4_request, SignedHeaders=host, Signature=2")},
+		{get(t, u, "Authorization", `OAuth oauth_nonce="1",oauth_token="t",oauth_signature="x"`), get(t, u, "Authorization", `OAuth oauth_nonce="2",oauth_token="t",oauth_signature="y"`)},
+	}
+	for _, p := range same {
+		a, b := transport.PartitionOf(p[0]).Key, transport.PartitionOf(p[1]).Key
+		if a == "" || a != b {
+			t.Errorf("%v %v and %v %v: %q and %q", p[0].URL, p[0].Header, p[1].URL, p[1].Header, a, b)
+		}
+	}
+	differ := [][2]*http.Request{
+		{get(t, u, "Authorization", "Bearer a"), get(t, u, "Authorization", "Bearer b")},
+		{get(t, u, "Authorization", "Bearer a"), get(t, u)},
+		{get(t, u+"?token=a"), get(t, u+"?token=b")},
+		{get(t, "http://one:pw@a.test/"), get(t, "http://two:pw@a.test/")},
+		{get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=AK/1/eu, Signature=1"), get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=BK/1/eu, Signature=1")},
+	}
+	for _, p := range differ {
+		a, b := transport.PartitionOf(p[0]), transport.PartitionOf(p[1])
+		if a.Key == b.Key {
+			t.Errorf("%v %v and %v %v: both %q", p[0].URL, p[0].Header, p[1].URL, p[1].Header, a.Key)
+		}
+	}
+	if p := transport.PartitionOf(get(t, u, "X-Api-Key", "hunter2")); strings.Contains(p.String()+p.LogValue().String(), "hunter2") {
+		t.Error(p)
+	}
+}
+
+// A limit is asked for once per partition of each scope, and holds for that.
+func TestLimitPerScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := map[transport.Partition]int{}
+		b := newBase(0, ok)
+		tr := mustNew(t, transport.Config{
+			Base: b,
+			Limit: func(p transport.Partition) limit.Limiter {
+				asked[p]++
+				switch p.Scope {
+				case quota.Key:
+					return rolling(t, 2, time.Minute, limit.Requests)
+				case quota.IP:
+					return rolling(t, 3, time.Minute, limit.Requests)
+				}
+				return nil
+			},
+			Partition: func(r *http.Request) transport.Partition {
+				return transport.Partition{Host: r.URL.Host, Key: r.Header.Get("K"), Route: r.URL.Path}
+			},
+		})
+		var wg sync.WaitGroup
+		for _, r := range []*http.Request{
+			get(t, "http://a.test/1", "K", "one"), get(t, "http://a.test/2", "K", "one"), get(t, "http://a.test/1", "K", "one"), // the third waits for its key
+			get(t, "http://a.test/1", "K", "two"), get(t, "http://a.test/1", "K", "two"), // the second for the address
+			get(t, "http://b.test/1", "K", "one"),
+		} {
+			wg.Go(func() { do(t, tr, r) })
+			synctest.Wait()
+		}
+		wg.Wait()
+		for i, at := range b.at() {
+			if late := at == time.Minute; late != (i >= 4) || at != 0 && !late {
+				t.Errorf("sent at %v", b.at())
+				break
+			}
+		}
+		want := map[transport.Partition]int{}
+		for _, p := range []transport.Partition{
+			{Scope: quota.Route, Host: "a.test", Key: "one", Route: "/1"}, {Scope: quota.Route, Host: "a.test", Key: "one", Route: "/2"},
+			{Scope: quota.Route, Host: "a.test", Key: "two", Route: "/1"}, {Scope: quota.Route, Host: "b.test", Key: "one", Route: "/1"},
+			{Scope: quota.Key, Host: "a.test", Key: "one"}, {Scope: quota.Key, Host: "a.test", Key: "two"}, {Scope: quota.Key, Host: "b.test", Key: "one"},
+			{Scope: quota.IP, Host: "a.test"}, {Scope: quota.IP, Host: "b.test"},
+		} {
+			want[p] = 1
+		}
+		for p := range want {
+			if asked[p] != 1 {
+				t.Errorf("%+v: asked %d times", p, asked[p])
+			}
+		}
+		if len(asked) != len(want) {
+			t.Errorf("asked for %d, want %d: %v", len(asked), len(want), asked)
+		}
+	})
+}
+
+// Memory is bounded: what is not used is forgotten, but nothing with a request under way.
+func TestPartitionsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := map[string]int{}
+		stop := make(chan struct{})
+		tr := mustNew(t, transport.Config{
+			MaxPartitions: 10, Idle: time.Hour,
+			Limit: func(p transport.Partition) limit.Limiter {
+				if p.Scope == quota.Key {
+					made[p.Key]++
+					return rolling(t, 1, time.Minute, limit.Requests)
+				}
+				return nil
+			},
+			Partition: func(r *http.Request) transport.Partition {
+				return transport.Partition{Host: r.URL.Host, Key: r.Header.Get("K")}
+			},
+			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/slow" {
+					<-stop
+				}
+				return reply(200, ""), nil
+			}),
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() { do(t, tr, get(t, "http://a.test/slow", "K", "slow")) })
+		synctest.Wait()
+		for i := range 1000 {
+			do(t, tr, get(t, "http://a.test/", "K", strconv.Itoa(i)))
+		}
+		if n := tr.Stats().Partitions; n != 10 {
+			t.Errorf("%d are remembered, want 10", n)
+		}
+		start := time.Now()
+		wg.Go(func() { do(t, tr, get(t, "http://a.test/", "K", "slow")) }) // waits for the one under way
+		synctest.Wait()
+		close(stop)
+		wg.Wait()
+		if made["slow"] != 1 || time.Since(start) != time.Minute {
+			t.Errorf("the limit of a request under way was made %d times; the next went after %v", made["slow"], time.Since(start))
+		}
+		time.Sleep(time.Hour)
+		do(t, tr, get(t, "http://a.test/", "K", "new"))
+		do(t, tr, get(t, "http://a.test/", "K", "newer"))
+		if n := tr.Stats().Partitions; n > 4 {
+			t.Errorf("after an hour %d are remembered", n)
+		}
+	})
+}
+
+// A key is remembered for as long as one of its routes is.
+func TestKeyOutlivesARoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, ok)
+		made := 0
+		tr := mustNew(t, transport.Config{Base: b, MaxPartitions: 2, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			made++
+			return rolling(t, 100, time.Minute, limit.Requests)
+		}})
+		for _, path := range []string{"/a", "/b", "/c", "/d", "/e"} {
+			do(t, tr, get(t, "http://a.test"+path))
+		}
+		if made != 1 {
+			t.Errorf("its limit was made %d times", made)
+		}
+	})
+}
+
+func TestOneLimiterForTwo(t *testing.T) {
+	one := limit.MustRolling(1, time.Second)
+	tr := mustNew(t, transport.Config{Base: newBase(0, ok), Limit: func(transport.Partition) limit.Limiter { return one }})
+	defer func() {
+		if p, _ := recover().(string); !strings.Contains(p, "one limiter for") {
+			t.Errorf("got %q", p)
+		}
+	}()
+	tr.RoundTrip(get(t, "http://a.test/"))
+}

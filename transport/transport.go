@@ -1,0 +1,350 @@
+// Package transport has an http.RoundTripper that keeps any HTTP client within the limits of the servers it talks to.
+//
+//	rate := limit.MustRolling(500, time.Minute)
+//	paced := transport.Must(transport.Config{Limiter: rate})
+//	client := &http.Client{Transport: paced}
+//
+// A request waits for its turn, first come first served, and is sent; what the answer says of limits is heeded; what the
+// server refused, or nobody can have processed, is sent again. Deadlines are checked before the wait: a request that
+// cannot meet its own fails at once, with an error that says when it could go.
+//
+// The life of one attempt:
+//
+//	partition   host, credential, model and route say which limits it counts in
+//	acquire     leave from each of them, narrowest first                      paceline.Gate, one per limit
+//	send        the Base, timed from just before the write
+//	read        the header, and the body of what may be a refusal            package quota
+//	settle      each limit learns how it ended and what the server said of it
+//	again?      only what was not processed, or may be processed twice, and has a body that can be read again
+//
+// A body that a caller reads is the Base's own, untouched. Only with Config.Tokens, and for the answers of known language
+// model APIs, is it watched while it passes, to settle with what was really used.
+//
+// It is not a cache, a circuit breaker or a queue: work with priorities, several keys or dead letters belongs in a
+// paceline.Pool.
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// Config says how a Transport sends. The zero value is ready: it has no limit of its own, learns from answers, and sends
+// again what was refused.
+type Config struct {
+	// Base sends. If nil, http.DefaultTransport.
+	Base http.RoundTripper
+	// Limiter is one limit that all requests share, to whatever host. It belongs to the Transport from now on. If nil, none.
+	Limiter limit.Limiter
+	// Limit makes the limiter of a partition when its first request comes, and again if the partition was forgotten. It is
+	// asked for each scope that the request counts in: p.Scope says which, and only the fields of that scope are set. Nil: no
+	// limit there. Each must be a new one. It is called under a lock and must not use the Transport. If Limit is nil, none.
+	Limit func(p Partition) limit.Limiter
+	// Partition says what a request counts in; it must not read the body. Its Scope is ignored. If nil, PartitionOf. Where
+	// it leaves Model empty, the model is the body's, if Tokens is set.
+	Partition func(r *http.Request) Partition
+	// Cost changes what a request costs: c is one request and, with Tokens, what is estimated. If nil, it costs c.
+	Cost func(r *http.Request, c limit.Cost) limit.Cost
+	// Tokens estimates what requests to known language model APIs (tokens.APIOf) cost in tokens, and learns from what their
+	// answers say was used. The bodies of such requests are read before they are sent. If nil, tokens are not counted.
+	Tokens *tokens.Estimator
+	// MaxBody is how much of a request's body is read for Tokens; a longer one costs no tokens. If zero, 32 MiB.
+	MaxBody int64
+	// UntilBody has the limits count a request as in flight until its answer's body has been read or closed, for a limit of
+	// open requests where servers count those. If false, only until the header of the answer, and so a stream that stays
+	// open for hours holds up nobody; with Tokens, those of language model APIs are in flight until the end in any case.
+	UntilBody bool
+
+	// Provider reads what answers say about limits. If nil, that of the host, if known; else as each answer looks.
+	Provider quota.Dialect
+	// Scope says whom a refusal concerns, where the Transport would get it wrong. p has all fields of the request. If nil or
+	// the answer is empty: as the server said, or as its documentation has it, or the key.
+	Scope func(p Partition, o quota.Observation) quota.Scope
+	// Adopt is told what limits the server states for a partition that has a limiter of Limit, when that changes. It is
+	// called where the limiter may be changed, under its lock: SetLimit(now, …). It must be quick and must not use the
+	// Transport. If nil, the configured limit stands, and what the server says can only tighten it.
+	Adopt func(now mono.Time, p Partition, l limit.Limiter, said []quota.Policy)
+
+	// Attempts is how often a request may be sent, the first time included. If zero, 3; 1: nothing is sent again.
+	Attempts int
+	// Backoff is how long a request waits after an attempt that failed, and a partition after a refusal that does not say
+	// how long. Its zero value is ready.
+	Backoff backoff.Policy
+	// MaxRetryAfter is the longest that anybody waits because a server asked to. When one asks for longer the refusal is
+	// returned at once, and so, until the wait is shorter, requests fail at once with ErrPaused. If zero, 5 minutes;
+	// negative: nobody waits.
+	MaxRetryAfter time.Duration
+
+	// MaxPartitions bounds how many combinations of host, key, model and route are remembered, at some 8 kB each. Beyond it
+	// those not used for longest are forgotten, and with them what still counts in their windows. If zero, 4096.
+	MaxPartitions int
+	// Idle is how long one is remembered that is not used. It should be longer than the longest window. If zero, 1 h.
+	Idle time.Duration
+
+	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there. If nil, nobody.
+	Ended func(Attempt)
+	// Logger is told of pauses, at level Info, and of requests that are not sent again, at Debug. If nil, nobody. No
+	// credential is ever logged.
+	Logger *slog.Logger
+}
+
+// Attempt is what became of one attempt.
+type Attempt struct {
+	Request   *http.Request
+	Partition Partition // all fields of the request
+	Number    int       // the first is 1
+	Cost      limit.Cost
+	Waited    time.Duration // for its turn
+	RTT       time.Duration // from just before the write to the answer's header; 0: not known
+	Status    int           // 0: no answer
+	Err       error
+	Result    limit.Result
+	Said      quota.Observation // the zero Observation: nothing was read
+	Again     bool              // it is going to be sent again
+	// Why says, in words, what stood in the way of sending it again, where it failed or was refused and is not.
+	Why string
+}
+
+// Transport is an http.RoundTripper that keeps within limits. Made by New. Safe for concurrent use. It starts no
+// goroutine and needs no closing; a client's CloseIdleConnections reaches the Base.
+type Transport struct {
+	config Config
+	base   http.RoundTripper
+	epoch  time.Time
+	shared *node // nil: no Limiter
+	slow   bool  // nothing is configured: begin slowly after a pause
+
+	mu     sync.Mutex // guards the partitions
+	leaves map[Partition]*leaf
+	nodes  map[Partition]*node
+	recent ring
+
+	random   sync.Mutex // guards rng
+	rng      *rand.Rand
+	attempts atomic.Int64
+	resent   atomic.Int64
+	refused  atomic.Int64
+	pauses   atomic.Int64
+}
+
+const (
+	defaultAttempts      = 3
+	defaultMaxRetryAfter = 5 * time.Minute
+	defaultMaxBody       = 32 << 20
+	defaultMaxPartitions = 4096
+	defaultIdle          = time.Hour
+)
+
+// New returns a Transport as configured. The error names the field and value that make no sense.
+func New(c Config) (*Transport, error) {
+	if c.Attempts < 0 {
+		return nil, fmt.Errorf("transport: Attempts %d is negative", c.Attempts)
+	}
+	if c.MaxBody < 0 {
+		return nil, fmt.Errorf("transport: MaxBody %d is negative", c.MaxBody)
+	}
+	if c.MaxPartitions < 0 {
+		return nil, fmt.Errorf("transport: MaxPartitions %d is negative", c.MaxPartitions)
+	}
+	if c.Idle < 0 {
+		return nil, fmt.Errorf("transport: Idle %v is negative", c.Idle)
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("transport: Backoff: %w", err)
+	}
+	if c.Adopt != nil && c.Limit == nil {
+		return nil, errors.New("transport: Adopt is set and Limit is nil: there is no limiter to change")
+	}
+	if c.Base == nil {
+		c.Base = http.DefaultTransport
+	}
+	if c.Partition == nil {
+		c.Partition = PartitionOf
+	}
+	if c.Attempts == 0 {
+		c.Attempts = defaultAttempts
+	}
+	if c.MaxRetryAfter == 0 {
+		c.MaxRetryAfter = defaultMaxRetryAfter
+	}
+	if c.MaxBody == 0 {
+		c.MaxBody = defaultMaxBody
+	}
+	if c.MaxPartitions == 0 {
+		c.MaxPartitions = defaultMaxPartitions
+	}
+	if c.Idle == 0 {
+		c.Idle = defaultIdle
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	t := &Transport{
+		config: c, base: c.Base, epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
+		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	}
+	t.recent.init()
+	if c.Limiter != nil {
+		n, err := t.newNode(Partition{Scope: quota.All}, c.Limiter)
+		if err != nil {
+			return nil, err
+		}
+		t.shared = n
+	}
+	return t, nil
+}
+
+// Must is New for configurations that are known to be right. It panics on an error.
+func Must(c Config) *Transport {
+	t, err := New(c)
+	if err != nil {
+		panic(err.Error())
+	}
+	return t
+}
+
+// CloseIdleConnections closes those of the Base, if it has the method.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Stats counts what a Transport has done.
+type Stats struct {
+	Attempts   int64 // handed to the Base
+	Resent     int64 // of those, not the first of their request
+	Refused    int64 // answers that refused because of a limit
+	Pauses     int64 // begun by a refusal: one for all requests that were in flight at the time
+	Partitions int   // combinations of host, key, model and route that are remembered now
+}
+
+// Stats returns the counts so far.
+func (t *Transport) Stats() Stats {
+	t.mu.Lock()
+	n := len(t.leaves)
+	t.mu.Unlock()
+	return Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+}
+
+func (t *Transport) now() time.Duration { return time.Since(t.epoch) }
+
+func (t *Transport) delay(n int) time.Duration {
+	t.random.Lock()
+	defer t.random.Unlock()
+	return t.config.Backoff.Delay(n, t.rng)
+}
+
+// call is one RoundTrip.
+type call struct {
+	t       *Transport
+	req     *http.Request
+	leaf    *leaf
+	cost    limit.Cost
+	api     tokens.API
+	est     tokens.Estimate // api tells whether it holds
+	body    io.ReadCloser   // of the next attempt; nil: none, or the Base has it
+	getBody func() (io.ReadCloser, error)
+	permits [maxNodes]paceline.Permit
+	waited  time.Duration
+}
+
+// RoundTrip implements http.RoundTripper. The error is the Base's, or *Error if the request was never sent: then it wraps
+// a *paceline.WaitError or is ErrPaused.
+//
+// An answer is returned as it came, a refusal too if it is not to be sent again: after the last attempt, when the server
+// asks for longer than MaxRetryAfter or than the context's deadline allows, when trying again does not help (no credit, a
+// ban, a request too large), or when the body cannot be read again. Clients that say that they try again themselves, as
+// the SDKs of OpenAI and Anthropic do, find X-Should-Retry: false in such an answer, so that attempts do not multiply.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := call{t: t, req: req, body: req.Body, getBody: req.GetBody}
+	defer func() {
+		if c.body != nil {
+			c.body.Close()
+		}
+		if c.leaf != nil {
+			c.leaf.active.Add(-1)
+		}
+	}()
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	attempts := t.config.Attempts
+	if n := req.Header.Get("X-Stainless-Retry-Count"); n != "" && n != "0" {
+		attempts = 1 // the client tries again by itself
+	}
+	var last *http.Response // what an attempt before this one was answered, if it can still be returned
+	for n := 1; ; n++ {
+		if err := c.acquire(); err != nil {
+			if last != nil && !errors.Is(req.Context().Err(), context.Canceled) {
+				return t.final(req, last), nil
+			}
+			return nil, err
+		}
+		resp, a, wait, err := c.send(n, n < attempts)
+		if t.config.Ended != nil {
+			t.config.Ended(a)
+		}
+		if !a.Again {
+			if a.Why != "" {
+				t.config.Logger.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", err, "why", a.Why)
+			}
+			if resp != nil && a.Why != "" {
+				resp = t.final(req, resp)
+			}
+			return resp, err
+		}
+		if last = nil; resp != nil {
+			last = keep(resp)
+		}
+		if err := c.rest(wait); err != nil {
+			return nil, err
+		}
+		if err := c.rewind(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// final tells a client that would try again by itself that this has been done.
+func (t *Transport) final(req *http.Request, resp *http.Response) *http.Response {
+	if req.Header.Get("X-Stainless-Retry-Count") != "" && resp.StatusCode >= 400 {
+		if resp.Header == nil {
+			resp.Header = http.Header{}
+		}
+		resp.Header.Set("X-Should-Retry", "false")
+	}
+	return resp
+}
+
+// rest waits before the next attempt.
+func (c *call) rest(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	ctx := c.req.Context()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
