@@ -303,6 +303,8 @@ func (c *call) failed(s *sent, a *Attempt, err error, more bool) {
 	switch {
 	case c.req.Context().Err() != nil || errors.Is(err, context.Canceled):
 		a.Why = "the context ended"
+	case c.again:
+		a.Why = "its client tries again by itself"
 	case a.Result == limit.Unknown && !idempotent(c.req):
 		a.Why = "it may have been processed, and is neither idempotent nor has an Idempotency-Key"
 	default:
@@ -317,6 +319,7 @@ func (c *call) resend(a *Attempt, more bool) {
 		a.Why = "that was the last attempt"
 	case c.getBody == nil:
 		a.Why = "its body cannot be read again: the request has no GetBody"
+		c.theirs = true
 	default:
 		a.Again = true
 	}
@@ -393,6 +396,7 @@ func (c *call) answered(s *sent, a *Attempt, resp *http.Response, now time.Durat
 		a.Why = "the server asks not to try again"
 	case said.Refusal != quota.Conflict && !idempotent(c.req):
 		a.Why = "it may have been processed, and is neither idempotent nor has an Idempotency-Key"
+		c.theirs = true
 	default:
 		c.resend(a, more)
 		wait = t.delay(a.Number)
