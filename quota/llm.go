@@ -14,7 +14,10 @@ import (
 var openai = &dialect{
 	name:  "openai",
 	hosts: []string{"api.openai.com", ".api.openai.com"},
-	is:    func(r *Response) bool { return openAIFields(r.Header) },
+	// A refusal for want of credit has no fields, and whoever speaks as OpenAI does has its code.
+	is: func(r *Response) bool {
+		return openAIFields(r.Header) || r.Status == http.StatusTooManyRequests && mentions(r, `"insufficient_quota"`)
+	},
 	read: func(r *reading) {
 		r.families(func(string) time.Duration { return 0 })
 		r.openAIError()

@@ -77,6 +77,14 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// What cannot be sent again must not be taken for a short wait, whoever the host is.
+func TestDetectUnpaid(t *testing.T) {
+	r := load(t, "testdata/openai/insufficient_quota.http").response
+	if o := quota.Detect(r).Read(time.Now(), r); o.Dialect != "openai" || o.Refusal != quota.Unpaid {
+		t.Errorf("%+v", o)
+	}
+}
+
 func TestForHost(t *testing.T) {
 	for _, c := range []struct{ host, want string }{
 		{"api.openai.com", "openai"},

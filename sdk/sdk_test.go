@@ -1,0 +1,377 @@
+// Package sdk has the official Go SDKs of OpenAI and Anthropic as clients: on our transport, against our servers, in virtual
+// time. It is a module of its own for the sake of their dependencies.
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	anthropicopt "github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/openai/openai-go/v3"
+	openaiopt "github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// An sdk makes one call: of the kinds that it has, whole or as a stream that is read to its end.
+type sdk struct {
+	provider ratetest.Provider
+	limits   ratetest.LLMLimits
+	kinds    []string
+	client   func(h *http.Client, url string, retries int) call
+}
+
+type call func(ctx context.Context, kind, text string, most int64) error
+
+var openAI = sdk{
+	provider: ratetest.OpenAI, limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000},
+	kinds: []string{"chat", "chat stream", "responses", "responses stream", "embeddings"},
+	client: func(h *http.Client, url string, retries int) call {
+		c := openai.NewClient(openaiopt.WithHTTPClient(h), openaiopt.WithBaseURL(url+"/v1/"), openaiopt.WithAPIKey("sk-test"), openaiopt.WithMaxRetries(retries))
+		return func(ctx context.Context, kind, text string, most int64) error {
+			chat := openai.ChatCompletionNewParams{
+				Model: openai.ChatModelGPT4o, MaxCompletionTokens: openai.Int(most),
+				Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)},
+			}
+			response := responses.ResponseNewParams{
+				Model: openai.ChatModelGPT4o, MaxOutputTokens: openai.Int(most), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)},
+			}
+			switch kind {
+			case "chat":
+				r, err := c.Chat.Completions.New(ctx, chat)
+				return answered(err, func() string { return r.Choices[0].Message.Content })
+			case "chat stream":
+				chat.StreamOptions.IncludeUsage = openai.Bool(true)
+				s := c.Chat.Completions.NewStreaming(ctx, chat)
+				said := ""
+				for s.Next() {
+					for _, choice := range s.Current().Choices {
+						said += choice.Delta.Content
+					}
+				}
+				return answered(errors.Join(s.Err(), s.Close()), func() string { return said })
+			case "responses":
+				r, err := c.Responses.New(ctx, response)
+				return answered(err, func() string { return r.OutputText() })
+			case "responses stream":
+				s := c.Responses.NewStreaming(ctx, response)
+				said := ""
+				for s.Next() {
+					said += s.Current().Delta
+				}
+				return answered(errors.Join(s.Err(), s.Close()), func() string { return said })
+			}
+			_, err := c.Embeddings.New(ctx, openai.EmbeddingNewParams{Model: openai.EmbeddingModelTextEmbedding3Small,
+				Input: openai.EmbeddingNewParamsInputUnion{OfString: openai.String(text)}})
+			return err
+		}
+	},
+}
+
+var claude = sdk{
+	provider: ratetest.Anthropic, limits: ratetest.LLMLimits{Requests: 500, Input: 30_000, Output: 12_000},
+	kinds: []string{"messages", "messages stream"},
+	client: func(h *http.Client, url string, retries int) call {
+		c := anthropic.NewClient(anthropicopt.WithHTTPClient(h), anthropicopt.WithBaseURL(url), anthropicopt.WithAPIKey("sk-ant-test"), anthropicopt.WithMaxRetries(retries))
+		return func(ctx context.Context, kind, text string, most int64) error {
+			message := anthropic.MessageNewParams{
+				Model: "claude-sonnet-4-0", MaxTokens: most, Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(text))},
+			}
+			if kind == "messages" {
+				r, err := c.Messages.New(ctx, message)
+				return answered(err, func() string { return r.Content[0].Text })
+			}
+			s := c.Messages.NewStreaming(ctx, message)
+			var m anthropic.Message
+			for s.Next() {
+				if err := m.Accumulate(s.Current()); err != nil {
+					return err
+				}
+			}
+			return answered(errors.Join(s.Err(), s.Close()), func() string { return m.Content[0].Text })
+		}
+	},
+}
+
+var sdks = []sdk{openAI, claude}
+
+func answered(err error, text func() string) error {
+	if err == nil && text() == "" {
+		return errors.New("an answer without text")
+	}
+	return err
+}
+
+// bench is a server with a network in memory, since loopback sockets are outside of virtual time, and an SDK on our
+// transport.
+type bench struct {
+	server *ratetest.LLM
+	paced  *transport.Transport
+	ask    call
+}
+
+// with runs f in virtual time.
+func with(t *testing.T, s sdk, server ratetest.LLMConfig, paced transport.Config, retries int, f func(b *bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		server.Provider = s.provider
+		if server.Limits == (ratetest.LLMLimits{}) {
+			server.Limits = s.limits
+		}
+		l, err := ratetest.NewLLM(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l.StartListener(network)
+		base := &http.Transport{DialContext: network.dial, MaxIdleConnsPerHost: 1000}
+		paced.Base = base
+		tr, err := transport.New(paced)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(&bench{server: l, paced: tr, ask: s.client(&http.Client{Transport: tr}, l.URL(), retries)})
+		base.CloseIdleConnections()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9999} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	mine, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return mine, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func estimator(t *testing.T, c tokens.Config) *tokens.Estimator {
+	t.Helper()
+	e, err := tokens.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// limits are those of the server, per model, as any window of a minute.
+func limits(l ratetest.LLMLimits) func(transport.Partition) limit.Limiter {
+	return func(p transport.Partition) limit.Limiter {
+		if p.Scope != quota.Model {
+			return nil
+		}
+		var all []limit.Limiter
+		for unit, n := range map[limit.Unit]int64{limit.Requests: l.Requests, limit.Input: l.Input, limit.Output: l.Output, limit.Tokens: l.Tokens} {
+			if n > 0 {
+				r, err := limit.NewRolling(limit.RollingConfig{Limit: n, Window: time.Minute, Unit: unit})
+				if err != nil {
+					panic(err)
+				}
+				all = append(all, r)
+			}
+		}
+		return limit.NewAll(all...)
+	}
+}
+
+// At full rate, with the SDK's own retries on and off, nothing is refused and every call is answered: 1,500 calls, all made
+// at the start, of every kind that the SDK has.
+func TestFullRate(t *testing.T) {
+	for _, s := range sdks {
+		for _, retries := range []int{0, 2} {
+			t.Run(fmt.Sprintf("%v, %d retries", s.provider, retries), func(t *testing.T) {
+				config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
+				server := ratetest.LLMConfig{First: latency.Constant(300 * time.Millisecond), TokensPerSecond: 100}
+				with(t, s, server, config, retries, func(b *bench) {
+					start := time.Now()
+					failed := calls(b, s, 1500)
+					took := time.Since(start)
+					r := b.server.Report()
+					if len(failed) > 0 || r.Verdicts["accepted"] != 1500 || len(r.Verdicts) != 1 || r.Retries != 0 || r.Wrong != 0 {
+						t.Errorf("%d calls failed: %v; the server: %+v", len(failed), failed[:min(3, len(failed))], r)
+					}
+					for _, a := range r.Accounts {
+						t.Logf("%v %s: %d accepted in %v, %+v", s.provider, a.Model, a.Accepted, took, a.Limits)
+					}
+				})
+			})
+		}
+	}
+}
+
+// calls makes n calls at once and returns their errors.
+func calls(b *bench, s sdk, n int) (failed []error) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		wg.Go(func() {
+			text := strings.Repeat("Why is the sky blue? ", 1+i%7)
+			if err := b.ask(context.Background(), s.kinds[i%len(s.kinds)], text, int64(20+i%80)); err != nil {
+				mu.Lock()
+				failed = append(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// A call that is refused each time is sent as often as is configured, whoever tries again: not that often times that often.
+func TestAttempts(t *testing.T) {
+	refused := slices.Repeat([]ratetest.Fault{ratetest.Refused}, 20)
+	for _, s := range sdks {
+		for _, tc := range []struct{ ours, retries, sent int }{
+			{3, 0, 3}, {3, 2, 3}, {3, 5, 3}, {5, 2, 5}, {2, 2, 2}, {1, 0, 1}, {1, 2, 3},
+		} {
+			for _, kind := range s.kinds {
+				t.Run(fmt.Sprintf("%v %s: %d attempts and %d retries", s.provider, kind, tc.ours, tc.retries), func(t *testing.T) {
+					config := transport.Config{Attempts: tc.ours, Tokens: estimator(t, tokens.Config{})}
+					with(t, s, ratetest.LLMConfig{Script: refused, RetryAfter: 7 * time.Second}, config, tc.retries, func(b *bench) {
+						start := time.Now()
+						err := b.ask(context.Background(), kind, "Why?", 20)
+						took := time.Since(start)
+						if r := b.server.Report(); err == nil || r.Verdicts["faulty"] != tc.sent || len(r.Verdicts) != 1 {
+							t.Errorf("sent %v, want %d; %v", r.Verdicts, tc.sent, err)
+						}
+						if want := time.Duration(tc.sent-1) * 7 * time.Second; took < want || took > want+time.Second {
+							t.Errorf("took %v, want %v", took, want)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// One refusal with Retry-After, and then room: the call is answered at its second attempt, and nobody who waits beside it is
+// sent before that.
+func TestRefusedOnce(t *testing.T) {
+	for _, s := range sdks {
+		for _, retries := range []int{0, 2} {
+			t.Run(fmt.Sprintf("%v, %d retries", s.provider, retries), func(t *testing.T) {
+				config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
+				with(t, s, ratetest.LLMConfig{Script: []ratetest.Fault{ratetest.Refused}, RetryAfter: 7 * time.Second}, config, retries, func(b *bench) {
+					start := time.Now()
+					var wg sync.WaitGroup
+					for i := range 3 {
+						wg.Go(func() {
+							time.Sleep(time.Duration(i) * time.Second)
+							err := b.ask(context.Background(), s.kinds[0], "Why?", 20)
+							if took := time.Since(start); err != nil || took < 7*time.Second || took > 8*time.Second {
+								t.Errorf("call %d: %v after %v", i, err, took)
+							}
+						})
+					}
+					wg.Wait()
+					if r := b.server.Report(); r.Verdicts["faulty"] != 1 || r.Verdicts["accepted"] != 3 || r.Retries != 0 {
+						t.Errorf("%+v", r)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What only the SDK can judge is left to it: a POST that failed at the server, or whose connection broke, may have been
+// processed. It tries again twice, by itself.
+func TestFailures(t *testing.T) {
+	for _, s := range sdks {
+		for fault, want := range map[ratetest.Fault][2]int{ // sent without and with retries of its own
+			ratetest.Failed: {1, 3}, ratetest.BadGateway: {1, 3}, ratetest.Reset: {1, 3},
+			ratetest.Unavailable: {3, 3}, // it says Retry-After, so it was not processed
+			ratetest.Unpaid:      {1, 1},
+		} {
+			for i, retries := range []int{0, 2} {
+				t.Run(fmt.Sprintf("%v %v, %d retries", s.provider, fault, retries), func(t *testing.T) {
+					config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
+					with(t, s, ratetest.LLMConfig{Script: slices.Repeat([]ratetest.Fault{fault}, 20)}, config, retries, func(b *bench) {
+						err := b.ask(context.Background(), s.kinds[0], "Why?", 20)
+						if r := b.server.Report(); err == nil || r.Faults[fault.String()] != want[i] {
+							t.Errorf("sent %v, want %d; %v", r.Faults, want[i], err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A prompt that can never fit fails before it is sent, and the error of the SDK says why.
+func TestTooLarge(t *testing.T) {
+	for _, s := range sdks {
+		t.Run(s.provider.String(), func(t *testing.T) {
+			config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
+			with(t, s, ratetest.LLMConfig{}, config, 0, func(b *bench) {
+				err := b.ask(context.Background(), s.kinds[1], "Why?", 40_000)
+				var e *transport.Error
+				if !errors.As(err, &e) || e.Size < 40_000 || e.Limit != max(s.limits.Tokens, s.limits.Output) {
+					t.Errorf("%v", err)
+				}
+				if r := b.server.Report(); len(r.Verdicts) != 0 {
+					t.Errorf("sent: %+v", r)
+				}
+			})
+		})
+	}
+}
+
+// A deadline that cannot be met fails at once, and says when it could.
+func TestDeadline(t *testing.T) {
+	for _, s := range sdks {
+		t.Run(s.provider.String(), func(t *testing.T) {
+			config := transport.Config{Limit: limits(ratetest.LLMLimits{Requests: 1}), Tokens: estimator(t, tokens.Config{})}
+			with(t, s, ratetest.LLMConfig{}, config, 0, func(b *bench) {
+				if err := b.ask(context.Background(), s.kinds[0], "Why?", 20); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				defer cancel()
+				start := time.Now()
+				err := b.ask(ctx, s.kinds[0], "Why?", 20)
+				var e *transport.Error
+				if !errors.As(err, &e) || e.Ready.Sub(start) < time.Minute || e.Ready.Sub(start) > 61*time.Second || time.Since(start) != 0 {
+					t.Errorf("%v after %v", err, time.Since(start))
+				}
+			})
+		})
+	}
+}
