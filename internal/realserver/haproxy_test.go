@@ -11,15 +11,20 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
+// must returns what can be made; the configurations here are right.
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
+}
+
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
 	// What is to fit wherever an interval may begin also has to fit where one begins with the request itself, and the
 	// one before holds those of a whole window: at equal distances that leaves one less than the limit per window and
 	// round trip. allowed is the limit, in requests.
-	per := func(name string, n int64, allowed float64, l limit.Limiter, err error) *client {
-		if err != nil {
-			t.Fatal(err)
-		}
+	per := func(name string, n int64, allowed float64, l func() limit.Limiter) *client {
 		return &client{
 			name: name, server: realserver.HAProxy{Counter: "http_req_rate(1s)", Max: n}, limiter: l,
 			rate: float64(n), burst: int(n), least: 99.5,
@@ -27,8 +32,8 @@ func TestHAProxy(t *testing.T) {
 		}
 	}
 	weighted := func(name string, n, allowed int64) *client {
-		l, err := limit.NewWeighted(limit.WeightedConfig{Limit: allowed, Window: time.Second})
-		return per(name, n, float64(allowed), l, err)
+		c := limit.WeightedConfig{Limit: allowed, Window: time.Second}
+		return per(name, n, float64(allowed), func() limit.Limiter { return must(limit.NewWeighted(c)) })
 	}
 	plain := weighted("Weighted", 20, 20)
 	path := weighted("Weighted, path of 0 to 50 ms", 20, 20)
@@ -37,13 +42,13 @@ func TestHAProxy(t *testing.T) {
 	hundred := weighted("Weighted", 100, 100)
 	hundred.onlyLong = true
 
-	l, err := limit.NewWeighted(limit.WeightedConfig{Limit: 20, Window: time.Second, RoundsDown: true})
-	all := per("Weighted, rounds down", 20, 21, l, err)
+	all := per("Weighted, rounds down", 20, 21, func() limit.Limiter {
+		return must(limit.NewWeighted(limit.WeightedConfig{Limit: 20, Window: time.Second, RoundsDown: true}))
+	})
 
 	more := weighted("Weighted of 21", 20, 21)
 	more.breaks = "sends 21 at once"
-	r, err := limit.NewRolling(limit.RollingConfig{Limit: 20, Window: time.Second})
-	rolling := per("Rolling", 20, 20, r, err)
+	rolling := per("Rolling", 20, 20, func() limit.Limiter { return limit.MustRolling(20, time.Second) })
 	rolling.breaks = "forgets at once what HAProxy forgets by and by"
 	run(t, []*client{plain, path, hundred, all, more, rolling})
 }

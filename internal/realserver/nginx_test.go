@@ -11,15 +11,6 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-func bucket(t *testing.T, c limit.BucketConfig) *limit.Bucket {
-	t.Helper()
-	b, err := limit.NewBucket(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // against is a client of n that keeps to the bucket c, which may not be n's.
 func against(t *testing.T, name string, n realserver.Nginx, c limit.BucketConfig) *client {
 	t.Helper()
@@ -29,7 +20,7 @@ func against(t *testing.T, name string, n realserver.Nginx, c limit.BucketConfig
 	}
 	per := own.Window.Seconds() / float64(own.Limit)
 	return &client{
-		name: name, server: n, limiter: bucket(t, c), rate: 1 / per, burst: n.Burst + 1, least: 99.5,
+		name: name, server: n, limiter: func() limit.Limiter { return must(limit.NewBucket(c)) }, rate: 1 / per, burst: n.Burst + 1, least: 99.5,
 		ceiling: func(rtt time.Duration) float64 {
 			return min(1/per, float64(own.Burst)/(rtt.Seconds()+per))
 		},
@@ -123,7 +114,7 @@ func TestNginxBucket(t *testing.T) {
 		}
 		send := func(b limit.BucketConfig) (refused int, percent float64) {
 			server := leaky{rate: c.rounded, burst: int64(c.burst) * 1000}
-			l := bucket(t, b)
+			l := must(limit.NewBucket(b))
 			now := mono.Time(0)
 			const n = 20_000
 			for range n {
