@@ -281,13 +281,18 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	}
 }
 
-// Admit implements Limiter.
-func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
-	if v := &b.levels; v.len() > maxLevels { // here and not in Settle, which must not make Ready later
+// simplify keeps the last maxLevels.
+func (v *levels) simplify() {
+	if v.len() > maxLevels {
 		n := len(v.list) - maxLevels
 		v.list[n].before = v.list[v.head].before
 		v.head = n
 	}
+}
+
+// Admit implements Limiter.
+func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
+	b.levels.simplify() // here and not in Settle, which must not make Ready later
 	return b.admit(now, cost.of(b.unit))
 }
 
