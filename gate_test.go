@@ -637,7 +637,7 @@ func TestWaitErrors(t *testing.T) {
 			}
 			return e
 		}
-		wait(bg, 25, "paceline: cost 1 request + 25 weight is larger than the limit")
+		wait(bg, 25, "paceline: cost 1 request + 25 weight is larger than the limit of 10 weight")
 		(<-waiting(bg, g, weight(0, 10))).p.Settle(accepted)
 		line := waiting(bg, g, weight(1, 10))
 

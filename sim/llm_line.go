@@ -32,9 +32,8 @@ type LLMLine struct {
 	Quantile float64
 	// Seen are shares of MaxTokens, from 0 to 1, that were used before the run began, for Estimated to start with.
 	Seen []float64
-	// Fill lets a prompt that has room go ahead of the head of the line, which has not, if at the instant at which the head
-	// may go both fit: so the head goes no later than was foreseen. Of the first Fill prompts in line the largest such one
-	// goes. If zero, none: first come, first served.
+	// Fill lets those of the next Fill behind the head of the line go ahead of it that do not delay it, and nobody be
+	// overtaken more often than that: as paceline.GateConfig.Fill. If zero, none: first come, first served.
 	Fill int
 }
 
@@ -52,8 +51,9 @@ type llmLine struct {
 
 type llmWaiter struct {
 	i         int32
-	here      bool // came in this instant: no one is woken for it
-	overtaken int64
+	here      bool  // came in this instant: no one is woken for it
+	passed    int   // how often it was overtaken
+	overtaken int64 // by how many tokens
 	cost      limit.Cost
 }
 
@@ -93,7 +93,9 @@ func (l *llmLine) made(now mono.Time, i int32) {
 		n = p.Input + int64(math.Ceil(l.ratio.quantile(l.Quantile)*float64(p.MaxTokens)))
 	}
 	l.line = append(l.line, llmWaiter{i: i, here: true, cost: limit.Cost{limit.Requests: 1, limit.Tokens: n}})
-	l.serve(now)
+	if k := len(l.line); k <= l.Fill+1 { // otherwise it cannot go, and nothing has changed for the others
+		l.serve(now)
+	}
 	if k := len(l.line); k > 0 {
 		l.line[k-1].here = false
 	}
@@ -127,11 +129,10 @@ func (l *llmLine) answered(now mono.Time, f *llmFlight) {
 		}
 	}
 	l.all.Settle(now, l.leases[f.i], o)
+	l.serve(now)
 	if !f.ok {
 		l.made(now, f.i)
-		return
 	}
-	l.serve(now)
 }
 
 // serve sends what may go.
@@ -142,8 +143,7 @@ func (l *llmLine) serve(now mono.Time) {
 			l.take(now, 0)
 			continue
 		}
-		if k := l.filler(now, ready); k > 0 {
-			l.take(now, k)
+		if ready = l.fill(now, ready); ready <= now {
 			continue
 		}
 		if ready != l.wake {
@@ -157,29 +157,24 @@ func (l *llmLine) serve(now mono.Time) {
 	}
 }
 
-// filler returns the place of the largest prompt that may go ahead of the head, which may go at ready, or 0.
-func (l *llmLine) filler(now, ready mono.Time) (best int) {
-	if ready >= limit.AfterSettle {
-		return 0 // nobody knows what would delay it
-	}
-	head := l.line[0].cost
-	largest := int64(0)
-	for k := 1; k < min(l.Fill, len(l.line)); k++ {
-		c := l.line[k].cost
-		if c[limit.Tokens] <= largest || l.all.Ready(now, c) > now {
-			continue
-		}
-		both := limit.Cost{limit.Requests: 2, limit.Tokens: head[limit.Tokens] + c[limit.Tokens]}
-		if l.all.Ready(now, both) <= ready {
-			best, largest = k, c[limit.Tokens]
+// fill sends what may go ahead of the head, which may go at ready, and returns when it may go now.
+func (l *llmLine) fill(now, ready mono.Time) mono.Time {
+	k := 1
+	for n := l.Fill; n > 0 && k < len(l.line) && l.line[0].passed < l.Fill; n-- {
+		if limit.MayPass(l.all, now, l.line[k].cost, l.line[0].cost, ready) {
+			l.take(now, k)
+			ready = l.all.Ready(now, l.line[0].cost)
+		} else {
+			k++
 		}
 	}
-	return best
+	return ready
 }
 
 func (l *llmLine) take(now mono.Time, k int) {
 	w := l.line[k]
 	for j := range k {
+		l.line[j].passed++
 		l.line[j].overtaken += w.cost[limit.Tokens]
 		l.x.Overtaken = max(l.x.Overtaken, l.line[j].overtaken)
 	}

@@ -108,10 +108,10 @@ func TestLLMLineTimeline(t *testing.T) {
 			[]time.Duration{0, after + window, after, 2*after + window}},
 		{"it would delay the large one", sim.LLMLine{Fill: 4}, false, 9, prompts(60, 71, 30),
 			[]time.Duration{0, after + window, 2 * (after + window)}},
-		{"the largest that may", sim.LLMLine{Fill: 4}, false, 9, prompts(60, 70, 10, 30),
-			[]time.Duration{0, after + window, 2*after + window, after}},
-		{"too far down the line", sim.LLMLine{Fill: 2}, false, 9, prompts(60, 70, 31, 30),
-			[]time.Duration{0, after + window, 2 * (after + window), 2*after + window}}, // second in line by then
+		{"the first that may", sim.LLMLine{Fill: 4}, false, 9, prompts(60, 70, 10, 30),
+			[]time.Duration{0, after + window, after, 2*after + window}},
+		{"too far down the line", sim.LLMLine{Fill: 1}, false, 9, prompts(60, 70, 31, 30),
+			[]time.Duration{0, after + window, 2 * (after + window), 2*after + window}}, // next in line by then
 		// 40 + 60 of 100 are reserved, 40 + 40 are used: the answer makes room.
 		{"max_tokens are settled with what was used", sim.LLMLine{Reserve: sim.Bounded}, false, 9,
 			[]sim.Prompt{{Input: 20, Output: 20, MaxTokens: 20}, {Input: 20, Output: 20, MaxTokens: 40}, {Input: 20}},

@@ -111,7 +111,7 @@ func llmPolicies() []llmPolicy {
 		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + stated, estimated, true},
 		{"paceline-exact-unstated", "usage known; " + unstated, sim.LLMLine{}, false},
 		{"paceline-bounded-unstated", "input and max_tokens; " + unstated, sim.LLMLine{Reserve: sim.Bounded}, false},
-		{"paceline-exact-filled", "as exact, and one of the next 64 goes ahead where it does not delay the head of the line", sim.LLMLine{Fill: fill}, true},
+		{"paceline-exact-filled", "as exact, and of the next 64 those go ahead that do not delay the head of the line: GateConfig.Fill", sim.LLMLine{Fill: fill}, true},
 		{"paceline-bounded-filled", "as bounded, filled likewise", sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true},
 		{"paceline-exact-filled-unstated", "as exact-filled; " + unstated, sim.LLMLine{Fill: fill}, false},
 	}

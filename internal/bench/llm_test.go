@@ -114,11 +114,14 @@ func TestLLMStops(t *testing.T) {
 // goes at the same nanosecond.
 func TestLLMLineIsAGate(t *testing.T) {
 	law := latency.Uniform(5*time.Millisecond, 40*time.Millisecond)
-	for _, arrivals := range []sim.LLMArrivals{sim.AtOnce, sim.Uniform, sim.Mixed} {
+	for _, c := range []struct {
+		arrivals sim.LLMArrivals
+		fill     int
+	}{{sim.AtOnce, 0}, {sim.Uniform, 0}, {sim.Mixed, 0}, {sim.AtOnce, 64}, {sim.Uniform, 8}, {sim.Mixed, 8}, {sim.Bursts, 1}} {
 		x := sim.LLM{
-			Work:    sim.LLMWork{Prompts: 300, Arrivals: arrivals, Seed: 4}.Make(),
+			Work:    sim.LLMWork{Prompts: 300, Arrivals: c.arrivals, Seed: 4}.Make(),
 			Latency: latency.Lognormal(800*time.Millisecond, 8*time.Second), Forward: law, Back: law, Stated: true,
-			Client: sim.LLMLine{Reserve: sim.Bounded}, Seed: 4,
+			Client: sim.LLMLine{Reserve: sim.Bounded, Fill: c.fill}, Seed: 4,
 		}
 		want, err := x.Run()
 		if err != nil {
@@ -132,7 +135,12 @@ func TestLLMLineIsAGate(t *testing.T) {
 				}
 				return r
 			}
-			gate := paceline.NewGate(limit.NewAll(rolling(500, limit.Requests), rolling(30_000, limit.Tokens)))
+			gate, err := paceline.NewGateWith(paceline.GateConfig{
+				Limiter: limit.NewAll(rolling(500, limit.Requests), rolling(30_000, limit.Tokens)), Fill: c.fill,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 			start, got := time.Now(), make([]time.Duration, len(x.Work))
 			var wg sync.WaitGroup
 			for i, p := range x.Work {
@@ -156,7 +164,7 @@ func TestLLMLineIsAGate(t *testing.T) {
 			wg.Wait()
 			for i := range got {
 				if got[i] != want.Waits[i] {
-					t.Fatalf("%v: prompt %d waits for %v at the gate, and %v in the simulator", arrivals, i, got[i], want.Waits[i])
+					t.Fatalf("%v, Fill %d: prompt %d waits for %v at the gate, and %v in the simulator", c.arrivals, c.fill, i, got[i], want.Waits[i])
 				}
 			}
 		})
