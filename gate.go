@@ -325,7 +325,7 @@ func (g *Gate) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 		g.unlinkLocked(now, w)
 		g.tellLocked(w, s)
 		g.recycleLocked(w)
-		if first {
+		if first || g.fill > 0 { // with Fill another is looked at now
 			g.serveLocked(now)
 		}
 		return Permit{}, gone, e

@@ -960,29 +960,40 @@ func stress(t *testing.T, precise bool) {
 // FuzzGate runs a program of waits, cancellations, settles and changes of the limit on a Gate and on a model of it, which
 // is a list, a formula and no lock: both must serve the same requests in the same order at the same instants, and fail
 // the same ones with the same reason at the same instants. No window may hold more than the largest limit in force.
+//
+// With Fill, in the model: one of the next goes ahead if the head can then go no later than before; so unless the limit falls
+// the head goes no later than was foreseen when another went, and nobody is overtaken more than Fill times.
 func FuzzGate(f *testing.F) {
-	f.Add([]byte("\x01\x05\x01\x06\x01\x12\x00\x03\x04\x00\x01\x30\x01\x4f\x00\x0b\x02\x03"))
-	f.Add([]byte("wait settle wait update wait try cancel settle advance"))
-	for seed := range uint64(40) {
+	f.Add([]byte("\x01\x05\x01\x06\x01\x12\x00\x03\x04\x00\x01\x30\x01\x4f\x00\x0b\x02\x03"), byte(0))
+	f.Add([]byte("wait settle wait update wait try cancel settle advance"), byte(0))
+	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		program := make([]byte, 160)
 		for i := range program {
 			program[i] = byte(rng.Uint32())
 		}
-		f.Add(program)
+		f.Add(program, byte(seed%5))
 	}
-	f.Fuzz(func(t *testing.T, program []byte) {
-		synctest.Test(t, func(t *testing.T) { runProgram(t, program[:min(len(program), 400)]) })
+	f.Fuzz(func(t *testing.T, program []byte, fill byte) {
+		synctest.Test(t, func(t *testing.T) { runProgram(t, program[:min(len(program), 400)], int(fill%8)) })
 	})
 }
 
-func runProgram(t *testing.T, program []byte) {
+// seer is a witness of a Limiter that foresees.
+type seer struct{ *witness }
+
+func (w seer) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
+	return w.Limiter.(limit.Foreseer).ReadyAfter(now, first, cost)
+}
+
+func runProgram(t *testing.T, program []byte, fill int) {
 	const window = 20 * ms
 	start := time.Now()
 	r := rolling(t, 8, window)
 	w := &witness{Limiter: r, t: t}
-	g := paceline.NewGate(w)
-	m := &model{limit: 8, span: mono.Time(window), open: map[int64]int64{}}
+	g, err := paceline.NewGateWith(paceline.GateConfig{Limiter: seer{w}, Fill: fill})
+	try(t, err)
+	m := &model{t: t, limit: 8, span: mono.Time(window), open: map[int64]int64{}, fill: fill}
 
 	all, stop := context.WithCancel(bg) // a failed test must end, too
 	defer synctest.Wait()
@@ -1040,7 +1051,7 @@ func runProgram(t *testing.T, program []byte) {
 			// Contexts end at instants of their own, so that no two things happen at once.
 			after := time.Duration(arg/40*4)*ms + time.Duration(id)*time.Microsecond
 			ctx, cancel := context.WithCancel(all)
-			q := &queued{id: id, cost: cost, deadline: limit.Never, cancel: limit.Never}
+			q := &queued{id: id, cost: cost, deadline: limit.Never, cancel: limit.Never, foreseen: limit.Never}
 			switch arg % 3 {
 			case 0:
 				ctx, cancel = context.WithTimeout(all, after)
@@ -1083,6 +1094,9 @@ func runProgram(t *testing.T, program []byte) {
 				}
 			})
 			m.limit = n
+			for _, q := range m.line {
+				q.foreseen = limit.Never
+			}
 			m.review()
 		}
 		synctest.Wait()
@@ -1148,11 +1162,16 @@ type model struct {
 	line  []*queued
 	log   []admission
 	ended map[int64]string
+
+	t    testing.TB
+	fill int
 }
 
 type queued struct {
 	id, cost         int64
 	deadline, cancel mono.Time
+	foreseen         mono.Time // when it was to go when another went ahead of it as the head of the line
+	passed           int
 }
 
 func (m *model) end(id int64, how string) {
@@ -1226,9 +1245,14 @@ func (m *model) wait(q *queued) {
 	if len(m.line) > 0 {
 		head = m.ready(m.line[0].cost)
 	}
+	near := len(m.line) > 0 && len(m.line) <= m.fill
 	switch at := max(own, head); {
 	case at <= m.now:
 		m.admit(q.id, q.cost)
+	case near && at < limit.Never && !m.hopeless(q, own):
+		m.line = append(m.line, q)
+		m.pass()
+	case near && at < limit.Never:
 	case m.hopeless(q, at), m.hopeless(q, own), m.hopeless(q, head):
 	default:
 		m.line = append(m.line, q)
@@ -1240,11 +1264,41 @@ func (m *model) serve() {
 		q := m.line[0]
 		at := m.ready(q.cost)
 		if at <= m.now {
+			if m.now > q.foreseen {
+				m.t.Errorf("%v: request %d was to go at %v when another went ahead of it", m.now, q.id, q.foreseen)
+			}
 			m.admit(q.id, q.cost)
 		} else if !m.hopeless(q, at) {
+			m.pass()
 			return
 		}
 		m.line = m.line[1:]
+	}
+}
+
+// pass lets those go ahead of the head that leave it its instant.
+func (m *model) pass() {
+	head := m.line[0]
+	for _, q := range slices.Clone(m.line[1:min(len(m.line), m.fill+1)]) {
+		at := m.ready(head.cost)
+		if head.passed == m.fill || at >= limit.AfterSettle || m.ready(q.cost) > m.now {
+			continue
+		}
+		m.open[q.id] = q.cost
+		after := m.ready(head.cost)
+		delete(m.open, q.id)
+		if after > at {
+			continue
+		}
+		m.admit(q.id, q.cost)
+		head.foreseen = min(head.foreseen, at)
+		k := slices.Index(m.line, q)
+		for _, before := range m.line[:k] {
+			if before.passed++; before.passed > m.fill {
+				m.t.Errorf("%v: request %d is overtaken for the %d. time", m.now, before.id, before.passed)
+			}
+		}
+		m.line = slices.Delete(m.line, k, k+1)
 	}
 }
 
