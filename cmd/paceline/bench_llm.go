@@ -22,6 +22,9 @@ The server counts a request at its arrival with the tokens it really has, which 
 would put more than a limit into any minute is refused. The ideal is the shortest time in which any order could have the
 same prompts arrive.
 
+Ours are a Gate before both limits, as it is recommended for language models: filled from the next 64 in line. The rows that
+end in -strict are first come, first served.
+
 It ends with exit code 1 if one of ours loses a prompt, or is refused one (paceline-estimated: more than 0.1 %).`
 
 func newBenchLLM() *cobra.Command {

@@ -33,7 +33,9 @@ type LLMRow struct {
 	Name     string `json:"name"`
 	Arrivals string `json:"arrivals"`
 	Note     string `json:"note"`
-	Sent     int    `json:"sent"` // attempts
+	Filled   int    `json:"filled"` // how many behind the head may go ahead of it: GateConfig.Fill
+	Stated   bool   `json:"stated"` // answers say for how long the server worked on them
+	Sent     int    `json:"sent"`   // attempts
 	Rejected int    `json:"rejected"`
 	Lost     int    `json:"lost"` // prompts never answered
 	// Seconds is from the start to the arrival of the last prompt that was served. Ideal is the least time in which anyone
@@ -96,24 +98,26 @@ type llmPolicy struct {
 
 func llmPolicies() []llmPolicy {
 	const (
+		filled   = "filled from the next 64 (GateConfig.Fill); "
+		strict   = "strictly first come, first served; "
 		stated   = "the server's answers say how long it worked"
 		unstated = "nothing is known but when the answer came"
 		fill     = 64
 	)
-	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares()} // 0.95: as dense as 0.9, and with a tenth of the refusals
+	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares(), Fill: fill} // 0.95: as dense as 0.9, and with a tenth of the refusals
 	return []llmPolicy{
 		{"seed-gates", "as described; refused twice is lost", sim.LLMGates{}, true},
 		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100}, true},
 		{"seed-gates-retried", "as released, and the caller calls again until it is answered", sim.LLMGates{Concurrency: 100, Again: true}, true},
 		{"bucket-full", "the cookbook's: full at the start, max_tokens, polls every ms, pauses 15 s", sim.LLMBucket{}, true},
-		{"paceline-exact", "usage known; " + stated, sim.LLMLine{}, true},
-		{"paceline-bounded", "input and max_tokens; " + stated, sim.LLMLine{Reserve: sim.Bounded}, true},
-		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + stated, estimated, true},
-		{"paceline-exact-unstated", "usage known; " + unstated, sim.LLMLine{}, false},
-		{"paceline-bounded-unstated", "input and max_tokens; " + unstated, sim.LLMLine{Reserve: sim.Bounded}, false},
-		{"paceline-exact-filled", "as exact, and of the next 64 those go ahead that do not delay the head of the line: GateConfig.Fill", sim.LLMLine{Fill: fill}, true},
-		{"paceline-bounded-filled", "as bounded, filled likewise", sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true},
-		{"paceline-exact-filled-unstated", "as exact-filled; " + unstated, sim.LLMLine{Fill: fill}, false},
+		{"paceline-exact", "usage known; " + filled + stated, sim.LLMLine{Fill: fill}, true},
+		{"paceline-bounded", "input and max_tokens; " + filled + stated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true},
+		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + filled + stated, estimated, true},
+		{"paceline-exact-strict", "usage known; " + strict + stated, sim.LLMLine{}, true},
+		{"paceline-bounded-strict", "input and max_tokens; " + strict + stated, sim.LLMLine{Reserve: sim.Bounded}, true},
+		{"paceline-exact-unstated", "usage known; " + filled + unstated, sim.LLMLine{Fill: fill}, false},
+		{"paceline-bounded-unstated", "input and max_tokens; " + filled + unstated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, false},
+		{"paceline-exact-strict-unstated", "usage known; " + strict + unstated, sim.LLMLine{}, false},
 	}
 }
 
@@ -185,7 +189,7 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 		of := runs[i*seeds : (i+1)*seeds]
 		got := tallies[i*seeds : (i+1)*seeds]
 		r.Policies = append(r.Policies, llmRow(p, a, of, got))
-		if p.name == "seed-gates" || p.name == "paceline-exact" {
+		if p.name == "seed-gates" || p.name == "paceline-exact" || p.name == "paceline-exact-strict" {
 			if c, ok := llmClaim(p.name, a, of, got); ok {
 				r.Claims = append(r.Claims, c)
 			}
@@ -196,7 +200,10 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 }
 
 func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) LLMRow {
-	row := LLMRow{Name: p.name, Note: p.note, Arrivals: a.String()}
+	row := LLMRow{Name: p.name, Note: p.note, Arrivals: a.String(), Stated: p.stated}
+	if line, ok := p.client.(sim.LLMLine); ok {
+		row.Filled = line.Fill
+	}
 	n := float64(len(runs))
 	var wakeUps, answered, overruns int
 	var overrun int64

@@ -50,19 +50,22 @@ func TestLLM(t *testing.T) {
 		"seed-gates-retried does not": rows["seed-gates-retried/start"].Lost == 0 && rows["seed-gates-retried/start"].Rejected > 1000,
 		"the bucket overshoots":       rows["bucket-full/start"].WorstTokens > 120 && rows["bucket-full/start"].WorstTokens <= 210,
 		"estimates fall short":        rows["paceline-estimated/start"].OverrunPercent > 0.5 && rows["paceline-estimated/start"].OverrunPercent < 20,
-		"filled is overtaken":         rows["paceline-exact-filled/start"].Overtaken > 0 && rows["paceline-exact/start"].Overtaken == 0,
-		"what is stated helps":        rows["paceline-exact/start"].Seconds < rows["paceline-exact-unstated/start"].Seconds,
+		"filled is overtaken":         rows["paceline-exact/start"].Overtaken > 0 && rows["paceline-exact-strict/start"].Overtaken == 0,
+		"filled is quicker":           rows["paceline-exact/start"].Seconds < rows["paceline-exact-strict/start"].Seconds,
+		"rows say what they are": rows["paceline-exact/start"].Filled == 64 && rows["paceline-exact-strict/start"].Filled == 0 &&
+			rows["paceline-exact/start"].Stated && !rows["paceline-exact-unstated/start"].Stated,
+		"what is stated helps": rows["paceline-exact/start"].Seconds < rows["paceline-exact-unstated/start"].Seconds,
 	} {
 		if !ok {
 			t.Errorf("not so: %s", name)
 		}
 	}
 	for _, c := range report.Claims {
-		if c.Name == "paceline-exact" && c.Arrivals == "start" && !c.Confirmed || c.Name == "seed-gates" && c.Confirmed {
+		if c.Name == "paceline-exact-strict" && c.Arrivals == "start" && !c.Confirmed || c.Name == "seed-gates" && c.Confirmed {
 			t.Errorf("%+v", c)
 		}
 	}
-	if len(report.Claims) != 8 {
+	if len(report.Claims) != 12 {
 		t.Errorf("%d claims", len(report.Claims))
 	}
 
@@ -80,7 +83,7 @@ func TestLLM(t *testing.T) {
 	}
 	first := back["policies"].([]any)[0].(map[string]any)
 	for field := range strings.FieldsSeq("name arrivals rejected lost seconds ideal_seconds percent_of_ideal worst_window_requests_percent " +
-		"worst_window_tokens_percent wakeups_per_admission wait_ms overrun_percent") {
+		"worst_window_tokens_percent wakeups_per_admission wait_ms overrun_percent filled stated") {
 		if _, ok := first[field]; !ok {
 			t.Errorf("no field %q in a policy", field)
 		}
