@@ -47,12 +47,14 @@ type Gate struct {
 	spinner *waiter      // the head, if it was told to look at the clock itself; then the timer is not needed
 	due     atomic.Int64 // wake, for it to read without the lock
 
-	spent  []limitSpent // how long the head of the line waited for each limit, ever
-	bound  int          // the one that it waits for: an index of spent; -1: there is no line
-	since  mono.Time    // spent is right up to then
-	round  mono.Time    // the instant of the last round
-	rounds uint64
-	notice notice // to be logged by whoever lets go of the lock
+	// What is held up by which limit is looked at only while somebody wants to know.
+	measured int          // how many of those in line do
+	spent    []limitSpent // how long the head of the line waited for each limit
+	bound    int          // the one that it waits for: an index of spent; -1: there is no line, or nobody looked
+	since    mono.Time    // spent is right up to then
+	round    mono.Time    // the instant of the last round
+	rounds   uint64       // with log
+	notice   notice       // to be logged by whoever lets go of the lock
 
 	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
 	free  *waiter
@@ -86,7 +88,8 @@ type waiter struct {
 	reason     error
 	ready      mono.Time // with ErrDeadline: when it could go
 	passed     int       // how many went ahead of it
-	tally
+	measured   bool
+	tally      *tally // not nil if it is or was measured
 }
 
 // NewGate returns a Gate for l, which now belongs to the Gate: nobody else may use it, other than inside Update. It
@@ -585,7 +588,11 @@ func (g *Gate) admitLocked(now mono.Time, cost *limit.Cost) limit.Lease {
 func (g *Gate) wakeAtLocked(now, at mono.Time) {
 	g.hint.clear()
 	g.wake = at
-	g.roundLocked(now, at)
+	if g.measured > 0 || g.log != nil {
+		g.roundLocked(now, at)
+	} else {
+		g.bound = -1
+	}
 	if g.lead > 0 {
 		g.due.Store(int64(at))
 		if g.spinner == nil && g.head != nil && g.nearLocked(now) {

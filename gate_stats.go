@@ -72,25 +72,31 @@ type limitSpent struct {
 // tally is what a waiter knows of its waiting. Times per limit are differences of what the Gate spent on them, so that a
 // line costs nothing per waiter and change.
 type tally struct {
-	measured bool
-	led      mono.Time // when it got to the head of the line; limit.Never: not yet
-	rounds   int
-	until    mono.Time // its last round
-	waited   time.Duration
-	behind   time.Duration
-	spent    []time.Duration // while in line: of the Gate before; then: on each
+	led    mono.Time // when it got to the head of the line; limit.Never: not yet
+	rounds int
+	until  mono.Time // its last round
+	waited time.Duration
+	behind time.Duration
+	spent  []time.Duration // while in line: by the Gate before; then: on each
 }
 
 // beginLocked notes that w asks now.
 func (g *Gate) beginLocked(now mono.Time, w *waiter, measured bool) {
-	w.measured, w.led, w.rounds, w.until = measured, limit.Never, 0, mono.Min
-	if !measured {
+	if w.measured = measured; !measured {
 		return
 	}
+	if w.tally == nil {
+		w.tally = new(tally)
+	}
+	t := w.tally
+	*t = tally{led: limit.Never, until: mono.Min, spent: t.spent[:0]}
+	g.measured++
 	g.spendLocked(now)
-	w.spent = w.spent[:0]
+	if g.head != nil && g.bound < 0 {
+		g.lookLocked(now)
+	}
 	for i := range g.spent {
-		w.spent = append(w.spent, g.spent[i].time)
+		t.spent = append(t.spent, g.spent[i].time)
 	}
 }
 
@@ -99,24 +105,26 @@ func (g *Gate) endLocked(now mono.Time, w *waiter) {
 	if !w.measured {
 		return
 	}
+	g.measured--
 	g.spendLocked(now)
-	w.waited = now.Sub(w.asked)
-	w.behind = min(w.led, now).Sub(w.asked)
+	t := w.tally
+	t.waited = now.Sub(w.asked)
+	t.behind = min(t.led, now).Sub(w.asked)
 	for i := range g.spent {
-		if i == len(w.spent) { // heard of since
-			w.spent = append(w.spent, 0)
+		if i == len(t.spent) { // heard of since
+			t.spent = append(t.spent, 0)
 		}
-		w.spent[i] = g.spent[i].time - w.spent[i]
+		t.spent[i] = g.spent[i].time - t.spent[i]
 	}
 }
 
 // tellLocked fills in s, unless it is nil, from w, which has left the line.
 func (g *Gate) tellLocked(w *waiter, s *WaitStats) {
-	if s == nil || w.waited == 0 {
+	if s == nil || w.tally.waited == 0 {
 		return
 	}
-	*s = WaitStats{Waited: w.waited, Behind: w.behind, Rounds: w.rounds}
-	for i, d := range w.spent {
+	*s = WaitStats{Waited: w.tally.waited, Behind: w.tally.behind, Rounds: w.tally.rounds}
+	for i, d := range w.tally.spent {
 		if d > 0 {
 			s.Limits = append(s.Limits, LimitWait{g.spent[i].name, d})
 		}
@@ -141,6 +149,16 @@ func (g *Gate) boundLocked(now mono.Time, cost *limit.Cost) limit.Bound {
 	return b
 }
 
+// lookLocked finds out which limit the head of the line waits for.
+func (g *Gate) lookLocked(now mono.Time) {
+	name := g.boundLocked(now, &g.head.cost).Name
+	g.bound = slices.IndexFunc(g.spent, func(s limitSpent) bool { return s.name == name })
+	if g.bound < 0 {
+		g.bound = len(g.spent)
+		g.spent = append(g.spent, limitSpent{name: name})
+	}
+}
+
 // roundLocked notes that the head of the line, if there is one, waits until at.
 func (g *Gate) roundLocked(now, at mono.Time) {
 	g.spendLocked(now)
@@ -149,23 +167,22 @@ func (g *Gate) roundLocked(now, at mono.Time) {
 		g.bound = -1
 		return
 	}
-	name := g.boundLocked(now, &w.cost).Name
-	g.bound = slices.IndexFunc(g.spent, func(s limitSpent) bool { return s.name == name })
-	if g.bound < 0 {
-		g.bound = len(g.spent)
-		g.spent = append(g.spent, limitSpent{name: name})
-	}
-	w.led = min(w.led, now)
-	if w.until != at {
-		w.until = at
-		w.rounds++
-	}
-	if at < limit.AfterSettle && at != g.round {
-		g.round = at
-		g.rounds++
-		if g.log != nil && at.Sub(now) > logged {
-			g.notice = notice{limit: name, waiting: g.waiting, next: at.Sub(now), round: g.rounds}
+	g.lookLocked(now)
+	if w.measured {
+		t := w.tally
+		t.led = min(t.led, now)
+		if t.until != at {
+			t.until = at
+			t.rounds++
 		}
+	}
+	if g.log == nil || at >= limit.AfterSettle || at == g.round {
+		return
+	}
+	g.round = at
+	g.rounds++
+	if d := at.Sub(now); d > logged {
+		g.notice = notice{limit: g.spent[g.bound].name, waiting: g.waiting, next: d, round: g.rounds}
 	}
 }
 

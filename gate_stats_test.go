@@ -213,7 +213,7 @@ func FuzzWaitStats(f *testing.F) {
 			var wg sync.WaitGroup
 			for range 40 {
 				cost, rtt, after := tokens(1+rng.Int64N(70)), time.Duration(rng.IntN(20))*time.Second, time.Duration(1+rng.IntN(300))*time.Second
-				kind := rng.IntN(3)
+				kind, plain := rng.IntN(3), rng.IntN(3) == 0
 				wg.Go(func() {
 					ctx, cancel := context.WithCancel(bg)
 					defer cancel()
@@ -223,6 +223,13 @@ func FuzzWaitStats(f *testing.F) {
 						defer cancel()
 					case 1:
 						time.AfterFunc(after, cancel)
+					}
+					if plain { // among others
+						if p, err := g.Wait(ctx, cost); err == nil {
+							time.Sleep(rtt)
+							p.Settle(accepted)
+						}
+						return
 					}
 					asked := time.Since(start)
 					p, s, err := g.WaitWithStats(ctx, cost)

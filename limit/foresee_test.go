@@ -41,6 +41,9 @@ func FuzzReadyAfter(f *testing.F) {
 			"Bucket": func() limit.Limiter {
 				return must(limit.NewBucket(limit.BucketConfig{Limit: n, Window: time.Second, Arrivals: arrivals}))
 			},
+			"large Bucket": func() limit.Limiter {
+				return must(limit.NewBucket(limit.BucketConfig{Limit: 60, Window: 10 * time.Second, Burst: 60, Arrivals: arrivals}))
+			},
 			"Calendar": func() limit.Limiter {
 				return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: time.Second}))
 			},
@@ -61,9 +64,9 @@ func FuzzReadyAfter(f *testing.F) {
 			ahead := l.(limit.Foreseer)
 			now := mono.Time(0)
 			var open []limit.Lease
-			for range 80 {
+			for step := range 120 {
 				now = now.Add(time.Duration(rng.IntN(200)) * time.Millisecond)
-				if len(open) > 0 && rng.IntN(2) == 0 {
+				if settles := step/12%2 == 1; len(open) > 0 && (rng.IntN(8) == 0) != settles {
 					i := rng.IntN(len(open))
 					o := limit.Outcome{Result: limit.Result(rng.IntN(5)), RTT: time.Duration(1+rng.IntN(100)) * time.Millisecond}
 					l.Settle(now, open[i], o)
@@ -71,7 +74,7 @@ func FuzzReadyAfter(f *testing.F) {
 					continue
 				}
 				first := limit.Cost{limit.Requests: rng.Int64N(5)}
-				costs := []limit.Cost{{}, limit.One, {limit.Requests: 6}, {limit.Requests: 10}}
+				costs := []limit.Cost{{}, limit.One, {limit.Requests: 6}, {limit.Requests: 10}, {limit.Requests: 50}}
 				var want []mono.Time
 				for _, c := range costs {
 					before := l.Ready(now, c)
