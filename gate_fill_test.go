@@ -215,15 +215,15 @@ func TestLLMLimitsChangeForThoseInLine(t *testing.T) {
 				open, err := g.Wait(bg, tokens(100))
 				try(t, err)
 				var wg sync.WaitGroup
-				last := time.Duration(0)
-				for range 4 {
+				ended := make([]time.Duration, 4)
+				for i := range ended {
 					wg.Go(func() {
 						if p, err := g.Wait(bg, tokens(100)); err == nil {
 							p.Settle(accepted)
 						} else if !errors.Is(err, paceline.ErrNever) {
 							t.Error(err)
 						}
-						last = max(last, time.Since(start)) // one at a time, or at the same instant
+						ended[i] = time.Since(start)
 					})
 				}
 				sleepUntil(start, 30*time.Second)
@@ -234,7 +234,7 @@ func TestLLMLimitsChangeForThoseInLine(t *testing.T) {
 				sleepUntil(start, 100*time.Second)
 				open.Settle(accepted)
 				wg.Wait()
-				if got := fmt.Sprint(left, " ", last); got != fmt.Sprint(c.left, " ", c.last) {
+				if got := fmt.Sprint(left, " ", slices.Max(ended)); got != fmt.Sprint(c.left, " ", c.last) {
 					t.Errorf("%s, Fill %d: in line and last: %s, want %d %v", c.name, fill, got, c.left, c.last)
 				}
 			})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -198,11 +197,10 @@ type notice struct {
 }
 
 func (n *notice) String() string {
-	next := strconv.FormatFloat(n.next.Seconds(), 'f', 1, 64) + " s"
 	if n.next < time.Second {
-		next = strconv.FormatInt(n.next.Milliseconds(), 10) + " ms"
+		return fmt.Sprintf("%s: %d waiting, next in %d ms", n.limit, n.waiting, n.next.Milliseconds())
 	}
-	return fmt.Sprintf("%s: %d waiting, next in %s", n.limit, n.waiting, next)
+	return fmt.Sprintf("%s: %d waiting, next in %.1f s", n.limit, n.waiting, n.next.Seconds())
 }
 
 // unlock lets go of the lock, and then logs what was noted under it.

@@ -42,7 +42,7 @@ func FuzzReadyAfter(f *testing.F) {
 				return must(limit.NewBucket(limit.BucketConfig{Limit: n, Window: time.Second, Arrivals: arrivals}))
 			},
 			"large Bucket": func() limit.Limiter {
-				return must(limit.NewBucket(limit.BucketConfig{Limit: 60, Window: 10 * time.Second, Burst: 60, Arrivals: arrivals}))
+				return must(limit.NewBucket(limit.BucketConfig{Limit: 60, Window: 10 * time.Second, Burst: 60, Margin: time.Second, Arrivals: arrivals}))
 			},
 			"Calendar": func() limit.Limiter {
 				return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: time.Second}))

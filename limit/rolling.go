@@ -20,7 +20,9 @@ import (
 // the order.
 //
 // Not safe for concurrent use. Ready, Admit and Settle do not allocate once the largest history has been seen; memory
-// is 16 bytes per request settled within one window, and requests settled at the same instant share one entry.
+// is 16 bytes per request settled within one window, up to the next power of two, and requests settled at the same instant
+// share one entry: 17 kB for 500 requests and 30,000 tokens a minute in an All, whatever the sizes; 525 kB for 30,000 tokens
+// a minute alone in requests of one token, and 17 kB with a Grain of 0.1 s (TestLLMMemory in the module's root).
 type Rolling struct {
 	account
 	span    time.Duration
