@@ -13,11 +13,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
+const (
+	groupOwn       = "own"
+	groupProviders = "providers"
+)
+
 func newServe() *cobra.Command {
-	return family(&cobra.Command{
+	exchange, gcra, verbs := newServeExchange(), newServeGCRA(), append(newServeProviders(), newServeOpenAI(), newServeAnthropic())
+	for _, c := range verbs {
+		c.GroupID = groupProviders
+	}
+	exchange.GroupID, gcra.GroupID = groupOwn, groupOwn
+	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a rate-limited server to test clients against",
-	}, newServeExchange(), newServeGCRA(), newServeOpenAI(), newServeAnthropic())
+	}
+	c.AddGroup(&cobra.Group{ID: groupOwn, Title: "Rules:"}, &cobra.Group{ID: groupProviders, Title: "Providers:"})
+	return family(c, append(verbs, exchange, gcra)...)
 }
 
 // server is what package ratetest has.

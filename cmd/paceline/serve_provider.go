@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest"
+)
+
+const serveProviderLong = `Serve an API with its published limits: enforced by the documented kind of window, for each key, address, model or route as
+documented, and told in the provider's own header fields, status codes and bodies of errors. What it serves is made up:
+any method of any path will do. A key is whatever the usual header fields hold; a request without one counts as its
+address.
+
+%s
+Every path of its own is a route of its own, unless the provider says otherwise. With --scale 10 its clock runs ten times
+faster than ours; all that it says of time is by its clock.
+
+Ctrl-C ends it: requests under way are answered, then a report goes to stdout: of each limit and who shares it the fullest
+window, as an independent judge sees it who reads the lines that --log writes. It fails if one decision was against the
+rule. A second Ctrl-C aborts.`
+
+type serveProvider struct {
+	serving
+	about         ratetest.Services
+	config        ratetest.ServiceConfig
+	limits        []string
+	before, after string
+}
+
+// newServeProviders returns a verb for each provider.
+func newServeProviders() (all []*cobra.Command) {
+	for _, p := range ratetest.AllServices() {
+		all = append(all, newServeProvider(p))
+	}
+	return all
+}
+
+func newServeProvider(p ratetest.Services) *cobra.Command {
+	s := serveProvider{about: p, config: ratetest.ServiceConfig{Provider: p.Name}}
+	c := &cobra.Command{
+		Use:     p.Name,
+		GroupID: groupProviders,
+		Short:   p.About,
+		Long:    fmt.Sprintf(serveProviderLong, s.sets()),
+		Example: "  paceline serve " + p.Name + "\n  paceline serve " + p.Name + " --limit 20/m --log requests.jsonl\n" +
+			"  paceline explain --provider " + p.Name + " http://127.0.0.1:9999/any/path",
+	}
+	c.RunE = s.until(s.run)
+	s.flags(c, "text or json")
+	f := c.Flags()
+	f.StringVar(&s.config.Preset, "preset", p.Presets[0], "which of its limits: "+strings.Join(p.Presets, ", "))
+	f.StringArrayVar(&s.limits, "limit", nil, "another limit: N/U for the first, NAME=N/U for any, NAME=N for one of requests at once; "+rateForms)
+	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
+	f.StringVar(&s.before, "latency", "constant:0s", "latency before the check, by its clock: "+latency.Forms)
+	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
+	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
+	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp)) // it fails for a flag that is not there
+	return c
+}
+
+// sets says in words what each preset of a provider enforces.
+func (s *serveProvider) sets() string {
+	var b strings.Builder
+	for i, name := range s.about.Presets {
+		x, err := ratetest.NewService(ratetest.ServiceConfig{Provider: s.about.Name, Preset: name})
+		if err != nil {
+			panic(err) // the table's
+		}
+		if i == 0 {
+			fmt.Fprintf(&b, "Its limits (--preset %s):\n\n", name)
+		} else {
+			fmt.Fprintf(&b, "--preset %s:\n\n", name)
+		}
+		for _, p := range x.Limits() {
+			fmt.Fprintf(&b, "  %-12s %s\n", p.Name, limitInWords(p))
+		}
+		b.WriteByte('\n')
+	}
+	if s.about.Assumed != "" {
+		fmt.Fprintf(&b, "Not documented, and assumed: %s.\n", s.about.Assumed)
+	}
+	return b.String()
+}
+
+var (
+	ruleWords = map[quota.Rule]string{
+		quota.Rolling: "in any window", quota.Calendar: "in windows of the clock", quota.Anchored: "in windows that begin with a request", quota.Bucket: "a bucket",
+	}
+	scopeWords = map[quota.Scope]string{quota.Key: "a key", quota.IP: "an address", quota.Model: "a key and model", quota.Route: "a key and route", quota.All: "all"}
+)
+
+func limitInWords(p quota.Policy) string {
+	if p.Rule == quota.Concurrency {
+		return fmt.Sprintf("%d requests at once, of %s", p.Limit, scopeWords[p.Scope])
+	}
+	burst := ""
+	if p.Burst > 0 && p.Rule == quota.Bucket {
+		burst = fmt.Sprintf(" that holds %d", p.Burst)
+	}
+	return fmt.Sprintf("%d %s per %s, %s%s, of %s", p.Limit, p.Unit, plain(p.Window), ruleWords[p.Rule], burst, scopeWords[p.Scope])
+}
+
+// plain writes 1h for 1h0m0s.
+func plain(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
+
+func (s *serveProvider) run(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return usageError{err}
+	}
+	var x *ratetest.Service
+	err := s.serve(ctx, func(log io.Writer) (server, error) {
+		s.config.LogTo = log
+		var err error
+		x, err = ratetest.NewService(s.config)
+		return x, err
+	}, func(url string) string {
+		var limits []string
+		for _, p := range x.Limits() {
+			limits = append(limits, p.Name+": "+limitInWords(p))
+		}
+		return fmt.Sprintf("serving %s/ as %s: %s", url, s.about.Name, strings.Join(limits, "; "))
+	})
+	if x == nil {
+		return err
+	}
+	r := x.Report()
+	if r.Wrong > 0 {
+		err = errors.Join(err, fmt.Errorf("%d decisions were against the rule: %s", r.Wrong, strings.Join(r.FirstWrong, "; ")))
+	}
+	return errors.Join(s.write(r), err)
+}
+
+func (s *serveProvider) check() (err error) {
+	c := &s.config
+	switch {
+	case !slices.Contains(s.about.Presets, c.Preset):
+		return fmt.Errorf("--preset %q: want %s", c.Preset, strings.Join(s.about.Presets, ", "))
+	case !(c.Scale > 0 && c.Scale <= 1000):
+		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
+	case s.output != "text" && s.output != "json":
+		return fmt.Errorf("--output %q: want text or json", s.output)
+	}
+	x, err := ratetest.NewService(ratetest.ServiceConfig{Provider: c.Provider, Preset: c.Preset})
+	if err != nil {
+		return err
+	}
+	known := x.Limits()
+	for _, v := range s.limits {
+		p, err := parseLimit(v, known)
+		if err != nil {
+			return fmt.Errorf("--limit: %w", err)
+		}
+		c.Limits = append(c.Limits, p)
+	}
+	if s.after == "" {
+		s.after = s.before
+	}
+	if c.Before, err = openLaw(s.before); err != nil {
+		return fmt.Errorf("--latency: %w", err)
+	}
+	if c.After, err = openLaw(s.after); err != nil {
+		return fmt.Errorf("--latency-after: %w", err)
+	}
+	return nil
+}
+
+// parseLimit reads what replaces one of the known limits. A bucket of another limit holds as much as that.
+func parseLimit(v string, known []quota.Policy) (quota.Policy, error) {
+	p := quota.Policy{Name: known[0].Name}
+	rate := v
+	if name, rest, ok := strings.Cut(v, "="); ok {
+		p.Name, rate = name, rest
+	}
+	i := slices.IndexFunc(known, func(k quota.Policy) bool { return k.Name == p.Name })
+	if i < 0 {
+		var names []string
+		for _, k := range known {
+			names = append(names, strconv.Quote(k.Name))
+		}
+		return p, fmt.Errorf("%q: no limit %q, expected one of %s", v, p.Name, strings.Join(names, ", "))
+	}
+	var err error
+	if known[i].Rule == quota.Concurrency {
+		if p.Limit, err = strconv.ParseInt(rate, 10, 64); err != nil || p.Limit < 1 || p.Limit > quota.MaxCount {
+			return p, fmt.Errorf("%q: %q is a limit of requests at once, expected a whole number", v, p.Name)
+		}
+		return p, nil
+	}
+	p.Limit, p.Window, err = parseRate(rate)
+	if err == nil && p.Window > quota.MaxWait {
+		err = fmt.Errorf("%q: the window is longer than %v", v, quota.MaxWait)
+	}
+	return p, err
+}
+
+func (s *serveProvider) write(r ratetest.ServiceReport) error {
+	if s.output == "json" {
+		encoder := json.NewEncoder(s.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	if len(r.Limits) > 0 {
+		t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprint(t, "limit\tof\taccepted\trefused\tlimit\tper\tworst window\t\t\n")
+		for _, l := range r.Limits {
+			per := "at once"
+			if l.Window > 0 {
+				per = plain(l.Window)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%.1f %%\t\n", l.Policy, l.Who, l.Accepted, l.Refused, l.Limit, per, l.Worst, l.WorstPercent)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	bans := ""
+	if r.Bans > 0 {
+		bans = fmt.Sprintf(", %d bans with %d requests refused for them", r.Bans, r.AfterBan)
+	}
+	if r.TooLarge > 0 {
+		bans += fmt.Sprintf(", %d larger than a limit", r.TooLarge)
+	}
+	_, err := fmt.Fprintf(s.out, "%d accepted and %d limited in %v%s; up to %d under way at once, %d dropped at the end\n",
+		r.Accepted, r.Limited, r.Elapsed.Round(time.Millisecond), bans, r.Peak, r.Dropped)
+	return err
+}
