@@ -200,7 +200,7 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 			if at, ok := o.ComeBack(time.Now()); ok != (p.wait > 0) {
 				t.Fatalf("it says when to come back: %v", ok)
 			} else if ok {
-				wait = at.Sub(time.Now())
+				wait = time.Until(at)
 			} else {
 				wait = truth
 			}
