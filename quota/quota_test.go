@@ -219,6 +219,19 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestGitHubWithoutToken: the limits that GitHub has for requests without a token are those of an address.
+func TestGitHubWithoutToken(t *testing.T) {
+	for _, c := range []struct {
+		limit, resource string
+		want            quota.Scope
+	}{{"60", "core", quota.IP}, {"60", "", quota.IP}, {"10", "search", quota.IP}, {"5000", "core", quota.Key}, {"30", "search", quota.Key}, {"60", "graphql", quota.Key}} {
+		o := read(t, "github", noon, respond(200, "", "X-RateLimit-Limit: "+c.limit, "X-RateLimit-Remaining: 9", "X-RateLimit-Resource: "+c.resource))
+		if o.Policies[0].Scope != c.want || o.Limits[0].Scope != c.want {
+			t.Errorf("%s of %q: %+v", c.limit, c.resource, o)
+		}
+	}
+}
+
 // TestBody: no more of a body is read than was promised, and what is cut off says so.
 func TestBody(t *testing.T) {
 	long := `{"x":"` + strings.Repeat("y", quota.MaxBody) + `","error":{"code":"insufficient_quota"}}`

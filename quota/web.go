@@ -29,6 +29,9 @@ var github = &dialect{
 		if resource == "graphql" {
 			p.Unit = Weight // points
 		}
+		if p.Limit == 60 && (resource == "core" || resource == "") || p.Limit == 10 && resource == "search" {
+			p.Scope = IP // what requests without a token have, all of an address together
+		}
 		remaining := r.count("X-RateLimit-Remaining")
 		r.add(p, ServiceLimit{Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.at("X-RateLimit-Reset", epoch), Whole: true})
 		if r.Status != http.StatusForbidden && r.Status != http.StatusTooManyRequests {
