@@ -23,7 +23,7 @@ import (
 
 // ServiceConfig describes a Service. Only Provider has no default.
 type ServiceConfig struct {
-	// Provider is whose limits and words it has: a name of Services.
+	// Provider is whose limits and words it has: a name of AllServices.
 	Provider string
 	// Preset is another set of that provider's limits: one of its Presets. If empty, the first.
 	Preset string
@@ -73,8 +73,8 @@ type Service struct {
 	peak    int
 }
 
-// A Services is a provider that a Service can be.
-type Services struct {
+// ServiceInfo is a provider that a Service can be.
+type ServiceInfo struct {
 	Name, About string
 	// Presets are the sets of limits that it has, the default first.
 	Presets []string
@@ -83,16 +83,16 @@ type Services struct {
 }
 
 // AllServices returns the providers, sorted by name.
-func AllServices() []Services {
-	all := make([]Services, 0, len(serviceRows))
+func AllServices() []ServiceInfo {
+	all := make([]ServiceInfo, 0, len(serviceRows))
 	for _, r := range serviceRows {
-		s := Services{r.name, r.about, nil, r.assumed}
+		s := ServiceInfo{r.name, r.about, nil, r.assumed}
 		for _, set := range r.sets() {
 			s.Presets = append(s.Presets, set.name)
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b Services) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b ServiceInfo) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -337,6 +337,7 @@ func (s *Service) read(r *http.Request) *asked {
 	if secret == "" && r.URL != nil {
 		secret = r.URL.Query().Get("key")
 	}
+	a.Addr = clipped(a.Addr)
 	a.Client = a.Addr
 	if a.Keyed = secret != ""; a.Keyed {
 		s.mu.Lock()
@@ -370,7 +371,7 @@ func clipped(s string) string {
 		}
 		return r
 	}, s)
-	return s[:min(len(s), 200)]
+	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
 }
 
 // who returns who shares a policy with a request.

@@ -34,7 +34,7 @@ rule. A second Ctrl-C aborts.`
 
 type serveProvider struct {
 	serving
-	about         ratetest.Services
+	about         ratetest.ServiceInfo
 	config        ratetest.ServiceConfig
 	limits        []string
 	before, after string
@@ -48,7 +48,7 @@ func newServeProviders() (all []*cobra.Command) {
 	return all
 }
 
-func newServeProvider(p ratetest.Services) *cobra.Command {
+func newServeProvider(p ratetest.ServiceInfo) *cobra.Command {
 	s := serveProvider{about: p, config: ratetest.ServiceConfig{Provider: p.Name}}
 	c := &cobra.Command{
 		Use:     p.Name,
