@@ -391,8 +391,8 @@ const (
 	RetryNever = time.Duration(math.MaxInt64)
 )
 
-// TryWait admits cost now or not at all. Whatever Fill is, it does not overtake goroutines that wait: while there is a line ok is false,
-// even if cost would fit.
+// TryWait admits cost now or not at all. Whatever Fill is, it does not overtake goroutines that wait: while there is a line
+// ok is false, even if cost would fit.
 //
 // If ok is false, retry is more than 0: for at least that long, as far as is known now, asking again is in vain. It is
 // the time until both this cost and the head of the line could go, not a place in the line. Where no such time is known

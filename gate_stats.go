@@ -51,6 +51,30 @@ func (s WaitStats) On(name string) time.Duration {
 	return 0
 }
 
+// Add returns what both took, one after the other: the waits of a request that has to pass several Gates.
+func (s WaitStats) Add(t WaitStats) WaitStats {
+	if s.Waited == 0 {
+		return t
+	}
+	s.Waited += t.Waited
+	s.Behind += t.Behind
+	s.Rounds += t.Rounds
+	s.Limits = slices.Clone(s.Limits)
+	for _, l := range t.Limits {
+		if i := slices.IndexFunc(s.Limits, func(m LimitWait) bool { return m.Limit == l.Limit }); i >= 0 {
+			s.Limits[i].Waited += l.Waited
+		} else {
+			s.Limits = append(s.Limits, l)
+		}
+	}
+	sortLimits(s.Limits)
+	return s
+}
+
+func sortLimits(l []LimitWait) {
+	slices.SortStableFunc(l, func(a, b LimitWait) int { return cmp.Compare(b.Waited, a.Waited) })
+}
+
 // LogValue implements slog.LogValuer: waited_ms, behind_ms, rounds, limit, and milliseconds per limit.
 func (s WaitStats) LogValue() slog.Value {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -128,7 +152,7 @@ func (g *Gate) tellLocked(w *waiter, s *WaitStats) {
 			s.Limits = append(s.Limits, LimitWait{g.spent[i].name, d})
 		}
 	}
-	slices.SortStableFunc(s.Limits, func(a, b LimitWait) int { return cmp.Compare(b.Waited, a.Waited) })
+	sortLimits(s.Limits)
 }
 
 // spendLocked brings spent up to now.

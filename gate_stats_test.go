@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -447,4 +448,20 @@ func ExampleGate_WaitWithStats() {
 	// Output:
 	// waited: false, rounds: 0, because of: ""
 	// waited: true, rounds: 1, because of: "requests"
+}
+
+// What a request waited for at one Gate and then at another.
+func TestWaitStatsAdd(t *testing.T) {
+	a := paceline.WaitStats{Waited: 5, Behind: 1, Rounds: 2, Limits: []paceline.LimitWait{{"requests", 3}, {"tokens", 2}}}
+	b := paceline.WaitStats{Waited: 9, Behind: 2, Rounds: 1, Limits: []paceline.LimitWait{{"tokens", 8}, {"pause", 1}}}
+	want := paceline.WaitStats{Waited: 14, Behind: 3, Rounds: 3, Limits: []paceline.LimitWait{{"tokens", 10}, {"requests", 3}, {"pause", 1}}}
+	if got := a.Add(b); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := a.Add(paceline.WaitStats{}); !reflect.DeepEqual(got, a) || a.Limits[1].Waited != 2 {
+		t.Errorf("%+v", got)
+	}
+	if got := (paceline.WaitStats{}).Add(b); !reflect.DeepEqual(got, b) {
+		t.Errorf("%+v", got)
+	}
 }

@@ -86,12 +86,18 @@ func units(c limit.Cost) limit.Cost {
 // Ready implements limit.Limiter. What is more than is left waits for the reset, though an answer may say earlier that
 // there is more.
 func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time {
+	return h.ReadyAfter(now, limit.Cost{}, cost)
+}
+
+// ReadyAfter implements limit.Foreseer.
+func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	t := max(now, h.last)
+	first = units(first)
 	cost = units(cost)
 	ready := t
 	for u := range h.words {
 		if cost[u] > 0 && h.words[u].most >= 0 {
-			ready = max(ready, h.words[u].ready(t, cost[u], h.open[u]))
+			ready = max(ready, h.words[u].ready(t, cost[u], h.open[u]+first[u]))
 		}
 	}
 	return ready

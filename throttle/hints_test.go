@@ -216,3 +216,35 @@ func TestHintsDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// What is foreseen of an Admit is what comes of it, whatever the answers said.
+func TestHintsForesee(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		h := must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{limit.Tokens: 50 * (int64(seed) % 2)}}))
+		now := mono.Time(0)
+		var open []limit.Lease
+		for range 100 {
+			now = now.Add(time.Duration(rng.IntN(2000)) * time.Millisecond)
+			if i := len(open) - 1; i >= 0 && rng.IntN(2) == 0 {
+				h.Settle(now, open[i], limit.Outcome{Result: limit.Accepted, Known: 1<<limit.Requests | 1<<limit.Tokens,
+					Remaining: limit.Cost{limit.Requests: rng.Int64N(5), limit.Tokens: rng.Int64N(50)},
+					Reset:     [8]time.Duration{limit.Requests: time.Duration(rng.IntN(9)) * time.Second, limit.Tokens: time.Duration(rng.IntN(9)) * time.Second}})
+				open = open[:i]
+				continue
+			}
+			first := limit.Cost{limit.Requests: 1, limit.Tokens: rng.Int64N(30)}
+			costs := []limit.Cost{{}, limit.One, {limit.Tokens: 20}, {limit.Requests: 1, limit.Tokens: 60}}
+			var want []mono.Time
+			for _, c := range costs {
+				want = append(want, h.ReadyAfter(now, first, c))
+			}
+			open = append(open, h.Admit(now, first))
+			for i, c := range costs {
+				if got := h.Ready(now, c); got != want[i] {
+					t.Fatalf("seed %d, %v: %v after %v is ready at %v, foreseen %v", seed, now, c, first, got, want[i])
+				}
+			}
+		}
+	}
+}

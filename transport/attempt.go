@@ -53,12 +53,12 @@ func (c *call) estimate(p *Partition) error {
 		return fmt.Errorf("transport: the body of the request: %w", err)
 	}
 	if raw == nil {
-		c.t.config.Logger.Debug("body too long to estimate", "partition", *p, "max", c.t.config.MaxBody)
+		c.t.log.Debug("body too long to estimate", "partition", *p, "max", c.t.config.MaxBody)
 		return nil
 	}
 	body, err := tokens.Parse(api, raw)
 	if err != nil {
-		c.t.config.Logger.Debug("body not estimated", "partition", *p, "err", err)
+		c.t.log.Debug("body not estimated", "partition", *p, "err", err)
 		return nil
 	}
 	if body.Model == "" {
@@ -259,8 +259,8 @@ func (c *call) send(number int, more bool) (resp *http.Response, a Attempt, wait
 			}
 		}
 	}()
-	a = Attempt{Request: c.req, Partition: c.leaf.partition, Number: number, Cost: c.cost, Waited: c.waited}
-	c.waited = 0
+	a = Attempt{Request: c.req, Partition: c.leaf.partition, Number: number, Cost: c.cost, Waits: c.waits}
+	c.waits = paceline.WaitStats{}
 	t.attempts.Add(1)
 	if number > 1 {
 		t.resent.Add(1)

@@ -3,6 +3,8 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,11 +37,18 @@ type node struct {
 }
 
 func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
+	if t.config.Fill > 0 && own != nil && !limit.Foresees(own) {
+		return nil, fmt.Errorf("transport: Fill %d: the limiter of %v, %T, does not foresee", t.config.Fill, p, own)
+	}
 	r, err := newRule(own, t.slow)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{t: t, partition: p, rule: r, gate: paceline.NewGate(r)}
+	g, err := paceline.NewGateWith(paceline.GateConfig{Limiter: r, Fill: t.config.Fill, Logger: t.waits(p)})
+	if err != nil {
+		return nil, err
+	}
+	n := &node{t: t, partition: p, rule: r, gate: g}
 	if d, ok := quota.ForHost(p.Host); ok && p.Scope == quota.IP {
 		n.dialect.Store(&d)
 	}
@@ -89,6 +98,14 @@ func newRule(own limit.Limiter, slow bool) (*rule, error) {
 	return &rule{own: own, pause: pause, hints: hints, slow: slow}, nil
 }
 
+// waits is who is told of the waits of a partition.
+func (t *Transport) waits(p Partition) *slog.Logger {
+	if t.config.Logger == nil {
+		return nil
+	}
+	return t.config.Logger.With("partition", p)
+}
+
 // Ready implements limit.Limiter.
 func (r *rule) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	if r.closed {
@@ -102,6 +119,39 @@ func (r *rule) Ready(now mono.Time, cost limit.Cost) mono.Time {
 		t = max(t, limit.AfterSettle)
 	}
 	return t
+}
+
+// ReadyAfter implements limit.Foreseer.
+func (r *rule) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
+	if r.closed {
+		return limit.Never
+	}
+	t := max(r.pause.ReadyAfter(now, first, cost), r.hints.ReadyAfter(now, first, cost))
+	if f, ok := r.own.(limit.Foreseer); ok {
+		t = max(t, f.ReadyAfter(now, first, cost))
+	}
+	if r.room > 0 && r.book.Len()+1 >= r.room {
+		t = max(t, limit.AfterSettle)
+	}
+	return t
+}
+
+// Explain implements limit.Explainer. Beside the names of the configured limits there are "pause" for what the server asked
+// for, "told" for what it says is left, and "beginning" after a pause, where nobody knows a limit.
+func (r *rule) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+	at := r.Ready(now, cost)
+	if r.own != nil {
+		if own, b := limit.Explain(r.own, now, cost); own == at {
+			return at, b
+		}
+	}
+	switch at {
+	case r.pause.Ready(now, cost):
+		return at, limit.Bound{Name: "pause"}
+	case r.hints.Ready(now, cost):
+		return at, limit.Bound{Name: "told"}
+	}
+	return at, limit.Bound{Name: "beginning"}
 }
 
 // Admit implements limit.Limiter.
@@ -242,7 +292,7 @@ func (n *node) strike(sent time.Duration, asked time.Duration, why quota.Refusal
 	}
 	n.mu.Unlock()
 	if !same {
-		n.t.config.Logger.Info("paused", "partition", n.partition, "for", d, "refusal", string(why), "told", asked > 0)
+		n.t.log.Info("paused", "partition", n.partition, "for", d, "refusal", string(why), "told", asked > 0)
 	}
 	return d
 }
@@ -326,9 +376,7 @@ func (c *call) acquire() error {
 		if i == len(nodes) {
 			return nil
 		}
-		start := c.t.now()
 		again, err := c.wait(ctx, i)
-		c.waited += c.t.now() - start
 		if err != nil || !again {
 			return err
 		}
@@ -358,7 +406,8 @@ func (c *call) wait(ctx context.Context, i int) (again bool, err error) {
 	for ; i < len(nodes); i++ {
 		n := nodes[i]
 		flushes := n.flushes.Load()
-		p, err := n.gate.Wait(ctx, c.cost)
+		p, waited, err := n.gate.WaitWithStats(ctx, c.cost)
+		c.waits = c.waits.Add(waited)
 		if err != nil {
 			c.release(i)
 			if errors.Is(err, paceline.ErrNever) {

@@ -66,6 +66,9 @@ type Config struct {
 	Tokens *tokens.Estimator
 	// MaxBody is how much of a request's body is read for Tokens; a longer one costs no tokens. If zero, 32 MiB.
 	MaxBody int64
+	// Fill lets requests that do not delay the first in line go ahead of it; see paceline.GateConfig. 64 is right for prompts of
+	// many sizes under a limit of tokens. If zero, all go in the order in which they came.
+	Fill int
 	// UntilBody has the limits count a request as in flight until its answer's body has been read or closed, for a limit of
 	// open requests where servers count those. If false, only until the header of the answer, and so a stream that stays
 	// open for hours holds up nobody; with Tokens, those of language model APIs are in flight until the end in any case.
@@ -99,7 +102,7 @@ type Config struct {
 
 	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there. If nil, nobody.
 	Ended func(Attempt)
-	// Logger is told of pauses, at level Info, and of requests that are not sent again, at Debug. If nil, nobody. No
+	// Logger is told of pauses and of waits (see paceline.GateConfig), at level Info, and of requests that are not sent again, at Debug. If nil, nobody. No
 	// credential is ever logged.
 	Logger *slog.Logger
 }
@@ -110,9 +113,9 @@ type Attempt struct {
 	Partition Partition // all fields of the request
 	Number    int       // the first is 1
 	Cost      limit.Cost
-	Waited    time.Duration // for its turn
-	RTT       time.Duration // from just before the write to the answer's header; 0: not known
-	Status    int           // 0: no answer
+	Waits     paceline.WaitStats // for its turn: how long, and for which limits
+	RTT       time.Duration      // from just before the write to the answer's header; 0: not known
+	Status    int                // 0: no answer
 	Err       error
 	Result    limit.Result
 	Said      quota.Observation // the zero Observation: nothing was read
@@ -128,7 +131,8 @@ type Transport struct {
 	base   http.RoundTripper
 	epoch  time.Time
 	shared *node // nil: no Limiter
-	slow   bool  // nothing is configured: begin slowly after a pause
+	log    *slog.Logger
+	slow   bool // nothing is configured: begin slowly after a pause
 
 	mu     sync.Mutex // guards the partitions
 	leaves map[Partition]*leaf
@@ -192,11 +196,15 @@ func New(c Config) (*Transport, error) {
 	if c.Idle == 0 {
 		c.Idle = defaultIdle
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+	if c.Fill < 0 {
+		return nil, fmt.Errorf("transport: Fill %d is negative", c.Fill)
+	}
+	log := c.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
 	t := &Transport{
-		config: c, base: c.Base, epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
+		config: c, log: log, base: c.Base, epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
 		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
@@ -263,7 +271,7 @@ type call struct {
 	body    io.ReadCloser   // of the next attempt; nil: none, or the Base has it
 	getBody func() (io.ReadCloser, error)
 	permits [maxNodes]paceline.Permit
-	waited  time.Duration
+	waits   paceline.WaitStats
 	again   bool // the client itself has sent it before
 	theirs  bool // whether to send it again is for the client to say
 }
@@ -313,7 +321,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if !a.Again {
 			if a.Why != "" {
-				t.config.Logger.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", err, "why", a.Why)
+				t.log.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", err, "why", a.Why)
 			}
 			if resp != nil && a.Why != "" && !c.theirs {
 				resp = c.final(resp)

@@ -14,6 +14,7 @@
 //     than now, or AfterSettle, within a bounded number of Admits.
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
 //  10. The driver's duty: ask again at the same now before every Admit, and for the head of the line after every Settle.
+//  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
 //
 // The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
 package limittest
@@ -149,7 +150,9 @@ func (r *run) step(op, a, b byte) error {
 		r.now = r.now.Add(time.Duration(float64(r.Scale) * []float64{1e-9, 1e-3, 0.05, 0.5, 2}[int(a)%5] * float64(b) / 255))
 	case 1: // send if it may go
 		if r.subject.Ready(r.now, cost) <= r.now {
-			r.admit(cost, b)
+			if err := r.admit(cost, b); err != nil {
+				return err
+			}
 		}
 	case 2: // wait for the instant, then send
 		t := r.subject.Ready(r.now, cost)
@@ -162,7 +165,9 @@ func (r *run) step(op, a, b byte) error {
 			}
 		}
 		r.now = t
-		r.admit(cost, b)
+		if err := r.admit(cost, b); err != nil {
+			return err
+		}
 	case 3, 4: // an answer, to any of the open ones
 		if len(r.open) > 0 {
 			i := int(a) % len(r.open)
@@ -181,8 +186,25 @@ func (r *run) step(op, a, b byte) error {
 	return r.laws()
 }
 
-func (r *run) admit(cost limit.Cost, b byte) {
+// foresee returns when each cost would be ready after an Admit of first, if the subject knows.
+func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
+	if !limit.Foresees(r.subject) {
+		return nil
+	}
+	for _, c := range r.Costs {
+		ts = append(ts, r.subject.(limit.Foreseer).ReadyAfter(r.now, first, c))
+	}
+	return ts
+}
+
+func (r *run) admit(cost limit.Cost, b byte) error {
+	foreseen := r.foresee(cost)
 	s := sent{at: r.now, cost: cost, lease: r.subject.Admit(r.now, cost)}
+	for i, t := range foreseen {
+		if at := r.subject.Ready(r.now, r.Costs[i]); at > t {
+			return fmt.Errorf("law 11: after cost %v, cost %v is ready at %v; %v was foreseen", cost, r.Costs[i], at, t)
+		}
+	}
 	estimate := cost
 	if s.estimates = b%3 == 0; s.estimates {
 		for u := range estimate {
@@ -196,6 +218,7 @@ func (r *run) admit(cost limit.Cost, b byte) {
 		r.burst, r.burstAt = 0, r.now
 	}
 	r.burst++
+	return nil
 }
 
 func (r *run) settle(s sent, op, b byte) error {

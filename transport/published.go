@@ -1,0 +1,78 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// Published returns, for Config.Limit, the limits that a provider publishes, by the name of a quota.Preset: "heroku",
+// "openai:tier1". Each key, model, route or address gets those that are its own. Where the provider has a bucket, it is
+// taken for a full one at the start; where it counts otherwise or does not say, no span of the window holds more than the
+// limit, which is right for intervals too.
+//
+// Published limits change, and an account may have others; Config.Adopt is told what the server states. The error names
+// the names there are.
+func Published(name string) (func(Partition) limit.Limiter, error) {
+	preset, ok := quota.LookupPreset(name)
+	if !ok {
+		var names []string
+		for _, p := range quota.Presets() {
+			names = append(names, p.Name)
+		}
+		return nil, fmt.Errorf("transport: no limits are published as %q: want one of %s", name, strings.Join(names, ", "))
+	}
+	for _, p := range preset.Policies {
+		if _, err := limiter(p); err != nil {
+			return nil, fmt.Errorf("transport: limits published as %q: %w", name, err)
+		}
+	}
+	return func(p Partition) limit.Limiter {
+		var all []limit.Limiter
+		for _, policy := range preset.Policies {
+			if policy.Scope == p.Scope || policy.Scope == quota.All && p.Scope == quota.IP {
+				l, _ := limiter(policy) // it was made before
+				all = append(all, l)
+			}
+		}
+		switch len(all) {
+		case 0:
+			return nil
+		case 1:
+			return all[0]
+		}
+		return limit.NewAll(all...)
+	}, nil
+}
+
+// MustPublished is Published for a name that is known to be right. It panics on an error.
+func MustPublished(name string) func(Partition) limit.Limiter {
+	f, err := Published(name)
+	if err != nil {
+		panic(err.Error())
+	}
+	return f
+}
+
+// limiter returns a limiter for a policy, under its name.
+func limiter(p quota.Policy) (l limit.Limiter, err error) {
+	if p.Rule == quota.Concurrency {
+		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
+	} else {
+		u, ok := unitOf(p.Unit)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%s: nobody knows what a request costs in %s", p.Name, p.Unit)
+		case p.Rule == quota.Bucket:
+			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u})
+		default:
+			l, err = limit.NewRolling(limit.RollingConfig{Limit: p.Limit, Window: p.Window, Unit: u})
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return limit.Named(p.Name, l), nil
+}

@@ -1,0 +1,86 @@
+package transport_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// Every published limit is a limiter of its scope, new for each partition, that lets its first request through and has
+// room for no more than the limit at once.
+func TestPublished(t *testing.T) {
+	for _, p := range quota.Presets() {
+		made := transport.MustPublished(p.Name)
+		scopes := map[quota.Scope]bool{}
+		for _, policy := range p.Policies {
+			scopes[policy.Scope] = true
+		}
+		for _, s := range []quota.Scope{quota.IP, quota.Key, quota.Model, quota.Route} {
+			l := made(transport.Partition{Scope: s, Host: "a.test"})
+			if (l != nil) != scopes[s] {
+				t.Errorf("%s: scope %s: %v", p.Name, s, l)
+			}
+			if l == nil {
+				continue
+			}
+			if l == made(transport.Partition{Scope: s, Host: "b.test"}) {
+				t.Errorf("%s: two hosts share a limiter", p.Name)
+			}
+			one := limit.Cost{1, 1, 1, 1, 1, 1}
+			if at := l.Ready(0, one); at != 0 {
+				t.Errorf("%s: scope %s: the first may go at %v", p.Name, s, at)
+			}
+			for _, policy := range p.Policies {
+				if policy.Scope != s || policy.Rule == quota.Concurrency {
+					continue
+				}
+				most := limit.Cost{}
+				for u := range limit.Money {
+					if u.String() == string(policy.Unit) {
+						most[u] = max(policy.Limit, policy.Burst) + 1
+					}
+				}
+				at, why := limit.Explain(l, 0, most)
+				if policy.Burst < policy.Limit && policy.Burst > 0 {
+					continue
+				}
+				if at != limit.Never || most == (limit.Cost{}) || why.Name == "" {
+					t.Errorf("%s: %s: one more than the limit may go at %v", p.Name, policy.Name, at)
+				}
+			}
+		}
+	}
+}
+
+func TestPublishedUnknown(t *testing.T) {
+	if _, err := transport.Published("openai:tier9"); err == nil || !strings.Contains(err.Error(), `"openai:tier9"`) || !strings.Contains(err.Error(), "openai:tier1") {
+		t.Error(err)
+	}
+}
+
+// The tier 1 of gpt-4o: 500 requests a minute, so a burst of 500, and then one each 120 ms, for each model by itself.
+func TestPublishedAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, ok)
+		tr := mustNew(t, transport.Config{Base: b, Limit: transport.MustPublished("openai:tier1"), Partition: func(r *http.Request) transport.Partition {
+			return transport.Partition{Host: "a.test", Model: r.URL.Query().Get("model")}
+		}})
+		for i := range 502 {
+			do(t, tr, get(t, "http://a.test/?model=m"))
+			if i == 500 {
+				do(t, tr, get(t, "http://a.test/?model=other"))
+			}
+		}
+		at := b.at()
+		if at[499] != 0 || at[500] < 120*time.Millisecond || at[500] > 125*time.Millisecond || at[501] != at[500] || at[502]-at[500] < 119*time.Millisecond || !slices.IsSorted(at) {
+			t.Errorf("sent at %v", at[498:])
+		}
+	})
+}

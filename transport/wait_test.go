@@ -1,0 +1,118 @@
+package transport_test
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// Each attempt tells how long it waited, and for which limit: those of a key and of an address one after the other, and a
+// pause.
+func TestAttemptTellsWhatItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var waits []paceline.WaitStats
+		b := newBase(0, func(n int, _ *http.Request) *http.Response {
+			if n == 3 {
+				return reply(429, "", "Retry-After", "7")
+			}
+			return reply(200, "")
+		})
+		tr := mustNew(t, transport.Config{
+			Base: b, Ended: func(a transport.Attempt) { waits = append(waits, a.Waits) },
+			Limit: func(p transport.Partition) limit.Limiter {
+				switch p.Scope {
+				case quota.Key:
+					return limit.Named("of the key", rolling(t, 1, 2*time.Second, limit.Requests))
+				case quota.IP:
+					return rolling(t, 1, 5*time.Second, limit.Requests)
+				}
+				return nil
+			},
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}})),
+		})
+		for range 3 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		if got, want := b.at(), seconds(0, 5, 10, 17); !slices.Equal(got, want) {
+			t.Errorf("sent at %v, want %v", got, want)
+		}
+		type on struct{ key, address, pause, all time.Duration }
+		for i, want := range []on{{}, {2 * time.Second, 3 * time.Second, 0, 5 * time.Second}, {2 * time.Second, 3 * time.Second, 0, 5 * time.Second}, {0, 0, 7 * time.Second, 7 * time.Second}} {
+			w := waits[i]
+			if got := (on{w.On("of the key"), w.On("requests"), w.On("pause"), w.Waited}); got != want {
+				t.Errorf("attempt %d waited %+v, want %+v", i+1, got, want)
+			}
+		}
+		for _, line := range []string{
+			`msg="of the key: 1 waiting, next in 2.0 s" partition.scope=key partition.host=a.test limit="of the key" waiting=1 next=2s round=1`,
+			`msg="requests: 1 waiting, next in 3.0 s" partition.scope=ip partition.host=a.test limit=requests waiting=1 next=3s round=1`,
+			`msg="pause: 1 waiting, next in 7.0 s"`,
+		} {
+			if !strings.Contains(log.String(), line) {
+				t.Errorf("no %s in\n%s", line, log.String())
+			}
+		}
+	})
+}
+
+// 60 of 100 tokens are in use, 70 wait for them: with Fill, 20 that come later and fit beside them go ahead.
+func TestFill(t *testing.T) {
+	for _, c := range []struct {
+		fill int
+		want []time.Duration
+	}{{0, seconds(0, 60, 60)}, {8, seconds(0, 0, 60)}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(0, ok)
+			tr := mustNew(t, transport.Config{
+				Base: b, Fill: c.fill, Limiter: rolling(t, 100, time.Minute, limit.Tokens),
+				Cost: func(r *http.Request, cost limit.Cost) limit.Cost {
+					cost[limit.Tokens] = map[string]int64{"/60": 60, "/70": 70, "/20": 20}[r.URL.Path]
+					return cost
+				},
+			})
+			var wg sync.WaitGroup
+			for _, path := range []string{"/60", "/70", "/20"} {
+				wg.Go(func() { do(t, tr, get(t, "http://a.test"+path)) })
+				synctest.Wait()
+			}
+			wg.Wait()
+			if !slices.Equal(b.at(), c.want) {
+				t.Errorf("Fill %d: sent at %v, want %v", c.fill, b.at(), c.want)
+			}
+		})
+	}
+}
+
+// blind is a limiter that does not foresee.
+type blind struct{}
+
+func (blind) Ready(now mono.Time, _ limit.Cost) mono.Time        { return now }
+func (blind) Admit(mono.Time, limit.Cost) limit.Lease            { return limit.Lease{} }
+func (blind) Settle(_ mono.Time, _ limit.Lease, _ limit.Outcome) {}
+
+func TestFillNeedsForesight(t *testing.T) {
+	if _, err := transport.New(transport.Config{Fill: 1, Limiter: blind{}}); err == nil || !strings.Contains(err.Error(), "does not foresee") {
+		t.Error(err)
+	}
+	tr := mustNew(t, transport.Config{Fill: 1, Base: newBase(0, ok), Limit: func(transport.Partition) limit.Limiter { return blind{} }})
+	if _, _, err := do(t, tr, get(t, "http://a.test/")); err == nil || !strings.Contains(err.Error(), "does not foresee") {
+		t.Error(err)
+	}
+}
