@@ -12,13 +12,6 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Rate is a limit: N of cost in any span of Per. Text is how it was written.
-type Rate struct {
-	N    int64
-	Per  time.Duration
-	Text string
-}
-
 // Config describes a run.
 type Config struct {
 	// Keys are the API keys, each with the Limits for itself. If empty, one named "default" without a secret.
@@ -43,12 +36,14 @@ type Config struct {
 	UserAgent   string
 	TLS         *tls.Config
 
+	// Format is that of the input and of the results. If nil, Plain.
+	Format      Format
 	Input       InputLimits
 	SkipInvalid bool
 	// InputInfo is the input's, if it is a file: results are not written into it.
 	InputInfo os.FileInfo
 
-	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is OUT.dead.jsonl beside Out, or "-".
+	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is beside Out, as the Format calls it, or "-".
 	Out, Dead      string
 	Stdout         io.Writer
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
@@ -63,6 +58,9 @@ type Config struct {
 }
 
 func (c *Config) defaults() {
+	if c.Format == nil {
+		c.Format = Plain{}
+	}
 	if len(c.Keys) == 0 {
 		c.Keys = []Key{{Name: "default"}}
 	}
@@ -86,7 +84,7 @@ func (c *Config) defaults() {
 	if c.Dead == "" {
 		c.Dead = "-"
 		if c.Out != "-" {
-			c.Dead = DeadBeside(c.Out)
+			c.Dead = beside(c.Out, c.Format.deadSuffix())
 		}
 	}
 	if c.UserAgent == "" {
@@ -96,16 +94,18 @@ func (c *Config) defaults() {
 		c.Notice = func(string) {}
 	}
 	for _, l := range c.Limits {
-		if c.Input.Cost == 0 || l.N < c.Input.Cost {
-			c.Input.Cost = l.N
+		if l.Unit == limit.Requests && (c.Input.Cost == 0 || l.most() < c.Input.Cost) {
+			c.Input.Cost = l.most()
 		}
 	}
 }
 
 // DeadBeside is where the dead letters of results in out go: OUT.dead.jsonl, less the ending that OUT has.
-func DeadBeside(out string) string {
+func DeadBeside(out string) string { return beside(out, Plain{}.deadSuffix()) }
+
+func beside(out, suffix string) string {
 	if ext := filepath.Ext(out); ext == ".jsonl" {
 		out = out[:len(out)-len(ext)]
 	}
-	return out + ".dead.jsonl"
+	return out + suffix
 }

@@ -1,6 +1,8 @@
 // Package batch sends a file of requests: it is what `paceline run` does, without flags and terminal.
 //
 //	input.go     one line of JSON is one request, strictly read
+//	format.go    how lines are read and written: this package's own, or a batch for language models
+//	limits.go    the server's limits, and what they allow
 //	template.go  keys, and where their secrets and nonces go
 //	send.go      one attempt over HTTP, never written twice
 //	output.go    files of lines that survive a crash: results and dead letters

@@ -28,7 +28,7 @@ type Request struct {
 	URL      *url.URL
 	Header   http.Header
 	Body     []byte
-	Cost     int64
+	Cost     limit.Cost
 	Priority int
 	// TTL is the deadline as a duration from the start of the run, At as an instant; one of them at most.
 	TTL time.Duration
@@ -78,14 +78,32 @@ func (e *InputError) Error() string {
 type Reader struct {
 	name   string
 	in     *bufio.Reader
+	format Format
 	limits InputLimits
+	pass   pass
 	line   int
 	buf    []byte
 }
 
 // NewReader returns a Reader of in, which errors call name.
 func NewReader(name string, in io.Reader, limits InputLimits) *Reader {
-	return &Reader{name: name, in: bufio.NewReaderSize(in, 64<<10), limits: limits.defaults()}
+	return &Reader{format: Plain{}, name: name, in: bufio.NewReaderSize(in, 64<<10), limits: limits.defaults()}
+}
+
+// pass says how often the input is read.
+type pass uint8
+
+const (
+	onlyPass pass = iota
+	checking      // it is read again to be sent
+	checked       // it has been read before: what is too large was refused
+)
+
+// NewReaderOf returns a Reader of a format.
+func NewReaderOf(f Format, name string, in io.Reader, limits InputLimits) *Reader {
+	r := NewReader(name, in, limits)
+	r.format = f
+	return r
 }
 
 // Next returns the next request. It fails with io.EOF after the last; with an *InputError if there is something wrong
@@ -107,11 +125,10 @@ func (r *Reader) Next() (*Request, error) {
 		if len(bytes.TrimLeft(line, " \t\r")) == 0 {
 			continue
 		}
-		q, err := r.parse(line)
-		if err != nil {
+		if err := r.check(line); err != nil {
 			return nil, err
 		}
-		return q, nil
+		return r.format.parse(r, line)
 	}
 }
 
@@ -159,15 +176,12 @@ var fieldNames = strings.Split(fields, ", ")
 // parse reads one line. Whether it is JSON is encoding/json's to say; what is done here is to find where in the line
 // each part is, which that package does not tell.
 func (r *Reader) parse(line []byte) (*Request, error) {
-	if err := r.check(line); err != nil {
-		return nil, err
-	}
 	w := walker{line, 0}
 	w.space()
 	if w.peek() != '{' {
 		return nil, r.errorf(w.at+1, "%s, expected a JSON object with at least a url", kind(w.peek()))
 	}
-	q := &Request{Line: r.line, Column: 1, Method: http.MethodGet, Cost: 1}
+	q := &Request{Line: r.line, Column: 1, Method: http.MethodGet, Cost: limit.One}
 	var (
 		seen     [8]bool
 		bodyType string
@@ -239,7 +253,7 @@ func (r *Reader) parse(line []byte) (*Request, error) {
 			}
 		case "cost":
 			costAt = at
-			q.Cost, err = r.integer(name, raw, at, 0, limit.MaxCost)
+			q.Cost[limit.Requests], err = r.integer(name, raw, at, 0, limit.MaxCost)
 			return err
 		case "priority":
 			n, err := r.integer(name, raw, at, math.MinInt32, math.MaxInt32)
@@ -256,8 +270,8 @@ func (r *Reader) parse(line []byte) (*Request, error) {
 	if q.URL == nil {
 		return nil, r.errorf(urlAt+1, "there is no url, expected one (http:// or https://)")
 	}
-	if q.Cost > r.limits.Cost {
-		return nil, r.errorf(costAt+1, "cost %d can never go: the limits allow at most %d at once", q.Cost, r.limits.Cost)
+	if n := q.Cost[limit.Requests]; n > r.limits.Cost {
+		return nil, r.errorf(costAt+1, "cost %d can never go: the limits allow at most %d at once", n, r.limits.Cost)
 	}
 	if bodyType != "" && q.Header.Get("Content-Type") == "" {
 		if q.Header == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/limit"
 )
 
 func read(t *testing.T, text string, limits batch.InputLimits) (all []*batch.Request, errs []string) {
@@ -95,17 +96,17 @@ func TestInput(t *testing.T) {
 		t.Fatalf("%d requests, errors %q", len(all), errs)
 	}
 	a, b, c, d := all[0], all[1], all[2], all[3]
-	if a.Method != "GET" || a.URL.String() != "http://h/p?a=1" || a.Cost != 1 || a.Body != nil || a.Line != 1 {
+	if a.Method != "GET" || a.URL.String() != "http://h/p?a=1" || a.Cost != limit.One || a.Body != nil || a.Line != 1 {
 		t.Errorf("%+v", a)
 	}
-	if b.ID != `bé"` || b.Method != "POST" || string(b.Body) != `{"k":[1,"]}\\\""]}` || b.Cost != 0 || b.Priority != -3 || b.TTL != time.Hour ||
+	if b.ID != `bé"` || b.Method != "POST" || string(b.Body) != `{"k":[1,"]}\\\""]}` || b.Cost != (limit.Cost{}) || b.Priority != -3 || b.TTL != time.Hour ||
 		b.Header.Get("Content-Type") != "application/json" || len(b.Header.Values("B")) != 2 || b.Header.Get("a") != "x" {
 		t.Errorf("%+v", b)
 	}
 	if string(c.Body) != `[]` || c.Header.Get("Content-Type") != "text/x" || !c.At.Equal(time.Date(2026, 7, 3, 12, 0, 0, 0, time.UTC)) || c.Line != 4 {
 		t.Errorf("%+v", c)
 	}
-	if string(d.Body) != "as it is\n" || d.Header != nil || d.Cost != 1 {
+	if string(d.Body) != "as it is\n" || d.Header != nil || d.Cost != limit.One {
 		t.Errorf("%+v", d)
 	}
 	// Without an id the line and what is in it name the request, and the raw line can be run again with that.
@@ -146,7 +147,7 @@ func FuzzInput(f *testing.F) {
 				}
 				continue
 			}
-			if q.ID == "" || q.Cost < 0 || q.URL.Host == "" || !json.Valid(q.Raw) {
+			if q.ID == "" || q.Cost[limit.Requests] < 0 || q.URL.Host == "" || !json.Valid(q.Raw) {
 				t.Fatalf("accepted %+v", q)
 			}
 			if _, err := http.NewRequest(q.Method, q.URL.String(), bytes.NewReader(q.Body)); err != nil {

@@ -30,7 +30,10 @@ type record struct {
 	Attempt int    `json:"attempt,omitempty"`
 	Key     string `json:"key,omitempty"`
 	Nonce   uint64 `json:"nonce,omitempty"`
-	Cost    int64  `json:"cost,omitempty"`
+	Cost    int64  `json:"cost,omitempty"` // requests
+
+	// Tokens are input, output and both, as the limits count them: of Send as admitted, of Answer as settled, if that differs.
+	Tokens [3]int64 `json:"tokens,omitzero"`
 
 	// Answer says how that send ended, after its result (if that ended the request) has been written.
 	Answer int64  `json:"answer,omitempty"`
@@ -46,13 +49,22 @@ type record struct {
 	At int64 `json:"at,omitempty"`
 }
 
+func (r *record) setCost(c limit.Cost) {
+	r.Cost = c[limit.Requests]
+	r.Tokens = [3]int64{c[limit.Input], c[limit.Output], c[limit.Tokens]}
+}
+
+func (r *record) cost() limit.Cost {
+	return limit.Cost{limit.Requests: r.Cost, limit.Input: r.Tokens[0], limit.Output: r.Tokens[1], limit.Tokens: r.Tokens[2]}
+}
+
 // late is how long after an unknown outcome a request may still arrive: what limit.Arrivals takes.
 const late = 5 * time.Second
 
 // sent is a send that still counts.
 type sent struct {
 	key    string
-	cost   int64
+	cost   limit.Cost
 	at     int64 // ns since 1970
 	counts int64 // the latest instant at which the server may have counted it
 	result limit.Result
@@ -126,7 +138,12 @@ func readJournal(in io.Reader, name string, from int64) (*history, error) {
 				h.doubts[o.ID] = struct{}{}
 			}
 			if result != limit.Unsent && c.At > from {
-				h.sends = append(h.sends, sent{o.Key, o.Cost, o.At, c.At, result})
+				cost := o.cost()
+				if c.Tokens != ([3]int64{}) {
+					o.Tokens = c.Tokens
+					cost = o.cost()
+				}
+				h.sends = append(h.sends, sent{o.Key, cost, o.At, c.At, result})
 			}
 		case c.Doubt != "":
 			h.doubts[c.Doubt] = struct{}{}
@@ -147,7 +164,7 @@ func (h *history) died(now, from int64) {
 			end = o.At + o.timeout
 		}
 		if counts := end + int64(late); counts > from {
-			h.sends = append(h.sends, sent{o.Key, o.Cost, o.At, counts, limit.Unknown})
+			h.sends = append(h.sends, sent{o.Key, o.cost(), o.At, counts, limit.Unknown})
 		}
 		if o.ID != "" {
 			h.doubts[o.ID] = struct{}{}
@@ -234,7 +251,9 @@ func (j *journal) rewriteLocked(now time.Time, h *history) error {
 	for _, s := range h.sends {
 		// A number of its own, and no id: whom it was for is settled, or among the doubts.
 		j.next++
-		encode(&b, record{Send: j.next, Key: s.key, Cost: s.cost, At: s.at})
+		r := record{Send: j.next, Key: s.key, At: s.at}
+		r.setCost(s.cost)
+		encode(&b, r)
 		encode(&b, record{Answer: j.next, Result: s.result.String(), At: s.counts})
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
@@ -290,13 +309,17 @@ func (j *journal) send(r record, now time.Time) (int64, error) {
 }
 
 // answer writes how a send ended. counts is the latest instant at which the server may have counted it; hold, if not
-// zero, when its key may be used again; doubt the request's id if it may have been served and will be sent again.
-func (j *journal) answer(n int64, result limit.Result, counts, hold time.Time, doubt string) error {
+// zero, when its key may be used again; doubt the request's id if it may have been served and will be sent again; actual,
+// if not nil, what it cost in the end.
+func (j *journal) answer(n int64, result limit.Result, counts, hold time.Time, doubt string, actual *limit.Cost) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := record{Answer: n, Result: result.String(), At: counts.UnixNano(), Doubt: doubt}
 	if !hold.IsZero() {
 		r.Hold = hold.UnixNano()
+	}
+	if actual != nil {
+		r.Tokens = [3]int64{actual[limit.Input], actual[limit.Output], actual[limit.Tokens]}
 	}
 	if doubt != "" {
 		j.doubts[doubt] = struct{}{}

@@ -55,12 +55,12 @@ func TestJournalAcrossRestarts(t *testing.T) {
 		{"result-lost", 15, limit.Accepted, 1500 * time.Millisecond, ""},
 	} {
 		n := must(j.send(record{ID: c.id, Attempt: 1, Key: "A", Nonce: c.nonce, Cost: 2}, at(time.Second)))
-		if err := j.answer(n, c.result, at(c.counts), time.Time{}, c.doubt); err != nil {
+		if err := j.answer(n, c.result, at(c.counts), time.Time{}, c.doubt, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n := must(j.send(record{ID: "limited", Attempt: 1, Key: "B", Cost: 1}, at(time.Second)))
-	if err := j.answer(n, limit.Limited, at(1600*time.Millisecond), at(30*time.Second), ""); err != nil {
+	if err := j.answer(n, limit.Limited, at(1600*time.Millisecond), at(30*time.Second), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	must(j.send(record{ID: "in flight", Attempt: 2, Key: "A", Nonce: 99, Cost: 3}, at(2*time.Second)))
@@ -116,7 +116,7 @@ func TestJournalCompaction(t *testing.T) {
 		return n
 	}
 	answer := func(n int64, at time.Duration, doubt string) {
-		if err := j.answer(n, limit.Accepted, epoch.Add(at), time.Time{}, doubt); err != nil {
+		if err := j.answer(n, limit.Accepted, epoch.Add(at), time.Time{}, doubt, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestResultsTorn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var ids []string
-			l, f, err := openResults(path, func(e entry, _ int64) { ids = append(ids, e.ID) })
+			l, f, err := openResults(path, form{Format: Plain{}}, func(e entry, _ int64) { ids = append(ids, e.ID) })
 			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
@@ -277,7 +277,7 @@ func TestResultsTorn(t *testing.T) {
 		if err := os.WriteFile(path, []byte(foreign), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := openResults(path, func(entry, int64) {})
+		_, _, err := openResults(path, form{Format: Plain{}}, func(entry, int64) {})
 		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
 			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
 		}
@@ -286,15 +286,15 @@ func TestResultsTorn(t *testing.T) {
 
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	l, _, err := openResults(path, nil)
+	l, _, err := openResults(path, form{Format: Plain{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openResults(path, nil); err == nil || !strings.Contains(err.Error(), "is in use by another run") {
+	if _, _, err := openResults(path, form{Format: Plain{}}, nil); err == nil || !strings.Contains(err.Error(), "is in use by another run") {
 		t.Errorf("a second run on the same file: %v", err)
 	}
 	l.close()
-	if l, _, err = openResults(path, nil); err != nil {
+	if l, _, err = openResults(path, form{Format: Plain{}}, nil); err != nil {
 		t.Errorf("after the first ended: %v", err)
 	}
 	l.close()
@@ -310,15 +310,15 @@ func TestReplay(t *testing.T) {
 		then  time.Duration
 	}{
 		{"nothing", nil, 3, 1001200 * time.Microsecond},
-		{"long ago", []sent{{key: "A", cost: 1, counts: -2e9, result: limit.Accepted}}, 3, 1001200 * time.Microsecond},
-		{"half a second ago", []sent{{key: "A", cost: 2, counts: -500e6, result: limit.Accepted}}, 1, 501200 * time.Microsecond},
-		{"on another key", []sent{{key: "Z", cost: 3, counts: -1, result: limit.Accepted}}, 3, 1001200 * time.Microsecond},
-		{"unanswered, may arrive for 5 s", []sent{{key: "A", cost: 3, counts: 5e9, result: limit.Unknown}}, 0, 6001200 * time.Microsecond},
-		{"timed out, bound passed", []sent{{key: "A", cost: 3, counts: -500e6, result: limit.Unknown}}, 0, 501200 * time.Microsecond},
-		{"refused, which counts", []sent{{key: "A", cost: 3, counts: -500e6, result: limit.Limited}}, 0, 501200 * time.Microsecond},
-		{"clock set back by an hour", []sent{{key: "A", cost: 3, counts: 3600e9, result: limit.Accepted}}, 0, (15 * time.Second) + 1001200*time.Microsecond},
+		{"long ago", []sent{{key: "A", cost: limit.Cost{limit.Requests: 1}, counts: -2e9, result: limit.Accepted}}, 3, 1001200 * time.Microsecond},
+		{"half a second ago", []sent{{key: "A", cost: limit.Cost{limit.Requests: 2}, counts: -500e6, result: limit.Accepted}}, 1, 501200 * time.Microsecond},
+		{"on another key", []sent{{key: "Z", cost: limit.Cost{limit.Requests: 3}, counts: -1, result: limit.Accepted}}, 3, 1001200 * time.Microsecond},
+		{"unanswered, may arrive for 5 s", []sent{{key: "A", cost: limit.Cost{limit.Requests: 3}, counts: 5e9, result: limit.Unknown}}, 0, 6001200 * time.Microsecond},
+		{"timed out, bound passed", []sent{{key: "A", cost: limit.Cost{limit.Requests: 3}, counts: -500e6, result: limit.Unknown}}, 0, 501200 * time.Microsecond},
+		{"refused, which counts", []sent{{key: "A", cost: limit.Cost{limit.Requests: 3}, counts: -500e6, result: limit.Limited}}, 0, 501200 * time.Microsecond},
+		{"clock set back by an hour", []sent{{key: "A", cost: limit.Cost{limit.Requests: 3}, counts: 3600e9, result: limit.Accepted}}, 0, (15 * time.Second) + 1001200*time.Microsecond},
 	} {
-		r, err := New(Config{Limits: []Rate{{3, time.Second, "3/s"}}, Timeout: 10 * time.Second, Keys: []Key{{"A", ""}}})
+		r, err := New(Config{Limits: []Rate{{N: 3, Per: time.Second, Text: "3/s"}}, Timeout: 10 * time.Second, Keys: []Key{{"A", ""}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,32 +24,24 @@ func (r *Run) Open() (err error) {
 			r.closeFiles()
 		}
 	}()
-	note := func(e entry, _ int64) {
-		if e.State == "dead" {
-			r.ledger.mark(digestOf(e.ID), inDead)
-		} else {
-			r.ledger.mark(digestOf(e.ID), inOut)
-		}
-	}
-	if r.out, err = r.openOutput(r.c.Out, note); err != nil {
+	if r.out, err = r.openOutput(r.c.Out, false); err != nil {
 		return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
 	}
 	switch {
 	case r.c.Dead == r.c.Out:
 		r.dead = r.out
 	default:
-		if r.dead, err = r.openOutput(r.c.Dead, note); err != nil {
+		if r.dead, err = r.openOutput(r.c.Dead, true); err != nil {
 			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
 		}
 	}
 	r.history = &history{}
 	if r.out.regular {
-		var keep time.Duration
 		for _, l := range r.c.Limits {
-			keep = max(keep, l.Per)
+			r.keep = max(r.keep, l.remembers())
 		}
-		keep += keep/10000 + late + time.Second
-		r.journal, r.history, err = openJournal(r.c.Out+".journal", r.epoch, keep, r.c.Timeout, r.c.SyncAlways,
+		r.keep += r.keep/1000 + late + time.Second
+		r.journal, r.history, err = openJournal(r.c.Out+".journal", r.epoch, r.keep, r.c.Timeout, r.c.SyncAlways,
 			func(id string) bool { return r.ledger.has(digestOf(id), inOut|inDead) },
 			func() error { return errors.Join(r.out.sync(1), r.dead.sync(1)) })
 		if err != nil {
@@ -60,7 +52,16 @@ func (r *Run) Open() (err error) {
 	return r.newPool()
 }
 
-func (r *Run) openOutput(path string, note func(entry, int64)) (*lineFile, error) {
+// note marks what ended in a run before.
+func (r *Run) note(e entry, _ int64) {
+	if e.State == "dead" {
+		r.ledger.mark(digestOf(e.ID), inDead)
+	} else {
+		r.ledger.mark(digestOf(e.ID), inOut)
+	}
+}
+
+func (r *Run) openOutput(path string, dead bool) (*lineFile, error) {
 	if path == "-" {
 		return &lineFile{name: "standard output", f: stream{r.c.Stdout}}, nil
 	}
@@ -79,9 +80,9 @@ func (r *Run) openOutput(path string, note func(entry, int64)) (*lineFile, error
 			return &lineFile{name: path, f: f}, nil
 		}
 	}
-	l, f, err := openResults(path, note)
+	l, f, err := openResults(path, form{r.c.Format, dead}, r.note)
 	if err == nil {
-		r.files = append(r.files, written{f, l.size})
+		r.files = append(r.files, written{f, l.size, form{r.c.Format, dead}})
 	}
 	return l, err
 }
@@ -119,6 +120,20 @@ func (r *Run) newPool() error {
 	for i, k := range r.c.Keys {
 		index[k.Name] = i
 	}
+	// Of a bucket it is not known what it held when the history begins: at least nothing. The history is long enough for
+	// it to have filled since, unless it was used.
+	if r.history.last > 0 {
+		for i := range r.limiters {
+			for n, l := range r.limiters[i] {
+				if rate := r.c.Limits[n]; rate.Bucket {
+					var all limit.Cost
+					all[rate.Unit] = rate.most()
+					at := mono.Time(-r.keep)
+					l.Settle(at, l.Admit(at, all), limit.Outcome{Result: limit.Failed})
+				}
+			}
+		}
+	}
 	for _, s := range r.history.sends {
 		i, ours := index[s.key]
 		if !ours {
@@ -127,7 +142,7 @@ func (r *Run) newPool() error {
 		// Not after the epoch even if the clock was set back since: that would only count longer.
 		counts := mono.Time(min(s.counts-r.epoch.UnixNano(), int64(late+r.c.Timeout)))
 		for _, l := range r.limiters[i] {
-			lease := l.Admit(min(counts, 0), limit.Cost{limit.Requests: s.cost})
+			lease := l.Admit(min(counts, 0), s.cost)
 			o := limit.Outcome{Result: s.result}
 			if counts > 0 {
 				o = limit.Outcome{Result: limit.Unknown, ArrivedAgo: -time.Duration(counts)}

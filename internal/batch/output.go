@@ -165,12 +165,12 @@ type entry struct {
 
 // openResults opens, creates and locks a file of results, calls each for every line of it with where it ends, and cuts off a last line that
 // a crash left without its end.
-func openResults(path string, each func(e entry, end int64)) (*lineFile, *os.File, error) {
+func openResults(path string, form form, each func(e entry, end int64)) (*lineFile, *os.File, error) {
 	f, err := openLocked(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	size, err := scanResults(f, path, each)
+	size, err := scanResults(f, path, form, each)
 	if err == nil {
 		err = f.Truncate(size)
 	}
@@ -210,12 +210,12 @@ func syncFolder(path string) error {
 // scanResults reads lines of results from the start of f and returns where the last complete one ends. What is not a
 // result is refused, lest a file of somebody else's be appended to, or cut; only what follows the last line break may
 // be anything that a torn write can leave.
-func scanResults(f io.ReaderAt, name string, each func(e entry, end int64)) (size int64, err error) {
+func scanResults(f io.ReaderAt, name string, form form, each func(e entry, end int64)) (size int64, err error) {
 	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<62), 1<<20)
 	for n := 1; ; n++ {
 		line, rerr := in.ReadBytes('\n')
 		if rerr == io.EOF {
-			if len(line) > 0 && !torn(line) {
+			if len(line) > 0 && !torn(line, form.start()) {
 				return 0, fmt.Errorf("%s:%d: not a result of paceline: is this the right file?", name, n)
 			}
 			return size, nil
@@ -223,8 +223,8 @@ func scanResults(f io.ReaderAt, name string, each func(e entry, end int64)) (siz
 		if rerr != nil {
 			return 0, fmt.Errorf("%s: %w", name, rerr)
 		}
-		var e entry
-		if json.Unmarshal(line, &e) != nil || e.ID == "" || e.State != "done" && e.State != "expired" && e.State != "dead" {
+		e, ok := form.entry(line, form.dead)
+		if !ok {
 			return 0, fmt.Errorf("%s:%d: not a result of paceline: is this the right file?", name, n)
 		}
 		size += int64(len(line))
@@ -233,8 +233,7 @@ func scanResults(f io.ReaderAt, name string, each func(e entry, end int64)) (siz
 }
 
 // torn says whether the end of a file may be the beginning of a result, or what a file system leaves of one.
-func torn(b []byte) bool {
-	const start = `{"id":"`
+func torn(b []byte, start string) bool {
 	b = bytes.TrimRight(b, "\x00")
 	return bytes.HasPrefix(b, []byte(start)) || strings.HasPrefix(start, string(b))
 }

@@ -11,11 +11,14 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// ceiling is the cost per second that the keys allow in the long run; 0: no limit.
+// ceiling is the requests (or, where a line of the input has a cost, the cost) per second that the keys allow in the long
+// run; 0: no limit. Limits of tokens count by what a request took on the average.
 func (r *Run) ceiling() float64 {
 	least := math.Inf(1)
 	for _, l := range r.c.Limits {
-		least = min(least, float64(l.N)/l.Per.Seconds())
+		if each := r.each(l.Unit); each > 0 {
+			least = min(least, l.perSecond()/each)
+		}
 	}
 	if math.IsInf(least, 1) {
 		return 0
@@ -23,18 +26,25 @@ func (r *Run) ceiling() float64 {
 	return least * float64(len(r.c.Keys))
 }
 
-// percent is cost as a part of the most that can be sent within d: N at once and N for every window that has passed.
-// While the run goes on only whole windows count, and one that has just begun does not.
-func (r *Run) percent(cost int64, d time.Duration, goesOn bool) float64 {
-	most := math.Inf(1)
-	for _, l := range r.c.Limits {
-		windows := d.Seconds() / l.Per.Seconds()
-		if goesOn {
-			windows = math.Floor(max(windows-0.02, 0))
-		}
-		most = min(most, float64(l.N)*(1+windows))
+// each is how much of a unit goes with one of cost in requests: of those sent, once there are enough, else of what is left.
+func (r *Run) each(u limit.Unit) float64 {
+	const enough = 20
+	of := &r.remaining
+	if r.totals.Sends >= enough || of[limit.Requests] <= 0 {
+		of = &r.spent
 	}
-	p := 100 * float64(cost) / (most * float64(len(r.c.Keys)))
+	if u == limit.Requests {
+		return 1
+	}
+	return float64(max(of[u], 0)) / float64(max(of[limit.Requests], 1))
+}
+
+// percent is what was sent as a part of the most that can be sent within d, of the limit that is used most.
+func (r *Run) percent(d time.Duration, goesOn bool) float64 {
+	p := 0.0
+	for _, l := range r.c.Limits {
+		p = max(p, 100*float64(r.spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
+	}
 	if goesOn {
 		return min(p, 100)
 	}
@@ -67,12 +77,12 @@ func (r *Run) Progress() Progress {
 		d := time.Since(r.first)
 		p.Seconds = d.Seconds()
 		p.Rate = float64(p.Done) / p.Seconds
-		p.Ceiling, p.Percent = r.ceiling(), r.percent(p.Cost, d, true)
+		p.Ceiling, p.Percent = r.ceiling(), r.percent(d, true)
 	}
 	if r.checked {
 		p.Total = p.Input - p.SkippedDone - p.SkippedDead
 		if c := r.ceiling(); c > 0 {
-			p.ETA = time.Duration(float64(r.remaining) / c * float64(time.Second))
+			p.ETA = time.Duration(float64(r.remaining[limit.Requests]) / c * float64(time.Second))
 		}
 	}
 	return p

@@ -43,6 +43,7 @@ type Run struct {
 	files     []written // to read back: out and dead if they are files
 	journal   *journal  // nil without a file of results
 	history   *history
+	keep      time.Duration // how far back the journal goes
 	room      chan struct{} // one for each answer that is on its way to the results
 	kick      chan struct{} // wakes the syncer
 
@@ -52,7 +53,8 @@ type Run struct {
 	totals    Totals
 	bytes     int64      // of requests that are held
 	freed     *sync.Cond // when bytes, stopped, feeding or reading changed
-	remaining int64      // cost that is still to go, if checked
+	remaining limit.Cost // that is still to go, if checked
+	spent     limit.Cost // of the sends
 	first     time.Time  // send
 	final     time.Time  // answer
 	stopped   bool       // nothing more is read
@@ -91,6 +93,7 @@ type Totals struct {
 type written struct {
 	*os.File
 	before int64
+	form   form
 }
 
 // job is a request on its way.
@@ -107,6 +110,7 @@ type job struct {
 	at     mono.Time
 	res    response
 	result limit.Result
+	actual *limit.Cost // nil: as admitted
 	hold   time.Time
 }
 
@@ -151,13 +155,20 @@ func New(c Config) (*Run, error) {
 func (r *Run) newLimiters() ([]limit.Limiter, error) {
 	var all []limit.Limiter
 	for _, l := range r.c.Limits {
-		rolling, err := limit.NewRolling(limit.RollingConfig{Limit: l.N, Window: l.Per, Arrivals: r.c.Arrivals})
+		made, err := l.limiter(r.c.Arrivals)
 		if err != nil {
-			return nil, fmt.Errorf("limit %s: %w", l.Text, err)
+			return nil, err
 		}
-		all = append(all, rolling)
+		all = append(all, made)
 	}
 	return all, nil
+}
+
+// add adds by times a cost.
+func add(to *limit.Cost, c limit.Cost, by int64) {
+	for u := range to {
+		to[u] += by * c[u]
+	}
 }
 
 // maxListed is how many bad lines are listed.
@@ -166,7 +177,8 @@ const maxListed = 10
 // Check reads the whole input once, without sending: it counts the requests and lists what is wrong, at most ten lines
 // of it through Notice. Unless invalid lines are to be skipped it then fails with ErrInput.
 func (r *Run) Check(name string, in io.Reader) error {
-	reader := NewReader(name, in, r.c.Input)
+	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	reader.pass = checking
 	listed := 0
 	for {
 		q, err := reader.Next()
@@ -187,7 +199,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 			return err
 		}
 		r.totals.Input++
-		r.remaining += q.Cost
+		add(&r.remaining, q.Cost, 1)
 	}
 	if more := listed - maxListed; more > 0 {
 		r.c.Notice(fmt.Sprintf("and %d more", more))
@@ -285,7 +297,10 @@ func (r *Run) isReading(now bool) bool {
 const heldBytes = 256 << 20
 
 func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
-	reader := NewReader(name, in, r.c.Input)
+	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	if r.checked {
+		reader.pass = checked
+	}
 	for {
 		if !r.isReading(true) {
 			return
@@ -359,7 +374,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		if ttl == 0 && (q.TTL > 0 || !q.At.IsZero()) {
 			ttl = -1
 		}
-		err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: limit.Cost{limit.Requests: q.Cost}, Priority: q.Priority, TTL: ttl, Value: j})
+		err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Priority: q.Priority, TTL: ttl, Value: j})
 		if err != nil {
 			r.mu.Lock()
 			r.totals.Offered--
@@ -371,7 +386,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		}
 		return true
 	}
-	r.remaining -= q.Cost
+	add(&r.remaining, q.Cost, -1)
 	r.mu.Unlock()
 	return true
 }
@@ -394,7 +409,9 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	key := r.c.Keys[a.Key]
 	now := time.Now()
 	if r.journal != nil {
-		n, err := r.journal.send(record{ID: j.r.ID, Attempt: a.Number, Key: key.Name, Nonce: a.Nonce, Cost: j.r.Cost}, now)
+		line := record{ID: j.r.ID, Attempt: a.Number, Key: key.Name, Nonce: a.Nonce}
+		line.setCost(j.r.Cost)
+		n, err := r.journal.send(line, now)
 		if err != nil {
 			r.release(j)
 			r.fail(err)
@@ -409,7 +426,11 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	j.key, j.at = key.Name, a.At
 	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
 	ans, final := r.judge(j)
-	j.result = ans.Result
+	j.result, j.actual = ans.Result, nil
+	cost := j.r.Cost
+	if ans.Metered {
+		j.actual, cost = &ans.Actual, ans.Actual
+	}
 
 	r.mu.Lock()
 	if j.res.written {
@@ -418,7 +439,8 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		}
 		r.final = j.res.ended
 		r.totals.Sends++
-		r.totals.Cost += j.r.Cost
+		r.totals.Cost += cost[limit.Requests]
+		add(&r.spent, cost, 1)
 	}
 	if j.res.status == http.StatusTooManyRequests {
 		r.totals.Rejected++
@@ -451,7 +473,7 @@ func (r *Run) answered(j *job) error {
 	if j.unsure {
 		doubt = j.r.ID
 	}
-	err := r.journal.answer(j.n, j.result, counts, j.hold, doubt)
+	err := r.journal.answer(j.n, j.result, counts, j.hold, doubt, j.actual)
 	j.n = 0
 	return err
 }
@@ -493,7 +515,7 @@ func (r *Run) ended(e queue.Ended) {
 	case queue.Dead:
 		out, line.Error, line.Request = r.dead, e.Reason, j.r.Raw
 	}
-	err := out.append(line.line())
+	err := out.append(r.c.Format.line(&line))
 	if err == nil {
 		if err = r.answered(j); err == nil && r.journal != nil {
 			r.journal.ended(j.r.ID)
@@ -523,7 +545,7 @@ func (r *Run) ended(e queue.Ended) {
 		r.totals.Unwritten++
 	}
 	r.bytes -= j.size
-	r.remaining -= j.r.Cost
+	add(&r.remaining, j.r.Cost, -1)
 	r.freed.Broadcast()
 	r.mu.Unlock()
 	if err != nil {
@@ -590,7 +612,7 @@ func (r *Run) Close() (Totals, error) {
 	r.stopped = true
 	var err error
 	for _, f := range r.files {
-		_, rerr := scanResults(f, f.Name(), func(e entry, end int64) {
+		_, rerr := scanResults(f, f.Name(), f.form, func(e entry, end int64) {
 			switch {
 			case e.State != "dead":
 				r.ledger.mark(digestOf(e.ID), backOut)
@@ -617,7 +639,7 @@ func (r *Run) Close() (Totals, error) {
 	if t.Seconds = r.final.Sub(r.first).Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling = r.ceiling()
-		t.Percent = r.percent(t.Cost, r.final.Sub(r.first), false)
+		t.Percent = r.percent(r.final.Sub(r.first), false)
 	}
 	return t, errors.Join(err, r.closeFiles())
 }

@@ -289,7 +289,7 @@ func TestRedirectsAreAdmitted(t *testing.T) {
 		}
 	})
 	b := newBench(t)
-	b.config.Limits = []Rate{{2, 60 * time.Millisecond, "2/60ms"}}
+	b.config.Limits = []Rate{{N: 2, Per: 60 * time.Millisecond, Text: "2/60ms"}}
 	b.config.Redirects = 3
 	got := b.run(request("a", srv.URL+"/?n=3"), request("b", srv.URL+"/?n=4"), request("c", srv.URL+"/?n=1"))
 	if got.err != nil || got.Done != 3 || got.Sends != 10 || got.Rejected != 0 {
@@ -667,7 +667,7 @@ func TestWhy(t *testing.T) {
 	release := make(chan struct{})
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) { <-release })
 	b := newBench(t)
-	b.config.Limits = []Rate{{2, time.Hour, "2/h"}, {1000, time.Second, "1000/s"}}
+	b.config.Limits = []Rate{{N: 2, Per: time.Hour, Text: "2/h"}, {N: 1000, Per: time.Second, Text: "1000/s"}}
 	b.drain = func(r *Run) {
 		wait := func(done int, want string) Progress {
 			for range 2000 {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/limit"
 )
 
 func target(t *testing.T, method, address, body string) (*Request, hop) {
@@ -21,7 +23,7 @@ func target(t *testing.T, method, address, body string) (*Request, hop) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Request{ID: "r", Method: method, URL: u, Cost: 1, Header: http.Header{}}
+	r := &Request{ID: "r", Method: method, URL: u, Cost: limit.One, Header: http.Header{}}
 	if body != "" {
 		r.Body = []byte(body)
 	}

@@ -30,7 +30,12 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	}
 	// It was answered, if only by half: so it has arrived.
 	ans.Result = limit.Failed
-	status := fmt.Sprintf("answered %d %s", res.status, http.StatusText(res.status))
+	status := statusText(res.status)
+	if res.err == nil && !r.ban[res.status] {
+		if ans, final, ok := r.c.Format.judge(r, j); ok {
+			return ans, final
+		}
+	}
 	switch s := res.status; {
 	case res.err != nil:
 		ans.Reason = status + ", broken off: " + res.err.Error()
