@@ -32,6 +32,10 @@ Only url is required of id, method, url, headers, body, cost, priority, deadline
   {"id":"a1","url":"https://api.example.com/v1/things?page=1"}
   {"id":"a2","method":"POST","url":"https://api.example.com/v1/things","body":{"name":"x"},"deadline":"90s"}
 
+A file in OpenAI's batch format (custom_id, method, url, body) or in Anthropic's (custom_id, params) is taken as it is, and the
+results are in that format, too. Its limits are in tokens as well: --preset openai:tier1, or --rpm and --tpm. --dry-run prints
+the plan: requests, tokens, money, time, and which limit binds.
+
 Results are lines of JSON on standard output or in --out FILE. With --out a run can be broken off in any way, kill -9
 included; the same command again sends what has not ended, and the limits remember what was sent before.
 
@@ -42,6 +46,8 @@ waits for what is in flight, the second breaks it off.`
 const runExample = `  paceline run --limit 20/s requests.jsonl
   paceline run --limit 20/s --limit 500/m --out results.jsonl requests.jsonl
   paceline run --key-env KEY_A,KEY_B --header 'Authorization: Bearer {key}' --limit 4500/h --out r.jsonl requests.jsonl
+  paceline run --preset openai:tier1 --key-env OPENAI_API_KEY --out results.jsonl prompts.jsonl
+  paceline run --rpm 500 --tpm 200000 --dry-run prompts.jsonl
   generate | paceline run --limit 300/10s - | jq .status`
 
 type runFlags struct {
@@ -61,6 +67,7 @@ type runFlags struct {
 	maxResponse                    byteSize
 	progress, color, logLevel      string
 	summary, output                string
+	llm                            llmFlags
 }
 
 func newRun() *cobra.Command {
@@ -116,7 +123,8 @@ func newRun() *cobra.Command {
 	p.StringVar(&f.color, "color", "auto", "auto, always or never")
 	p.StringVar(&f.logLevel, "log-level", "warn", "debug has a line per answer and expiry on standard error")
 	p.StringVar(&f.summary, "summary", "", "file to write the summary to, as JSON")
-	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error: text or json")
+	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error, or the plan: text or json")
+	f.llm.add(c)
 	return c
 }
 
@@ -136,8 +144,11 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
 		c.UserAgent += "/" + info.Main.Version
 	}
-	if len(f.limits) == 0 {
-		return usage("--limit is required: what the server allows cannot be guessed; expected %s, or --limit none", rateForms)
+	if err := f.llm.check(cmd, &c); err != nil {
+		return c, err
+	}
+	if len(f.limits) == 0 && len(c.Limits) == 0 {
+		return usage("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, or --limit none", rateForms)
 	}
 	for _, s := range f.limits {
 		if s == "none" && len(f.limits) == 1 {
@@ -246,6 +257,17 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		}
 		in, isFile, c.InputInfo = file, info.Mode().IsRegular(), info
 	}
+	provider, isLLM, in, err := f.llm.readFormat(in, int(f.maxLine))
+	switch {
+	case err != nil:
+		return err
+	case isLLM:
+		if err := f.llm.config(cmd, provider, &c); err != nil {
+			return err
+		}
+	case len(f.llm.bounded) > 0:
+		return usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
+	}
 
 	// A reader of the results that goes away is a write that fails, not a death with requests in flight.
 	signal.Ignore(syscall.SIGPIPE)
@@ -259,10 +281,18 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return codeOf(err)
 	}
-	if isFile {
+	if isLLM || f.llm.dryRun {
+		if err := r.Peek(); err != nil {
+			return codeOf(err)
+		}
+	}
+	if isFile || f.llm.dryRun {
 		err := interruptible(signals, func() error { return r.Check(name, in) })
 		if err != nil {
 			return codeOf(err)
+		}
+		if f.llm.dryRun {
+			return f.llm.printPlan(cmd.OutOrStdout(), f.llm.plan(r), f.output)
 		}
 		if _, err := in.(io.Seeker).Seek(0, io.SeekStart); err != nil {
 			return err
@@ -270,6 +300,13 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if err := r.Open(); err != nil {
 		return codeOf(err)
+	}
+	if isLLM && isFile {
+		p := f.llm.plan(r)
+		screen.line(announce(p))
+		for _, n := range p.Notes {
+			screen.line("note: " + n)
+		}
 	}
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)

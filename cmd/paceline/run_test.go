@@ -95,7 +95,7 @@ func TestRunRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{good, 2, "--limit is required: what the server allows cannot be guessed; expected " + rateForms + ", or --limit none"},
+		{good, 2, "--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected " + rateForms + ", or --limit none"},
 		{"--limit 20 " + good, 2, `--limit "20" does not say per what time, expected ` + rateForms},
 		{"--limit 20/s --limit none " + good, 2, `--limit "none" does not say per what time, expected ` + rateForms},
 		{"--limit 20/s --concurrency 0 " + good, 2, "--concurrency 0, expected at least 1"},

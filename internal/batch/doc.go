@@ -2,6 +2,8 @@
 //
 //	input.go     one line of JSON is one request, strictly read
 //	format.go    how lines are read and written: this package's own, or a batch for language models
+//	llm.go, llm_result.go  batch files of OpenAI and Anthropic, and what the answers say of limits and usage
+//	plan.go      what a run has before it, by the limits
 //	limits.go    the server's limits, and what they allow
 //	template.go  keys, and where their secrets and nonces go
 //	send.go      one attempt over HTTP, never written twice

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Request is one line of the input.
@@ -35,8 +36,11 @@ type Request struct {
 	At  time.Time
 	// Column is where the id is, or 1.
 	Column int
-	// Raw is the line, with the id in it where the line had none.
+	// Raw is the line, with the id in it where the line had none. Only of Plain.
 	Raw json.RawMessage
+	// Estimate is what a request to a language model is expected to use; Unbounded: it does not bound its output.
+	Estimate  tokens.Estimate
+	Unbounded bool
 }
 
 // InputLimits bound what one line may ask for. Zero fields have the defaults named.
@@ -82,6 +86,7 @@ type Reader struct {
 	limits InputLimits
 	pass   pass
 	line   int
+	bytes  int64
 	buf    []byte
 }
 
@@ -141,6 +146,7 @@ func (r *Reader) read() (line []byte, tooLong bool, err error) {
 	r.buf = r.buf[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
+		r.bytes += int64(len(part))
 		if !tooLong {
 			r.buf = append(r.buf, part...)
 		}

@@ -161,6 +161,9 @@ func (l *lineFile) close() error {
 type entry struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
+
+	output  int64 // tokens, if metered
+	metered bool
 }
 
 // openResults opens, creates and locks a file of results, calls each for every line of it with where it ends, and cuts off a last line that

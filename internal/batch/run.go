@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // What New, Check, Open and Send fail with, beside the errors of the system.
@@ -46,6 +47,7 @@ type Run struct {
 	keep      time.Duration // how far back the journal goes
 	room      chan struct{} // one for each answer that is on its way to the results
 	kick      chan struct{} // wakes the syncer
+	planning  planning
 
 	mu        sync.Mutex
 	ledger    ledger
@@ -81,6 +83,10 @@ type Totals struct {
 	Repeats     int `json:"possible_repeats"` //
 	Unwritten   int `json:"unwritten"`        // answered, but the result could not be written; among Left
 	Lost        int `json:"lost"`             // what none of these accounts for
+
+	InputTokens  int64 `json:"input_tokens,omitempty"`  // of Done, as the answers say
+	OutputTokens int64 `json:"output_tokens,omitempty"` //
+	Overruns     int   `json:"overruns,omitempty"`      // answers that had more output than was reserved
 
 	Cost    int64   `json:"cost"`                         // of Sends
 	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
@@ -131,6 +137,7 @@ func New(c Config) (*Run, error) {
 	}
 	r := &Run{c: c, ledger: ledger{}, ban: map[int]bool{}, keepNames: map[string]bool{}, kick: make(chan struct{}, 1)}
 	r.freed = sync.NewCond(&r.mu)
+	r.planning.models = map[string]*PlanModel{}
 	r.room = make(chan struct{}, 2*c.Concurrency)
 	for _, s := range c.BanStatus {
 		r.ban[s] = true
@@ -179,6 +186,7 @@ const maxListed = 10
 func (r *Run) Check(name string, in io.Reader) error {
 	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
 	reader.pass = checking
+	began := time.Now()
 	listed := 0
 	for {
 		q, err := reader.Next()
@@ -200,11 +208,14 @@ func (r *Run) Check(name string, in io.Reader) error {
 		}
 		r.totals.Input++
 		add(&r.remaining, q.Cost, 1)
+		r.planning.add(r, q)
 	}
 	if more := listed - maxListed; more > 0 {
 		r.c.Notice(fmt.Sprintf("and %d more", more))
 	}
 	r.checked = true
+	p := &r.planning.plan
+	p.Lines, p.Bytes, p.ReadingSeconds = reader.line, reader.bytes, time.Since(began).Seconds()
 	if r.totals.Invalid > 0 && !r.c.SkipInvalid {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, r.totals.Invalid, r.totals.Invalid+r.totals.Input, ErrUnsent)
 	}
@@ -458,6 +469,17 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		r.release(j)
 	}
 	return ans
+}
+
+// used adds up what an answer says that it used.
+func (r *Run) used(u tokens.Usage, overrun bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.totals.InputTokens += u.Input
+	r.totals.OutputTokens += u.Output
+	if overrun {
+		r.totals.Overruns++
+	}
 }
 
 // answered writes the end of a job's latest send into the journal.

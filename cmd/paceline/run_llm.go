@@ -1,0 +1,338 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// llmFlags are those of run that are about limits of tokens and batches for language models.
+type llmFlags struct {
+	format, baseURL, preset, rule, count string
+	rpm, tpm, itpm, otpm, maxOutput      int64
+	estimate                             float64
+	prices                               batch.Prices
+	errors                               string
+	dryRun                               bool
+
+	models  string   // the preset, if its limits are of each model
+	bounded []string // the flags that need tokens
+}
+
+func (f *llmFlags) add(c *cobra.Command) {
+	p := c.Flags()
+	p.StringVar(&f.format, "format", "auto", "of the input and the results: jsonl, openai-batch, anthropic-batch; auto: what the first line is")
+	p.StringVar(&f.baseURL, "base-url", "", "where the requests of a batch go (default: the provider's own)")
+	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1")
+	p.Int64Var(&f.rpm, "rpm", 0, "most requests per minute; this and the next three are a bucket, and replace the preset's")
+	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output (batches)")
+	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute (batches)")
+	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute (batches)")
+	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows")
+	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI's documentation); sum, both; used, both until the answer and then what was used (Anthropic's)")
+	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve as much output as all but this share of the answers had, such as 0.05, instead of max_tokens: denser, and as safe as that share")
+	p.Int64Var(&f.maxOutput, "max-output", 0, "output of requests that do not bound it (default: the most that the model can)")
+	p.Float64Var(&f.prices.Input, "price-input", -1, "USD per million input tokens, for the plan")
+	p.Float64Var(&f.prices.Output, "price-output", -1, "USD per million output tokens, for the plan")
+	p.StringVar(&f.errors, "errors", "", "the same as --dead")
+	p.BoolVar(&f.dryRun, "dry-run", false, "print the plan (requests, tokens, money, time, the limit that binds) and send nothing; -o json")
+}
+
+// check turns the flags into limits, after those of --limit.
+func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
+	usage := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+	for _, v := range []struct {
+		flag, value string
+		one         []string
+	}{
+		{"format", f.format, []string{"auto", "jsonl", batch.OpenAI.String(), batch.Anthropic.String()}},
+		{"rule", f.rule, []string{"bucket", "rolling"}}, {"count", f.count, batch.Countings},
+	} {
+		if !contains(v.one, v.value) {
+			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
+		}
+	}
+	minute := []struct {
+		flag string
+		n    int64
+		unit limit.Unit
+	}{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input}, {"otpm", f.otpm, limit.Output}}
+	for _, m := range minute {
+		if cmd.Flag(m.flag).Changed && (m.n < 1 || m.n > limit.MaxCost) {
+			return usage("--%s %d, expected 1 to %d", m.flag, m.n, int64(limit.MaxCost))
+		}
+	}
+	if !(f.estimate >= 0 && f.estimate < 1) {
+		return usage("--estimate %v, expected a share from 0 to 1", f.estimate)
+	}
+	if cmd.Flag("max-output").Changed && (f.maxOutput < 1 || f.maxOutput > limit.MaxCost) {
+		return usage("--max-output %d, expected 1 to %d", f.maxOutput, int64(limit.MaxCost))
+	}
+	for _, price := range []string{"price-input", "price-output"} {
+		if n, _ := cmd.Flags().GetFloat64(price); cmd.Flag(price).Changed && !(n >= 0 && n < 1e9) {
+			return usage("--%s %v, expected USD per million tokens", price, n)
+		}
+	}
+	if (f.prices.Input < 0) != (f.prices.Output < 0) {
+		return usage("--price-input and --price-output, expected both or neither")
+	}
+	if f.errors != "" {
+		if c.Dead != "" {
+			return usage("--errors and --dead are the same, expected one of them")
+		}
+		c.Dead = f.errors
+	}
+	if f.preset != "" {
+		preset, ok := quota.LookupPreset(f.preset)
+		if !ok {
+			var names []string
+			for _, p := range quota.Presets() {
+				names = append(names, p.Name)
+			}
+			return usage("--preset %q, expected one of %s", f.preset, strings.Join(names, ", "))
+		}
+		for _, p := range preset.Policies {
+			replaced := false
+			for _, m := range minute {
+				replaced = replaced || m.n > 0 && p.Window == time.Minute && units[p.Unit] == m.unit && knows(p.Unit)
+			}
+			if replaced {
+				continue
+			}
+			if p.Rule == quota.Concurrency {
+				c.Concurrency = min(c.Concurrency, int(p.Limit))
+				continue
+			}
+			if !knows(p.Unit) {
+				return usage("--preset %s limits %s, of which run knows nothing; expected --limit, with the cost of each line in the input", f.preset, p.Unit)
+			}
+			c.Limits = append(c.Limits, rateOf(p.Limit, p.Window, units[p.Unit], p.Rule == quota.Bucket, p.Burst))
+			if p.Scope == quota.Model {
+				f.models = f.preset
+			}
+			if units[p.Unit] != limit.Requests {
+				f.bounded = append(f.bounded, "--preset "+f.preset)
+			}
+		}
+	}
+	for _, m := range minute {
+		if m.n == 0 {
+			continue
+		}
+		c.Limits = append(c.Limits, rateOf(m.n, time.Minute, m.unit, f.rule == "bucket", 0))
+		if m.unit != limit.Requests {
+			f.bounded = append(f.bounded, "--"+m.flag)
+		}
+	}
+	return nil
+}
+
+var units = map[quota.Unit]limit.Unit{quota.Requests: limit.Requests, quota.Input: limit.Input, quota.Output: limit.Output, quota.Tokens: limit.Tokens}
+
+func knows(u quota.Unit) bool { _, ok := units[u]; return ok }
+
+// rateOf is a limit that was not written as N/U.
+func rateOf(n int64, per time.Duration, unit limit.Unit, bucket bool, burst int64) batch.Rate {
+	text := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", 24 * time.Hour: "d"}[per]
+	if text == "" {
+		text = per.String()
+	}
+	return batch.Rate{N: n, Per: per, Unit: unit, Bucket: bucket, Burst: burst, Text: fmt.Sprintf("%d/%s %v", n, text, unit)}
+}
+
+// readFormat says what the input is, and returns it from its beginning.
+func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLLM bool, again io.Reader, err error) {
+	switch f.format {
+	case "jsonl":
+		return 0, false, in, nil
+	case batch.OpenAI.String():
+		return batch.OpenAI, true, in, nil
+	case batch.Anthropic.String():
+		return batch.Anthropic, true, in, nil
+	}
+	var read bytes.Buffer
+	lines := bufio.NewReaderSize(io.TeeReader(in, &read), 64<<10)
+	var line []byte
+	for len(bytes.TrimSpace(line)) == 0 && err == nil {
+		line, err = lines.ReadSlice('\n')
+		for err == bufio.ErrBufferFull && len(line) <= maxLine {
+			var more []byte
+			line = bytes.Clone(line)
+			more, err = lines.ReadSlice('\n')
+			line = append(line, more...)
+		}
+	}
+	if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+		return 0, false, nil, err
+	}
+	p, isLLM = batch.Sniff(line)
+	if s, ok := in.(io.Seeker); ok {
+		if _, err := s.Seek(0, io.SeekStart); err == nil {
+			return p, isLLM, in, nil
+		}
+	}
+	return p, isLLM, io.MultiReader(&read, in), nil
+}
+
+// config makes c that of a batch for language models.
+func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config) error {
+	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: batch.Counting(slices.Index(batch.Countings, f.count)),
+		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits})
+	if err != nil {
+		return usageError{err}
+	}
+	c.Format = l
+	// What is usual for a page of text is not for a page of thought.
+	if !cmd.Flag("timeout").Changed {
+		c.Timeout = 10 * time.Minute
+	}
+	if !cmd.Flag("max-response").Changed {
+		c.MaxResponse = 16 << 20
+	}
+	switch {
+	case len(c.Keys) > 0 && !batch.Uses(c.Header, "key") && !batch.Uses(c.Query, "key"):
+		key, err := batch.ParseHeaders([]string{p.KeyHeader()})
+		if err != nil {
+			return err
+		}
+		c.Header = append(c.Header, key...)
+	case len(c.Keys) == 0 && f.baseURL == "" && len(c.Header) == 0 && !f.dryRun:
+		return exitError{exitConfig, fmt.Errorf("%s asks for a key: name its environment variable with --key-env, or another server with --base-url", p.BaseURL())}
+	}
+	return nil
+}
+
+// plan returns the plan and what is to be said of it.
+func (f *llmFlags) plan(r *batch.Run) batch.Plan {
+	p := r.Plan(time.Now().Round(time.Second), f.prices)
+	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
+	if len(p.Models) > 1 {
+		note("the limits hold for all %d models together, although a provider may have them of each model: a run for each model is faster then", len(p.Models))
+	} else if f.models != "" && len(p.Models) == 1 {
+		if preset, _ := quota.LookupPreset(f.models); !strings.Contains(preset.About, p.Models[0].Model) {
+			note("%s is %s, as published %s; the file has %s: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, p.Models[0].Model)
+		}
+	}
+	if p.Unbounded > 0 && f.maxOutput == 0 {
+		note("%d requests have no max_tokens: the most that their model can is counted for them; --max-output N says better", p.Unbounded)
+	}
+	if p.Format != "jsonl" && f.prices.Input < 0 {
+		note("no price is known: --price-input and --price-output, in USD per million tokens")
+	}
+	return p
+}
+
+// printPlan is --dry-run.
+func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
+	if output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(p)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(what, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
+	text := grouped(int64(p.Requests)) + " to send"
+	for _, v := range []struct {
+		n    int
+		what string
+	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.Invalid, "invalid lines"}} {
+		if v.n > 0 {
+			text += fmt.Sprintf(", %s %s", grouped(int64(v.n)), v.what)
+		}
+	}
+	line("requests", "%s", text)
+	if p.Format != "jsonl" {
+		const most = 5
+		for _, m := range p.Models[:min(most, len(p.Models))] {
+			if len(p.Models) > 1 {
+				line("  "+m.Model, "%s, %s tokens in, at most %s out", grouped(int64(m.Requests)), grouped(m.Input), grouped(m.Output))
+			}
+		}
+		if more := len(p.Models) - most; more > 0 {
+			line("", "and %d more models", more)
+		}
+		line("input", "%s tokens", grouped(p.Input))
+		text := fmt.Sprintf("at most %s tokens", grouped(p.Output))
+		if p.Expected != nil {
+			text += fmt.Sprintf("; expected %s, by %s answers so far", grouped(*p.Expected), grouped(int64(p.Answers)))
+		} else {
+			text += "; how many is not known before the first answers"
+		}
+		line("output", "%s", text)
+		if p.USDMax != nil {
+			text := fmt.Sprintf("at most $%.2f", *p.USDMax)
+			if p.USDExpected != nil {
+				text += fmt.Sprintf("; expected $%.2f", *p.USDExpected)
+			}
+			line("money", "%s", text)
+		}
+		if p.Largest != nil {
+			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, grouped(p.Largest.Tokens))
+		}
+		line("counted", "%s", map[string]string{"reserved": "the larger of input and max_tokens, whatever is used (--count reserved)",
+			"sum": "input and max_tokens, whatever is used (--count sum)", "used": "input and max_tokens, and what was used once it is answered (--count used)"}[p.Count])
+	}
+	for _, l := range p.Limits {
+		binds := ""
+		if l.Binds {
+			binds = "  <- binds"
+		}
+		line("limit "+l.Limit, "%s: %v%s", grouped(l.Cost), seconds(l.Seconds), binds)
+	}
+	switch {
+	case p.Seconds > 0:
+		line("time", "%v and the last answer: %s", seconds(p.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
+		line("in flight", "%d are enough as long as an answer takes less than %v on the average (--concurrency)", p.InFlight, seconds(p.AnswerWithin))
+	case len(p.Limits) > 0:
+		line("time", "the limits let all of it go at once")
+	default:
+		line("time", "there is no limit")
+	}
+	if d := p.ReadingSeconds; d > 0 {
+		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", grouped(int64(p.Lines)), float64(p.Bytes)/1e6, d, grouped(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
+	}
+	for _, n := range p.Notes {
+		line("note", "%s", n)
+	}
+	return t.Flush()
+}
+
+// announce is what is said before a batch is sent.
+func announce(p batch.Plan) string {
+	text := fmt.Sprintf("plan: %s requests, %s tokens in, at most %s out", grouped(int64(p.Requests)), grouped(p.Input), grouped(p.Output))
+	for _, l := range p.Limits {
+		if l.Binds {
+			text += fmt.Sprintf("; limit %s takes %v, until %s", l.Limit, seconds(l.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
+		}
+	}
+	return text
+}
+
+func seconds(s float64) time.Duration {
+	d := time.Duration(s * float64(time.Second))
+	if d < 10*time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// grouped writes 1234567 as 1,234,567.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,293 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// Provider says whose batch files an LLM reads and writes.
+type Provider uint8
+
+const (
+	OpenAI    Provider = iota // {"custom_id", "method", "url", "body"}
+	Anthropic                 // {"custom_id", "params"}
+)
+
+func (p Provider) String() string { return [...]string{"openai-batch", "anthropic-batch"}[p] }
+
+// BaseURL is the provider's own.
+func (p Provider) BaseURL() string {
+	return [...]string{"https://api.openai.com", "https://api.anthropic.com"}[p]
+}
+
+// KeyHeader is the template of the field that has the key.
+func (p Provider) KeyHeader() string {
+	return [...]string{"Authorization: Bearer {key}", "x-api-key: {key}"}[p]
+}
+
+// Counting says what of a request the server counts against its limits of tokens.
+type Counting uint8
+
+const (
+	// CountDocumented is CountReserved for OpenAI, CountUsed for Anthropic.
+	CountDocumented Counting = iota
+	// CountReserved: the larger of the input and the most output, whatever is used in the end.
+	CountReserved
+	// CountSum: the input and the most output, whatever is used in the end.
+	CountSum
+	// CountUsed: as CountSum until the answer, and then what was used.
+	CountUsed
+)
+
+// Countings are the names of Counting.
+var Countings = []string{"documented", "reserved", "sum", "used"}
+
+func (c Counting) String() string { return Countings[c] }
+
+// LLMConfig describes an LLM.
+type LLMConfig struct {
+	Provider Provider
+	// BaseURL is before the url of each line. If empty, the provider's. A path that ends in /v1 does not have it twice.
+	BaseURL string
+	Count   Counting
+	// Overrun is the chance that a request outputs more than is reserved, with CountUsed: see tokens.Config. If zero, what
+	// the request allows itself is reserved.
+	Overrun float64
+	// MaxOutput is taken for requests that do not bound their output. If zero, the most that their model can.
+	MaxOutput int64
+	// Limits are the run's: a request that is larger is refused.
+	Limits []Rate
+}
+
+// LLM is the format of batch files for language models, and what their answers say. Safe for concurrent use, but for
+// reading, of which there is one at a time.
+type LLM struct {
+	c           LLMConfig
+	base        *url.URL
+	header      http.Header
+	dialect     quota.Dialect
+	estimator   *tokens.Estimator
+	rough       *tokens.Estimator // guesses, which is quick
+	corrections map[string]*correction
+}
+
+// correction is by how much the rough estimates of a model's input are wrong.
+type correction struct {
+	n            int
+	exact, rough float64
+}
+
+// NewLLM checks the configuration.
+func NewLLM(c LLMConfig) (*LLM, error) {
+	if c.BaseURL == "" {
+		c.BaseURL = c.Provider.BaseURL()
+	}
+	if c.Count == CountDocumented {
+		c.Count = [...]Counting{OpenAI: CountReserved, Anthropic: CountUsed}[c.Provider]
+	}
+	base, err := url.Parse(c.BaseURL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" || base.User != nil {
+		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path", c.BaseURL)
+	}
+	if c.Overrun != 0 && c.Count != CountUsed {
+		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v", c.Count)
+	}
+	l := &LLM{c: c, base: base, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
+	if c.Provider == Anthropic {
+		l.header["Anthropic-Version"] = []string{"2023-06-01"}
+	}
+	var known bool
+	if l.dialect, known = quota.ForHost(base.Host); !known {
+		l.dialect, _ = quota.Lookup([...]string{"openai", "anthropic"}[c.Provider])
+	}
+	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun}); err != nil {
+		return nil, err
+	}
+	l.rough, err = tokens.New(tokens.Config{CountMax: -1})
+	return l, err
+}
+
+// Count is what the server is taken to count.
+func (l *LLM) Count() Counting { return l.c.Count }
+
+// endpoints are those of OpenAI's batches of which the tokens are known.
+var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
+
+func (l *LLM) parse(r *Reader, line []byte) (*Request, error) {
+	w := walker{line, 0}
+	w.space()
+	all := [...]string{"custom_id, method, url, body", "custom_id, params"}[l.c.Provider]
+	if w.peek() != '{' {
+		return nil, r.errorf(w.at+1, "%s, expected a JSON object with %s", kind(w.peek()), all)
+	}
+	q := &Request{Line: r.line, Column: 1, Method: http.MethodPost, Header: l.header}
+	names := strings.Split(all, ", ")
+	seen := map[string]int{} // where the values are, from 1
+	path := "/v1/messages"
+	err := r.object(&w, func(name string, nameAt int, raw []byte, at int) (err error) {
+		if !slices.Contains(names, name) {
+			return r.errorf(nameAt+1, "unknown field %q, expected %s", name, all)
+		}
+		if seen[name] > 0 {
+			return r.errorf(nameAt+1, "field %q is given twice, expected once", name)
+		}
+		seen[name] = at + 1
+		switch name {
+		case "custom_id":
+			q.Column = at + 1
+			if q.ID, err = r.text(name, raw, at); err != nil {
+				return err
+			}
+			if q.ID == "" || len(q.ID) > maxIDLen {
+				return r.errorf(at+1, "the custom_id has %d bytes, expected 1 to %d", len(q.ID), maxIDLen)
+			}
+		case "method":
+			if string(raw) != `"POST"` {
+				return r.errorf(at+1, "method %s, expected \"POST\"", short(raw))
+			}
+		case "url":
+			if path, err = r.text(name, raw, at); err != nil {
+				return err
+			}
+			if !slices.Contains(endpoints, path) {
+				return r.errorf(at+1, "url %s, expected %s (the host comes from --base-url)", short(raw), strings.Join(endpoints, ", "))
+			}
+		default: // body, params
+			if raw[0] != '{' {
+				return r.errorf(at+1, "%s is %s, expected an object", name, kind(raw[0]))
+			}
+			if len(raw) > r.limits.Body {
+				return r.errorf(at+1, "the %s has %d bytes, expected at most %d (--max-body)", name, len(raw), r.limits.Body)
+			}
+			q.Body = bytes.Clone(raw)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if seen[name] == 0 {
+			return nil, r.errorf(1, "there is no %s, expected %s", name, all)
+		}
+	}
+	bodyName := names[len(names)-1]
+	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
+	if err != nil {
+		return nil, r.errorf(seen[bodyName], "%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
+	}
+	if body.Stream {
+		return nil, r.errorf(seen[bodyName], "the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
+	}
+	q.URL = l.address(path)
+	q.Unbounded = !body.Bounded && body.API != tokens.Embeddings
+	if q.Unbounded && l.c.MaxOutput > 0 {
+		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
+	}
+	l.estimate(q, body, r.pass == checking)
+	for _, rate := range l.c.Limits {
+		switch n := q.Cost[rate.Unit]; {
+		case n <= rate.most():
+		case r.pass == checked:
+			// Then it fitted, and answers have taught to estimate more since. It goes alone.
+			q.Cost[rate.Unit] = rate.most()
+		default:
+			return nil, r.errorf(q.Column, "custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
+				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.most())
+		}
+	}
+	return q, nil
+}
+
+// address is where a line goes.
+func (l *LLM) address(path string) *url.URL {
+	u := *l.base
+	at := strings.TrimSuffix(u.Path, "/")
+	u.Path, u.RawPath = strings.TrimSuffix(at, "/v1")+path, ""
+	return &u
+}
+
+// estimate says what q costs. Roughly is ten times as quick: of the texts of each model the first 200 are counted and of
+// those after them one of 64, which says by how much the guesses for the others are to be corrected.
+func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
+	if !roughly {
+		q.Estimate = l.estimator.Of(b)
+		q.Cost = l.cost(q.Estimate, b, q.Body)
+		return
+	}
+	s := l.corrections[b.Model]
+	if s == nil {
+		if len(l.corrections) >= 1000 {
+			clear(l.corrections) // models that somebody made up
+		}
+		s = &correction{}
+		l.corrections[strings.Clone(b.Model)] = s
+	}
+	s.n++
+	e := l.rough.Of(b)
+	// A guess is above almost every count: what is not too large by it is not.
+	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(e, b, q.Body)) {
+		rough := e.Input
+		e = l.estimator.Of(b)
+		s.exact += float64(e.Input)
+		s.rough += float64(rough)
+	} else if s.rough > 0 {
+		e.Input = int64(float64(e.Input)*s.exact/s.rough + 0.5)
+	}
+	q.Estimate, q.Cost = e, l.cost(e, b, q.Body)
+}
+
+func (l *LLM) tooLarge(c limit.Cost) bool {
+	return slices.ContainsFunc(l.c.Limits, func(r Rate) bool { return c[r.Unit] > r.most() })
+}
+
+// cost is what a request is admitted with: what the server may count when it arrives. Servers count a token per four
+// characters, we what the model will: the larger of the two.
+func (l *LLM) cost(e tokens.Estimate, b tokens.Body, raw []byte) limit.Cost {
+	characters := b.TextBytes
+	if b.Attachments == 0 && (bytes.Contains(raw, []byte(`"tools"`)) || bytes.Contains(raw, []byte(`"functions"`)) ||
+		bytes.Contains(raw, []byte(`"response_format"`)) || bytes.Contains(raw, []byte(`"format"`))) {
+		characters = int64(len(raw)) // schemas are read as they stand
+	}
+	in := max(e.Input, (characters+3)/4)
+	c := limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: e.Output, limit.Tokens: in + e.Output}
+	if l.c.Count == CountReserved {
+		c[limit.Tokens] = max(in, e.Output)
+	}
+	return c
+}
+
+// used is what an answer is settled with.
+func (l *LLM) used(u tokens.Usage) limit.Cost {
+	in := u.Input
+	if l.c.Provider == Anthropic {
+		in = u.Uncached()
+	}
+	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: u.Output, limit.Tokens: in + u.Output}
+}
+
+// Sniff says by the first line of an input whose batch it is; false: nobody's.
+func Sniff(line []byte) (Provider, bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(bytes.TrimPrefix(line, []byte("\ufeff")), &fields) != nil {
+		return 0, false
+	}
+	var path string
+	_ = json.Unmarshal(fields["url"], &path)
+	switch {
+	case fields["custom_id"] != nil && fields["params"] != nil:
+		return Anthropic, true
+	case fields["custom_id"] != nil, strings.HasPrefix(path, "/v1/"):
+		return OpenAI, true
+	}
+	return 0, false
+}

@@ -1,0 +1,200 @@
+package batch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+type openAIResult struct {
+	ID       string          `json:"id"`
+	CustomID string          `json:"custom_id"`
+	Response *openAIResponse `json:"response"`
+	Error    *openAIProblem  `json:"error"`
+}
+
+type openAIResponse struct {
+	Status    int             `json:"status_code"`
+	RequestID string          `json:"request_id"`
+	Body      json.RawMessage `json:"body"`
+}
+
+type openAIProblem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type anthropicResult struct {
+	CustomID string           `json:"custom_id"`
+	Result   anthropicOutcome `json:"result"`
+}
+
+type anthropicOutcome struct {
+	Type    string          `json:"type"` // succeeded, errored, expired
+	Message json.RawMessage `json:"message,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"`
+}
+
+func (l *LLM) start() string {
+	return [...]string{`{"id":"batch_req_`, `{"custom_id":"`}[l.c.Provider]
+}
+
+func (l *LLM) deadSuffix() string { return ".errors.jsonl" }
+
+func (l *LLM) line(r *Result) []byte {
+	body := bodyOf(r)
+	served := r.State == "done" && r.Status != 0
+	var v any
+	switch l.c.Provider {
+	case OpenAI:
+		// The same request has the same one in every run, so that two files of results can be compared.
+		sum := sha256.Sum256([]byte(r.ID))
+		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID}
+		switch {
+		case served || r.Status >= http.StatusBadRequest:
+			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
+		case r.State == "expired":
+			o.Error = &openAIProblem{"batch_expired", r.Error}
+		default:
+			o.Error = &openAIProblem{"no_answer", r.Error}
+		}
+		v = o
+	case Anthropic:
+		o := anthropicResult{r.ID, anthropicOutcome{Type: "errored"}}
+		switch {
+		case served:
+			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
+		case r.State == "expired":
+			o.Result.Type = "expired"
+		case r.Status >= http.StatusBadRequest && body[0] == '{':
+			o.Result.Error = body
+		default:
+			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": "api_error", "message": r.Error}})
+		}
+		v = o
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // strings, and what is JSON
+	}
+	return b.Bytes()
+}
+
+// bodyOf is an answer's body as JSON: as it came, or as a string if it is none.
+func bodyOf(r *Result) json.RawMessage {
+	text := string(r.BodyBase64)
+	if r.Body != nil {
+		text = *r.Body
+	}
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	quoted, _ := json.Marshal(text)
+	return quoted
+}
+
+func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
+	e := entry{State: "dead"}
+	var body json.RawMessage
+	switch l.c.Provider {
+	case OpenAI:
+		var v struct {
+			ID       string           `json:"id"`
+			CustomID string           `json:"custom_id"`
+			Response *openAIResponse  `json:"response"`
+			Error    *json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.CustomID == "" || v.Response == nil && v.Error == nil {
+			return e, false
+		}
+		e.ID = v.CustomID
+		if v.Response != nil && v.Response.Status < http.StatusBadRequest && !dead {
+			e.State, body = "done", v.Response.Body
+		}
+	case Anthropic:
+		var v anthropicResult
+		if json.Unmarshal(line, &v) != nil || v.CustomID == "" || v.Result.Type == "" {
+			return e, false
+		}
+		e.ID = v.CustomID
+		if v.Result.Type == "succeeded" && !dead {
+			e.State, body = "done", v.Result.Message
+		}
+	}
+	var u struct {
+		Usage struct {
+			Chat  *int64 `json:"completion_tokens"`
+			Other *int64 `json:"output_tokens"`
+		} `json:"usage"`
+	}
+	if body != nil && json.Unmarshal(body, &u) == nil {
+		if n := u.Usage.Chat; n != nil {
+			e.output, e.metered = *n, true
+		} else if n := u.Usage.Other; n != nil {
+			e.output, e.metered = *n, true
+		}
+	}
+	return e, true
+}
+
+// judge reads what an answer says of limits and of usage.
+func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
+	res := &j.res
+	ans.RTT, ans.Result, ans.Reason = res.rtt, limit.Failed, statusText(res.status)
+	if res.status < http.StatusMultipleChoices {
+		switch {
+		case res.cut:
+			ans.Invalid, ans.Reason = true, fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
+			return ans, true, true
+		case !json.Valid(res.body):
+			// A proxy that gave up in the middle of an answer may still end it in good order.
+			j.doubt, j.unsure = true, true
+			ans.Reason += ", and what is no whole JSON"
+			return ans, false, true
+		}
+		ans.Result, ans.Reason = limit.Accepted, ""
+		usage, err := tokens.ParseUsage(j.r.Estimate.API, res.body)
+		if err != nil {
+			return ans, true, true // it stays at what it was admitted with
+		}
+		l.estimator.Learn(j.r.Estimate, usage)
+		used := l.used(usage)
+		r.used(usage, l.c.Count == CountUsed && used[limit.Output] > j.r.Cost[limit.Output])
+		if l.c.Count == CountUsed {
+			ans.Metered, ans.Actual = true, used
+		}
+		return ans, true, true
+	}
+	if res.status < http.StatusBadRequest {
+		return ans, false, false
+	}
+	seen := l.dialect.Read(res.ended, quota.Response{Status: res.status, Header: res.header, Body: res.body})
+	switch seen.Refusal {
+	case quota.Unpaid:
+		ans.Result, ans.Banned = limit.Limited, true
+		ans.Reason += ": insufficient_quota, no credit is left"
+		r.bannedOnce(j.key, ans.Reason)
+		return ans, false, true
+	case quota.TooLarge:
+		ans.Result, ans.Invalid = limit.Limited, true
+		ans.Reason += ": it is larger than the limit"
+		return ans, true, true
+	case quota.RateLimited, quota.QuotaExhausted, quota.TooMany, quota.Overloaded:
+		ans.Result = limit.Limited
+		if at, stated := seen.ComeBack(res.ended); stated {
+			ans.RetryAfter = at.Sub(res.ended)
+		}
+		return ans, false, true
+	}
+	return ans, false, false
+}

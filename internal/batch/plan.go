@@ -1,0 +1,225 @@
+package batch
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Plan is what a run has before it, by the limits. Fields are only ever added.
+type Plan struct {
+	Format     string `json:"format"`
+	Requests   int    `json:"requests"`    // to be sent
+	DoneBefore int    `json:"done_before"` // in the results
+	DeadBefore int    `json:"dead_before"` // in the dead letters, and not to be tried again
+	Invalid    int    `json:"invalid"`     // lines that are passed over
+	Keys       int    `json:"keys"`
+	InFlight   int    `json:"in_flight"`
+
+	// Of batches for language models, in tokens. Output is what the requests allow themselves, Expected what is likely by
+	// the answers in the results so far; there is none before the first.
+	Count     string      `json:"count,omitempty"` // what the server is taken to count
+	Input     int64       `json:"input_tokens,omitempty"`
+	Output    int64       `json:"output_tokens_max,omitempty"`
+	Expected  *int64      `json:"output_tokens_expected,omitempty"`
+	Answers   int         `json:"answers_so_far,omitempty"` // that Expected is from
+	Unbounded int         `json:"unbounded,omitempty"`      // requests that do not bound their output
+	Models    []PlanModel `json:"models,omitempty"`         // most requests first
+	Largest   *PlanOne    `json:"largest,omitempty"`
+
+	// USD are there if prices are known.
+	USDMax      *float64 `json:"usd_max,omitempty"`
+	USDExpected *float64 `json:"usd_expected,omitempty"`
+
+	Limits []PlanLimit `json:"limits"`
+	// Seconds is what the limits alone take, from the first request that is sent to the last. AnswerWithin is how long an
+	// answer may take on the average without InFlight slowing that down; 0: any time.
+	Seconds      float64   `json:"seconds"`
+	Finish       time.Time `json:"finish"`
+	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
+
+	Lines          int     `json:"lines"` // of the input, and how long it took to read them
+	Bytes          int64   `json:"bytes"`
+	ReadingSeconds float64 `json:"reading_seconds"`
+
+	// Notes are what a person should know besides.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlanModel is a model's part of a Plan.
+type PlanModel struct {
+	Model    string `json:"model"`
+	Requests int    `json:"requests"`
+	Input    int64  `json:"input_tokens"`
+	Output   int64  `json:"output_tokens_max"`
+}
+
+// PlanOne is a request of a Plan.
+type PlanOne struct {
+	ID     string `json:"id"`
+	Line   int    `json:"line"`
+	Tokens int64  `json:"tokens"` // as the server counts them
+}
+
+// PlanLimit is what one limit takes.
+type PlanLimit struct {
+	Limit   string  `json:"limit"`
+	Unit    string  `json:"unit"`
+	Cost    int64   `json:"cost"` // of all requests, with Expected if it is known and the server counts what was used
+	Seconds float64 `json:"seconds"`
+	Binds   bool    `json:"binds"`
+}
+
+// Prices are per million tokens. Negative: not known.
+type Prices struct{ Input, Output float64 }
+
+// planning adds up a Plan while the input is read.
+type planning struct {
+	plan     Plan
+	cost     limit.Cost
+	models   map[string]*PlanModel
+	answers  int
+	output   int64 // of answers
+	expected int64
+}
+
+// mostModels bounds the memory for models that somebody made up.
+const mostModels = 100
+
+// Peek reads which requests have ended in a run before, without changing anything: for a Plan before Open.
+func (r *Run) Peek() error {
+	for _, f := range []struct {
+		path string
+		dead bool
+	}{{r.c.Out, false}, {r.c.Dead, true}} {
+		if f.path == "-" || f.dead && r.c.Dead == r.c.Out {
+			continue
+		}
+		info, err := os.Stat(f.path)
+		if errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		in, err := os.Open(f.path)
+		if err != nil {
+			return err
+		}
+		_, err = scanResults(in, f.path, form{r.c.Format, f.dead}, func(e entry, end int64) {
+			r.note(e, end)
+			if e.metered {
+				r.planning.answers++
+				r.planning.output += e.output
+			}
+		})
+		in.Close()
+		if err != nil {
+			return errors.Join(ErrOutput, err, ErrUnsent)
+		}
+	}
+	return nil
+}
+
+// add puts a request into the plan unless it has ended before.
+func (p *planning) add(r *Run, q *Request) {
+	d := digestOf(q.ID)
+	switch {
+	case r.ledger.has(d, inOut):
+		p.plan.DoneBefore++
+		return
+	case r.ledger.has(d, inDead) && !r.c.RetryDead:
+		p.plan.DeadBefore++
+		return
+	}
+	p.plan.Requests++
+	add(&p.cost, q.Cost, 1)
+	l, ok := r.c.Format.(*LLM)
+	if !ok {
+		return
+	}
+	e := q.Estimate
+	p.plan.Input += e.Input
+	p.plan.Output += e.MaxOutput
+	if p.answers > 0 {
+		p.expected += min(p.output/int64(p.answers), e.MaxOutput)
+	}
+	if q.Unbounded {
+		p.plan.Unbounded++
+	}
+	n := q.Cost[limit.Tokens]
+	if p.plan.Largest == nil || n > p.plan.Largest.Tokens {
+		p.plan.Largest = &PlanOne{q.ID, q.Line, n}
+	}
+	p.plan.Count = l.Count().String()
+	m := p.models[e.Model]
+	if m == nil {
+		name := e.Model
+		if len(p.models) >= mostModels {
+			name = "others"
+			m = p.models[name]
+		}
+		if m == nil {
+			m = &PlanModel{Model: name}
+			p.models[name] = m
+		}
+	}
+	m.Requests++
+	m.Input += e.Input
+	m.Output += e.MaxOutput
+}
+
+// Plan says what the run has before it, after Check.
+func (r *Run) Plan(now time.Time, prices Prices) Plan {
+	p := r.planning
+	plan := p.plan
+	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	cost := p.cost
+	if l, ok := r.c.Format.(*LLM); ok {
+		plan.Format = l.c.Provider.String()
+		plan.Models = slices.SortedFunc(func(yield func(PlanModel) bool) {
+			for m := range maps.Values(p.models) {
+				if !yield(*m) {
+					return
+				}
+			}
+		}, func(a, b PlanModel) int {
+			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Model, b.Model))
+		})
+		usd := func(output int64) *float64 {
+			n := (prices.Input*float64(plan.Input) + prices.Output*float64(output)) / 1e6
+			return &n
+		}
+		known := prices.Input >= 0 && prices.Output >= 0
+		if known {
+			plan.USDMax = usd(plan.Output)
+		}
+		if p.answers > 0 {
+			plan.Expected, plan.Answers = &p.expected, p.answers
+			if known {
+				plan.USDExpected = usd(p.expected)
+			}
+			if l.Count() == CountUsed {
+				cost[limit.Output] = p.expected
+				cost[limit.Tokens] = cost[limit.Input] + p.expected
+			}
+		}
+	}
+	longest, binds := time.Duration(-1), -1
+	for i, l := range r.c.Limits {
+		d := l.takes(cost[l.Unit], len(r.c.Keys))
+		plan.Limits = append(plan.Limits, PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: cost[l.Unit], Seconds: d.Seconds()})
+		if d > longest {
+			longest, binds = d, i
+		}
+	}
+	if longest > 0 {
+		plan.Limits[binds].Binds = true
+		plan.Seconds = longest.Seconds()
+		plan.AnswerWithin = float64(plan.InFlight) * plan.Seconds / float64(plan.Requests)
+	}
+	plan.Finish = now.Add(max(longest, 0))
+	return plan
+}
