@@ -167,10 +167,10 @@ func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
 		if err != nil {
 			return ans, true, true // it stays at what it was admitted with
 		}
-		l.estimator.Learn(j.r.Estimate, usage)
 		used := l.used(usage)
 		r.used(usage, l.c.Count == CountUsed && used[limit.Output] > j.r.Cost[limit.Output])
-		if l.c.Count == CountUsed {
+		if l.c.Count == CountUsed { // otherwise the server counts what it estimated itself, and not what came of it
+			l.estimator.Learn(j.r.Estimate, usage)
 			ans.Metered, ans.Actual = true, used
 		}
 		return ans, true, true

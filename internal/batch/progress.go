@@ -51,6 +51,25 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	return p
 }
 
+// eta is how long the limits take for what is left; 0: not known.
+func (r *Run) eta() time.Duration {
+	longest := time.Duration(0)
+	for _, l := range r.c.Limits {
+		keys := float64(len(r.c.Keys))
+		left := float64(max(r.remaining[limit.Requests], 0)) * r.each(l.Unit) / keys
+		if l.Bucket && !r.first.IsZero() {
+			// What is in the bucket goes at once. Where a run before has used it, that is not known.
+			room := l.perSecond()*time.Since(r.first).Seconds() - float64(r.spent[l.Unit])/keys
+			if r.history.last == 0 {
+				room += float64(l.most())
+			}
+			left = max(left-max(room, 0), 0)
+		}
+		longest = max(longest, time.Duration(left/l.perSecond()*float64(time.Second)))
+	}
+	return longest
+}
+
 // Progress is the state of a run that goes on.
 type Progress struct {
 	Totals
@@ -81,9 +100,7 @@ func (r *Run) Progress() Progress {
 	}
 	if r.checked {
 		p.Total = p.Input - p.SkippedDone - p.SkippedDead
-		if c := r.ceiling(); c > 0 {
-			p.ETA = time.Duration(float64(r.remaining[limit.Requests]) / c * float64(time.Second))
-		}
+		p.ETA = r.eta()
 	}
 	return p
 }

@@ -1,0 +1,603 @@
+package batch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/ratetest"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// pipes is a network within the process, for virtual time.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return &conn{Conn: here}, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// prompts are n requests of a batch, of different sizes.
+func prompts(p Provider, n int, from int) string {
+	rng := rand.New(rand.NewPCG(7, uint64(from)))
+	var b strings.Builder
+	for i := from; i < from+n; i++ {
+		text := strings.Repeat("rain falls on ", 1+rng.IntN(60))
+		most := 50 + rng.IntN(400)
+		if p == Anthropic {
+			fmt.Fprintf(&b, `{"custom_id":"p%d","params":{"model":"claude-sonnet-4","max_tokens":%d,"messages":[{"role":"user","content":%q}]}}`+"\n", i, most, text)
+			continue
+		}
+		switch i % 5 {
+		case 3:
+			fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","max_output_tokens":%d,"input":%q}}`+"\n", i, most, text)
+		case 4:
+			fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/embeddings","body":{"model":"gpt-4o","input":%q}}`+"\n", i, text)
+		default:
+			fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":%d,"messages":[{"role":"system","content":"Be terse."},{"role":"user","name":"ann","content":%q}]}}`+"\n", i, most, text)
+		}
+	}
+	return b.String()
+}
+
+func minutely(n int64, unit limit.Unit, bucket bool) Rate {
+	return Rate{N: n, Per: time.Minute, Unit: unit, Bucket: bucket, Text: fmt.Sprintf("%d/m %v", n, unit)}
+}
+
+// virtually runs a batch against a server in virtual time: call it in a bubble.
+type virtually struct {
+	t      *testing.T
+	server ratetest.LLMConfig
+	config Config
+	llm    LLMConfig
+	tamper func(*Run)
+
+	plan   Plan
+	totals Totals
+	report ratetest.LLMReport
+	err    error
+	took   time.Duration
+}
+
+func (v *virtually) run(input string) {
+	v.t.Helper()
+	l, err := ratetest.NewLLM(v.server)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	srv := &http.Server{Handler: l}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(network) }()
+	v.send(network, input)
+	_ = srv.Close()
+	<-served
+	_ = l.Close()
+	v.report = l.Report()
+}
+
+func (v *virtually) send(network *pipes, input string) {
+	t := v.t
+	t.Helper()
+	v.llm.BaseURL = "http://server/v1"
+	v.llm.Limits = v.config.Limits
+	format, err := NewLLM(v.llm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := v.config
+	c.Format = format
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Minute
+	}
+	if c.Header, err = ParseHeaders([]string{v.llm.Provider.KeyHeader()}); err != nil {
+		t.Fatal(err)
+	}
+	if c.Keys == nil {
+		c.Keys = []Key{{"A", "secret-of-a"}}
+	}
+	c.UserAgent = "test"
+	c.Notice = func(s string) { t.Log(s) }
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sender.transport.DialContext = network.dial
+	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
+		t.Fatal(err)
+	}
+	v.plan = r.Plan(time.Now(), Prices{-1, -1})
+	if err := r.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if v.tamper != nil {
+		v.tamper(r)
+	}
+	began := time.Now()
+	v.err = r.Send(context.Background(), "in", strings.NewReader(input))
+	v.took = time.Since(began)
+	if v.totals, err = r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// ends says how often each custom_id is in the results and in the errors.
+func (v *virtually) ends() map[string]int {
+	all := map[string]int{}
+	for _, path := range []string{v.config.Out, beside(v.config.Out, ".errors.jsonl")} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var r struct {
+				ID string `json:"custom_id"`
+			}
+			if err := json.Unmarshal([]byte(line), &r); err != nil || r.ID == "" {
+				v.t.Fatalf("%s: %v in %q", path, err, line)
+			}
+			all[r.ID]++
+		}
+	}
+	return all
+}
+
+func (v *virtually) once(n int) {
+	v.t.Helper()
+	ends := v.ends()
+	for i := range n {
+		if id := fmt.Sprint("p", i); ends[id] != 1 {
+			v.t.Errorf("%s has %d lines in the results and the errors", id, ends[id])
+		}
+	}
+	if len(ends) != n || v.totals.Lost != 0 {
+		v.t.Errorf("%d ids ended, want %d; %+v", len(ends), n, v.totals)
+	}
+}
+
+// What a server refuses: nothing, whoever counts, however it counts, and the run takes as long as its plan says.
+func TestLLMWithinTheLimits(t *testing.T) {
+	before, first := latency.Uniform(0, 50*time.Millisecond), latency.Uniform(200*time.Millisecond, 2*time.Second)
+	for _, c := range []struct {
+		name    string
+		server  ratetest.LLMConfig
+		llm     LLMConfig
+		limits  []Rate
+		n       int
+		longest float64 // of the time that the plan says
+	}{
+		{"OpenAI as documented", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 1.03},
+		{"OpenAI, requests bind", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 60, Tokens: 90_000}}, LLMConfig{},
+			[]Rate{minutely(60, limit.Requests, true), minutely(90_000, limit.Tokens, true)}, 130, 1.03},
+		{"sums that stay", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: CountSum},
+			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 1.03},
+		{"rolling windows", ratetest.LLMConfig{Rolling: true, Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 1.1},
+		{"usage corrects", ratetest.LLMConfig{Count: ratetest.CountCorrected, Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: CountUsed},
+			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 1},
+		{"Anthropic as documented", ratetest.LLMConfig{Provider: ratetest.Anthropic, Limits: ratetest.LLMLimits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic},
+			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				c.server.Before, c.server.First, c.server.TokensPerSecond, c.server.Seed = before, first, 200, 3
+				v := &virtually{t: t, server: c.server, llm: c.llm, config: Config{Out: out, Limits: c.limits, Queue: 100}}
+				v.run(prompts(c.llm.Provider, c.n, 0))
+				v.once(c.n)
+				if n := v.report.Verdicts["accepted"]; v.err != nil || n != c.n || len(v.report.Verdicts) != 1 || v.report.Wrong != 0 {
+					t.Errorf("%v; the server: %v, wrong %v", v.err, v.report.Verdicts, v.report.FirstWrong)
+				}
+				part := v.took.Seconds() / v.plan.Seconds
+				t.Logf("%v of %v as planned; %.1f %% of the ceiling; %+v", v.took, v.plan.Seconds, v.totals.Percent, v.plan.Limits)
+				if part > c.longest || c.longest > 1 && part < 0.99 {
+					t.Errorf("it took %v, %.3f of the %v s that the plan says", v.took, part, v.plan.Seconds)
+				}
+			})
+		})
+	}
+}
+
+// Answers of every kind: nothing is lost, nothing is there twice.
+func TestLLMFaults(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const n = 200
+		v := &virtually{t: t, config: Config{Out: out, Attempts: 30, Limits: []Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}},
+			server: ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}, First: latency.Uniform(100*time.Millisecond, time.Second), Seed: 5,
+				Faults: map[ratetest.Fault]float64{ratetest.Refused: 0.03, ratetest.Failed: 0.03, ratetest.BadGateway: 0.02, ratetest.Unavailable: 0.02,
+					ratetest.Reset: 0.02, ratetest.Cut: 0.02, ratetest.Ended: 0.03, ratetest.NoUsage: 0.05, ratetest.NoHeaders: 0.03, ratetest.LyingHeaders: 0.03, ratetest.GarbledHeaders: 0.03}}}
+		v.run(prompts(OpenAI, n, 0))
+		v.once(n)
+		if v.err != nil || v.totals.Done != n || v.report.Verdicts["limited"] != 0 || v.totals.Rejected == 0 || len(v.report.Faults) < 11 {
+			t.Errorf("%v %+v; %v, %v", v.err, v.totals, v.report.Verdicts, v.report.Faults)
+		}
+		// Half an answer is not one.
+		text, _ := os.ReadFile(out)
+		for line := range strings.Lines(string(text)) {
+			var r struct {
+				Response struct {
+					Body map[string]any `json:"body"`
+				} `json:"response"`
+			}
+			if err := json.Unmarshal([]byte(line), &r); err != nil || r.Response.Body["model"] != "gpt-4o" && r.Response.Body["object"] != "list" {
+				t.Errorf("%v: %.300s", err, line)
+			}
+		}
+	})
+}
+
+// Without credit the run stops; what has not ended is left, for a run later.
+func TestLLMUnpaid(t *testing.T) {
+	for _, p := range []Provider{OpenAI, Anthropic} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			script := make([]ratetest.Fault, 40)
+			for i := 10; i < len(script); i++ {
+				script[i] = ratetest.Unpaid
+			}
+			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Concurrency: 4, Limits: []Rate{minutely(500, limit.Requests, true)}},
+				server: ratetest.LLMConfig{Provider: ratetest.Provider(p), Limits: ratetest.LLMLimits{Requests: 500}, Script: script}}
+			v.run(prompts(p, 50, 0))
+			if !errors.Is(v.err, dispatch.ErrExhausted) || !strings.Contains(v.err.Error(), "no credit is left") || v.totals.Done != 10 || v.totals.Left != 40 ||
+				v.totals.Dead != 0 || v.totals.Sends > 14 {
+				t.Errorf("%v: %v %+v", p, v.err, v.totals)
+			}
+			v.server.Script = nil
+			v.run(prompts(p, 50, 0))
+			v.once(50)
+			if v.plan.DoneBefore != 10 || v.plan.Requests != 40 || v.plan.Answers == 0 || v.plan.Expected == nil || *v.plan.Expected <= 0 {
+				t.Errorf("the plan of the second run: %+v", v.plan)
+			}
+		})
+	}
+}
+
+// A run is broken off again and again; the server stays, and refuses nothing: the windows of the runs before count.
+func TestLLMResumes(t *testing.T) {
+	for _, bucket := range []bool{true, false} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			const n = 200
+			l, err := ratetest.NewLLM(ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}, Rolling: !bucket,
+				Before: latency.Uniform(0, 50*time.Millisecond), First: latency.Uniform(200*time.Millisecond, 2*time.Second), Seed: 9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			srv := &http.Server{Handler: l}
+			served := make(chan error, 1)
+			go func() { served <- srv.Serve(network) }()
+			rng := rand.New(rand.NewPCG(1, 2))
+			input := prompts(OpenAI, n, 0)
+			v := &virtually{t: t, config: Config{Out: out, Limits: []Rate{minutely(500, limit.Requests, bucket), minutely(30_000, limit.Tokens, bucket)}}}
+			for runs := 0; ; runs++ {
+				v.tamper = func(r *Run) {
+					go func() {
+						time.Sleep(time.Second + time.Duration(rng.Int64N(int64(5*time.Second))))
+						r.Drain()
+					}()
+				}
+				v.send(network, input)
+				if v.totals.Left == 0 {
+					t.Logf("%d runs", runs+1)
+					break
+				}
+			}
+			time.Sleep(30 * time.Second) // the last of those who drain
+			v.once(n)
+			_ = srv.Close()
+			<-served
+			_ = l.Close()
+			if r := l.Report(); r.Verdicts["accepted"] != n || len(r.Verdicts) != 1 {
+				t.Errorf("the server: %v", r.Verdicts)
+			}
+		})
+	}
+}
+
+// Of a bucket that a run before has used nothing is known but the refill since; one that was not used has filled.
+func TestReplayBucket(t *testing.T) {
+	cost := func(n int64) limit.Cost { return limit.Cost{limit.Requests: 1, limit.Tokens: n} }
+	for _, c := range []struct {
+		name  string
+		last  int64 // sends of the runs before
+		sends []sent
+		free  int64 // tokens that may go at once
+	}{
+		{"no run before", 0, nil, 600},
+		{"a run long ago", 1, nil, 600},
+		{"200 a second ago", 1, []sent{{key: "A", cost: cost(200), counts: -1e9, result: limit.Accepted}}, 410},
+		{"all a second ago", 1, []sent{{key: "A", cost: cost(600), counts: -1e9, result: limit.Accepted}}, 10},
+		{"all a minute ago, and all of what came since", 2, []sent{{key: "A", cost: cost(600), counts: -60e9, result: limit.Accepted},
+			{key: "A", cost: cost(590), counts: -1e9, result: limit.Accepted}}, 10},
+	} {
+		r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
+		r.history = &history{last: c.last, sends: c.sends}
+		for i := range c.sends {
+			c.sends[i].counts += r.epoch.UnixNano()
+		}
+		if err := r.newPool(); err != nil {
+			t.Fatal(err)
+		}
+		l, free := r.limiters[0][0], int64(0)
+		for l.Ready(mono.Time(0), cost(1)) <= 0 {
+			l.Settle(0, l.Admit(0, cost(1)), limit.Outcome{Result: limit.Accepted})
+			free++
+		}
+		// The refill is a little less than stated.
+		if free < c.free-1 || free > c.free {
+			t.Errorf("%s: %d tokens may go, want %d", c.name, free, c.free)
+		}
+	}
+}
+
+// Results as the providers write them.
+func TestLLMGolden(t *testing.T) {
+	for _, p := range []Provider{OpenAI, Anthropic} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			var body struct {
+				Model string `json:"model"`
+			}
+			_ = json.NewDecoder(q.Body).Decode(&body)
+			if q.Header.Get("Content-Type") != "application/json" || q.Method != "POST" {
+				t.Errorf("%s %v", q.Method, q.Header)
+			}
+			id := [...]string{"x-request-id", "request-id"}[p]
+			w.Header().Set(id, "req_"+body.Model)
+			switch body.Model {
+			case "good":
+				fmt.Fprint(w, "{\n  \"id\": \"x\", \"text\": \"<é> "+q.Header.Get("Authorization")+q.Header.Get("X-Api-Key")+
+					"\",\n  \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 4, \"input_tokens\": 3, \"output_tokens\": 4}\n}\n")
+			case "bad":
+				w.WriteHeader(400)
+				fmt.Fprint(w, `{"type":"error","error":{"message":"messages: field required","type":"invalid_request_error"}}`)
+			case "page":
+				w.WriteHeader(404)
+				fmt.Fprint(w, "<html>not here</html>")
+			case "gone":
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		format, err := NewLLM(LLMConfig{Provider: p, BaseURL: srv.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, _ := ParseHeaders([]string{p.KeyHeader()})
+		r, err := New(Config{Out: out, Format: format, Attempts: 1, Concurrency: 1, Keys: []Key{{"A", "secret-of-a"}}, Header: header})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in strings.Builder
+		for _, model := range []string{"good", "bad", "page", "gone"} {
+			body := fmt.Sprintf(`{"model":%q,"max_tokens":5,"messages":[{"role":"user","content":"Hi"}]}`, model)
+			if p == OpenAI {
+				fmt.Fprintf(&in, `{"custom_id":"request-%s","method":"POST","url":"/v1/chat/completions","body":%s}`+"\n", model, body)
+			} else {
+				fmt.Fprintf(&in, `{"custom_id":"request-%s","params":%s}`+"\n", model, body)
+			}
+		}
+		if err := errors.Join(r.Check("in", strings.NewReader(in.String())), r.Open(), r.Send(context.Background(), "in", strings.NewReader(in.String()))); err != nil {
+			t.Fatal(err)
+		}
+		totals, err := r.Close()
+		if err != nil || totals.Done != 1 || totals.Dead != 3 || totals.InputTokens != 3 || totals.OutputTokens != 4 || totals.Lost != 0 {
+			t.Errorf("%v %+v", err, totals)
+		}
+		srv.Close()
+		var got []byte
+		for _, path := range []string{out, beside(out, ".errors.jsonl")} {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(append(got, filepath.Base(path)+"\n"...), text...)
+		}
+		golden := filepath.Join("testdata", p.String()+".golden")
+		if *update {
+			if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(golden, got, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, got) {
+			t.Errorf("%v:\n%s\nwant (-update writes it):\n%s", p, got, want)
+		}
+	}
+}
+
+func readLLM(t testing.TB, c LLMConfig, text string) (all []*Request, errs []string) {
+	t.Helper()
+	l, err := NewLLM(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReaderOf(l, "in.jsonl", strings.NewReader(text), InputLimits{Line: 400, Body: 200})
+	for range 1000 {
+		q, err := r.Next()
+		var bad *InputError
+		switch {
+		case err == io.EOF:
+			return all, errs
+		case errors.As(err, &bad):
+			errs = append(errs, err.Error())
+		case err != nil:
+			t.Fatal(err)
+		default:
+			all = append(all, q)
+		}
+	}
+	t.Fatal("no end")
+	return nil, nil
+}
+
+func TestLLMInputErrors(t *testing.T) {
+	const body = `"body":{"model":"gpt-4o","max_tokens":9,"messages":[]}`
+	for _, c := range []struct{ line, want string }{
+		{`[]`, `1:1: an array, expected a JSON object with custom_id, method, url, body`},
+		{`{"custom_id":"a","method":"POST","url":"/v1/chat/completions"}`, `1:1: there is no body, expected custom_id, method, url, body`},
+		{`{"method":"POST","url":"/v1/chat/completions",` + body + `}`, `1:1: there is no custom_id, expected custom_id, method, url, body`},
+		{`{"custom_id":7,"method":"POST"}`, `1:14: custom_id is a number, expected a string`},
+		{`{"custom_id":""}`, `1:14: the custom_id has 0 bytes, expected 1 to 512`},
+		{`{"custom_id":"a","method":"GET"}`, `1:27: method "GET", expected "POST"`},
+		{`{"custom_id":"a","method":"POST","url":"https://api.openai.com/v1/responses"}`,
+			`1:40: url "https://api.openai.com/v1/responses", expected /v1/chat/completions, /v1/responses, /v1/embeddings (the host comes from --base-url)`},
+		{`{"custom_id":"a","method":"POST","url":"/v1/images"}`, `1:40: url "/v1/images", expected /v1/chat/completions, /v1/responses, /v1/embeddings (the host comes from --base-url)`},
+		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":"x"}`, `1:63: body is a string, expected an object`},
+		{`{"custom_id":"a","metod":"POST"}`, `1:18: unknown field "metod", expected custom_id, method, url, body`},
+		{`{"custom_id":"a","custom_id":"b"}`, `1:18: field "custom_id" is given twice, expected once`},
+		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"stream":true}}`, `1:63: the body has "stream": true, expected none: the results of a batch are whole answers`},
+		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"max_output_tokens":-1}}`, `1:63: body: responses request: malformed body: max_output_tokens: -1 is not a whole number from 0 to 17592186044416`},
+		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"max_output_tokens":40000,"model":"gpt-4o","input":"hi"}}`,
+			`1:14: custom_id "a" can never go: it counts 40000 tokens (8 in, at most 40000 out), and limit 30000/m tokens allows 30000 at once`},
+		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"input":"` + strings.Repeat("x", 200) + `"}}`, `1:63: the body has 212 bytes, expected at most 200 (--max-body)`},
+	} {
+		all, errs := readLLM(t, LLMConfig{Limits: []Rate{minutely(30_000, limit.Tokens, true)}}, c.line)
+		if len(all) != 0 || len(errs) != 1 || errs[0] != "in.jsonl:"+c.want {
+			t.Errorf("%s\n got %v\nwant in.jsonl:%s", c.line, errs, c.want)
+		}
+	}
+}
+
+func TestLLMInput(t *testing.T) {
+	const line = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body": {"model":"gpt-4o","n":2,"max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}}`
+	for _, c := range []struct {
+		config LLMConfig
+		url    string
+		tokens int64
+	}{
+		{LLMConfig{}, "https://api.openai.com/v1/chat/completions", 200},
+		{LLMConfig{BaseURL: "http://h:1/v1/", Count: CountSum}, "http://h:1/v1/chat/completions", 208},
+		{LLMConfig{BaseURL: "http://h/gate", Count: CountUsed}, "http://h/gate/v1/chat/completions", 208},
+	} {
+		all, errs := readLLM(t, c.config, line)
+		if len(errs) > 0 || len(all) != 1 {
+			t.Fatal(errs)
+		}
+		q := all[0]
+		if q.URL.String() != c.url || q.ID != "a" || q.Method != "POST" || string(q.Body) != line[70:len(line)-1] || q.Cost[limit.Requests] != 1 ||
+			q.Cost[limit.Tokens] != c.tokens || q.Cost[limit.Output] != 200 || q.Cost[limit.Input] != 8 || q.Unbounded {
+			t.Errorf("%+v: %+v %s", c.config, q, q.Body)
+		}
+	}
+	// A request that bounds nothing counts as what its model can, or what is said.
+	const unbounded = `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","input":"hi"}}`
+	for most, want := range map[int64]int64{0: 16384, 77: 77} {
+		all, errs := readLLM(t, LLMConfig{MaxOutput: most}, unbounded)
+		if len(errs) > 0 || !all[0].Unbounded || all[0].Cost[limit.Output] != want {
+			t.Errorf("%d: %v %+v", most, errs, all)
+		}
+	}
+}
+
+func TestSniff(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}`: "openai-batch",
+		`{"url":"/v1/responses"}`:                 "openai-batch",
+		`{"custom_id":"a","params":{}}`:           "anthropic-batch",
+		`{"url":"http://h/v1/","id":"custom_id"}`: "",
+		`{"id":"a"`: "",
+		"":          "",
+		"\ufeff" + `{"custom_id":"a","params":{}}`: "anthropic-batch",
+	} {
+		p, ok := Sniff([]byte(line))
+		if got := p.String(); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %v %v", line, p, ok)
+		}
+	}
+}
+
+// Whatever a line has in it: it is refused with its place, or it can be sent, and its result be read again.
+func FuzzLLMLine(f *testing.F) {
+	for _, p := range []Provider{OpenAI, Anthropic} {
+		for line := range strings.Lines(prompts(p, 5, 0)) {
+			f.Add(uint8(p), []byte(line))
+		}
+	}
+	f.Add(uint8(0), []byte(`{"custom_id":"\u0000\ud800","method":"POST","url":"/v1/embeddings","body":{"input":[1,2]}}`))
+	f.Add(uint8(1), []byte(`{"custom_id":"x","params":{"max_tokens":1e99}}`))
+	f.Add(uint8(0), []byte(`{"custom_id":"x","body":{}`))
+	f.Fuzz(func(t *testing.T, p uint8, text []byte) {
+		provider := Provider(p % 2)
+		l, err := NewLLM(LLMConfig{Provider: provider, Limits: []Rate{minutely(1000, limit.Tokens, true)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := NewReaderOf(l, "in", bytes.NewReader(text), InputLimits{Line: 2000})
+		for range 100 {
+			q, err := r.Next()
+			if err == io.EOF {
+				return
+			}
+			if bad, ok := errors.AsType[*InputError](err); ok {
+				if bad.Line < 1 || bad.Column < 1 || bad.Reason == "" {
+					t.Fatalf("%+v", bad)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !json.Valid(q.Body) || q.Cost[limit.Requests] != 1 || q.Cost[limit.Tokens] < 1 || q.Cost[limit.Tokens] > 1000 || q.URL.Host == "" {
+				t.Fatalf("%+v", q)
+			}
+			answer := string(q.Body)
+			for _, result := range []Result{{ID: q.ID, State: "done", Status: 200, Body: &answer}, {ID: q.ID, State: "dead", Status: 400, Body: &answer},
+				{ID: q.ID, State: "dead", Error: "no answer"}} {
+				line := l.line(&result)
+				e, ok := l.entry(line, false)
+				if !ok || e.ID != q.ID || e.State != result.State || bytes.Count(line, []byte("\n")) != 1 || !strings.HasPrefix(string(line), l.start()) {
+					t.Fatalf("%s is read as %+v, %v", line, e, ok)
+				}
+			}
+		}
+	})
+}
