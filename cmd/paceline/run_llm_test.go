@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/ratetest"
+)
+
+// prompts is a batch of n requests, custom_id p0, p1, …
+func prompts(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":%d,"messages":[{"role":"user","content":"What is %d?"}]}}`+"\n", i, 50+i%7*25, i)
+	}
+	return b.String()
+}
+
+func newLLM(t *testing.T, c ratetest.LLMConfig) *ratetest.LLM {
+	t.Helper()
+	l, err := ratetest.NewLLM(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Start(""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestRunBatchRefuses(t *testing.T) {
+	good := write(t, "good.jsonl", prompts(3))
+	plain := write(t, "plain.jsonl", `{"url":"http://127.0.0.1:1/"}`+"\n")
+	bad := write(t, "bad.jsonl", strings.Replace(prompts(3), `"custom_id":"p1"`, `"custom_id":"p0"`, 1)+
+		`{"custom_id":"big","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","max_output_tokens":40000,"input":"x"}}`+"\n"+
+		`{"method":"POST","url":"/v1/responses","body":{}}`+"\n")
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--preset openai:tier9 " + good, 2, `--preset "openai:tier9", expected one of anthropic:scale, anthropic:start, `},
+		{"--preset binance " + good, 2, "--preset binance limits weight, of which run knows nothing; expected --limit, with the cost of each line in the input\n"},
+		{"--rpm 0 " + good, 2, "--rpm 0, expected 1 to 17592186044416\n"},
+		{"--rpm 5 --format csv " + good, 2, `--format "csv", expected auto or jsonl or openai-batch or anthropic-batch` + "\n"},
+		{"--rpm 5 --count nix " + good, 2, `--count "nix", expected documented or reserved or sum or used` + "\n"},
+		{"--rpm 5 --rule nix " + good, 2, `--rule "nix", expected bucket or rolling` + "\n"},
+		{"--rpm 5 --estimate 1 " + good, 2, "--estimate 1, expected a share from 0 to 1\n"},
+		{"--rpm 5 --estimate 0.05 --base-url http://h " + good, 2, "an estimate of the output helps only where the server counts what was used, not with reserved\n"},
+		{"--rpm 5 --base-url ftp://h " + good, 2, `base URL "ftp://h", expected http:// or https://, a host and perhaps a path` + "\n"},
+		{"--rpm 5 --price-input 1 " + good, 2, "--price-input and --price-output, expected both or neither\n"},
+		{"--rpm 5 --errors e --dead d " + good, 2, "--errors and --dead are the same, expected one of them\n"},
+		{"--tpm 5000 " + plain, 2, "--tpm: tokens are known of batches for language models only (--format openai-batch)\n"},
+		{"--rpm 5 " + good, 4, "https://api.openai.com asks for a key: name its environment variable with --key-env, or another server with --base-url\n"},
+		{"--tpm 30000 --base-url http://127.0.0.1:1 " + bad, 4, bad + `:2:14: id "p0" is already on line 1, expected each id once
+` + bad + `:4:14: custom_id "big" can never go: it counts 40000 tokens (8 in, at most 40000 out), and limit 30000/m tokens allows 30000 at once
+` + bad + `:5:1: there is no custom_id, expected custom_id, method, url, body
+paceline: invalid input: ` + bad + ": 3 of 5 lines; nothing was sent (--skip-invalid sends the others)\n"},
+	} {
+		code, stdout, stderr := paceline("", append([]string{"run"}, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.HasPrefix(strings.TrimPrefix(stderr, "paceline: "), c.want) || stdout != "" {
+			t.Errorf("run %s\n got %d %s%s\nwant %d %s", c.args, code, stderr, stdout, c.code, c.want)
+		}
+	}
+}
+
+func TestRunDryRun(t *testing.T) {
+	t.Parallel()
+	in := write(t, "in.jsonl", prompts(700)+`{"custom_id":"other","method":"POST","url":"/v1/responses","body":{"model":"o1","input":"x"}}`+"\n")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	l := newLLM(t, ratetest.LLMConfig{})
+	args := []string{"run", "--preset", "openai:tier1", "--tpm", "20000", "--max-output", "500", "--base-url", l.URL(), "--dry-run", "--out", out,
+		"--price-input", "2", "--price-output", "10", in}
+	code, stdout, stderr := paceline("", args...)
+	// What the clock says goes.
+	text := regexp.MustCompile(`last answer: .*|(?m)^read .*`).ReplaceAllString(stdout, "")
+	want := `requests              701 to send
+  gpt-4o              700, 8,400 tokens in, at most 87,500 out
+  o1                  1, 8 tokens in, at most 500 out
+input                 8,408 tokens
+output                at most 88,000 tokens; how many is not known before the first answers
+money                 at most $0.90
+largest               other on line 701: 500 tokens as counted
+counted               the larger of input and max_tokens, whatever is used (--count reserved)
+limit 500/m requests  701: 24s
+limit 20000/m tokens  88,000: 3m24s  <- binds
+time                  3m24s and the 
+in flight             64 are enough as long as an answer takes less than 19s on the average (--concurrency)
+
+note                  the limits hold for all 2 models together, although a provider may have them of each model: a run for each model is faster then
+`
+	if code != 0 || stderr != "" || text != want {
+		t.Errorf("%d %s\n%s\nwant\n%s", code, stderr, text, want)
+	}
+	// One is done, one is dead; from standard input too, and as JSON.
+	_ = os.WriteFile(out, []byte(`{"id":"batch_req_1","custom_id":"p0","response":{"status_code":200,"request_id":"","body":{"usage":{"completion_tokens":40}}},"error":null}`+"\n"), 0o644)
+	_ = os.WriteFile(strings.TrimSuffix(out, ".jsonl")+".errors.jsonl", []byte(`{"id":"batch_req_2","custom_id":"p1","response":null,"error":{"code":"batch_expired","message":""}}`+"\n"), 0o644)
+	code, stdout, stderr = paceline(prompts(700), append(args[:len(args)-1:len(args)-1], "-o", "json", "-")...)
+	var p batch.Plan
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != 0 || p.Requests != 698 || p.DoneBefore != 1 || p.DeadBefore != 1 ||
+		p.Expected == nil || *p.Expected != 698*40 || p.USDMax == nil || p.USDExpected == nil || *p.USDExpected >= *p.USDMax || !p.Limits[1].Binds || p.Seconds < 200 {
+		t.Errorf("%v, %d %s%s", err, code, stdout, stderr)
+	}
+	if r := l.Report(); len(r.Verdicts) != 0 {
+		t.Errorf("something was sent: %v", r.Verdicts)
+	}
+	if files, _ := filepath.Glob(out + ".*"); len(files) != 0 {
+		t.Errorf("a dry run has left %v", files)
+	}
+}
+
+// The process is killed again and again, at random. In the end every custom_id is there once, and over all processes the
+// server has refused nothing: the tokens of the dead ones still count.
+func TestRunBatchKilled(t *testing.T) {
+	t.Parallel()
+	const n, kills, each = 63, 3, 4000 // 60 at once, and one a second
+	l := newLLM(t, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 5000, Tokens: 60 * each}, Before: latency.Uniform(0, 5*time.Millisecond), First: latency.Uniform(0, 40*time.Millisecond)})
+	count := func() (n int) {
+		for _, c := range l.Report().Verdicts {
+			n += c
+		}
+		return n
+	}
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	var in strings.Builder
+	for i := range n {
+		fmt.Fprintf(&in, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","max_output_tokens":%d,"input":"%d"}}`+"\n", i, each, i)
+	}
+	c := program(t, "run", "--tpm", fmt.Sprint(60*each), "--base-url", l.URL(), "--key-env", "PL_BATCH_KEY", "--concurrency", "4", "--out", out, write(t, "in.jsonl", in.String()))
+	args, env := c.Args, append(c.Env, "PL_BATCH_KEY=hidden-value")
+	var stderr bytes.Buffer
+	for kill := 0; ; kill++ {
+		c := exec.Command(args[0], args[1:]...)
+		c.Env, c.Stderr = env, &stderr
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if kill == kills {
+			if err := c.Wait(); err != nil {
+				t.Fatalf("%v: %s", err, stderr.String())
+			}
+			break
+		}
+		for target, deadline := count()+1+rand.IntN(10), time.Now().Add(30*time.Second); count() < target; {
+			if time.Now().After(deadline) {
+				t.Fatalf("stuck: %s", stderr.String())
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(rand.N(10 * time.Millisecond))
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	ids := map[string]int{}
+	for _, path := range []string{out, strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var r struct {
+				ID string `json:"custom_id"`
+			}
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			ids[r.ID]++
+		}
+	}
+	for i := range n {
+		if id := fmt.Sprint("p", i); ids[id] != 1 {
+			t.Errorf("%s has %d lines", id, ids[id])
+		}
+	}
+	r := l.Report()
+	if accepted := r.Verdicts["accepted"]; len(ids) != n || accepted < n || accepted > n+4*kills || len(r.Verdicts) != 1 || r.Accounts[0].Key != "key 1" {
+		t.Errorf("%d ids; the server: %v", len(ids), r.Verdicts)
+	}
+	if strings.Contains(stderr.String(), "hidden") {
+		t.Errorf("a key is shown: %s", stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "plan: 63 requests, ") {
+		t.Errorf("no plan: %s", stderr.String())
+	}
+	t.Logf("%d sends of %d requests over %d crashes", r.Verdicts["accepted"], n, kills)
+}
