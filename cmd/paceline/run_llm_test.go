@@ -125,7 +125,7 @@ note                  the limits hold for all 2 models together, although a prov
 // server has refused nothing: the tokens of the dead ones still count.
 func TestRunBatchKilled(t *testing.T) {
 	t.Parallel()
-	const n, kills, each = 63, 3, 4000 // 60 at once, and one a second
+	const n, kills, each = 56, 3, 4000 // 60 at once, and one a second
 	l := newLLM(t, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 5000, Tokens: 60 * each}, Before: latency.Uniform(0, 5*time.Millisecond), First: latency.Uniform(0, 40*time.Millisecond)})
 	count := func() (n int) {
 		for _, c := range l.Report().Verdicts {
@@ -184,14 +184,15 @@ func TestRunBatchKilled(t *testing.T) {
 			t.Errorf("%s has %d lines", id, ids[id])
 		}
 	}
+	// Of 4 in flight, as many again may have been answered and not yet written.
 	r := l.Report()
-	if accepted := r.Verdicts["accepted"]; len(ids) != n || accepted < n || accepted > n+4*kills || len(r.Verdicts) != 1 || r.Accounts[0].Key != "key 1" {
+	if accepted := r.Verdicts["accepted"]; len(ids) != n || accepted < n || accepted > n+8*kills || len(r.Verdicts) != 1 || r.Accounts[0].Key != "key 1" {
 		t.Errorf("%d ids; the server: %v", len(ids), r.Verdicts)
 	}
 	if strings.Contains(stderr.String(), "hidden") {
 		t.Errorf("a key is shown: %s", stderr.String())
 	}
-	if !strings.Contains(stderr.String(), "plan: 63 requests, ") {
+	if !strings.Contains(stderr.String(), "plan: 56 requests, ") {
 		t.Errorf("no plan: %s", stderr.String())
 	}
 	t.Logf("%d sends of %d requests over %d crashes", r.Verdicts["accepted"], n, kills)
