@@ -258,7 +258,7 @@ func (l *LLM) cost(e tokens.Estimate, b tokens.Body, raw []byte) limit.Cost {
 		bytes.Contains(raw, []byte(`"response_format"`)) || bytes.Contains(raw, []byte(`"format"`))) {
 		characters = int64(len(raw)) // schemas are read as they stand
 	}
-	in := max(e.Input, (characters+3)/4)
+	in := max(e.Input, (characters+3)/4, 1)
 	c := limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: e.Output, limit.Tokens: in + e.Output}
 	if l.c.Count == CountReserved {
 		c[limit.Tokens] = max(in, e.Output)

@@ -131,20 +131,27 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 			e.State, body = "done", v.Result.Message
 		}
 	}
+	e.body = body
+	return e, true
+}
+
+// outputOf reads what an answer of any of the APIs says of its output.
+func outputOf(body json.RawMessage) (tokens int64, ok bool) {
 	var u struct {
 		Usage struct {
 			Chat  *int64 `json:"completion_tokens"`
 			Other *int64 `json:"output_tokens"`
 		} `json:"usage"`
 	}
-	if body != nil && json.Unmarshal(body, &u) == nil {
-		if n := u.Usage.Chat; n != nil {
-			e.output, e.metered = *n, true
-		} else if n := u.Usage.Other; n != nil {
-			e.output, e.metered = *n, true
+	if body == nil || json.Unmarshal(body, &u) != nil {
+		return 0, false
+	}
+	for _, n := range []*int64{u.Usage.Chat, u.Usage.Other} {
+		if n != nil && *n >= 0 {
+			return *n, true
 		}
 	}
-	return e, true
+	return 0, false
 }
 
 // judge reads what an answer says of limits and of usage.

@@ -204,6 +204,7 @@ func (v *virtually) once(n int) {
 
 // What a server refuses: nothing, whoever counts, however it counts, and the run takes as long as its plan says.
 func TestLLMWithinTheLimits(t *testing.T) {
+	t.Parallel()
 	before, first := latency.Uniform(0, 50*time.Millisecond), latency.Uniform(200*time.Millisecond, 2*time.Second)
 	for _, c := range []struct {
 		name   string
@@ -255,6 +256,7 @@ func TestLLMWithinTheLimits(t *testing.T) {
 
 // Answers of every kind: nothing is lost, nothing is there twice.
 func TestLLMFaults(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
 		const n = 200
@@ -310,6 +312,7 @@ func TestLLMUnpaid(t *testing.T) {
 
 // A run is broken off again and again; the server stays, and refuses nothing: the windows of the runs before count.
 func TestLLMResumes(t *testing.T) {
+	t.Parallel()
 	for _, bucket := range []bool{true, false} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {

@@ -162,8 +162,7 @@ type entry struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 
-	output  int64 // tokens, if metered
-	metered bool
+	body json.RawMessage // the answer, of an LLM
 }
 
 // openResults opens, creates and locks a file of results, calls each for every line of it with where it ends, and cuts off a last line that

@@ -110,9 +110,9 @@ func (r *Run) Peek() error {
 		}
 		_, err = scanResults(in, f.path, form{r.c.Format, f.dead}, func(e entry, end int64) {
 			r.note(e, end)
-			if e.metered {
+			if n, ok := outputOf(e.body); ok {
 				r.planning.answers++
-				r.planning.output += e.output
+				r.planning.output += n
 			}
 		})
 		in.Close()
