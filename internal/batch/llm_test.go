@@ -622,3 +622,29 @@ func FuzzLLMLine(f *testing.F) {
 		}
 	})
 }
+
+// With an estimate more is in flight, and what is used beyond it is told; whoever overruns is refused at worst, and sent again.
+func TestLLMEstimate(t *testing.T) {
+	t.Parallel()
+	var took [2]time.Duration
+	for i, overrun := range []float64{0, 0.05} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			const n = 300
+			v := &virtually{t: t, llm: LLMConfig{Provider: Anthropic, Count: CountUsed, Overrun: overrun},
+				config: Config{Out: out, Queue: 20, Attempts: 20, Limits: []Rate{minutely(6000, limit.Output, true)}},
+				server: ratetest.LLMConfig{Provider: ratetest.Anthropic, Count: ratetest.CountTrue, Limits: ratetest.LLMLimits{Output: 6000}, Seed: 4,
+					Law: ratetest.LLMLaw{OutputMedian: 40, OutputP99: 80}, First: latency.Uniform(20*time.Second, 30*time.Second)}}
+			v.run(prompts(Anthropic, n, 0))
+			v.once(n)
+			took[i] = v.took
+			if v.err != nil || v.totals.Done != n || overrun == 0 && (v.totals.Overruns != 0 || v.totals.Rejected != 0) || overrun > 0 && v.totals.Overruns == 0 || v.totals.Overruns > n/5 {
+				t.Errorf("overrun %v: %v %+v", overrun, v.err, v.totals)
+			}
+			t.Logf("overrun %v: %v, %d overruns, %d rejected", overrun, v.took, v.totals.Overruns, v.totals.Rejected)
+		})
+	}
+	if took[1] > took[0]*3/4 {
+		t.Errorf("%v with an estimate, %v without", took[1], took[0])
+	}
+}
