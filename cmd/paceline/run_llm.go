@@ -243,16 +243,17 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(what, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
-	text := grouped(int64(p.Requests)) + " to send"
+	var text strings.Builder
+	text.WriteString(grouped(int64(p.Requests)) + " to send")
 	for _, v := range []struct {
 		n    int
 		what string
 	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.Invalid, "invalid lines"}} {
 		if v.n > 0 {
-			text += fmt.Sprintf(", %s %s", grouped(int64(v.n)), v.what)
+			fmt.Fprintf(&text, ", %s %s", grouped(int64(v.n)), v.what)
 		}
 	}
-	line("requests", "%s", text)
+	line("requests", "%s", text.String())
 	if p.Format != "jsonl" {
 		const most = 5
 		for _, m := range p.Models[:min(most, len(p.Models))] {
@@ -311,13 +312,14 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 
 // announce is what is said before a batch is sent.
 func announce(p batch.Plan) string {
-	text := fmt.Sprintf("plan: %s requests, %s tokens in, at most %s out", grouped(int64(p.Requests)), grouped(p.Input), grouped(p.Output))
+	var text strings.Builder
+	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", grouped(int64(p.Requests)), grouped(p.Input), grouped(p.Output))
 	for _, l := range p.Limits {
 		if l.Binds {
-			text += fmt.Sprintf("; limit %s takes %v, until %s", l.Limit, seconds(l.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
+			fmt.Fprintf(&text, "; limit %s takes %v, until %s", l.Limit, seconds(l.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
 		}
 	}
-	return text
+	return text.String()
 }
 
 func seconds(s float64) time.Duration {

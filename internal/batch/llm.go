@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
 // Provider says whose batch files an LLM reads and writes.
@@ -109,7 +110,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if l.dialect, known = quota.ForHost(base.Host); !known {
 		l.dialect, _ = quota.Lookup([...]string{"openai", "anthropic"}[c.Provider])
 	}
-	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun}); err != nil {
+	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {
 		return nil, err
 	}
 	l.rough, err = tokens.New(tokens.Config{CountMax: -1})

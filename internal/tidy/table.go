@@ -52,7 +52,7 @@ var Table = []Package{
 	{Name: "ratetest", Ours: "mono rule quota latency", Std: "any"},
 	{Name: "chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
-	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens quota", Std: "any", Modules: "golang.org/x/sys"},
+	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota", Std: "any", Modules: "golang.org/x/sys"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle ratetest sim", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 
