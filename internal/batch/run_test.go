@@ -571,7 +571,7 @@ func TestSlowReader(t *testing.T) {
 		done <- r.Send(context.Background(), "in", strings.NewReader(strings.Join(requests(200, srv.URL), "\n")))
 	}()
 	sends := func() int { r.mu.Lock(); defer r.mu.Unlock(); return r.totals.Sends }
-	for last := -1; last != sends(); time.Sleep(20 * time.Millisecond) {
+	for last := 0; last == 0 || last != sends(); time.Sleep(20 * time.Millisecond) {
 		last = sends()
 	}
 	if n := sends(); n == 0 || n > 3*c.Concurrency+1 {
