@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"runtime"
@@ -20,26 +19,47 @@ func (t *Transport) read(resp *http.Response, l *leaf) (quota.Observation, bool)
 	host := l.host()
 	d := t.config.Provider
 	if d == nil {
-		if known := host.dialect.Load(); known != nil {
-			d = *known
-		}
+		d = host.provider
+	}
+	shown := d == nil
+	if known := host.dialect.Load(); shown && known != nil {
+		d = *known
 	}
 	r := quota.Response{Status: resp.StatusCode, Header: resp.Header}
 	refusal := mayRefuse(resp.StatusCode)
-	if refusal || d != nil && inBody(d.Name()) && resp.StatusCode < 300 && isJSON(resp) {
+	if refusal || d != nil && inBody(d.Name()) && resp.StatusCode/100 == 2 && isJSON(resp) {
 		r.Body = prefix(resp)
 	} else if !speaks(resp.Header) {
 		return quota.Observation{}, false
 	}
-	if d == nil {
-		d = quota.Detect(r)
-		// What anybody may say does not tell who it is.
-		if name := d.Name(); name != "generic" && name != "ietf" {
-			host.dialect.Store(&d)
+	now := time.Now()
+	var o quota.Observation
+	if d != nil {
+		if o = d.Read(now, r); !shown || says(&o) {
+			return o, true
 		}
 	}
-	return d.Read(time.Now(), r), true
+	// Behind a gateway the next answer may be another provider's.
+	seen := quota.Detect(r)
+	name := seen.Name()
+	anybody := name == "generic" || name == "ietf" // what anybody may say does not tell who it is
+	if d != nil && name == o.Dialect {
+		return o, true
+	}
+	other := seen.Read(now, r)
+	if anybody && d != nil && !says(&other) {
+		return o, true
+	}
+	if !anybody {
+		// A body may quote, so it does not tell either, for more than this answer.
+		if r := (quota.Response{Status: r.Status, Header: r.Header}); quota.Detect(r).Name() == name {
+			host.dialect.Store(&seen)
+		}
+	}
+	return other, true
 }
+
+func says(o *quota.Observation) bool { return len(o.Limits) > 0 || len(o.Policies) > 0 }
 
 // mayRefuse tells whether a status can be that of a refusal, whose body says why.
 func mayRefuse(status int) bool {
@@ -60,8 +80,11 @@ func inBody(dialect string) bool {
 	return false
 }
 
+// isJSON tells of one document, not of a stream of them.
 func isJSON(resp *http.Response) bool {
-	return strings.Contains(resp.Header.Get("Content-Type"), "json")
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
 }
 
 // speaks tells whether a header may say something of limits. Most say nothing, and to look costs less than to read.
@@ -119,12 +142,20 @@ func (p *prefixed) Read(b []byte) (int, error) {
 
 func (p *prefixed) Close() error { return p.rest.Close() }
 
+// patience is how long the body of an answer is waited for that may not be returned to anybody.
+const patience = time.Second
+
 // keep frees the connection of an answer to a request that is sent again. It returns the answer if it can be returned
 // nevertheless, should there be no other; otherwise nil.
 func keep(resp *http.Response) *http.Response {
-	prefix(resp)
 	if resp.Body == nil {
 		return resp
+	}
+	body := resp.Body
+	timer := time.AfterFunc(patience, func() { body.Close() })
+	prefix(resp)
+	if !timer.Stop() {
+		return nil
 	}
 	err := resp.Body.Close()
 	switch p, ok := resp.Body.(*prefixed); {
@@ -176,18 +207,18 @@ func (h *held) Read(p []byte) (int, error) {
 	}
 	h.mu.Unlock()
 	if err != nil {
-		h.end(errors.Is(err, io.EOF))
+		h.end()
 	}
 	return n, err
 }
 
 func (h *held) Close() error {
 	err := h.body.Close()
-	h.end(false)
+	h.end()
 	return err
 }
 
-func (h *held) end(eof bool) {
+func (h *held) end() {
 	h.mu.Lock()
 	if h.over {
 		h.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ func (c *call) prepare() error {
 	if c.body == nil || c.body == http.NoBody {
 		c.getBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
 	}
+	c.ctx = contextOf(req)
 	p := t.config.Partition(req)
 	c.cost = limit.One
 	if t.config.Tokens != nil && req.Method == http.MethodPost && req.Header.Get("Content-Encoding") == "" {
@@ -36,7 +38,7 @@ func (c *call) prepare() error {
 	if t.config.Cost != nil {
 		c.cost = t.config.Cost(req, c.cost)
 	}
-	l, err := t.find(p)
+	l, err := t.find(p.bounded())
 	c.leaf = l
 	return err
 }
@@ -66,7 +68,7 @@ func (c *call) estimate(p *Partition) error {
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
 	if p.Model == "" {
-		p.Model = body.Model[:min(len(body.Model), 128)]
+		p.Model = body.Model
 	}
 	c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.est.Input, c.est.Output, c.est.Tokens()
 	return nil
@@ -74,7 +76,8 @@ func (c *call) estimate(p *Partition) error {
 
 // read returns the body, and nil if it is longer than most. Afterwards it can still be sent.
 func (c *call) read(most int64) ([]byte, error) {
-	from, rewinds := c.body, c.getBody != nil
+	var from io.ReadCloser
+	rewinds := c.getBody != nil
 	if rewinds {
 		again, err := c.getBody()
 		if err != nil {
@@ -82,6 +85,10 @@ func (c *call) read(most int64) ([]byte, error) {
 		}
 		defer again.Close()
 		from = again
+	} else {
+		from = &once{ReadCloser: c.body}
+		c.body = from
+		defer context.AfterFunc(c.ctx, func() { from.Close() })()
 	}
 	var b bytes.Buffer
 	if n := c.req.ContentLength; n > 0 && n <= most {
@@ -89,6 +96,8 @@ func (c *call) read(most int64) ([]byte, error) {
 	}
 	n, err := b.ReadFrom(io.LimitReader(from, most+1))
 	switch {
+	case err != nil && c.ctx.Err() != nil:
+		return nil, context.Cause(c.ctx)
 	case err != nil:
 		return nil, err
 	case rewinds && n > most:
@@ -104,6 +113,46 @@ func (c *call) read(most int64) ([]byte, error) {
 	c.getBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
 	c.body, _ = c.getBody()
 	return raw, nil
+}
+
+// once is closed once, whoever else closes it.
+type once struct {
+	io.ReadCloser
+	closed atomic.Bool
+}
+
+func (o *once) Close() error {
+	if o.closed.Swap(true) {
+		return nil
+	}
+	return o.ReadCloser.Close()
+}
+
+// contextOf returns the context of a request, which ends with its Cancel, if that is all that can end it: of both, it is
+// undefined which counts, and http.Client.Timeout sets both.
+func contextOf(r *http.Request) context.Context {
+	//lint:ignore SA1019 clients that are older than contexts have nothing else
+	cancel := r.Cancel
+	if ctx := r.Context(); cancel == nil || ctx.Done() != nil {
+		return ctx
+	}
+	return cancelled{r.Context(), cancel}
+}
+
+type cancelled struct {
+	context.Context
+	done <-chan struct{}
+}
+
+func (c cancelled) Done() <-chan struct{} { return c.done }
+
+func (c cancelled) Err() error {
+	select {
+	case <-c.done:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 // rewind gets the body once more.
@@ -128,7 +177,8 @@ type sent struct {
 	permits [maxNodes]paceline.Permit
 	cost    limit.Cost
 	at      time.Duration // leave was given, on the Transport's clock
-	wrote   atomic.Int64  // a connection was there to write to, on the Transport's clock; 0: not yet
+	got     atomic.Bool   // a connection was there to write to
+	wrote   atomic.Int64  // all of the request was written, on the Transport's clock; 0: not yet
 	traced  atomic.Bool   // the Base tells of connections
 	settled atomic.Bool
 	headed  time.Duration // the header was there
@@ -142,11 +192,20 @@ type sent struct {
 func (s *sent) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn: func(string) { s.traced.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { s.wrote.Store(max(int64(s.t.now()), 1)) },
+		GotConn: func(httptrace.GotConnInfo) {
+			s.got.Store(true)
+			s.wrote.Store(0) // it begins anew
+		},
+		WroteRequest: func(i httptrace.WroteRequestInfo) {
+			if i.Err == nil {
+				s.wrote.Store(max(int64(s.t.now()), 1))
+			}
+		},
 	}
 }
 
-// rtt returns the time since just before the write. 0: nobody knows.
+// rtt returns the time since the last of the request was written. Before that a slow body may have held it up, or the place
+// of a stream in its connection, for any time. 0: nobody knows, or the answer came before the end of the request.
 func (s *sent) rtt(now time.Duration) time.Duration {
 	if w := s.wrote.Load(); w > 0 {
 		return max(now-time.Duration(w), 1)
@@ -160,30 +219,37 @@ func (s *sent) settle(o limit.Outcome, pause int, d time.Duration) {
 	if s.settled.Swap(true) {
 		return
 	}
+	defer s.leaf.active.Add(-1)
 	nodes := s.leaf.nodes[:s.leaf.count]
 	var now time.Time
 	if len(s.said.Limits) > 0 || len(s.said.Policies) > 0 {
 		now = time.Now()
 	}
-	for i, n := range nodes {
+	own := func(i int) limit.Outcome {
 		own := o
-		if !now.IsZero() && n != s.t.shared {
+		if !now.IsZero() && nodes[i] != s.t.shared {
 			s.leaf.hints(i, now, s.said.Limits, &own)
 		}
 		if i == pause {
 			own.RetryAfter = d
 		}
-		s.permits[i].Settle(own)
-		if !now.IsZero() && n != s.t.shared {
-			if p, capacity := s.leaf.policies(i, &s.said); len(p) > 0 {
-				n.hear(p, capacity, &own)
-			}
-		}
-		if i != pause {
+		return own
+	}
+	for i, n := range nodes {
+		s.permits[i].Settle(own(i))
+		if o.Result == limit.Accepted || o.Result == limit.Failed {
 			n.served(s.at)
 		}
 	}
-	s.leaf.active.Add(-1)
+	if now.IsZero() {
+		return
+	}
+	for i, n := range nodes { // when all are settled: Adopt may panic
+		if p, capacity := s.leaf.policies(i, &s.said); n != s.t.shared && len(p) > 0 {
+			o := own(i)
+			n.hear(p, capacity, &o)
+		}
+	}
 }
 
 // hints puts what remains of limits in the scope of node i into its outcome: of each unit the one of which the least is
@@ -253,7 +319,7 @@ func (c *call) send(number int, more bool) (resp *http.Response, a Attempt, wait
 	returns := false
 	defer func() {
 		if !returns { // the Base panics, or a function of the configuration
-			s.settle(limit.Outcome{}, -1, 0)
+			defer s.settle(limit.Outcome{}, -1, 0)
 			if resp != nil && resp.Body != nil {
 				resp.Body.Close()
 			}
@@ -278,30 +344,36 @@ func (c *call) send(number int, more bool) (resp *http.Response, a Attempt, wait
 		err = errors.New("transport: the Base returned neither an answer nor an error")
 	}
 	if err != nil {
+		if resp != nil && resp.Body != nil {
+			resp.Body.Close()
+		}
+		resp = nil
 		c.failed(s, &a, err, more)
 		if a.Again {
 			wait = t.delay(number)
 			c.inTime(&a, wait)
 		}
-		returns = true
-		return nil, a, wait, err
+	} else {
+		resp.Request = c.req
+		wait = c.answered(s, &a, resp, now, more)
 	}
-	resp.Request = c.req
-	wait = c.answered(s, &a, resp, now, more)
+	if t.config.Ended != nil {
+		t.config.Ended(a)
+	}
 	returns = true
-	return resp, a, wait, nil
+	return resp, a, wait, err
 }
 
 // failed settles an attempt without an answer.
 func (c *call) failed(s *sent, a *Attempt, err error, more bool) {
 	a.Err = err
 	a.Result = limit.Unknown
-	if s.traced.Load() && s.wrote.Load() == 0 {
+	if s.traced.Load() && !s.got.Load() {
 		a.Result = limit.Unsent // no connection ever was
 	}
 	s.settle(limit.Outcome{Result: a.Result, RTT: a.RTT}, -1, 0)
 	switch {
-	case c.req.Context().Err() != nil || errors.Is(err, context.Canceled):
+	case c.ctx.Err() != nil || errors.Is(err, context.Canceled):
 		a.Why = "the context ended"
 	case c.again:
 		a.Why = "its client tries again by itself"
@@ -327,7 +399,7 @@ func (c *call) resend(a *Attempt, more bool) {
 
 // inTime takes back that a request is sent again if the context ends before that.
 func (c *call) inTime(a *Attempt, wait time.Duration) {
-	if deadline, ok := c.req.Context().Deadline(); ok && a.Again && time.Until(deadline) < wait {
+	if deadline, ok := c.ctx.Deadline(); ok && a.Again && time.Until(deadline) < wait {
 		a.Again = false
 		a.Why = fmt.Sprintf("it would have to wait for %v, and its deadline comes first", wait)
 	}
@@ -372,7 +444,7 @@ func (c *call) answered(s *sent, a *Attempt, resp *http.Response, now time.Durat
 	}
 	o := limit.Outcome{Result: a.Result, RTT: a.RTT, Misordered: said.Refusal == quota.Misordered}
 	if a.Result == limit.Limited {
-		return c.refused(s, a, o, more)
+		return c.refused(s, a, resp, o, more)
 	}
 	o.ArrivedAgo = worked(said.Worked, now-s.at)
 	if a.Result == limit.Accepted {
@@ -393,16 +465,24 @@ func (c *call) answered(s *sent, a *Attempt, resp *http.Response, now time.Durat
 		a.Why = "its nonce is used up"
 	case !retryable(resp, said.Refusal):
 	case resp.Header.Get("X-Should-Retry") == "false":
-		a.Why = "the server asks not to try again"
+		a.Why = forbidden
 	case said.Refusal != quota.Conflict && !idempotent(c.req):
 		a.Why = "it may have been processed, and is neither idempotent nor has an Idempotency-Key"
 		c.theirs = true
+	case said.RetryAfter > t.config.MaxRetryAfter && said.RetryAfter > 0:
+		a.Why = tooLong(said.RetryAfter, t.config.MaxRetryAfter)
 	default:
 		c.resend(a, more)
-		wait = t.delay(a.Number)
+		wait = max(t.delay(a.Number), said.RetryAfter)
 		c.inTime(a, wait)
 	}
 	return wait
+}
+
+const forbidden = "the server asks not to try again"
+
+func tooLong(d, most time.Duration) string {
+	return fmt.Sprintf("the server asks to stay away for %v, which is longer than %v", d, max(most, 0))
 }
 
 // worked returns how long before its answer a request had arrived, for sure, that the server says it worked on for so long.
@@ -424,32 +504,43 @@ func retryable(resp *http.Response, why quota.Refusal) bool {
 }
 
 // refused settles an attempt that a limit refused: its scope pauses. The request itself then waits like any other.
-func (c *call) refused(s *sent, a *Attempt, o limit.Outcome, more bool) time.Duration {
+func (c *call) refused(s *sent, a *Attempt, resp *http.Response, o limit.Outcome, more bool) (wait time.Duration) {
 	t, said := c.t, &s.said
 	t.refused.Add(1)
-	asked := said.RetryAfter
-	if asked == 0 {
-		now := time.Now()
-		if at, ok := said.ComeBack(now); ok {
-			asked = at.Sub(now)
-		}
-	}
 	i := c.leaf.at(c.concerns(said))
 	n := c.leaf.nodes[i]
-	d := n.strike(s.at, asked, said.Refusal)
+	d := n.strike(s.at, asks(said), said.Refusal)
 	s.settle(o, i, d)
-	long := d > t.config.MaxRetryAfter
+	long := d > 0 && d > t.config.MaxRetryAfter
 	if long {
-		n.flush()
+		n.shutOrOpen()
 	}
 	switch {
 	case said.Refusal == quota.Banned:
 		a.Why = "it is banned"
 	case long:
-		a.Why = fmt.Sprintf("the server asks to stay away for %v, which is longer than %v", d, t.config.MaxRetryAfter)
+		a.Why = tooLong(d, t.config.MaxRetryAfter)
+	case resp.Header.Get("X-Should-Retry") == "false":
+		a.Why = forbidden
 	default:
 		c.resend(a, more)
-		c.inTime(a, time.Duration(max(n.until.Load()-int64(t.now()), 0)))
+		pause := time.Duration(n.until.Load()) - t.now()
+		if pause <= 0 { // it was sent before the last one, which is over
+			wait = t.delay(a.Number)
+		}
+		c.inTime(a, max(wait, pause))
+	}
+	return wait
+}
+
+// asks returns for how long a refusal asks to stay away: by a Retry-After, or by resets. That of a limit of which something
+// is left is not among those: it does not explain a refusal, and may be that of a day. 0: it does not say.
+func asks(said *quota.Observation) time.Duration {
+	o := *said
+	o.Limits = slices.DeleteFunc(slices.Clone(o.Limits), func(l quota.ServiceLimit) bool { return l.Remaining.OK && l.Remaining.N > 0 })
+	now := time.Now()
+	if at, ok := o.ComeBack(now); ok {
+		return at.Sub(now)
 	}
 	return 0
 }

@@ -14,7 +14,7 @@ import (
 // around it says until when.
 var ErrPaused = errors.New("transport: the server asked to stay away")
 
-// Error is why a request was not sent. It wraps ErrPaused or a *paceline.WaitError, and so paceline.ErrDeadline,
+// Error is why a request was not sent, or not again. It wraps ErrPaused or a *paceline.WaitError, and so paceline.ErrDeadline,
 // paceline.ErrNever or the error of the context.
 type Error struct {
 	// Partition is whose limit stood in the way.
@@ -26,19 +26,27 @@ type Error struct {
 	// With paceline.ErrNever: Size of Unit was asked for, and Limit is the most that ever fits.
 	Unit        limit.Unit
 	Size, Limit int64
-	Err         error
+	// Attempts is how often it had been sent before. 0: never.
+	Attempts int
+	Err      error
 }
 
 func (e *Error) Error() string {
+	s := "transport: " + e.Partition.String()
 	switch {
 	case e.Err == ErrPaused:
-		return fmt.Sprintf("transport: %v: %s; the server asked to stay away until %s", e.Partition, e.Refusal, e.Ready.Format(time.RFC3339))
+		s += fmt.Sprintf(": %s; the server asked to stay away until %s", e.Refusal, e.Ready.Format(time.RFC3339))
 	case e.Size > 0:
-		return fmt.Sprintf("transport: %v: %d %v never fit its limit of %d", e.Partition, e.Size, e.Unit, e.Limit)
+		s += fmt.Sprintf(": %d %v never fit its limit of %d", e.Size, e.Unit, e.Limit)
 	case !e.Ready.IsZero() && errors.Is(e.Err, paceline.ErrDeadline):
-		return fmt.Sprintf("transport: %v: the earliest is %s: %v", e.Partition, e.Ready.Format(time.RFC3339Nano), e.Err)
+		s += fmt.Sprintf(": the earliest is %s: %v", e.Ready.Format(time.RFC3339Nano), e.Err)
+	default:
+		s += fmt.Sprintf(": %v", e.Err)
 	}
-	return fmt.Sprintf("transport: %v: %v", e.Partition, e.Err)
+	if e.Attempts > 0 {
+		s += fmt.Sprintf("; it had been sent before (%d)", e.Attempts)
+	}
+	return s
 }
 
 // Unwrap returns ErrPaused or the *paceline.WaitError.

@@ -26,8 +26,9 @@ type node struct {
 	leaves    int                           // guarded by the Transport's lock
 	until     atomic.Int64                  // no request goes before it, on the Transport's clock
 	strikes   atomic.Int64                  // pauses in a row that the server named no end of; written under mu
-	flushes   atomic.Int64                  // twice those that have ended; odd: one is on
-	dialect   atomic.Pointer[quota.Dialect] // of a host that is known, or has shown who it is
+	shut      atomic.Bool                   // what rule.closed was last
+	provider  quota.Dialect                 // of a host that is known; otherwise nil
+	dialect   atomic.Pointer[quota.Dialect] // what the answers of another have shown it to be
 
 	mu      sync.Mutex // guards what follows
 	began   time.Duration
@@ -50,7 +51,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	}
 	n := &node{t: t, partition: p, rule: r, gate: g}
 	if d, ok := quota.ForHost(p.Host); ok && p.Scope == quota.IP {
-		n.dialect.Store(&d)
+		n.provider = d
 	}
 	return n, nil
 }
@@ -62,7 +63,7 @@ type rule struct {
 	pause  *limit.Cooldown
 	hints  *throttle.Hints
 	book   limit.Book[ruled]
-	closed bool // everybody in line is to be told to go
+	closed bool // a pause is on that nobody waits for: nobody is to stand in line
 
 	// Hints know the capacity of a bucket from their making on. New ones take over what is in flight as one lease, carry,
 	// until the last of it has ended.
@@ -281,6 +282,9 @@ func (n *node) strike(sent time.Duration, asked time.Duration, why quota.Refusal
 		}
 		strikes := n.strikes.Add(1)
 		d = n.t.delay(int(min(strikes, 1<<20)))
+		if most := n.t.config.MaxRetryAfter; most > 0 { // nobody asked for more
+			d = min(d, most)
+		}
 	}
 	if !same {
 		n.paused, n.began = true, now
@@ -311,12 +315,11 @@ func (n *node) served(sent time.Duration) {
 
 // long returns an error if a pause is on that nobody waits for.
 func (n *node) long() error {
-	until := time.Duration(n.until.Load())
-	if until == 0 {
-		return nil
-	}
-	now := n.t.now()
-	if until <= now || until-now <= n.t.config.MaxRetryAfter {
+	until, long := n.isLong()
+	if !long {
+		if n.shut.Load() {
+			n.shutOrOpen()
+		}
 		return nil
 	}
 	n.mu.Lock()
@@ -324,12 +327,28 @@ func (n *node) long() error {
 	return &Error{Partition: n.partition, Ready: n.t.epoch.Add(until), Refusal: n.refusal, Err: ErrPaused}
 }
 
-// flush sends everybody in line away, who will find that a pause is on that nobody waits for.
-func (n *node) flush() {
-	n.flushes.Add(1)
-	n.gate.Update(func(mono.Time) { n.rule.closed = true })
-	n.gate.Update(func(mono.Time) { n.rule.closed = false })
-	n.flushes.Add(1)
+func (n *node) isLong() (until time.Duration, long bool) {
+	until = time.Duration(n.until.Load())
+	if until == 0 {
+		return 0, false
+	}
+	now := n.t.now()
+	return until, until > now && until-now > n.t.config.MaxRetryAfter
+}
+
+// shutOrOpen has the line be closed for as long as a pause is on that nobody waits for. Whoever is in it is sent away, and
+// whoever comes to it in ignorance of the pause, to ask anew. The first who may wait again opens it.
+func (n *node) shutOrOpen() {
+	n.gate.Update(func(mono.Time) {
+		_, n.rule.closed = n.isLong()
+		n.shut.Store(n.rule.closed)
+	})
+}
+
+// fits tells whether the limit allows a cost ever, whatever pause is on.
+func (n *node) fits(cost limit.Cost) (ok bool) {
+	n.gate.Update(func(now mono.Time) { ok = n.rule.own == nil || n.rule.own.Ready(now, cost) != limit.Never })
+	return ok
 }
 
 // hear takes in what the server states about its limits themselves, and what its buckets hold, in an answer that says o
@@ -355,7 +374,7 @@ var unsent = limit.Outcome{Result: limit.Unsent}
 
 // acquire gets leave from every limit that the request counts in, or none.
 func (c *call) acquire() error {
-	ctx, nodes := c.req.Context(), c.leaf.nodes[:c.leaf.count]
+	ctx, nodes := c.ctx, c.leaf.nodes[:c.leaf.count]
 	for {
 		if ctx.Err() != nil {
 			return c.refuse(nodes[0], ctx, nil)
@@ -397,6 +416,9 @@ func (c *call) wait(ctx context.Context, i int) (again bool, err error) {
 			// It is refused at once: it takes no place in the line.
 			p, err := nodes[j].gate.Wait(ctx, c.cost)
 			if err != nil {
+				if errors.Is(err, paceline.ErrNever) && nodes[j].fits(c.cost) {
+					return true, nil
+				}
 				return false, c.refuse(nodes[j], ctx, err)
 			}
 			p.Settle(unsent)
@@ -405,22 +427,20 @@ func (c *call) wait(ctx context.Context, i int) (again bool, err error) {
 	}
 	for ; i < len(nodes); i++ {
 		n := nodes[i]
-		flushes := n.flushes.Load()
 		p, waited, err := n.gate.WaitWithStats(ctx, c.cost)
 		c.waits = c.waits.Add(waited)
 		if err != nil {
 			c.release(i)
-			if errors.Is(err, paceline.ErrNever) {
-				if flushes%2 != 0 || n.flushes.Load() != flushes {
-					return true, nil // a pause has cleared the line
-				}
-				if c.shrink(n) {
-					return true, nil
-				}
+			if errors.Is(err, paceline.ErrNever) && (n.fits(c.cost) || c.shrink(n)) {
+				return true, nil // if it fits, the line is shut
 			}
 			return false, c.refuse(n, ctx, err)
 		}
 		c.permits[i] = p
+	}
+	if ctx.Err() != nil { // a Gate gives leave also to those that are just giving up
+		c.release(len(nodes))
+		return false, c.refuse(nodes[0], ctx, nil)
 	}
 	// Since the first leave was given a pause may have begun.
 	now := int64(c.t.now())

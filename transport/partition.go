@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
@@ -46,7 +47,35 @@ func (p Partition) String() string {
 	if p.Route != "" {
 		s += " " + p.Route
 	}
-	return s
+	// Paths and models are text of strangers: none of it is to begin a line of a log.
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// maxField is how much of a field is kept, so that what strangers choose cannot take up memory. A few bytes more tell what is
+// longer apart.
+const maxField = 256
+
+// bounded returns p with short fields.
+func (p Partition) bounded() Partition {
+	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route} {
+		if len(*f) > maxField {
+			*f = (*f)[:maxField] + "…" + hash(*f)
+		}
+	}
+	return p
+}
+
+// own returns p with fields that keep nothing longer alive, such as the URL that they are parts of.
+func (p Partition) own() Partition {
+	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route} {
+		*f = strings.Clone(*f)
+	}
+	return p
 }
 
 // LogValue is a group of the fields that are set.
@@ -294,7 +323,7 @@ func (t *Transport) find(p Partition) (*leaf, error) {
 	if l == nil {
 		t.forgetLocked(now)
 		var err error
-		if l, err = t.newLeafLocked(p); err != nil {
+		if l, err = t.newLeafLocked(p.own()); err != nil {
 			return nil, err
 		}
 	}
@@ -374,7 +403,9 @@ func (t *Transport) forgetLocked(now time.Duration) {
 		oldest = oldest.prev
 		idle := now - l.used
 		switch {
-		case l.active.Load() > 0:
+		case l.active.Load() > 0: // it is in use: it does not hide those behind it
+			l.used = now
+			t.recent.front(l)
 		case over || idle >= t.config.Idle && !l.paused(now):
 			t.dropLocked(l)
 			over = false

@@ -191,47 +191,6 @@ func TestLastAnswerIsReturned(t *testing.T) {
 	})
 }
 
-// The SDKs of OpenAI and Anthropic try again as well: an answer that ends our attempts tells them not to, and one that only
-// they can judge comes as it came.
-func TestAttemptsDoNotMultiply(t *testing.T) {
-	unpaid := `{"error":{"code":"insufficient_quota"}}`
-	for _, tc := range []struct {
-		name     string
-		attempts int
-		method   string
-		count    string
-		status   int
-		body     string
-		sent     int
-		told     string
-	}{
-		{"refused to the end", 2, http.MethodPost, "0", 429, "", 2, "false"},
-		{"refused to the end, others", 2, http.MethodPost, "", 429, "", 2, ""},
-		{"it has used up our attempts", 2, http.MethodPost, "1", 429, "", 1, "false"},
-		{"trying again is the client's", 1, http.MethodPost, "0", 429, "", 1, ""},
-		{"it may have been processed", 2, http.MethodPost, "0", 500, "", 1, ""},
-		{"idempotent", 2, http.MethodGet, "0", 500, "", 2, "false"},
-		{"it does not help", 2, http.MethodPost, "0", 429, unpaid, 1, "false"},
-		{"not found", 2, http.MethodPost, "0", 404, "", 1, ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBase(0, func(int, *http.Request) *http.Response { return reply(tc.status, tc.body, "Retry-After", "1") })
-				openai, _ := quota.Lookup("openai")
-				tr := mustNew(t, transport.Config{Base: b, Provider: openai, Attempts: tc.attempts})
-				r := request(t, tc.method, "http://a.test/", "")
-				if tc.count != "" {
-					r.Header.Set("X-Stainless-Retry-Count", tc.count)
-				}
-				resp, err := tr.RoundTrip(r)
-				if err != nil || resp.StatusCode != tc.status || resp.Header.Get("X-Should-Retry") != tc.told || len(b.at()) != tc.sent {
-					t.Error(resp, err, b.at())
-				}
-			})
-		})
-	}
-}
-
 // The log says when a pause begins, once, and never names the credential.
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@
 //
 //	partition   host, credential, model and route say which limits it counts in
 //	acquire     leave from each of them, narrowest first                      paceline.Gate, one per limit
-//	send        the Base, timed from just before the write
+//	send        the Base, timed from the end of the write
 //	read        the header, and the body of what may be a refusal            package quota
 //	settle      each limit learns how it ended and what the server said of it
 //	again?      only what was not processed, or may be processed twice, and has a body that can be read again
@@ -89,7 +89,7 @@ type Config struct {
 	// Backoff is how long a request waits after an attempt that failed, and a partition after a refusal that does not say
 	// how long. Its zero value is ready.
 	Backoff backoff.Policy
-	// MaxRetryAfter is the longest that anybody waits because a server asked to. When one asks for longer the refusal is
+	// MaxRetryAfter is the longest that anybody waits because a server asked to, or refused and did not say. When one asks for longer the refusal is
 	// returned at once, and so, until the wait is shorter, requests fail at once with ErrPaused. If zero, 5 minutes;
 	// negative: nobody waits.
 	MaxRetryAfter time.Duration
@@ -114,7 +114,7 @@ type Attempt struct {
 	Number    int       // the first is 1
 	Cost      limit.Cost
 	Waits     paceline.WaitStats // for its turn: how long, and for which limits
-	RTT       time.Duration      // from just before the write to the answer's header; 0: not known
+	RTT       time.Duration      // from when all of it was written to the answer's header; 0: not known
 	Status    int                // 0: no answer
 	Err       error
 	Result    limit.Result
@@ -264,6 +264,7 @@ func (t *Transport) delay(n int) time.Duration {
 type call struct {
 	t       *Transport
 	req     *http.Request
+	ctx     context.Context
 	leaf    *leaf
 	cost    limit.Cost
 	api     tokens.API
@@ -276,8 +277,8 @@ type call struct {
 	theirs  bool // whether to send it again is for the client to say
 }
 
-// RoundTrip implements http.RoundTripper. The error is the Base's, or *Error if the request was never sent: then it wraps
-// a *paceline.WaitError or is ErrPaused.
+// RoundTrip implements http.RoundTripper. The error is the Base's, or *Error if a limit stood in the way: then it wraps a
+// *paceline.WaitError or is ErrPaused, and the request was not sent, unless Attempts of it says so.
 //
 // An answer is returned as it came, a refusal too if it is not to be sent again: after the last attempt, when the server
 // asks for longer than MaxRetryAfter or than the context's deadline allows, when trying again does not help (no credit, a
@@ -287,6 +288,8 @@ type call struct {
 // multiply: one request is sent Config.Attempts times at most, unless all that it met was no answer at all, and where trying
 // again is over, or does not help, they find X-Should-Retry: false. Where only they can tell whether it does harm (a POST
 // that may have been processed), and with Attempts of 1, that is left to them.
+//
+// Both the context and, where that cannot end, Request.Cancel end a wait.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := call{t: t, req: req, body: req.Body, getBody: req.GetBody}
 	defer func() {
@@ -307,18 +310,23 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			attempts = max(attempts-n, 1)
 		}
 	}
-	var last *http.Response // what an attempt before this one was answered, if it can still be returned
+	// How the attempt before this one ended, if that can still be returned.
+	var last *http.Response
+	var lastErr error
 	for n := 1; ; n++ {
 		if err := c.acquire(); err != nil {
-			if last != nil && !errors.Is(req.Context().Err(), context.Canceled) {
+			gone := errors.Is(c.ctx.Err(), context.Canceled)
+			switch e, ok := errors.AsType[*Error](err); {
+			case last != nil && !gone:
 				return c.final(last), nil
+			case lastErr != nil && !gone:
+				return nil, lastErr
+			case ok:
+				e.Attempts = n - 1
 			}
 			return nil, err
 		}
 		resp, a, wait, err := c.send(n, n < attempts)
-		if t.config.Ended != nil {
-			t.config.Ended(a)
-		}
 		if !a.Again {
 			if a.Why != "" {
 				t.log.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", err, "why", a.Why)
@@ -328,7 +336,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 			return resp, err
 		}
-		if last = nil; resp != nil {
+		if last, lastErr = nil, err; resp != nil {
 			last = keep(resp)
 		}
 		if err := c.rest(wait); err != nil {
@@ -359,7 +367,7 @@ func (c *call) rest(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	ctx := c.req.Context()
+	ctx := c.ctx
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
