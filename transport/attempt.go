@@ -157,6 +157,9 @@ func (c cancelled) Err() error {
 
 // rewind gets the body once more.
 func (c *call) rewind() error {
+	if c.req.Body == nil {
+		return nil
+	}
 	b, err := c.getBody()
 	if err != nil {
 		return fmt.Errorf("transport: the body to send again: %w", err)
