@@ -29,8 +29,9 @@ import (
 )
 
 const (
-	chat     = "http://a.test/v1/chat/completions"
-	messages = "http://a.test/v1/messages"
+	chat      = "http://a.test/v1/chat/completions"
+	messages  = "http://a.test/v1/messages"
+	responses = "http://a.test/v1/responses"
 	// A model that nobody knows: 1.5 times the guess.
 	prompt = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`
 )
@@ -77,6 +78,18 @@ func TestTokens(t *testing.T) {
 		{name: "a stream that ends early", url: chat, body: prompt, answer: func() *http.Response { return stream(events("")) }, result: limit.Unknown},
 		{name: "closed early", url: chat, body: prompt, answer: func() *http.Response { return stream(events("data: [DONE]\n\n")) }, close: 20, result: limit.Unknown},
 		{name: "closed before the first byte", url: chat, body: prompt, answer: func() *http.Response { return stream(events("")) }, close: -1, result: limit.Unknown},
+		{name: "messages, an error in the middle of the stream", url: messages, body: prompt, answer: func() *http.Response {
+			return stream("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n" +
+				"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n")
+		}, result: limit.Unknown},
+		{name: "messages, a stream", url: messages, body: prompt, answer: func() *http.Response {
+			return stream("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n" +
+				"event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":5}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
+		}, result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
+		{name: "responses, a stream: the last event has it", url: responses, body: `{"model":"m","max_output_tokens":100,"input":"hello"}`, answer: func() *http.Response {
+			return stream("event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n" +
+				"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":5,\"total_tokens\":12}}}\n\n")
+		}, result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
 		{name: "usage is missing", url: chat, body: prompt, answer: func() *http.Response { return reply(200, `{"choices":[]}`) }, result: limit.Accepted},
 		{name: "usage is impossible", url: chat, body: prompt, answer: func() *http.Response {
 			return reply(200, `{"usage":{"prompt_tokens":-7,"completion_tokens":5}}`)
@@ -127,8 +140,7 @@ func TestTokens(t *testing.T) {
 					t.Errorf("settled as %+v", o)
 				}
 				admitted := limit.One
-				if tc.url != "http://a.test/v1/models" && tc.body == prompt {
-					est, _ := estimator(t).Estimate(tokens.APIOf(tc.url), []byte(tc.body))
+				if est, err := estimator(t).Estimate(tokens.APIOf(tc.url), []byte(tc.body)); err == nil && est.Input > 0 {
 					admitted[limit.Input], admitted[limit.Output], admitted[limit.Tokens] = est.Input, 100, est.Input+100
 				}
 				if spy.cost != admitted {

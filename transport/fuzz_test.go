@@ -395,6 +395,7 @@ type ledger struct {
 	mu    sync.Mutex
 	n     int
 	early error
+	last  limit.Outcome
 }
 
 func (s *ledger) new(l limit.Limiter) limit.Limiter { return &counted{Limiter: l, in: s} }
@@ -424,5 +425,6 @@ func (c *counted) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
 	c.in.n--
+	c.in.last = o
 	c.Limiter.Settle(now, l, o) // panics the second time
 }
