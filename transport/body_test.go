@@ -173,6 +173,22 @@ func (s *spy) Settle(_ mono.Time, l limit.Lease, o limit.Outcome) {
 	}
 }
 
+// A unit that the caller does not count is not settled either.
+func TestUnitsThatDoNotCount(t *testing.T) {
+	spy := &spy{}
+	tr := mustNew(t, transport.Config{
+		Limiter: spy, Tokens: estimator(t),
+		Cost: func(_ *http.Request, c limit.Cost) limit.Cost { c[limit.Output], c[limit.Other] = 0, 3; return c },
+		Base: newBase(0, func(int, *http.Request) *http.Response {
+			return reply(200, `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`)
+		}),
+	})
+	do(t, tr, request(t, http.MethodPost, chat, prompt))
+	if want := (limit.Cost{limit.Requests: 1, limit.Input: 7, limit.Tokens: 12, limit.Other: 3}); len(spy.ended) != 1 || spy.ended[0].Actual != want {
+		t.Errorf("settled as %+v", spy.ended)
+	}
+}
+
 // An answer that is read to its end and then closed teaches once.
 func TestLearnsOnce(t *testing.T) {
 	e, err := tokens.New(tokens.Config{InputOverrun: 0.34}) // two answers make it sure

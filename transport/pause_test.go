@@ -161,6 +161,37 @@ func TestNobodyWaits(t *testing.T) {
 	})
 }
 
+// A long pause is not cut short by a refusal that asks for less, and not forgotten while it is on.
+func TestLongPauseLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(n int, _ *http.Request) *http.Response {
+			switch n {
+			case 1:
+				time.Sleep(2 * time.Second)
+				return reply(429, "", "Retry-After", "1")
+			case 2:
+				time.Sleep(time.Second)
+				return reply(429, "", "Retry-After", "7200")
+			}
+			return reply(200, "")
+		})
+		tr := mustNew(t, transport.Config{Base: b, Attempts: 1, Idle: time.Hour})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { do(t, tr, get(t, "http://a.test/")) })
+			synctest.Wait()
+		}
+		wg.Wait()
+		for _, later := range seconds(0, 3, 90*60) {
+			time.Sleep(later)
+			do(t, tr, get(t, "http://b"+later.String()+".test/")) // a new one: who is idle is forgotten now
+			if _, _, err := do(t, tr, get(t, "http://a.test/")); !errors.Is(err, transport.ErrPaused) {
+				t.Errorf("at %v: %v", time.Since(b.begin), err)
+			}
+		}
+	})
+}
+
 // Refusals of what was sent before a pause come after its end, one by one, and do not say how long: they begin no pause,
 // but each waits before it goes again.
 func TestLateRefusalWaits(t *testing.T) {

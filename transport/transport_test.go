@@ -118,12 +118,16 @@ func TestDeadlineSaysWhen(t *testing.T) {
 // A limit further on is asked before the wait for one before it.
 func TestDeadlineOfAWiderLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		leases := &ledger{}
 		b := newBase(0, ok)
 		tr := mustNew(t, transport.Config{
-			Base: b, Limiter: rolling(t, 1, time.Hour, limit.Requests),
+			Base: b, Limiter: leases.new(rolling(t, 1, time.Hour, limit.Requests)),
 			Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope == quota.Key {
-					return rolling(t, 1, 5*time.Second, limit.Requests)
+				switch p.Scope {
+				case quota.Route:
+					return leases.new(rolling(t, 100, time.Second, limit.Requests))
+				case quota.Key:
+					return leases.new(rolling(t, 1, 5*time.Second, limit.Requests))
 				}
 				return nil
 			},
@@ -140,6 +144,13 @@ func TestDeadlineOfAWiderLimit(t *testing.T) {
 		// The limit of 5 s was not used up by it.
 		if _, err := tr.RoundTrip(get(t, "http://a.test/").WithContext(ctx)); !errors.As(err, &e) || e.Ready.Sub(start) != time.Hour {
 			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+		if _, err := tr.RoundTrip(get(t, "http://a.test/").WithContext(ctx)); !errors.As(err, &e) || e.Partition.Scope != quota.All {
+			t.Error(err)
+		}
+		if n, err := leases.open(); n != 0 || err != nil {
+			t.Errorf("%d leases are open, %v", n, err)
 		}
 	})
 }
@@ -272,6 +283,12 @@ func TestRefusalPausesItsScope(t *testing.T) {
 			name: "the route", status: 429, provider: "slack", body: `{"ok":false,"error":"ratelimited"}`,
 			stopped: []*http.Request{get(t, host+"/x/2", one...)},
 			run:     []*http.Request{get(t, host+"/y/1", one...), get(t, host+"/x/1", two...)},
+		},
+		{
+			name: "of what is used up, the widest", status: 429, provider: "x",
+			header:  []string{"X-Rate-Limit-Limit", "5", "X-Rate-Limit-Remaining", "0", "X-App-Limit-24hour-Limit", "9", "X-App-Limit-24hour-Remaining", "0"},
+			stopped: []*http.Request{get(t, host+"/y/1", one...)},
+			run:     []*http.Request{get(t, host+"/x/1", two...)},
 		},
 		{
 			name: "the address", status: 418, provider: "binance",
