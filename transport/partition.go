@@ -364,6 +364,9 @@ func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
 	for _, n := range l.nodes[:l.count] {
 		if n != t.shared {
 			t.nodes[n.partition] = n
+			if canCompare(n.rule.own) {
+				t.owners[n.rule.own] = n
+			}
 			n.leaves++
 		}
 	}
@@ -373,24 +376,24 @@ func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
 
 // checkOwnLocked panics if a limiter is another partition's already: that one would never hear of this one's requests.
 func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also []*node) {
-	if own == nil || !reflect.TypeOf(own).Comparable() {
+	if !canCompare(own) {
 		return
 	}
 	if t.shared != nil && t.shared.rule.own == own {
 		panic("transport: Limit returns the Limiter that all requests share")
 	}
-	check := func(n *node) {
+	other := t.owners[own]
+	for _, n := range also {
 		if n.rule.own == own {
-			panic("transport: Limit returns one limiter for " + n.partition.String() + " and for " + p.String())
+			other = n
 		}
 	}
-	for _, n := range also {
-		check(n)
-	}
-	for _, n := range t.nodes {
-		check(n)
+	if other != nil {
+		panic("transport: Limit returns one limiter for " + other.partition.String() + " and for " + p.String())
 	}
 }
+
+func canCompare(l limit.Limiter) bool { return l != nil && reflect.ValueOf(l).Comparable() }
 
 // forgetLocked makes room for one more leaf: it forgets what has been idle for long, and if that is not enough what has
 // been idle for longest.
@@ -424,6 +427,9 @@ func (t *Transport) dropLocked(l *leaf) {
 		}
 		if n.leaves--; n.leaves == 0 {
 			delete(t.nodes, n.partition)
+			if canCompare(n.rule.own) {
+				delete(t.owners, n.rule.own)
+			}
 		}
 	}
 }

@@ -209,3 +209,31 @@ func TestOneLimiterForTwo(t *testing.T) {
 	}()
 	tr.RoundTrip(get(t, "http://a.test/"))
 }
+
+// So it is found between partitions too, but may be handed out again when its partition is forgotten.
+func TestOneLimiterForTwoPartitions(t *testing.T) {
+	one := limit.MustRolling(10, time.Second)
+	tr := mustNew(t, transport.Config{Base: newBase(0, ok), MaxPartitions: 1, Limit: func(p transport.Partition) limit.Limiter {
+		if p.Scope == quota.IP {
+			return one
+		}
+		return nil
+	}})
+	for range 2 {
+		do(t, tr, get(t, "http://a.test/"))
+		do(t, tr, get(t, "http://b.test/")) // a.test is forgotten
+	}
+	tr = mustNew(t, transport.Config{Base: newBase(0, ok), Limit: func(p transport.Partition) limit.Limiter {
+		if p.Scope == quota.IP {
+			return one
+		}
+		return nil
+	}})
+	do(t, tr, get(t, "http://a.test/"))
+	defer func() {
+		if p, _ := recover().(string); !strings.Contains(p, "one limiter for a.test and for b.test") {
+			t.Errorf("got %q", p)
+		}
+	}()
+	tr.RoundTrip(get(t, "http://b.test/"))
+}

@@ -137,6 +137,7 @@ type Transport struct {
 	mu     sync.Mutex // guards the partitions
 	leaves map[Partition]*leaf
 	nodes  map[Partition]*node
+	owners map[limit.Limiter]*node // of limiters that can be compared
 	recent ring
 
 	random   sync.Mutex // guards rng
@@ -205,7 +206,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t := &Transport{
 		config: c, log: log, base: c.Base, epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{},
 		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	t.recent.init()
