@@ -34,6 +34,7 @@ type sdk struct {
 	provider ratetest.Provider
 	limits   ratetest.LLMLimits
 	kinds    []string
+	takes    time.Duration // 1,500 calls, at most
 	client   func(h *http.Client, url string, retries int) call
 }
 
@@ -41,7 +42,7 @@ type call func(ctx context.Context, kind, text string, most int64) error
 
 var openAI = sdk{
 	provider: ratetest.OpenAI, limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000},
-	kinds: []string{"chat", "chat stream", "responses", "responses stream", "embeddings"},
+	kinds: []string{"chat", "chat stream", "responses", "responses stream", "embeddings"}, takes: 125 * time.Second, // 1,200 of one model
 	client: func(h *http.Client, url string, retries int) call {
 		c := openai.NewClient(openaiopt.WithHTTPClient(h), openaiopt.WithBaseURL(url+"/v1/"), openaiopt.WithAPIKey("sk-test"), openaiopt.WithMaxRetries(retries))
 		return func(ctx context.Context, kind, text string, most int64) error {
@@ -86,7 +87,7 @@ var openAI = sdk{
 
 var claude = sdk{
 	provider: ratetest.Anthropic, limits: ratetest.LLMLimits{Requests: 500, Input: 30_000, Output: 12_000},
-	kinds: []string{"messages", "messages stream"},
+	kinds: []string{"messages", "messages stream"}, takes: 380 * time.Second, // 6 windows and more of output
 	client: func(h *http.Client, url string, retries int) call {
 		c := anthropic.NewClient(anthropicopt.WithHTTPClient(h), anthropicopt.WithBaseURL(url), anthropicopt.WithAPIKey("sk-ant-test"), anthropicopt.WithMaxRetries(retries))
 		return func(ctx context.Context, kind, text string, most int64) error {
@@ -213,13 +214,19 @@ func limits(l ratetest.LLMLimits) func(transport.Partition) limit.Limiter {
 }
 
 // At full rate, with the SDK's own retries on and off, nothing is refused and every call is answered: 1,500 calls, all made
-// at the start, of every kind that the SDK has.
+// at the start, of every kind that the SDK has. The server's words about its limits are not needed for that, nor do they do
+// harm where they are wrong.
 func TestFullRate(t *testing.T) {
+	words := []ratetest.Fault{ratetest.NoFault, ratetest.NoHeaders, ratetest.LyingHeaders, ratetest.GarbledHeaders}
 	for _, s := range sdks {
-		for _, retries := range []int{0, 2} {
-			t.Run(fmt.Sprintf("%v, %d retries", s.provider, retries), func(t *testing.T) {
+		for i, fault := range append(words, ratetest.NoFault) {
+			retries := 2 * min(i, 1)
+			t.Run(fmt.Sprintf("%v, %d retries, headers %v", s.provider, retries, fault), func(t *testing.T) {
 				config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
 				server := ratetest.LLMConfig{First: latency.Constant(300 * time.Millisecond), TokensPerSecond: 100}
+				if fault != ratetest.NoFault {
+					server.Faults = map[ratetest.Fault]float64{fault: 1}
+				}
 				with(t, s, server, config, retries, func(b *bench) {
 					start := time.Now()
 					failed := calls(b, s, 1500)
@@ -227,6 +234,9 @@ func TestFullRate(t *testing.T) {
 					r := b.server.Report()
 					if len(failed) > 0 || r.Verdicts["accepted"] != 1500 || len(r.Verdicts) != 1 || r.Retries != 0 || r.Wrong != 0 {
 						t.Errorf("%d calls failed: %v; the server: %+v", len(failed), failed[:min(3, len(failed))], r)
+					}
+					if took > s.takes {
+						t.Errorf("it took %v, want %v at most", took, s.takes)
 					}
 					for _, a := range r.Accounts {
 						t.Logf("%v %s: %d accepted in %v, %+v", s.provider, a.Model, a.Accepted, took, a.Limits)

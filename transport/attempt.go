@@ -70,7 +70,7 @@ func (c *call) estimate(p *Partition) error {
 	if p.Model == "" {
 		p.Model = body.Model
 	}
-	c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.est.Input, c.est.Output, c.est.Tokens()
+	c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.t.config.Counting.Reserve(c.est, body)
 	return nil
 }
 
@@ -573,13 +573,12 @@ func (s *sent) ended(u tokens.Usage, err error, metered bool) {
 		o.Result, o.ArrivedAgo = limit.Unknown, 0
 	default:
 		s.t.config.Tokens.Learn(s.est, u)
-		input := u.Input
-		total := u.Total
-		if s.api == tokens.Messages { // what is read from its cache does not count
-			input, total = u.Uncached(), u.Uncached()+u.Output
+		input, output, total, ok := s.t.config.Counting.Settle(s.est, u)
+		if !ok {
+			break
 		}
 		o.Metered, o.Actual = true, s.cost
-		for unit, n := range map[limit.Unit]int64{limit.Input: input, limit.Output: u.Output, limit.Tokens: total} {
+		for unit, n := range map[limit.Unit]int64{limit.Input: input, limit.Output: output, limit.Tokens: total} {
 			if s.cost[unit] > 0 {
 				o.Actual[unit] = min(n, limit.MaxCost)
 			}

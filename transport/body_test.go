@@ -55,16 +55,26 @@ func stream(body string) *http.Response {
 	return reply(200, body, "Content-Type", "text/event-stream")
 }
 
+// documented stands for tokens.Documented in a table where zero is tokens.Used.
+const documented tokens.Counting = 99
+
 // Tokens are reserved before the send and settled with what was used when the answer's body ends.
 func TestTokens(t *testing.T) {
 	for _, tc := range []struct {
 		name, url, body string
 		answer          func() *http.Response
-		close           int // after how many bytes to close; 0: read to the end
+		close           int             // after how many bytes to close; 0: read to the end
+		count           tokens.Counting // if zero, tokens.Used
 		result          limit.Result
 		metered         bool
 		actual          limit.Cost
 	}{
+		{name: "as documented a chat counts what it may use", url: chat, body: prompt, count: documented, answer: func() *http.Response {
+			return reply(200, `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`)
+		}, result: limit.Accepted},
+		{name: "as documented messages count what they used", url: messages, body: prompt, count: documented, answer: func() *http.Response {
+			return reply(200, `{"type":"message","usage":{"input_tokens":7,"output_tokens":5}}`)
+		}, result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
 		{name: "chat", url: chat, body: prompt, answer: func() *http.Response {
 			return reply(200, `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`)
 		}, result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
@@ -102,8 +112,12 @@ func TestTokens(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				spy := &spy{}
+				count := tokens.Used
+				if tc.count == documented {
+					count = tokens.Documented
+				}
 				tr := mustNew(t, transport.Config{
-					Limiter: spy, Tokens: estimator(t), Attempts: 1,
+					Limiter: spy, Tokens: estimator(t), Counting: count, Attempts: 1,
 					Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 						got, _ := io.ReadAll(r.Body)
 						r.Body.Close()
@@ -142,6 +156,9 @@ func TestTokens(t *testing.T) {
 				admitted := limit.One
 				if est, err := estimator(t).Estimate(tokens.APIOf(tc.url), []byte(tc.body)); err == nil && est.Input > 0 {
 					admitted[limit.Input], admitted[limit.Output], admitted[limit.Tokens] = est.Input, 100, est.Input+100
+					if tc.count == documented && tc.url == chat {
+						admitted[limit.Tokens] = 100
+					}
 				}
 				if spy.cost != admitted {
 					t.Errorf("admitted %v, want %v", spy.cost, admitted)
@@ -177,7 +194,7 @@ func (s *spy) Settle(_ mono.Time, l limit.Lease, o limit.Outcome) {
 func TestUnitsThatDoNotCount(t *testing.T) {
 	spy := &spy{}
 	tr := mustNew(t, transport.Config{
-		Limiter: spy, Tokens: estimator(t),
+		Limiter: spy, Tokens: estimator(t), Counting: tokens.Used,
 		Cost: func(_ *http.Request, c limit.Cost) limit.Cost { c[limit.Output], c[limit.Other] = 0, 3; return c },
 		Base: newBase(0, func(int, *http.Request) *http.Response {
 			return reply(200, `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`)
@@ -294,7 +311,7 @@ func TestAssumedMaximumFits(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response {
 			return reply(200, `{"usage":{"prompt_tokens":7,"completion_tokens":5}}`)
 		})
-		tr := mustNew(t, transport.Config{Base: b, Tokens: estimator(t), Limiter: rolling(t, 3000, time.Minute, limit.Tokens)})
+		tr := mustNew(t, transport.Config{Base: b, Tokens: estimator(t), Counting: tokens.Used, Limiter: rolling(t, 3000, time.Minute, limit.Tokens)})
 		for range 2 {
 			if _, _, err := do(t, tr, request(t, http.MethodPost, chat, `{"model":"m","messages":[{"role":"user","content":"hello"}]}`)); err != nil {
 				t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -306,7 +307,7 @@ func TestForReal(t *testing.T) {
 				c := &client{t: t, url: server.URL}
 				var mu sync.Mutex
 				config := transport.Config{
-					Base: base, Limiter: limit.MustRolling(1e6, time.Millisecond), UntilBody: true, Tokens: estimator(t), Backoff: backoff.Policy{Base: time.Millisecond},
+					Base: base, Limiter: limit.MustRolling(1e6, time.Millisecond), UntilBody: true, Tokens: estimator(t), Counting: tokens.Used, Backoff: backoff.Policy{Base: time.Millisecond},
 					Ended: func(a transport.Attempt) {
 						mu.Lock()
 						defer mu.Unlock()

@@ -64,6 +64,10 @@ type Config struct {
 	// Tokens estimates what requests to known language model APIs (tokens.APIOf) cost in tokens, and learns from what their
 	// answers say was used. The bodies of such requests are read before they are sent. If nil, tokens are not counted.
 	Tokens *tokens.Estimator
+	// Counting is what the server counts against its limits of tokens. If zero, what the API's provider documents: of OpenAI's,
+	// and of those that speak like them, what a request may use when it arrives, whatever it uses in the end. tokens.Used
+	// sends more to a server that counts what was used, and is refused by one that does not.
+	Counting tokens.Counting
 	// MaxBody is how much of a request's body is read for Tokens; a longer one costs no tokens. If zero, 32 MiB.
 	MaxBody int64
 	// Fill lets requests that do not delay the first in line go ahead of it; see paceline.GateConfig. 64 is right for prompts of
