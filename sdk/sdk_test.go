@@ -42,7 +42,7 @@ type call func(ctx context.Context, kind, text string, most int64) error
 
 var openAI = sdk{
 	provider: ratetest.OpenAI, limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000},
-	kinds: []string{"chat", "chat stream", "responses", "responses stream", "embeddings"}, takes: 125 * time.Second, // 1,200 of one model
+	kinds: []string{"chat", "chat stream", "responses", "responses stream", "embeddings"}, takes: 190 * time.Second, // 96,000 tokens of one model
 	client: func(h *http.Client, url string, retries int) call {
 		c := openai.NewClient(openaiopt.WithHTTPClient(h), openaiopt.WithBaseURL(url+"/v1/"), openaiopt.WithAPIKey("sk-test"), openaiopt.WithMaxRetries(retries))
 		return func(ctx context.Context, kind, text string, most int64) error {
@@ -87,7 +87,7 @@ var openAI = sdk{
 
 var claude = sdk{
 	provider: ratetest.Anthropic, limits: ratetest.LLMLimits{Requests: 500, Input: 30_000, Output: 12_000},
-	kinds: []string{"messages", "messages stream"}, takes: 380 * time.Second, // 6 windows and more of output
+	kinds: []string{"messages", "messages stream"}, takes: 500 * time.Second, // 8 windows of output
 	client: func(h *http.Client, url string, retries int) call {
 		c := anthropic.NewClient(anthropicopt.WithHTTPClient(h), anthropicopt.WithBaseURL(url), anthropicopt.WithAPIKey("sk-ant-test"), anthropicopt.WithMaxRetries(retries))
 		return func(ctx context.Context, kind, text string, most int64) error {
@@ -254,7 +254,7 @@ func calls(b *bench, s sdk, n int) (failed []error) {
 	for i := range n {
 		wg.Go(func() {
 			text := strings.Repeat("Why is the sky blue? ", 1+i%7)
-			if err := b.ask(context.Background(), s.kinds[i%len(s.kinds)], text, int64(20+i%80)); err != nil {
+			if err := b.ask(context.Background(), s.kinds[i%len(s.kinds)], text, int64(40+i%80)); err != nil {
 				mu.Lock()
 				failed = append(failed, err)
 				mu.Unlock()
