@@ -295,8 +295,9 @@ func compact(s []string) []string {
 }
 
 // clip makes text of a server fit to print: without control characters, and short.
-func clip(s string) string {
-	const most = 80
+func clip(s string) string { return printable(s, 80) }
+
+func printable(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return ' '
@@ -316,9 +317,12 @@ func order[T any](s []T, by func(T) string) []T {
 }
 
 func (o *Observation) note(format string, args ...any) {
-	o.Notes = append(o.Notes, fmt.Sprintf(format, args...))
+	o.Notes = append(o.Notes, sentence(format, args))
 }
 
 func (o *Observation) problem(format string, args ...any) {
-	o.Problems = append(o.Problems, fmt.Sprintf(format, args...))
+	o.Problems = append(o.Problems, sentence(format, args))
 }
+
+// sentence is fit to print even where the name of a field is not.
+func sentence(format string, args []any) string { return printable(fmt.Sprintf(format, args...), 400) }
