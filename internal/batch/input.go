@@ -327,6 +327,9 @@ func (r *Reader) check(line []byte) error {
 		}
 		return r.errorf(at+1, "byte 0x%02x is not UTF-8, expected text in UTF-8", line[at])
 	}
+	if json.Valid(line) {
+		return nil
+	}
 	var raw json.RawMessage
 	err := json.Unmarshal(line, &raw)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {

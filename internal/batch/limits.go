@@ -3,9 +3,11 @@ package batch
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 )
 
 // Rate is a limit: N of cost in any span of Per. Text is how it was written.
@@ -42,13 +44,23 @@ func (l Rate) within(d time.Duration, goesOn bool) float64 {
 	return float64(l.most()) + float64(l.N)*windows
 }
 
-// takes is how long the limit alone takes to let cost go, to keys that have it for themselves each.
-func (l Rate) takes(cost int64, keys int) time.Duration {
+// takes is how long the limit alone takes to let cost go, to keys that have it for themselves each, and room in their
+// buckets now, all together.
+func (l Rate) takes(cost int64, keys int, room int64) time.Duration {
 	n := float64(cost) / float64(keys)
 	if l.Bucket {
-		return time.Duration(max(n-float64(l.most()), 0) / l.perSecond() * float64(time.Second))
+		return time.Duration(float64(max(cost-room, 0)) / float64(keys) / l.perSecond() * float64(time.Second))
 	}
 	return time.Duration(max(math.Ceil(n/float64(l.N))-1, 0)) * l.Per
+}
+
+// room is the most that may go at at.
+func (l Rate) room(made limit.Limiter, at mono.Time) int64 {
+	return int64(sort.Search(int(l.most()), func(n int) bool {
+		var c limit.Cost
+		c[l.Unit] = int64(n) + 1
+		return made.Ready(at, c) > at
+	}))
 }
 
 // remembers is how far back a send can matter: a window; for a bucket twice the time it takes to fill, since after one of

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
@@ -59,7 +60,7 @@ func (l *LLM) line(r *Result) []byte {
 		sum := sha256.Sum256([]byte(r.ID))
 		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID}
 		switch {
-		case served || r.Status >= http.StatusBadRequest:
+		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
 		case r.State == "expired":
 			o.Error = &openAIProblem{"batch_expired", r.Error}
@@ -96,8 +97,8 @@ func bodyOf(r *Result) json.RawMessage {
 	if r.Body != nil {
 		text = *r.Body
 	}
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
+	if json.Valid([]byte(text)) { // which lets anything be in a string
+		return json.RawMessage(strings.ToValidUTF8(text, "\ufffd"))
 	}
 	quoted, _ := json.Marshal(text)
 	return quoted
@@ -118,7 +119,7 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 			return e, false
 		}
 		e.ID = v.CustomID
-		if v.Response != nil && v.Response.Status < http.StatusBadRequest && !dead {
+		if v.Response != nil && v.Response.Status < http.StatusMultipleChoices && !dead {
 			e.State, body = "done", v.Response.Body
 		}
 	case Anthropic:
@@ -183,7 +184,18 @@ func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
 		return ans, true, true
 	}
 	if res.status < http.StatusBadRequest {
-		return ans, false, false
+		if isRedirect(res.status) && j.hop.count < r.c.Redirects {
+			return ans, false, false
+		}
+		// No answer to a prompt: the wrong address.
+		ans.Invalid = true
+		if to := res.header.Get("Location"); to != "" {
+			ans.Reason += " to " + r.sender.redact.answer(to) + " (--base-url, --redirects)"
+		}
+		return ans, true, true
+	}
+	if said := messageOf(res.body, r.sender.redact); said != "" {
+		ans.Reason += ": " + said
 	}
 	seen := l.dialect.Read(res.ended, quota.Response{Status: res.status, Header: res.header, Body: res.body})
 	switch seen.Refusal {
@@ -203,5 +215,28 @@ func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
 		}
 		return ans, false, true
 	}
+	if ans.Result == limit.Failed && res.status != http.StatusRequestTimeout && res.status != http.StatusTooEarly &&
+		res.status != http.StatusTooManyRequests && res.status < http.StatusInternalServerError {
+		ans.Invalid = true
+		return ans, true, true
+	}
 	return ans, false, false
+}
+
+// messageOf is what an error of any of the APIs says, on one line.
+func messageOf(body []byte, redact redactor) string {
+	var e struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil {
+		return ""
+	}
+	const most = 200
+	said := redact.answer(strings.Join(strings.Fields(e.Error.Message), " ")) // before it is cut: a part of a secret is not found
+	if len(said) > most {
+		said = strings.ToValidUTF8(said[:most], "") + "…"
+	}
+	return said
 }

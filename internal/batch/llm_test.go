@@ -100,6 +100,7 @@ type virtually struct {
 	tamper func(*Run)
 
 	plan   Plan
+	opened Plan // after Open
 	totals Totals
 	report ratetest.LLMReport
 	err    error
@@ -157,6 +158,7 @@ func (v *virtually) send(network *pipes, input string) {
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
+	v.opened = r.Plan(time.Now(), Prices{-1, -1})
 	if v.tamper != nil {
 		v.tamper(r)
 	}
@@ -369,9 +371,11 @@ func TestReplayBucket(t *testing.T) {
 		{"all a second ago", 1, []sent{{key: "A", cost: cost(600), counts: -1e9, result: limit.Accepted}}, 10},
 		{"all a minute ago, and all of what came since", 2, []sent{{key: "A", cost: cost(600), counts: -60e9, result: limit.Accepted},
 			{key: "A", cost: cost(590), counts: -1e9, result: limit.Accepted}}, 10},
-		// It may have been empty before the first of these.
+		// It may have been empty before the first of these, but not below empty when it let them go.
 		{"half of it every 30 s", 4, []sent{{key: "A", cost: cost(300), counts: -100e9, result: limit.Accepted}, {key: "A", cost: cost(300), counts: -70e9, result: limit.Accepted},
-			{key: "A", cost: cost(300), counts: -40e9, result: limit.Accepted}, {key: "A", cost: cost(300), counts: -10e9, result: limit.Accepted}}, 60},
+			{key: "A", cost: cost(300), counts: -40e9, result: limit.Accepted}, {key: "A", cost: cost(300), counts: -10e9, result: limit.Accepted}}, 100},
+		{"10 times as much as it holds now: the limit was higher", 2, []sent{{key: "A", cost: cost(3000), counts: -20e9, result: limit.Accepted},
+			{key: "A", cost: cost(3000), counts: -10e9, result: limit.Accepted}}, 100},
 	} {
 		r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
 		if err != nil {
@@ -394,6 +398,65 @@ func TestReplayBucket(t *testing.T) {
 		if free < c.free-1 || free > c.free {
 			t.Errorf("%s: %d tokens may go, want %d", c.name, free, c.free)
 		}
+	}
+}
+
+// The ETA is right where a limit binds, where Concurrency does, and where the run before has used what the bucket held.
+func TestLLMETA(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) { // one bubble: each would begin at the same instant
+		for _, c := range []struct {
+			name        string
+			concurrency int
+			n           int
+			after       time.Duration // when it is asked
+		}{
+			{"by the limit", 64, 100, 20 * time.Second},
+			{"by what is in flight", 1, 120, 20 * time.Second},
+			{"by the limit", 64, 230, 5 * time.Second},
+			{"again, from an empty bucket", 64, 270, time.Second},
+		} {
+			var eta time.Duration
+			v := &virtually{t: t, config: Config{Out: out, Concurrency: c.concurrency, Limits: []Rate{minutely(60, limit.Requests, true)}},
+				server: ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 1e6}, First: latency.Uniform(time.Second, 3*time.Second)}}
+			v.tamper = func(r *Run) {
+				go func() {
+					time.Sleep(c.after)
+					eta = c.after + r.Progress().ETA
+				}()
+			}
+			v.run(prompts(OpenAI, c.n, 0))
+			if d := eta.Seconds() / v.took.Seconds(); d < 0.85 || d > 1.15 {
+				t.Errorf("%s: it ends after %v, and %v was said", c.name, v.took, eta)
+			}
+			if d := v.opened.Seconds / v.took.Seconds(); c.concurrency > 1 && (d < 0.85 || d > 1.15) {
+				t.Errorf("%s: it ends after %v, and the plan was %v s", c.name, v.took, v.opened.Seconds)
+			}
+		}
+	})
+}
+
+// What was in flight when a run with a higher limit died may still arrive: the next waits for one bucket at most.
+func TestReplayBucketLate(t *testing.T) {
+	r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
+	r.history = &history{last: 64}
+	for range 64 {
+		r.history.sends = append(r.history.sends, sent{key: "A", cost: limit.Cost{limit.Tokens: 4000}, counts: r.epoch.Add(late).UnixNano(), result: limit.Unknown})
+	}
+	if err := r.newPool(); err != nil {
+		t.Fatal(err)
+	}
+	one := limit.Cost{limit.Tokens: 1}
+	at := r.limiters[0][0].Ready(0, one)
+	if at == limit.AfterSettle || at == limit.Never {
+		t.Fatalf("never")
+	}
+	if at < mono.Time(late) || at > mono.Time(late+time.Minute) {
+		t.Errorf("the next goes at %v", at)
 	}
 }
 

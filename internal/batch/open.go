@@ -49,6 +49,11 @@ func (r *Run) Open() (err error) {
 		}
 	}
 	r.name(r.history.open)
+	for _, k := range r.c.Keys {
+		if until := r.history.holds[k.Name]; until > 0 {
+			r.tellHold(k.Name, time.Unix(0, until), "by an answer to the run before")
+		}
+	}
 	return r.newPool()
 }
 
@@ -134,6 +139,10 @@ func (r *Run) newPool() error {
 			}
 		}
 	}
+	underway := make([][]int64, len(r.limiters)) // what may still arrive, of each key and limit
+	for i := range underway {
+		underway[i] = make([]int64, len(r.c.Limits))
+	}
 	for _, s := range r.history.sends {
 		i, ours := index[s.key]
 		if !ours {
@@ -141,8 +150,19 @@ func (r *Run) newPool() error {
 		}
 		// Not after the epoch even if the clock was set back since: that would only count longer.
 		counts := mono.Time(min(s.counts-r.epoch.UnixNano(), int64(late+r.c.Timeout)))
-		for _, l := range r.limiters[i] {
-			lease := l.Admit(min(counts, 0), s.cost)
+		for n, l := range r.limiters[i] {
+			cost := s.cost
+			if rate := r.c.Limits[n]; rate.Bucket {
+				// A bucket that let it go was not below empty then. Ours could be, and for hours, where its limit was higher
+				// in the run before.
+				if w := &cost[rate.Unit]; counts > 0 {
+					*w = min(*w, max(rate.most()+int64(rate.perSecond()*time.Duration(counts).Seconds())-underway[i][n], 0))
+					underway[i][n] += *w
+				} else if *w > 0 && l.Ready(counts, cost) > counts {
+					*w = min(*w, rate.room(l, counts))
+				}
+			}
+			lease := l.Admit(min(counts, 0), cost)
 			o := limit.Outcome{Result: s.result}
 			if counts > 0 {
 				o = limit.Outcome{Result: limit.Unknown, ArrivedAgo: -time.Duration(counts)}
@@ -150,6 +170,14 @@ func (r *Run) newPool() error {
 				o.Result = limit.Failed // counts is its bound already
 			}
 			l.Settle(min(counts, 0), lease, o)
+		}
+	}
+	r.rooms = make([]int64, len(r.c.Limits))
+	for n, rate := range r.c.Limits {
+		for i := range r.limiters {
+			if rate.Bucket {
+				r.rooms[n] += rate.room(r.limiters[i][n], 0)
+			}
 		}
 	}
 	keys := make([]dispatch.Key, len(r.c.Keys))

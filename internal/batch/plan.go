@@ -3,8 +3,10 @@ package batch
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -101,12 +103,22 @@ func (r *Run) Peek() error {
 			continue
 		}
 		info, err := os.Stat(f.path)
-		if errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		if errors.Is(err, os.ErrNotExist) {
+			// Better now than after a million lines.
+			if _, err := os.Stat(filepath.Dir(f.path)); err != nil {
+				return fmt.Errorf("%w: %s: %w; %w", ErrOutput, f.path, err, ErrUnsent)
+			}
+			continue
+		}
+		if err == nil && r.c.InputInfo != nil && os.SameFile(info, r.c.InputInfo) {
+			return fmt.Errorf("%w: %s is the input; %w", ErrOutput, f.path, ErrUnsent)
+		}
+		if err == nil && !info.Mode().IsRegular() {
 			continue
 		}
 		in, err := os.Open(f.path)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
 		}
 		_, err = scanResults(in, f.path, form{r.c.Format, f.dead}, func(e entry, end int64) {
 			r.note(e, end)
@@ -117,7 +129,7 @@ func (r *Run) Peek() error {
 		})
 		in.Close()
 		if err != nil {
-			return errors.Join(ErrOutput, err, ErrUnsent)
+			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
 		}
 	}
 	return nil
@@ -136,8 +148,7 @@ func (p *planning) add(r *Run, q *Request) {
 	}
 	p.plan.Requests++
 	add(&p.cost, q.Cost, 1)
-	l, ok := r.c.Format.(*LLM)
-	if !ok {
+	if _, ok := r.c.Format.(*LLM); !ok {
 		return
 	}
 	e := q.Estimate
@@ -153,7 +164,6 @@ func (p *planning) add(r *Run, q *Request) {
 	if p.plan.Largest == nil || n > p.plan.Largest.Tokens {
 		p.plan.Largest = &PlanOne{q.ID, q.Line, n}
 	}
-	p.plan.Count = l.Count().String()
 	m := p.models[e.Model]
 	if m == nil {
 		name := e.Model
@@ -178,7 +188,7 @@ func (r *Run) Plan(now time.Time, prices Prices) Plan {
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.totals.Invalid, len(r.c.Keys), r.c.Concurrency
 	cost := p.cost
 	if l, ok := r.c.Format.(*LLM); ok {
-		plan.Format = l.c.Provider.String()
+		plan.Format, plan.Count = l.c.Provider.String(), l.Count().String()
 		plan.Models = slices.SortedFunc(func(yield func(PlanModel) bool) {
 			for m := range maps.Values(p.models) {
 				if !yield(*m) {
@@ -209,7 +219,11 @@ func (r *Run) Plan(now time.Time, prices Prices) Plan {
 	}
 	longest, binds := time.Duration(-1), -1
 	for i, l := range r.c.Limits {
-		d := l.takes(cost[l.Unit], len(r.c.Keys))
+		room := l.most() * int64(len(r.c.Keys))
+		if r.rooms != nil { // it is open
+			room = r.rooms[i]
+		}
+		d := l.takes(cost[l.Unit], len(r.c.Keys), room)
 		plan.Limits = append(plan.Limits, PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: cost[l.Unit], Seconds: d.Seconds()})
 		if d > longest {
 			longest, binds = d, i

@@ -51,19 +51,25 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	return p
 }
 
-// eta is how long the limits take for what is left; 0: not known.
+// eta is how long what is left takes: by the limits, or by the answers where Concurrency binds; 0: not known.
 func (r *Run) eta() time.Duration {
 	longest := time.Duration(0)
-	for _, l := range r.c.Limits {
+	if t := &r.totals; t.Sends > 0 {
+		flights := r.c.Concurrency
+		if r.c.Gap == 0 && (Uses(r.c.Header, "nonce") || Uses(r.c.Query, "nonce")) {
+			flights = min(flights, len(r.c.Keys))
+		}
+		n := t.Input - t.SkippedDone - t.SkippedDead - t.Done - t.Dead - t.Expired
+		longest = time.Duration(float64(max(n, 0)) / float64(flights) * float64(r.busy) / float64(t.Sends))
+	}
+	for n, l := range r.c.Limits {
 		keys := float64(len(r.c.Keys))
 		left := float64(max(r.remaining[limit.Requests], 0)) * r.each(l.Unit) / keys
 		if l.Bucket && !r.first.IsZero() {
-			// What is in the bucket goes at once. Where a run before has used it, that is not known.
-			room := l.perSecond()*time.Since(r.first).Seconds() - float64(r.spent[l.Unit])/keys
-			if r.history.last == 0 {
-				room += float64(l.most())
-			}
-			left = max(left-max(room, 0), 0)
+			// What is in the bucket goes at once.
+			room := min(float64(r.rooms[n])/keys+l.perSecond()*r.first.Sub(r.epoch).Seconds(), float64(l.most()))
+			room += l.perSecond()*time.Since(r.first).Seconds() - float64(r.spent[l.Unit])/keys
+			left = max(left-min(max(room, 0), float64(l.most())), 0)
 		}
 		longest = max(longest, time.Duration(left/l.perSecond()*float64(time.Second)))
 	}
@@ -83,11 +89,20 @@ type Progress struct {
 // Progress returns how far the run is.
 func (r *Run) Progress() Progress {
 	p := Progress{}
-	why := ""
+	why, held := "", time.Duration(math.MaxInt64)
 	r.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
 		c := q.Counts()
 		p.InFlight, p.Waiting = c.InFlight, c.Waiting
 		why = r.why(now, q, d)
+		for i := range r.c.Keys {
+			switch info := d.KeyInfo(now, i); info.State {
+			case dispatch.Banned:
+			case dispatch.Cooling:
+				held = min(held, info.Until.Sub(now))
+			default:
+				held = 0
+			}
+		}
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,6 +116,9 @@ func (r *Run) Progress() Progress {
 	if r.checked {
 		p.Total = p.Input - p.SkippedDone - p.SkippedDead
 		p.ETA = r.eta()
+		if held > 0 && held < math.MaxInt64 && p.Waiting > 0 {
+			p.ETA += held
+		}
 	}
 	return p
 }
@@ -154,4 +172,9 @@ func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) string 
 	return text
 }
 
-func left(d time.Duration) string { return fmt.Sprintf("%.1f s left", max(d.Seconds(), 0)) }
+func left(d time.Duration) string {
+	if d >= 10*time.Minute {
+		return d.Round(time.Second).String() + " left"
+	}
+	return fmt.Sprintf("%.1f s left", max(d.Seconds(), 0))
+}

@@ -44,6 +44,7 @@ type Run struct {
 	files     []written // to read back: out and dead if they are files
 	journal   *journal  // nil without a file of results
 	history   *history
+	rooms     []int64       // of each limit, what the buckets of all keys held at the epoch
 	keep      time.Duration // how far back the journal goes
 	room      chan struct{} // one for each answer that is on its way to the results
 	kick      chan struct{} // wakes the syncer
@@ -53,15 +54,18 @@ type Run struct {
 	ledger    ledger
 	checked   bool // the first pass counted the input
 	totals    Totals
-	bytes     int64      // of requests that are held
-	freed     *sync.Cond // when bytes, stopped, feeding or reading changed
-	remaining limit.Cost // that is still to go, if checked
-	spent     limit.Cost // of the sends
-	first     time.Time  // send
-	final     time.Time  // answer
-	stopped   bool       // nothing more is read
-	feeding   bool       // the feeder is there
-	reading   bool       // and waits for input
+	bytes     int64                // of requests that are held
+	freed     *sync.Cond           // when bytes, stopped, feeding or reading changed
+	remaining limit.Cost           // that is still to go, if checked
+	spent     limit.Cost           // of the sends
+	busy      time.Duration        // that answers took, of all sends
+	told      map[string]time.Time // until when keys were said to be told to stay away
+	reasons   map[string]int       // why requests are dead
+	first     time.Time            // send
+	final     time.Time            // answer
+	stopped   bool                 // nothing more is read
+	feeding   bool                 // the feeder is there
+	reading   bool                 // and waits for input
 	banned    []string
 	failure   error
 	inputErr  error
@@ -135,7 +139,8 @@ func New(c Config) (*Run, error) {
 	case c.Concurrency < 0, c.Attempts < 0, c.Timeout < 0, c.Redirects < 0, c.Queue < 0, c.MaxResponse < 0, c.Gap < 0, c.NonceUnit < 0:
 		return fail("a negative number where none can be")
 	}
-	r := &Run{c: c, ledger: ledger{}, ban: map[int]bool{}, keepNames: map[string]bool{}, kick: make(chan struct{}, 1)}
+	r := &Run{c: c, ledger: ledger{}, ban: map[int]bool{}, keepNames: map[string]bool{}, kick: make(chan struct{}, 1),
+		told: map[string]time.Time{}, reasons: map[string]int{}}
 	r.freed = sync.NewCond(&r.mu)
 	r.planning.models = map[string]*PlanModel{}
 	r.room = make(chan struct{}, 2*c.Concurrency)
@@ -450,6 +455,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		}
 		r.final = j.res.ended
 		r.totals.Sends++
+		r.busy += j.res.ended.Sub(j.res.began)
 		r.totals.Cost += cost[limit.Requests]
 		add(&r.spent, cost, 1)
 	}
@@ -459,6 +465,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	r.mu.Unlock()
 	if ans.RetryAfter > 0 {
 		j.hold = j.res.ended.Add(ans.RetryAfter)
+		r.tellHold(key.Name, j.hold, ans.Reason)
 	} else {
 		j.hold = time.Time{}
 	}
@@ -469,6 +476,47 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		r.release(j)
 	}
 	return ans
+}
+
+// mostReasons bounds the memory for reasons that all differ.
+const mostReasons = 100
+
+// tellHold tells of a wait that looks like a hang.
+func (r *Run) tellHold(key string, until time.Time, reason string) {
+	const long, more = 30 * time.Second, 10 * time.Second
+	d := time.Until(until)
+	if d < long {
+		return
+	}
+	r.mu.Lock()
+	news := until.After(r.told[key].Add(more))
+	if news {
+		r.told[key] = until
+	}
+	r.mu.Unlock()
+	if news {
+		r.c.Notice(fmt.Sprintf("key %s is told to stay away for %v, until %s: %s", key, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason))
+	}
+}
+
+// DeadBecause says where the dead letters of this run are and what most of them are dead of; empty: there are none.
+func (r *Run) DeadBecause() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	most := ""
+	for reason, n := range r.reasons {
+		if n > r.reasons[most] || n == r.reasons[most] && reason < most {
+			most = reason
+		}
+	}
+	if most == "" {
+		return ""
+	}
+	where := ""
+	if r.dead != nil && r.dead != r.out {
+		where = " in " + r.dead.name
+	}
+	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", r.totals.Dead, where, r.reasons[most], most)
 }
 
 // used adds up what an answer says that it used.
@@ -547,6 +595,9 @@ func (r *Run) ended(e queue.Ended) {
 		d := digestOf(j.r.ID)
 		if e.State == queue.Dead {
 			r.totals.Dead++
+			if _, known := r.reasons[e.Reason]; known || len(r.reasons) < mostReasons {
+				r.reasons[e.Reason]++
+			}
 			if r.dead != r.out || r.dead.regular {
 				r.ledger.mark(d, inDead)
 			}

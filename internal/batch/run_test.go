@@ -681,7 +681,7 @@ func TestWhy(t *testing.T) {
 		}
 		wait(0, "limit 2/h of key default, until an answer comes")
 		close(release)
-		if p := wait(2, "limit 2/h of key default, 3600."); p.Total != 3 || p.ETA != 1800*time.Second || p.Percent != 100 {
+		if p := wait(2, "limit 2/h of key default, 1h0m"); p.Total != 3 || p.ETA != 1800*time.Second || p.Percent != 100 {
 			t.Errorf("%+v", p)
 		}
 		r.Drain()

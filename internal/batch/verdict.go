@@ -42,6 +42,9 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 		j.doubt, j.unsure = true, true
 		return ans, false
 	case r.ban[s]:
+		if said := messageOf(res.body, r.sender.redact); said != "" {
+			status += ": " + said
+		}
 		ans.Banned, ans.Reason = true, status
 		r.bannedOnce(j.key, status)
 		return ans, false
