@@ -318,6 +318,9 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	close(done)
 	wasInterrupted := <-interrupted
 	totals, cerr := r.Close()
+	if because := r.DeadBecause(); because != "" {
+		screen.line(because)
+	}
 	if serr := f.report(screen, totals, time.Since(began)); cerr == nil {
 		cerr = serr
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -164,8 +165,10 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 	}
 	var read bytes.Buffer
 	lines := bufio.NewReaderSize(io.TeeReader(in, &read), 64<<10)
-	var line []byte
-	for len(bytes.TrimSpace(line)) == 0 && err == nil {
+	// With limits of tokens it can be nothing else, whatever is wrong with its first line.
+	isLLM = len(f.bounded) > 0
+	for told := false; !told && err == nil; {
+		var line []byte
 		line, err = lines.ReadSlice('\n')
 		for err == bufio.ErrBufferFull && len(line) <= maxLine {
 			var more []byte
@@ -173,11 +176,22 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 			more, err = lines.ReadSlice('\n')
 			line = append(line, more...)
 		}
+		if bytes.HasPrefix(read.Bytes(), []byte("\x1f\x8b")) {
+			return 0, false, nil, exitError{exitConfig, errors.New("it is compressed by gzip, expected lines of JSON: gunzip -c FILE | paceline run …")}
+		}
+		var found batch.Provider
+		if found, told = batch.Sniff(line); told {
+			p, isLLM = found, true
+		}
+		var fields map[string]json.RawMessage
+		if !told && json.Unmarshal(line, &fields) == nil && fields["url"] != nil {
+			isLLM, told = false, true
+		}
+		told = told || read.Len() > 1<<20
 	}
 	if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
 		return 0, false, nil, err
 	}
-	p, isLLM = batch.Sniff(line)
 	if s, ok := in.(io.Seeker); ok {
 		if _, err := s.Seek(0, io.SeekStart); err == nil {
 			return p, isLLM, in, nil

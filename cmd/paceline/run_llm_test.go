@@ -2,16 +2,22 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paceline-go/paceline/internal/batch"
 	"github.com/paceline-go/paceline/latency"
@@ -74,6 +80,152 @@ paceline: invalid input: ` + bad + ": 3 of 5 lines; nothing was sent (--skip-inv
 			t.Errorf("run %s\n got %d %s%s\nwant %d %s", c.args, code, stderr, stdout, c.code, c.want)
 		}
 	}
+}
+
+// What a file is, is told by the first line that says, not by a first line that is broken.
+func TestRunFormatOfBroken(t *testing.T) {
+	good := prompts(2)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte(good))
+	_ = z.Close()
+	for _, c := range []struct {
+		name, text, args string
+		code             int
+		want             string // of stdout or stderr
+	}{
+		{"broken", `{"custom_id":"a",,}` + "\n" + good, "--tpm 5000", 4, `broken:1:18: invalid character ',' looking for beginning of object key string, expected one JSON object on the line
+paceline: invalid input: broken: 1 of 3 lines; `},
+		{"broken2", `{"custom_id":"a",,}` + "\n" + good, "--rpm 5", 4, "broken2:1:18: invalid character ',' looking for beginning of object key string, expected one JSON object on the line\npaceline: invalid input: broken2: 1 of 3 lines; "},
+		{"misspelt", `{"custom":"a","body":{}}` + "\n" + good, "--rpm 5", 4, "misspelt:1:2: unknown field \"custom\", expected custom_id, method, url, body\npaceline: invalid input: misspelt: 1 of 3 lines; "},
+		{"empty", "", "--tpm 5", 0, "requests          0 to send\n"},
+		{"blank", "\n \n\r\n", "--tpm 5", 0, "requests          0 to send\n"},
+		{"packed", packed.String(), "--tpm 5000", 4, "paceline: it is compressed by gzip, expected lines of JSON: gunzip -c FILE | paceline run …\n"},
+		{"packed2", packed.String(), "--rpm 5", 4, "paceline: it is compressed by gzip, "},
+		{"plain", `{"url":"http://127.0.0.1:1/"}` + "\n", "--rpm 5", 0, "requests            1 to send\n"},
+		{"plain2", "}\n" + `{"url":"http://127.0.0.1:1/"}` + "\n", "--rpm 5", 4, "plain2:1:1: invalid character '}' looking for beginning of value, expected one JSON object on the line\npaceline: invalid input: plain2: 1 of 2 lines; "},
+	} {
+		path := write(t, c.name, c.text)
+		code, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run", "--base-url", "http://h"}, strings.Fields(c.args)...), path)...)
+		if got := strings.ReplaceAll(stdout+stderr, path, c.name); code != c.code || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: got %d %s\nwant %d %s", c.name, code, got, c.code, c.want)
+		}
+	}
+}
+
+// Before a million lines are read.
+func TestRunResultsElsewhere(t *testing.T) {
+	in := write(t, "in.jsonl", prompts(3)+"}\n")
+	plain := write(t, "plain.jsonl", `{"id":"a","state":"done","attempts":1}`+"\n")
+	gone := filepath.Join(t.TempDir(), "gone")
+	for _, c := range []struct{ args, want string }{
+		{"--out " + in, "cannot write: " + in + " is the input; nothing was sent\n"},
+		{"--errors " + in, "cannot write: " + in + " is the input; nothing was sent\n"},
+		{"--out " + plain, "cannot write: " + plain + ":1: not a result of paceline: is this the right file?; nothing was sent\n"},
+		{"--out " + gone + "/out.jsonl", "cannot write: " + gone + "/out.jsonl: stat " + gone + ": no such file or directory; nothing was sent\n"},
+	} {
+		code, stdout, stderr := paceline("", append([]string{"run", "--rpm", "5", "--base-url", "http://h", in}, strings.Fields(c.args)...)...)
+		if code != 1 || stdout != "" || stderr != "paceline: "+c.want {
+			t.Errorf("%s\n got %d %s%s\nwant 1 %s", c.args, code, stdout, stderr, c.want)
+		}
+	}
+}
+
+// What servers answer to every request, and what is said of it and written.
+func TestRunBatchAnswers(t *testing.T) {
+	t.Setenv("A_KEY", "sk-secret-of-a")
+	in := write(t, "in.jsonl", prompts(3))
+	for _, c := range []struct {
+		name        string
+		status      int
+		header      [2]string
+		body        string
+		code        int
+		want        string // in what is said
+		out, errors string // in the first line
+	}{
+		{"a typing error in the model", 404, [2]string{}, `{"error":{"message":"The model 'gpt-9'\n does not exist"}}`, 3,
+			"3 dead letters in DIR/out.errors.jsonl, 3 of them because: answered 404 Not Found: The model 'gpt-9' does not exist\n", "", `"status_code":404,`},
+		{"a wrong key", 401, [2]string{}, `{"error":{"message":"Incorrect API key provided: sk-secret-of-a"}}`, 6,
+			"key A_KEY is banned: answered 401 Unauthorized: Incorrect API key provided: [A_KEY]; it is not used any more\n", "", ""},
+		{"a wrong key in a long text", 401, [2]string{}, `{"error":{"message":"` + strings.Repeat("x", 192) + `sk-secret-of-a"}}`, 6,
+			"xxx[A_KEY]; it is", "", ""},
+		{"a wrong address", 302, [2]string{"Location", "http://elsewhere.example/?k=sk-secret-of-a"}, "", 3,
+			"because: answered 302 Found to http://elsewhere.example/?k=[A_KEY] (--base-url, --redirects)\n", "", `"status_code":302,`},
+		{"no UTF-8", 200, [2]string{}, "{\"a\":\"b\xffc\",\n\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}", 0, "3 done", "{\"a\":\"b\ufffdc\",\"usage\"", ""},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if c.header[0] != "" {
+				w.Header().Set(c.header[0], c.header[1])
+			}
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		dir := t.TempDir()
+		code, _, stderr := paceline("", "run", "--rpm", "60", "--base-url", srv.URL, "--key-env", "A_KEY", "--out", dir+"/out.jsonl", in)
+		srv.Close()
+		out, _ := os.ReadFile(dir + "/out.jsonl")
+		errs, _ := os.ReadFile(dir + "/out.errors.jsonl")
+		journal, _ := os.ReadFile(dir + "/out.jsonl.journal")
+		all := stderr + string(out) + string(errs) + string(journal)
+		if code != c.code || !strings.Contains(strings.ReplaceAll(stderr, dir, "DIR"), c.want) {
+			t.Errorf("%s: %d %s\nwant %d %s", c.name, code, stderr, c.code, c.want)
+		}
+		if !strings.Contains(string(out), c.out) || (len(out) > 0) != (c.out != "") || !strings.Contains(string(errs), c.errors) || (len(errs) > 0) != (c.errors != "") {
+			t.Errorf("%s: results %s\nerrors %s", c.name, out, errs)
+		}
+		if strings.Contains(all, "secret") || !utf8.ValidString(all) {
+			t.Errorf("%s: a secret, or no UTF-8, in %s", c.name, all)
+		}
+	}
+}
+
+// A server that says to come back in three days: a person is told, once, and again by the run after.
+func TestRunBatchHeld(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "259200")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"error":{"message":"Rate limit reached on requests per day","code":"rate_limit_exceeded"}}`)
+	}))
+	defer srv.Close()
+	in, out := write(t, "in.jsonl", prompts(20)), filepath.Join(t.TempDir(), "out.jsonl")
+	for _, want := range []string{"key default is told to stay away for 72h0m0s, until ", "key default is told to stay away for "} {
+		cmd := program(t, "run", "--rpm", "60", "--base-url", srv.URL, "--out", out, "--progress", "100ms", in)
+		var stderr syncBuffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if time.Sleep(50 * time.Millisecond); strings.Contains(stderr.String(), "ETA") {
+				break
+			}
+		}
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		text := stderr.String()
+		if strings.Count(text, want) != 1 || !strings.Contains(text, "ETA 7") {
+			t.Errorf("want once %q, and 72 hours as the ETA:\n%s", want, text)
+		}
+	}
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 func TestRunDryRun(t *testing.T) {
