@@ -55,6 +55,7 @@ type Gate struct {
 	round    mono.Time    // the instant of the last round
 	rounds   uint64       // with log
 	notice   notice       // to be logged by whoever lets go of the lock
+	noted    notedRound   // the last of them
 
 	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
 	free  *waiter
@@ -127,7 +128,8 @@ type GateConfig struct {
 	Fill int
 	// Logger is told, at level info, when the head of the line has to wait for more than 5 ms: "requests: 3 waiting, next in
 	// 4.5 s", with the attributes limit, waiting, next and round, at most once per round. A round is another instant at which
-	// the head may go; the attribute is its number. Where only a Settle can make room nobody knows for how long, and nothing
+	// the head may go; the attribute is its number. Within a second of its line the same head gets another only if it
+	// has to wait for a second longer than that said: otherwise each answer that used less would be a line. Where only a Settle can make room nobody knows for how long, and nothing
 	// is logged. The goroutine that found out (in Wait, Settle, Update or TryWait, or a timer's) logs when it has let go of
 	// the Gate: a slow Handler holds up that goroutine and no other, and may use the Gate. If nil, nobody is told.
 	Logger *slog.Logger
@@ -539,10 +541,14 @@ func (g *Gate) reviewLocked() {
 	if g.head == nil {
 		return
 	}
+	failed := false
 	for w := g.head.next; w != nil; {
 		next := w.next
-		g.failLocked(now, w, g.limiter.Ready(now, w.cost))
+		failed = g.failLocked(now, w, g.limiter.Ready(now, w.cost)) || failed
 		w = next
+	}
+	if failed && g.fill > 0 { // others are among the next now
+		g.serveLocked(now)
 	}
 }
 

@@ -241,3 +241,22 @@ func TestLLMLimitsChangeForThoseInLine(t *testing.T) {
 		}
 	}
 }
+
+// Where an Update refuses some, those who move up are looked at in the same breath.
+func TestFillLooksAtWhoMovesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Minute, Unit: limit.Weight, Margin: -1})
+		try(t, err)
+		g := filling(t, r, 1)
+		(<-waiting(bg, g, weight(0, 60))).p.Settle(accepted)
+		head, large, small := waiting(bg, g, weight(1, 70)), waiting(bg, g, weight(2, 95)), waiting(bg, g, weight(3, 20))
+		g.Update(func(now mono.Time) { try(t, r.SetLimit(now, 94)) })
+		synctest.Wait()
+		if got := fmt.Sprint(len(head), len(large), len(small)); got != "0 1 1" {
+			t.Errorf("the one between them is refused: %s", got)
+		}
+		for _, w := range []<-chan result{small, head} {
+			(<-w).p.Settle(accepted)
+		}
+	})
+}

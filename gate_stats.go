@@ -204,13 +204,30 @@ func (g *Gate) roundLocked(now, at mono.Time) {
 	}
 	g.round = at
 	g.rounds++
+	same := g.noted.head == w && g.noted.asked == w.asked
+	if same && now < g.noted.at.Add(sameHead) && at <= g.noted.until.Add(sameHead) {
+		return
+	}
 	if d := at.Sub(now); d > logged {
+		g.noted = notedRound{w, w.asked, now, at}
 		g.notice = notice{limit: g.spent[g.bound].name, waiting: g.waiting, next: d, round: g.rounds}
 	}
 }
 
-// logged is the longest wait that is not.
-const logged = 5 * time.Millisecond
+const (
+	// logged is the longest wait that is not.
+	logged = 5 * time.Millisecond
+	// sameHead is how long after its line the same head gets no other, and by how much it must be later to get one.
+	sameHead = time.Second
+)
+
+// notedRound is a round that was noted to be logged. A waiter is used again, so when it asked is part of who it is.
+type notedRound struct {
+	head  *waiter
+	asked mono.Time
+	at    mono.Time
+	until mono.Time
+}
 
 // notice is a line of the log. Without a round it is none.
 type notice struct {
@@ -234,6 +251,7 @@ func (g *Gate) unlock() {
 		return
 	}
 	n := g.notice
+	n.waiting = g.waiting // since it was noted some may have been refused, or gone ahead
 	g.notice = notice{}
 	g.mu.Unlock()
 	if ctx := context.Background(); g.log.Enabled(ctx, slog.LevelInfo) {

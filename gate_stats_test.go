@@ -465,3 +465,69 @@ func TestWaitStatsAdd(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Those that an Update refuses are not counted any more.
+func TestGateLogsWhoIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		r, err := limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Minute, Unit: limit.Tokens, Margin: -1})
+		try(t, err)
+		g, err := paceline.NewGateWith(paceline.GateConfig{Limiter: r, Logger: slog.New(log)})
+		try(t, err)
+		pass(t, g, tokens(40))
+		time.Sleep(time.Second)
+		pass(t, g, tokens(60))
+		head, large := waiting(bg, g, tokens(30)), waiting(bg, g, tokens(90))
+		log.take()
+		time.Sleep(2 * time.Second)
+		g.Update(func(now mono.Time) { try(t, r.SetLimit(now, 80)) })
+		if got, want := log.take(), []string{"tokens: 1 waiting, next in 58.0 s limit=tokens waiting=1 next=58s round=2"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if err := (<-large).err; err == nil {
+			t.Error("90 of 80 go")
+		}
+		(<-head).p.Settle(accepted)
+	})
+}
+
+// Answers that used less make the head's instant a little sooner, again and again. That is not worth a line each; a much
+// later one is, at once.
+func TestGateLogsNoFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		b, err := limit.NewBucket(limit.BucketConfig{Limit: 6000, Window: time.Minute, Unit: limit.Tokens})
+		try(t, err)
+		cool, err := limit.NewCooldown(0)
+		try(t, err)
+		g, err := paceline.NewGateWith(paceline.GateConfig{Limiter: limit.NewAll(b, cool), Logger: slog.New(log)})
+		try(t, err)
+		const n = 100
+		var open []paceline.Permit
+		for range n {
+			p, err := g.Wait(bg, tokens(50))
+			try(t, err)
+			open = append(open, p)
+		}
+		pass(t, g, tokens(1000))
+		head := waiting(bg, g, tokens(3000))
+		time.Sleep(ms)
+		for _, p := range open[:n-50] {
+			p.Settle(accepted)
+		}
+		time.Sleep(2 * time.Second)
+		log.take()
+		for _, p := range open[n-50:] {
+			time.Sleep(10 * ms)
+			p.Settle(limit.Outcome{Result: limit.Accepted, Metered: true, Actual: tokens(20)})
+		}
+		if got := log.take(); len(got) == 0 || len(got) > 2 {
+			t.Errorf("%d lines in half a second: %q", len(got), got)
+		}
+		g.Update(func(now mono.Time) { cool.Extend(now.Add(time.Minute)) })
+		if got := log.take(); len(got) != 1 || !strings.HasPrefix(got[0], "cool-down: 1 waiting, next in 60.0 s") {
+			t.Errorf("a minute later: %q", got)
+		}
+		(<-head).p.Settle(accepted)
+	})
+}

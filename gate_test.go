@@ -1304,7 +1304,11 @@ func (m *model) pass() {
 
 func (m *model) review() {
 	m.serve()
+	n := len(m.line)
 	m.line = slices.DeleteFunc(m.line, func(q *queued) bool { return m.hopeless(q, m.ready(q.cost)) })
+	if len(m.line) < n && m.fill > 0 { // others have moved up
+		m.serve()
+	}
 }
 
 func (m *model) settle(id int64, result limit.Result) {
