@@ -282,7 +282,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return codeOf(err)
 	}
 	if isLLM || f.llm.dryRun {
-		if err := r.Peek(); err != nil {
+		if err := interruptible(signals, r.Peek); err != nil {
 			return codeOf(err)
 		}
 	}

@@ -311,7 +311,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		line("time", "%v and the last answer: %s", seconds(p.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
 		line("in flight", "%d are enough as long as an answer takes less than %v on the average (--concurrency)", p.InFlight, seconds(p.AnswerWithin))
 	case len(p.Limits) > 0:
-		line("time", "the limits let all of it go at once")
+		line("time", "the limits let all of it go at once, %d at a time (--concurrency)", p.InFlight)
 	default:
 		line("time", "there is no limit")
 	}

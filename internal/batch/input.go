@@ -85,6 +85,7 @@ type Reader struct {
 	format Format
 	limits InputLimits
 	pass   pass
+	ended  func(id string) bool // if not nil: of these nobody needs the body, or the cost
 	line   int
 	bytes  int64
 	buf    []byte

@@ -258,7 +258,7 @@ func TestResultsTorn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var ids []string
-			l, f, err := openResults(path, form{Format: Plain{}}, func(e entry, _ int64) { ids = append(ids, e.ID) })
+			l, f, err := openResults(path, form{Format: Plain{}}, peeked{}, func(e entry, _ int64) { ids = append(ids, e.ID) })
 			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
@@ -277,7 +277,7 @@ func TestResultsTorn(t *testing.T) {
 		if err := os.WriteFile(path, []byte(foreign), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := openResults(path, form{Format: Plain{}}, func(entry, int64) {})
+		_, _, err := openResults(path, form{Format: Plain{}}, peeked{}, func(entry, int64) {})
 		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
 			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
 		}
@@ -286,15 +286,15 @@ func TestResultsTorn(t *testing.T) {
 
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	l, _, err := openResults(path, form{Format: Plain{}}, nil)
+	l, _, err := openResults(path, form{Format: Plain{}}, peeked{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openResults(path, form{Format: Plain{}}, nil); err == nil || !strings.Contains(err.Error(), "is in use by another run") {
+	if _, _, err := openResults(path, form{Format: Plain{}}, peeked{}, nil); err == nil || !strings.Contains(err.Error(), "is in use by another run") {
 		t.Errorf("a second run on the same file: %v", err)
 	}
 	l.close()
-	if l, _, err = openResults(path, form{Format: Plain{}}, nil); err != nil {
+	if l, _, err = openResults(path, form{Format: Plain{}}, peeked{}, nil); err != nil {
 		t.Errorf("after the first ended: %v", err)
 	}
 	l.close()

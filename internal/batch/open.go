@@ -48,6 +48,17 @@ func (r *Run) Open() (err error) {
 			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
 		}
 	}
+	if r.checked { // a run that is broken off at once has them, too
+		for _, v := range r.ledger {
+			switch {
+			case v>>flagBits == 0:
+			case v&inOut != 0:
+				r.totals.SkippedDone++
+			case v&inDead != 0 && !r.c.RetryDead:
+				r.totals.SkippedDead++
+			}
+		}
+	}
 	r.name(r.history.open)
 	for _, k := range r.c.Keys {
 		if until := r.history.holds[k.Name]; until > 0 {
@@ -85,7 +96,7 @@ func (r *Run) openOutput(path string, dead bool) (*lineFile, error) {
 			return &lineFile{name: path, f: f}, nil
 		}
 	}
-	l, f, err := openResults(path, form{r.c.Format, dead}, r.note)
+	l, f, err := openResults(path, form{r.c.Format, dead}, r.peeked[path], r.note)
 	if err == nil {
 		r.files = append(r.files, written{f, l.size, form{r.c.Format, dead}})
 	}

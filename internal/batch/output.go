@@ -167,12 +167,18 @@ type entry struct {
 
 // openResults opens, creates and locks a file of results, calls each for every line of it with where it ends, and cuts off a last line that
 // a crash left without its end.
-func openResults(path string, form form, each func(e entry, end int64)) (*lineFile, *os.File, error) {
+//
+// What is as it was when it was peeked at is not read again.
+func openResults(path string, form form, was peeked, each func(e entry, end int64)) (*lineFile, *os.File, error) {
 	f, err := openLocked(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	size, err := scanResults(f, path, form, each)
+	info, err := f.Stat()
+	size := was.size
+	if err == nil && (was.info == nil || !os.SameFile(info, was.info) || info.Size() != was.info.Size() || !info.ModTime().Equal(was.info.ModTime())) {
+		size, err = scanResults(f, path, form, each)
+	}
 	if err == nil {
 		err = f.Truncate(size)
 	}
@@ -184,6 +190,12 @@ func openResults(path string, form form, each func(e entry, end int64)) (*lineFi
 		return nil, nil, err
 	}
 	return &lineFile{name: path, f: f, regular: true, size: size}, f, nil
+}
+
+// peeked is a file of results that has been read: what it was before, and where its last complete line ends.
+type peeked struct {
+	info os.FileInfo
+	size int64
 }
 
 func openLocked(path string) (*os.File, error) {

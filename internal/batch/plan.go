@@ -95,6 +95,7 @@ const mostModels = 100
 
 // Peek reads which requests have ended in a run before, without changing anything: for a Plan before Open.
 func (r *Run) Peek() error {
+	r.peeked = map[string]peeked{}
 	for _, f := range []struct {
 		path string
 		dead bool
@@ -120,7 +121,7 @@ func (r *Run) Peek() error {
 		if err != nil {
 			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
 		}
-		_, err = scanResults(in, f.path, form{r.c.Format, f.dead}, func(e entry, end int64) {
+		size, err := scanResults(in, f.path, form{r.c.Format, f.dead}, func(e entry, end int64) {
 			r.note(e, end)
 			if n, ok := outputOf(e.body); ok {
 				r.planning.answers++
@@ -131,6 +132,7 @@ func (r *Run) Peek() error {
 		if err != nil {
 			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
 		}
+		r.peeked[f.path] = peeked{info, size}
 	}
 	return nil
 }

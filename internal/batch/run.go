@@ -44,10 +44,11 @@ type Run struct {
 	files     []written // to read back: out and dead if they are files
 	journal   *journal  // nil without a file of results
 	history   *history
-	rooms     []int64       // of each limit, what the buckets of all keys held at the epoch
-	keep      time.Duration // how far back the journal goes
-	room      chan struct{} // one for each answer that is on its way to the results
-	kick      chan struct{} // wakes the syncer
+	peeked    map[string]peeked // nil: Peek was not called
+	rooms     []int64           // of each limit, what the buckets of all keys held at the epoch
+	keep      time.Duration     // how far back the journal goes
+	room      chan struct{}     // one for each answer that is on its way to the results
+	kick      chan struct{}     // wakes the syncer
 	planning  planning
 
 	mu        sync.Mutex
@@ -191,6 +192,9 @@ const maxListed = 10
 func (r *Run) Check(name string, in io.Reader) error {
 	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
 	reader.pass = checking
+	if r.peeked != nil {
+		reader.ended = r.hasEnded
+	}
 	began := time.Now()
 	listed := 0
 	for {
@@ -225,6 +229,14 @@ func (r *Run) Check(name string, in io.Reader) error {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, r.totals.Invalid, r.totals.Invalid+r.totals.Input, ErrUnsent)
 	}
 	return nil
+}
+
+// hasEnded says whether a request ended in a run before and is passed over.
+func (r *Run) hasEnded(id string) bool {
+	d := digestOf(id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ledger.has(d, inOut) || r.ledger.has(d, inDead) && !r.c.RetryDead
 }
 
 func (r *Run) unique(name string, q *Request) error {
@@ -316,6 +328,9 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
 	if r.checked {
 		reader.pass = checked
+		if r.peeked != nil { // else their cost is among what remains
+			reader.ended = r.hasEnded
+		}
 	}
 	for {
 		if !r.isReading(true) {
@@ -361,9 +376,13 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	}
 	switch {
 	case r.ledger.has(d, inOut):
-		r.totals.SkippedDone++
+		if !r.checked {
+			r.totals.SkippedDone++
+		}
 	case r.ledger.has(d, inDead) && !r.c.RetryDead:
-		r.totals.SkippedDead++
+		if !r.checked {
+			r.totals.SkippedDead++
+		}
 	default:
 		for r.bytes > 0 && r.bytes+j.size > heldBytes && !r.stopped {
 			r.freed.Wait()
