@@ -20,9 +20,11 @@ import (
 
 // record is one line of the journal. Which of Run, Send, Answer, Doubt, Hold it has says what it is.
 type record struct {
-	// Run begins what one process wrote: its attempts ended, answered or not, within Timeout (ns).
+	// Run begins what one process wrote: its attempts ended, answered or not, within Timeout (ns), and the sends before it
+	// that counted within Keep (ns) are there.
 	Run     string `json:"run,omitempty"`
 	Timeout int64  `json:"timeout,omitempty"`
+	Keep    int64  `json:"keep,omitempty"`
 
 	// Send is written before an attempt is sent. It numbers the sends of all runs.
 	Send    int64  `json:"send,omitempty"`
@@ -199,6 +201,8 @@ func openJournal(path string, now time.Time, keep, timeout time.Duration, always
 	h := &history{nonces: map[string]uint64{}}
 	switch f, err := os.Open(path); {
 	case err == nil:
+		// A run with short limits does not forget what one with long ones will ask for again.
+		keep = max(keep, kept(f))
 		from := now.Add(-keep).UnixNano()
 		h, err = readJournal(f, path, from)
 		f.Close()
@@ -225,6 +229,18 @@ func openJournal(path string, now time.Time, keep, timeout time.Duration, always
 	return j, h, nil
 }
 
+// kept is how far back the journal in f goes, which is then read from its beginning.
+func kept(f io.ReadSeeker) time.Duration {
+	line, _ := bufio.NewReader(f).ReadBytes('\n')
+	var first record
+	_ = json.Unmarshal(line, &first) // readJournal will say
+	_, _ = f.Seek(0, io.SeekStart)
+	return time.Duration(min(max(first.Keep, 0), int64(longestKeep)))
+}
+
+// longestKeep is two years, so that no damaged journal makes an instant overflow.
+const longestKeep = 2 * 366 * 24 * time.Hour
+
 func encode(b *bytes.Buffer, r record) {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -237,7 +253,7 @@ func encode(b *bytes.Buffer, r record) {
 // rewriteLocked replaces the file by what is still needed of it: at once, by a rename.
 func (j *journal) rewriteLocked(now time.Time, h *history) error {
 	var b bytes.Buffer
-	encode(&b, record{Run: stamp(now), Timeout: int64(j.timeout)})
+	encode(&b, record{Run: stamp(now), Timeout: int64(j.timeout), Keep: int64(j.keep)})
 	keys := maps.Clone(h.nonces)
 	for k := range h.holds {
 		keys[k] = h.nonces[k]

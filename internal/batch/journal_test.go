@@ -144,6 +144,28 @@ func TestJournalCompaction(t *testing.T) {
 	}
 }
 
+// A run with a short window between two with long ones: what was sent before it still counts in the last.
+func TestJournalKeepsWhatLongLimitsNeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Hour)
+	n, err := j.send(record{ID: "a", Key: "A", Cost: 1}, epoch)
+	if err == nil {
+		err = j.answer(n, limit.Accepted, epoch.Add(time.Second), time.Time{}, "", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range []time.Duration{10 * time.Minute, 20 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
+		want := 1
+		if at > time.Hour {
+			want = 0
+		}
+		if _, h := open(t, path, at, []time.Duration{time.Second, time.Second, time.Hour, time.Hour}[i], "a"); len(h.sends) != want {
+			t.Errorf("after %v: %+v, want %d sends", at, h.sends, want)
+		}
+	}
+}
+
 // failing is a file on a disk that is full from some byte on.
 type failing struct {
 	bytes.Buffer
@@ -322,7 +344,7 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.epoch = epoch
+		r.epoch, r.keep = epoch, time.Hour
 		r.history = &history{sends: slices.Clone(c.sends)}
 		for i := range r.history.sends {
 			r.history.sends[i].counts += epoch.UnixNano()

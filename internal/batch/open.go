@@ -161,6 +161,9 @@ func (r *Run) newPool() error {
 		}
 		// Not after the epoch even if the clock was set back since: that would only count longer.
 		counts := mono.Time(min(s.counts-r.epoch.UnixNano(), int64(late+r.c.Timeout)))
+		if counts < mono.Time(-r.keep) {
+			continue // no limit of this run reaches so far back
+		}
 		for n, l := range r.limiters[i] {
 			cost := s.cost
 			if rate := r.c.Limits[n]; rate.Bucket {
