@@ -127,11 +127,12 @@ type GateConfig struct {
 	// nobody. The Limiter must be able to foresee (limit.Foresees). If zero, none: strictly first come, first served.
 	Fill int
 	// Logger is told, at level info, when the head of the line has to wait for more than 5 ms: "requests: 3 waiting, next in
-	// 4.5 s", with the attributes limit, waiting, next and round, at most once per round. A round is another instant at which
-	// the head may go; the attribute is its number. Within a second of its line the same head gets another only if it
-	// has to wait for a second longer than that said: otherwise each answer that used less would be a line. Where only a Settle can make room nobody knows for how long, and nothing
-	// is logged. The goroutine that found out (in Wait, Settle, Update or TryWait, or a timer's) logs when it has let go of
-	// the Gate: a slow Handler holds up that goroutine and no other, and may use the Gate. If nil, nobody is told.
+	// 4.5 s", with the attributes limit, waiting, next and round, at most once per round. A round is another instant at
+	// which the head may go; the attribute is its number. Within a second of its line the same head gets another only if it
+	// has to wait for a second longer than that said: otherwise each answer that used less would be a line. Where only a
+	// Settle can make room nobody knows for how long, and nothing is logged. The goroutine that found out (in Wait, Settle,
+	// Update or TryWait, or a timer's) logs when it has let go of the Gate: a slow Handler holds up that goroutine and no
+	// other, and may use the Gate. If nil, nobody is told.
 	Logger *slog.Logger
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/batch"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // llmFlags are those of run that are about limits of tokens and batches for language models.
@@ -59,7 +59,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		one         []string
 	}{
 		{"format", f.format, []string{"auto", "jsonl", batch.OpenAI.String(), batch.Anthropic.String()}},
-		{"rule", f.rule, []string{"bucket", "rolling"}}, {"count", f.count, batch.Countings},
+		{"rule", f.rule, []string{"bucket", "rolling"}}, {"count", f.count, []string{"documented", "reserved", "sum", "used"}},
 	} {
 		if !contains(v.one, v.value) {
 			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
@@ -202,7 +202,11 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 
 // config makes c that of a batch for language models.
 func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config) error {
-	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: batch.Counting(slices.Index(batch.Countings, f.count)),
+	count, err := tokens.ParseCounting(f.count)
+	if err != nil {
+		return usageError{err}
+	}
+	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count,
 		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits})
 	if err != nil {
 		return usageError{err}
@@ -240,7 +244,11 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 		}
 	}
 	if p.Unbounded > 0 && f.maxOutput == 0 {
-		note("%d requests have no max_tokens: the most that their model can is counted for them; --max-output N says better", p.Unbounded)
+		counts := "the most that their model can is counted for them"
+		if p.Count == tokens.Reserved.String() {
+			counts = "their input alone is counted for them, and the tokens out are the most that their model can"
+		}
+		note("%d requests have no max_tokens: %s; --max-output N says better", p.Unbounded, counts)
 	}
 	if p.Format != "jsonl" && f.prices.Input < 0 {
 		note("no price is known: --price-input and --price-output, in USD per million tokens")

@@ -35,32 +35,14 @@ func (p Provider) KeyHeader() string {
 	return [...]string{"Authorization: Bearer {key}", "x-api-key: {key}"}[p]
 }
 
-// Counting says what of a request the server counts against its limits of tokens.
-type Counting uint8
-
-const (
-	// CountDocumented is CountReserved for OpenAI, CountUsed for Anthropic.
-	CountDocumented Counting = iota
-	// CountReserved: the larger of the input and the most output, whatever is used in the end.
-	CountReserved
-	// CountSum: the input and the most output, whatever is used in the end.
-	CountSum
-	// CountUsed: as CountSum until the answer, and then what was used.
-	CountUsed
-)
-
-// Countings are the names of Counting.
-var Countings = []string{"documented", "reserved", "sum", "used"}
-
-func (c Counting) String() string { return Countings[c] }
-
 // LLMConfig describes an LLM.
 type LLMConfig struct {
 	Provider Provider
 	// BaseURL is before the url of each line. If empty, the provider's. A path that ends in /v1 does not have it twice.
 	BaseURL string
-	Count   Counting
-	// Overrun is the chance that a request outputs more than is reserved, with CountUsed: see tokens.Config. If zero, what
+	// Count is what the server counts of a request's tokens.
+	Count tokens.Counting
+	// Overrun is the chance that a request outputs more than is reserved, with tokens.Used: see tokens.Config. If zero, what
 	// the request allows itself is reserved.
 	Overrun float64
 	// MaxOutput is taken for requests that do not bound their output. If zero, the most that their model can.
@@ -92,14 +74,12 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if c.BaseURL == "" {
 		c.BaseURL = c.Provider.BaseURL()
 	}
-	if c.Count == CountDocumented {
-		c.Count = [...]Counting{OpenAI: CountReserved, Anthropic: CountUsed}[c.Provider]
-	}
+	c.Count = c.Count.Of([...]tokens.API{OpenAI: tokens.Chat, Anthropic: tokens.Messages}[c.Provider])
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" || base.User != nil {
 		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path", c.BaseURL)
 	}
-	if c.Overrun != 0 && c.Count != CountUsed {
+	if c.Overrun != 0 && c.Count != tokens.Used {
 		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v", c.Count)
 	}
 	l := &LLM{c: c, base: base, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
@@ -118,7 +98,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 }
 
 // Count is what the server is taken to count.
-func (l *LLM) Count() Counting { return l.c.Count }
+func (l *LLM) Count() tokens.Counting { return l.c.Count }
 
 // endpoints are those of OpenAI's batches of which the tokens are known.
 var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
@@ -225,7 +205,7 @@ func (l *LLM) address(path string) *url.URL {
 func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	if !roughly {
 		q.Estimate = l.estimator.Of(b)
-		q.Cost = l.cost(q.Estimate, b, q.Body)
+		q.Cost = l.cost(q.Estimate, b)
 		return
 	}
 	s := l.corrections[b.Model]
@@ -239,7 +219,7 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	s.n++
 	e := l.rough.Of(b)
 	// A guess is above almost every count: what is not too large by it is not.
-	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(e, b, q.Body)) {
+	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(e, b)) {
 		rough := e.Input
 		e = l.estimator.Of(b)
 		s.exact += float64(e.Input)
@@ -247,27 +227,17 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	} else if s.rough > 0 {
 		e.Input = int64(float64(e.Input)*s.exact/s.rough + 0.5)
 	}
-	q.Estimate, q.Cost = e, l.cost(e, b, q.Body)
+	q.Estimate, q.Cost = e, l.cost(e, b)
 }
 
 func (l *LLM) tooLarge(c limit.Cost) bool {
 	return slices.ContainsFunc(l.c.Limits, func(r Rate) bool { return c[r.Unit] > r.most() })
 }
 
-// cost is what a request is admitted with: what the server may count when it arrives. Servers count a token per four
-// characters, we what the model will: the larger of the two.
-func (l *LLM) cost(e tokens.Estimate, b tokens.Body, raw []byte) limit.Cost {
-	characters := b.TextBytes
-	if b.Attachments == 0 && (bytes.Contains(raw, []byte(`"tools"`)) || bytes.Contains(raw, []byte(`"functions"`)) ||
-		bytes.Contains(raw, []byte(`"response_format"`)) || bytes.Contains(raw, []byte(`"format"`))) {
-		characters = int64(len(raw)) // schemas are read as they stand
-	}
-	in := max(e.Input, (characters+3)/4, 1)
-	c := limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: e.Output, limit.Tokens: in + e.Output}
-	if l.c.Count == CountReserved {
-		c[limit.Tokens] = max(in, e.Output)
-	}
-	return c
+// cost is what a request is admitted with: what the server may count when it arrives.
+func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
+	in, out, total := l.c.Count.Reserve(e, b)
+	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
 }
 
 // used is what an answer is settled with.

@@ -176,8 +176,8 @@ func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
 			return ans, true, true // it stays at what it was admitted with
 		}
 		used := l.used(usage)
-		r.used(usage, l.c.Count == CountUsed && used[limit.Output] > j.r.Cost[limit.Output])
-		if l.c.Count == CountUsed { // otherwise the server counts what it estimated itself, and not what came of it
+		r.used(usage, l.c.Count == tokens.Used && used[limit.Output] > j.r.Cost[limit.Output])
+		if l.c.Count == tokens.Used { // otherwise the server counts what it estimated itself, and not what came of it
 			l.estimator.Learn(j.r.Estimate, usage)
 			ans.Metered, ans.Actual = true, used
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -223,11 +224,11 @@ func TestLLMWithinTheLimits(t *testing.T) {
 		// Their tokens have more than four characters each, by which the server counts.
 		{"embeddings", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 5 * time.Second},
-		{"sums that stay", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: CountSum},
+		{"sums that stay", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Sum},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
 		{"rolling windows", ratetest.LLMConfig{Rolling: true, Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
 			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 10 * time.Second},
-		{"usage corrects", ratetest.LLMConfig{Count: ratetest.CountCorrected, Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: CountUsed},
+		{"usage corrects", ratetest.LLMConfig{Count: ratetest.CountCorrected, Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Used},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
 		{"Anthropic as documented", ratetest.LLMConfig{Provider: ratetest.Anthropic, Limits: ratetest.LLMLimits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
@@ -599,8 +600,8 @@ func TestLLMInput(t *testing.T) {
 		tokens int64
 	}{
 		{LLMConfig{}, "https://api.openai.com/v1/chat/completions", 200},
-		{LLMConfig{BaseURL: "http://h:1/v1/", Count: CountSum}, "http://h:1/v1/chat/completions", 208},
-		{LLMConfig{BaseURL: "http://h/gate", Count: CountUsed}, "http://h/gate/v1/chat/completions", 208},
+		{LLMConfig{BaseURL: "http://h:1/v1/", Count: tokens.Sum}, "http://h:1/v1/chat/completions", 208},
+		{LLMConfig{BaseURL: "http://h/gate", Count: tokens.Used}, "http://h/gate/v1/chat/completions", 208},
 	} {
 		all, errs := readLLM(t, c.config, line)
 		if len(errs) > 0 || len(all) != 1 {
@@ -612,11 +613,11 @@ func TestLLMInput(t *testing.T) {
 			t.Errorf("%+v: %+v %s", c.config, q, q.Body)
 		}
 	}
-	// A request that bounds nothing counts as what its model can, or what is said.
+	// A request that bounds nothing may output what its model can, or what is said, and counts with its input alone, or that.
 	const unbounded = `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","input":"hi"}}`
 	for most, want := range map[int64]int64{0: 16384, 77: 77} {
 		all, errs := readLLM(t, LLMConfig{MaxOutput: most}, unbounded)
-		if len(errs) > 0 || !all[0].Unbounded || all[0].Cost[limit.Output] != want {
+		if len(errs) > 0 || !all[0].Unbounded || all[0].Cost[limit.Output] != want || all[0].Cost[limit.Tokens] != max(most, all[0].Cost[limit.Input]) {
 			t.Errorf("%d: %v %+v", most, errs, all)
 		}
 	}
@@ -694,7 +695,7 @@ func TestLLMEstimate(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
 			const n = 300
-			v := &virtually{t: t, llm: LLMConfig{Provider: Anthropic, Count: CountUsed, Overrun: overrun},
+			v := &virtually{t: t, llm: LLMConfig{Provider: Anthropic, Count: tokens.Used, Overrun: overrun},
 				config: Config{Out: out, Queue: 20, Attempts: 20, Limits: []Rate{minutely(6000, limit.Output, true)}},
 				server: ratetest.LLMConfig{Provider: ratetest.Anthropic, Count: ratetest.CountTrue, Limits: ratetest.LLMLimits{Output: 6000}, Seed: 4,
 					Law: ratetest.LLMLaw{OutputMedian: 40, OutputP99: 80}, First: latency.Uniform(20*time.Second, 30*time.Second)}}

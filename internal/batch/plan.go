@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Plan is what a run has before it, by the limits. Fields are only ever added.
@@ -213,7 +214,7 @@ func (r *Run) Plan(now time.Time, prices Prices) Plan {
 			if known {
 				plan.USDExpected = usd(p.expected)
 			}
-			if l.Count() == CountUsed {
+			if l.Count() == tokens.Used {
 				cost[limit.Output] = p.expected
 				cost[limit.Tokens] = cost[limit.Input] + p.expected
 			}
