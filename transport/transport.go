@@ -106,8 +106,8 @@ type Config struct {
 
 	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there. If nil, nobody.
 	Ended func(Attempt)
-	// Logger is told of pauses and of waits (see paceline.GateConfig), at level Info, and of requests that are not sent again, at Debug. If nil, nobody. No
-	// credential is ever logged.
+	// Logger is told of pauses and of waits (see paceline.GateConfig), at level Info, and of requests that are not sent
+	// again, at Debug. If nil, nobody. No credential is ever logged.
 	Logger *slog.Logger
 }
 
