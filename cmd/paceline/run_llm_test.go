@@ -152,6 +152,8 @@ func TestRunBatchAnswers(t *testing.T) {
 			"xxx[A_KEY]; it is", "", ""},
 		{"a wrong address", 302, [2]string{"Location", "http://elsewhere.example/?k=sk-secret-of-a"}, "", 3,
 			"because: answered 302 Found to http://elsewhere.example/?k=[A_KEY] (--base-url, --redirects)\n", "", `"status_code":302,`},
+		{"an error with status 200", 200, [2]string{}, `{"error":{"message":"upstream timed out"},"id":"x"}`, 3,
+			"because: answered 200 OK: upstream timed out\n", "", `"message":"answered 200 OK: upstream timed out"`},
 		{"no UTF-8", 200, [2]string{}, "{\"a\":\"b\xffc\",\n\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}", 0, "3 done", "{\"a\":\"b\ufffdc\",\"usage\"", ""},
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -162,7 +164,7 @@ func TestRunBatchAnswers(t *testing.T) {
 			_, _ = io.WriteString(w, c.body)
 		}))
 		dir := t.TempDir()
-		code, _, stderr := paceline("", "run", "--rpm", "60", "--base-url", srv.URL, "--key-env", "A_KEY", "--out", dir+"/out.jsonl", in)
+		code, _, stderr := paceline("", "run", "--rpm", "60", "--attempts", "1", "--base-url", srv.URL, "--key-env", "A_KEY", "--out", dir+"/out.jsonl", in)
 		srv.Close()
 		out, _ := os.ReadFile(dir + "/out.jsonl")
 		errs, _ := os.ReadFile(dir + "/out.errors.jsonl")

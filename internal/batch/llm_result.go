@@ -169,6 +169,11 @@ func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
 			j.doubt, j.unsure = true, true
 			ans.Reason += ", and what is no whole JSON"
 			return ans, false, true
+		case isError(j.r.Estimate.API, res.body):
+			if said := messageOf(res.body, r.sender.redact); said != "" {
+				ans.Reason += ": " + said
+			}
+			return ans, false, true
 		}
 		ans.Result, ans.Reason = limit.Accepted, ""
 		usage, err := tokens.ParseUsage(j.r.Estimate.API, res.body)
@@ -211,7 +216,8 @@ func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
 	case quota.RateLimited, quota.QuotaExhausted, quota.TooMany, quota.Overloaded:
 		ans.Result = limit.Limited
 		if at, stated := seen.ComeBack(res.ended); stated {
-			ans.RetryAfter = at.Sub(res.ended)
+			// The prompt is not to blame: it goes when the server says, however often that is.
+			ans.RetryAfter, ans.Returned = at.Sub(res.ended), at.After(res.ended)
 		}
 		return ans, false, true
 	}
@@ -221,6 +227,14 @@ func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
 		return ans, true, true
 	}
 	return ans, false, false
+}
+
+// isError tells of what some gateways answer with status 200. Of the responses API the error is a part of every answer.
+func isError(api tokens.API, body []byte) bool {
+	var e struct {
+		Error json.RawMessage `json:"error"`
+	}
+	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
 }
 
 // messageOf is what an error of any of the APIs says, on one line.

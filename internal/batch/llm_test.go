@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -289,6 +290,23 @@ func TestLLMFaults(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A prompt that is refused over and over is not to blame: while the server says when to come back, no attempt is counted.
+func TestLLMRefusedOverAndOver(t *testing.T) {
+	for _, p := range []Provider{OpenAI, Anthropic} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Attempts: 2, Concurrency: 1, Limits: []Rate{minutely(500, limit.Requests, true)}},
+				server: ratetest.LLMConfig{Provider: ratetest.Provider(p), Limits: ratetest.LLMLimits{Requests: 500}, RetryAfter: 7 * time.Second,
+					Script: slices.Repeat([]ratetest.Fault{ratetest.Refused}, 20)}}
+			v.run(prompts(p, 3, 0))
+			v.once(3)
+			if v.err != nil || v.totals.Done != 3 || v.totals.Dead != 0 || v.totals.Rejected != 20 || v.took < 140*time.Second || v.took > 142*time.Second {
+				t.Errorf("%v: %v %+v in %v", p, v.err, v.totals, v.took)
+			}
+		})
+	}
 }
 
 // Without credit the run stops; what has not ended is left, for a run later.
