@@ -172,6 +172,11 @@ func keyOf(r *http.Request) string {
 // name of the key.
 func signer(v string) string {
 	scheme, rest, ok := strings.Cut(v, " ")
+	switch scheme {
+	case "AWS", "SharedKey", "SharedKeyLite": // name:signature
+		key, _, _ := strings.Cut(rest, ":")
+		return scheme + " " + key
+	}
 	if !ok || !strings.Contains(rest, "=") || !strings.Contains(rest, ",") {
 		return v
 	}

@@ -45,6 +45,8 @@ func TestKeys(t *testing.T) {
 		{get(t, u+"?api_key=a&n=1"), get(t, u+"?n=2&api_key=a")},
 		{get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=AK/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=1"),
 			get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=AK/20260102/us/s3/aws4_request, SignedHeaders=host, Signature=2")},
+		{get(t, u, "Authorization", "AWS AK:frJIUN8DYpKDtOLCwo="), get(t, u, "Authorization", "AWS AK:qgk2+6Sv9/oM7G3qLEjTH1a1l1g=")},
+		{get(t, u, "Authorization", "SharedKey account:1="), get(t, u, "Authorization", "SharedKey account:2=")},
 		{get(t, u, "Authorization", `OAuth oauth_nonce="1",oauth_token="t",oauth_signature="x"`), get(t, u, "Authorization", `OAuth oauth_nonce="2",oauth_token="t",oauth_signature="y"`)},
 	}
 	for _, p := range same {
@@ -56,6 +58,8 @@ func TestKeys(t *testing.T) {
 	differ := [][2]*http.Request{
 		{get(t, u, "Authorization", "Bearer a"), get(t, u, "Authorization", "Bearer b")},
 		{get(t, u, "Authorization", "Bearer a"), get(t, u)},
+		{get(t, u, "Authorization", "Bearer a:1"), get(t, u, "Authorization", "Bearer a:2")},
+		{get(t, u, "Authorization", "AWS AK:1"), get(t, u, "Authorization", "AWS BK:1")},
 		{get(t, u+"?token=a"), get(t, u+"?token=b")},
 		{get(t, "http://one:pw@a.test/"), get(t, "http://two:pw@a.test/")},
 		{get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=AK/1/eu, Signature=1"), get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=BK/1/eu, Signature=1")},
