@@ -346,7 +346,7 @@ func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
 	}
 	for _, s := range scopes {
 		q, ok := p.at(s)
-		if !ok {
+		if !ok && (s != quota.Model || t.config.Limit == nil) {
 			continue
 		}
 		n := t.nodes[q]

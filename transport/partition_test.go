@@ -118,6 +118,8 @@ func TestLimitPerScope(t *testing.T) {
 			{Scope: quota.Route, Host: "a.test", Key: "two", Route: "/1"}, {Scope: quota.Route, Host: "b.test", Key: "one", Route: "/1"},
 			{Scope: quota.Key, Host: "a.test", Key: "one"}, {Scope: quota.Key, Host: "a.test", Key: "two"}, {Scope: quota.Key, Host: "b.test", Key: "one"},
 			{Scope: quota.IP, Host: "a.test"}, {Scope: quota.IP, Host: "b.test"},
+			// Their models are not known.
+			{Scope: quota.Model, Host: "a.test", Key: "one"}, {Scope: quota.Model, Host: "a.test", Key: "two"}, {Scope: quota.Model, Host: "b.test", Key: "one"},
 		} {
 			want[p] = 1
 		}

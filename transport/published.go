@@ -13,6 +13,9 @@ import (
 // taken for a full one at the start; where it counts otherwise or does not say, no span of the window holds more than the
 // limit, which is right for intervals too.
 //
+// Limits of tokens need Config.Tokens, and limits of weight or orders Config.Cost: where nobody says what a request costs of
+// a limit, it does not apply.
+//
 // Published limits change, and an account may have others; Config.Adopt is told what the server states. The error names
 // the names there are.
 func Published(name string) (func(Partition) limit.Limiter, error) {

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,20 @@ func TestPublishedAtWork(t *testing.T) {
 		}
 		at := b.at()
 		if at[499] != 0 || at[500] < 120*time.Millisecond || at[500] > 125*time.Millisecond || at[501] != at[500] || at[502]-at[500] < 119*time.Millisecond || !slices.IsSorted(at) {
+			t.Errorf("sent at %v", at[498:])
+		}
+	})
+}
+
+// Without Tokens nobody reads the model in a body: then all models count as one, and not as none.
+func TestPublishedOfAModelThatIsNotKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, ok)
+		tr := mustNew(t, transport.Config{Base: b, Limit: transport.MustPublished("openai:tier1")})
+		for i := range 502 {
+			do(t, tr, request(t, http.MethodPost, "http://a.test/v1/chat/completions", `{"model":"m`+strconv.Itoa(i%2)+`"}`))
+		}
+		if at := b.at(); at[499] != 0 || at[500] < 120*time.Millisecond || at[501] < at[500]+119*time.Millisecond {
 			t.Errorf("sent at %v", at[498:])
 		}
 	})

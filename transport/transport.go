@@ -54,7 +54,8 @@ type Config struct {
 	Limiter limit.Limiter
 	// Limit makes the limiter of a partition when its first request comes, and again if the partition was forgotten. It is
 	// asked for each scope that the request counts in: p.Scope says which, and only the fields of that scope are set. Nil: no
-	// limit there. Each must be a new one. It is called under a lock and must not use the Transport. If Limit is nil, none.
+	// limit there. Each must be a new one. It is called under a lock and must not use the Transport. Requests whose model is not
+	// known (see Partition) count together, in the limit of the model "". If Limit is nil, none.
 	Limit func(p Partition) limit.Limiter
 	// Partition says what a request counts in; it must not read the body. Its Scope is ignored. If nil, PartitionOf. Where
 	// it leaves Model empty, the model is the body's, if Tokens is set.
