@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/tokens/tiktoken"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -70,4 +73,36 @@ func ExampleConfig_limit() {
 	// Output:
 	// <nil> <nil>
 	// true true
+}
+
+// A language model: its published limits, of requests and of tokens, for each model. Prompts that fit beside the first in line go
+// ahead of it.
+func ExampleConfig_tokens() {
+	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary}) // without Vocabulary, guessed: 14 MB less
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	paced := transport.Must(transport.Config{Limit: transport.MustPublished("openai:tier1"), Tokens: estimator, Fill: 64})
+	client := &http.Client{Transport: paced} // for an SDK: option.WithHTTPClient(client)
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `{"usage":{"prompt_tokens":9,"completion_tokens":7,"total_tokens":16}}`)
+	}))
+	defer server.Close()
+	ask := func(most int) error {
+		body := fmt.Sprintf(`{"model":"gpt-4o","max_tokens":%d,"messages":[{"role":"user","content":"Why?"}]}`, most)
+		resp, err := client.Post(server.URL+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	fmt.Println(ask(100))
+	var e *transport.Error
+	fmt.Println(errors.As(ask(40_000), &e), e.Size, e.Unit, "of", e.Limit)
+	client.CloseIdleConnections()
+	// Output:
+	// <nil>
+	// true 40000 tokens of 30000
 }
