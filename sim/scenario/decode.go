@@ -20,13 +20,14 @@ type decoder struct {
 	file string
 	open func(string) (io.ReadCloser, error)
 	errs []*Error
+	last int // line of the file
 }
 
 // refuse notes what is wrong at a node, once however often the node is referred to.
 func (d *decoder) refuse(n *yaml.Node, format string, a ...any) {
 	e := &Error{File: d.file, Problem: fmt.Sprintf(format, a...)}
 	if n != nil {
-		e.Line = n.Line
+		e.Line = min(n.Line, d.last) // what is missing at the end is on the line after it, for the parser
 	}
 	if !slices.ContainsFunc(d.errs, func(was *Error) bool { return *was == *e }) {
 		d.errs = append(d.errs, e)

@@ -90,7 +90,7 @@ func Read(name string, r io.Reader, open func(name string) (io.ReadCloser, error
 	if err != nil {
 		return sim.Scenario{}, fmt.Errorf("%s: %w", name, err)
 	}
-	d := &decoder{file: name, open: open}
+	d := &decoder{file: name, open: open, last: lines(text)}
 	if d.open == nil {
 		d.open = func(string) (io.ReadCloser, error) { return nil, errors.New("files cannot be opened here") }
 	}
@@ -111,6 +111,15 @@ func Read(name string, r io.Reader, open func(name string) (io.ReadCloser, error
 		return sim.Scenario{}, err
 	}
 	return s, nil
+}
+
+// lines counts those of a file, the last of which may be empty, as YAML breaks them.
+func lines(text []byte) int {
+	n := 1
+	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		n += bytes.Count(text, []byte(end))
+	}
+	return n
 }
 
 // parse returns the mapping that a file is, or nil.
