@@ -422,25 +422,6 @@ func (g *Gate) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	return Permit{}, retryAfter(now, at), false
 }
 
-// refuse repeats the last refusal, if it was of the same cost and nothing has changed.
-func (g *Gate) refuse(cost *limit.Cost) (retry time.Duration, ok bool) {
-	h := &g.hint
-	version, until, at := h.version.Load(), h.until.Load(), h.at.Load()
-	if until == noHint || version%2 != 0 {
-		return 0, false
-	}
-	for u, n := range cost {
-		if h.cost[u].Load() != n {
-			return 0, false
-		}
-	}
-	now := g.now()
-	if now >= mono.Time(until) || h.version.Load() != version {
-		return 0, false
-	}
-	return retryAfter(now, mono.Time(at)), true
-}
-
 // retryAfter says at, which is later than now, as a time to wait.
 func retryAfter(now, at mono.Time) time.Duration {
 	switch at {
@@ -511,28 +492,6 @@ func (g *Gate) serveLocked(now mono.Time) {
 		g.wakeLocked(now, w, nil)
 	}
 	g.wakeAtLocked(now, notArmed)
-}
-
-// fillLocked admits and wakes those of the next in line that may go ahead of the head, which may go at the instant at. It
-// returns when the head may go now, and whether anybody went.
-func (g *Gate) fillLocked(now, at mono.Time) (then mono.Time, filled bool) {
-	head := g.head
-	w := head.next
-	// Who is overtaken is so together with all before it, so the head was overtaken most. Who may not pass now may not when
-	// another has passed, so one walk is enough.
-	for n := g.fill; n > 0 && w != nil && head.passed < g.fill && at < limit.AfterSettle; n-- {
-		next := w.next
-		if limit.MayPass(g.limiter, now, w.cost, head.cost, at) {
-			for v := w.prev; v != nil; v = v.prev {
-				v.passed++
-			}
-			w.lease = g.admitLocked(now, &w.cost)
-			g.wakeLocked(now, w, nil)
-			at, filled = g.limiter.Ready(now, head.cost), true
-		}
-		w = next
-	}
-	return at, filled
 }
 
 // reviewLocked serves the line and then looks at the rest of it, which serveLocked leaves for later.
@@ -669,40 +628,6 @@ func (g *Gate) recycleLocked(w *waiter) {
 	g.freed++
 }
 
-// hint is the last refusal of a TryWait, which anybody may repeat without the lock: a limiter that is not changed gives
-// the same answer at any now before it (law 2 of limit/limittest). So it goes with every Admit, Settle and Update, and
-// with every change of the head of the line. It holds for the very same cost alone: a dearer one is refused too, but for
-// how long only the limiter knows.
-//
-// It is written under the Gate's lock. A reader without it takes one hint and not parts of two if version was even and
-// the same before and after; what it then says was so at an instant during the call.
-type hint struct {
-	version atomic.Uint64
-	until   atomic.Int64 // from then on the Gate must be asked; noHint: now
-	at      atomic.Int64 // the refusal: a verdict of askLocked, until or later
-	cost    [len(limit.Cost{})]atomic.Int64
-}
-
-const noHint = int64(mono.Min)
-
-func (h *hint) clear() {
-	if h.until.Load() != noHint {
-		h.until.Store(noHint)
-	}
-}
-
-func (h *hint) set(until, at mono.Time, cost *limit.Cost) {
-	h.version.Add(1)
-	h.until.Store(int64(until))
-	h.at.Store(int64(at))
-	for u, n := range cost {
-		if h.cost[u].Load() != n { // a store costs twenty loads
-			h.cost[u].Store(n)
-		}
-	}
-	h.version.Add(1)
-}
-
 // latest returns the later of those of a and b that are instants, or mono.Min.
 func latest(a, b mono.Time) mono.Time {
 	t := mono.Min
@@ -714,91 +639,3 @@ func latest(a, b mono.Time) mono.Time {
 	}
 	return t
 }
-
-// Why a Wait failed. A third reason is the error of a context that was cancelled.
-var (
-	// ErrNever: the cost is larger than the limit. Waiting does not help, nor does asking again.
-	ErrNever = errors.New("paceline: cost never fits the limit")
-	// ErrDeadline: the context's deadline comes first. Such an error also is context.DeadlineExceeded.
-	ErrDeadline = errors.New("paceline: the deadline comes first")
-)
-
-// WaitError says what a Wait asked for and what stood in the way.
-type WaitError struct {
-	// Reason is ErrNever, ErrDeadline or the error of the context.
-	Reason error
-	// Cause is what the context was cancelled with, if that says more than Reason; otherwise nil.
-	Cause error
-	// Cost is what was asked for.
-	Cost limit.Cost
-	// Ahead is how many goroutines were in line when it asked.
-	Ahead int
-	// Waited is how long it was in line; 0 if it was refused at once.
-	Waited time.Duration
-	// Ready is the earliest instant at which it could have gone, as far as was known when it failed. Zero: not known.
-	Ready time.Time
-	// Deadline is the context's. Zero: none.
-	Deadline time.Time
-	// Bound is the limit that stood in the way: with ErrNever the one that Cost is larger than, otherwise the one that it, or
-	// the head of the line before it, waited for. Zero if the context was done before the call.
-	Bound limit.Bound
-}
-
-// ended fills in why ctx, which is done, ended.
-func (e *WaitError) ended(ctx context.Context) {
-	e.Deadline, _ = ctx.Deadline()
-	e.Reason = ctx.Err()
-	if c := context.Cause(ctx); c != e.Reason {
-		e.Cause = c
-	}
-	if e.Reason == context.DeadlineExceeded {
-		e.Reason = ErrDeadline
-	}
-}
-
-func (e *WaitError) Error() string {
-	s := "paceline: cost " + e.Cost.String()
-	switch {
-	case e.Reason == ErrNever:
-		s += " is larger than the limit"
-		if b := e.Bound; b.Most > 0 {
-			var most limit.Cost
-			most[b.Unit] = b.Most
-			s += " of " + most.String()
-			if b.Name != b.Unit.String() {
-				s += " (" + b.Name + ")"
-			}
-		}
-	case e.Reason == ErrDeadline && !e.Ready.IsZero():
-		s += fmt.Sprintf(" could go %v after the deadline at the earliest", e.Ready.Sub(e.Deadline))
-	case e.Reason == ErrDeadline:
-		s += " had no turn before the deadline"
-	default:
-		s += fmt.Sprintf(" had no turn: %v", e.Reason)
-	}
-	if e.Cause != nil {
-		s += fmt.Sprintf(" (%v)", e.Cause)
-	}
-	if e.Waited > 0 {
-		s += fmt.Sprintf(", after %v in line", e.Waited)
-	}
-	if e.Ahead > 0 {
-		s += fmt.Sprintf(", with %d ahead", e.Ahead)
-	}
-	return s
-}
-
-// Unwrap makes the error its Reason and its Cause, and context.DeadlineExceeded if its Reason is ErrDeadline.
-func (e *WaitError) Unwrap() []error {
-	errs := []error{e.Reason}
-	if e.Reason == ErrDeadline {
-		errs = append(errs, context.DeadlineExceeded)
-	}
-	if e.Cause != nil {
-		errs = append(errs, e.Cause)
-	}
-	return errs
-}
-
-// Timeout reports whether the Reason is ErrDeadline, for net.Error and os.IsTimeout.
-func (e *WaitError) Timeout() bool { return e.Reason == ErrDeadline }
