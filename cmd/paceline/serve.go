@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,30 @@ func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, 
 		context.AfterFunc(ctx, stop)
 		return f(ctx)
 	}
+}
+
+// attend runs the server that open makes with the log, which is nil if there is none, until ctx is done, and then reports on
+// it. What open refuses is the user's.
+func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) (S, error), greeting func(x S, url string) string, report func(x S) error) error {
+	var x S
+	opened := false
+	err := s.serve(ctx, func(log io.Writer) (server, error) {
+		made, err := open(log)
+		x, opened = made, err == nil
+		return x, err
+	}, func(url string) string { return greeting(x, url) })
+	if !opened {
+		return err
+	}
+	return errors.Join(report(x), err)
+}
+
+// verdicts is the error of a server whose judge disagrees with it: it has a bug.
+func verdicts(wrong int, first []string) error {
+	if wrong == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d verdicts were against the rule: %s", wrong, strings.Join(first, "; "))
 }
 
 // serve runs the server that open makes with the log, which is nil if there is none, until ctx is done.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -70,28 +69,20 @@ func (s *serveExchange) run(ctx context.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
-	var x *ratetest.Exchange
-	err = s.serve(ctx, func(log io.Writer) (server, error) {
+	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.Exchange, error) {
 		config.LogTo = log
-		var err error
-		x, err = ratetest.NewExchange(config)
-		return x, err
-	}, func(url string) string {
+		return ratetest.NewExchange(config)
+	}, func(_ *ratetest.Exchange, url string) string {
 		nonces := "nonces must rise"
 		if !s.nonces {
 			nonces = "any nonce"
 		}
 		return fmt.Sprintf("serving %s: %d keys, %d requests per %v each, %s, latency %v there and %v back",
 			url+ratetest.Path, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After)
+	}, func(x *ratetest.Exchange) error {
+		r := x.Report()
+		return errors.Join(s.write(r), verdicts(r.Judge.Faults, r.Judge.FirstFaults))
 	})
-	if x == nil {
-		return err
-	}
-	r := x.Report()
-	if r.Judge.Faults > 0 {
-		err = errors.Join(err, fmt.Errorf("%d verdicts were against the rule: %s", r.Judge.Faults, strings.Join(r.Judge.FirstFaults, "; ")))
-	}
-	return errors.Join(s.write(r), err)
 }
 
 func (s *serveExchange) config() (ratetest.Config, error) {

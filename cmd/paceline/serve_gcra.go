@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -58,19 +57,12 @@ func (s *serveGCRA) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return usageError{err}
 	}
-	var g *ratetest.GCRA
-	err := s.serve(ctx, func(log io.Writer) (server, error) {
+	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.GCRA, error) {
 		s.config.LogTo = log
-		var err error
-		g, err = ratetest.NewGCRA(s.config)
-		return g, err
-	}, func(url string) string {
+		return ratetest.NewGCRA(s.config)
+	}, func(_ *ratetest.GCRA, url string) string {
 		return fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start, clock × %v", url, s.config.Limit, s.config.Window, s.config.Level, s.config.Scale)
-	})
-	if g == nil {
-		return err
-	}
-	return errors.Join(s.write(g.Report()), err)
+	}, func(g *ratetest.GCRA) error { return s.write(g.Report()) })
 }
 
 func (s *serveGCRA) check() (err error) {

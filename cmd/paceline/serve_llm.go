@@ -166,23 +166,15 @@ func (s *serveLLM) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return usageError{err}
 	}
-	var l *ratetest.LLM
-	err := s.serve(ctx, func(log io.Writer) (server, error) {
+	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.LLM, error) {
 		s.config.LogTo = log
-		var err error
-		l, err = ratetest.NewLLM(s.config)
-		return l, err
-	}, func(url string) string {
+		return ratetest.NewLLM(s.config)
+	}, func(l *ratetest.LLM, url string) string {
 		return fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, enforced(l.Config().Limits), s.config.Before, s.config.First)
+	}, func(l *ratetest.LLM) error {
+		r := l.Report()
+		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
 	})
-	if l == nil {
-		return err
-	}
-	r := l.Report()
-	if r.Wrong > 0 {
-		err = errors.Join(err, fmt.Errorf("%d verdicts were against the rule: %s", r.Wrong, strings.Join(r.FirstWrong, "; ")))
-	}
-	return errors.Join(s.write(r), err)
 }
 
 // enforced says what is enforced.

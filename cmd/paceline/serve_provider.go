@@ -129,27 +129,19 @@ func (s *serveProvider) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return usageError{err}
 	}
-	var x *ratetest.Service
-	err := s.serve(ctx, func(log io.Writer) (server, error) {
+	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.Service, error) {
 		s.config.LogTo = log
-		var err error
-		x, err = ratetest.NewService(s.config)
-		return x, err
-	}, func(url string) string {
+		return ratetest.NewService(s.config)
+	}, func(x *ratetest.Service, url string) string {
 		var limits []string
 		for _, p := range x.Limits() {
 			limits = append(limits, p.Name+": "+limitInWords(p))
 		}
 		return fmt.Sprintf("serving %s/ as %s: %s", url, s.about.Name, strings.Join(limits, "; "))
+	}, func(x *ratetest.Service) error {
+		r := x.Report()
+		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
 	})
-	if x == nil {
-		return err
-	}
-	r := x.Report()
-	if r.Wrong > 0 {
-		err = errors.Join(err, fmt.Errorf("%d decisions were against the rule: %s", r.Wrong, strings.Join(r.FirstWrong, "; ")))
-	}
-	return errors.Join(s.write(r), err)
 }
 
 func (s *serveProvider) check() (err error) {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -360,10 +359,7 @@ func (r *LLM) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-var llmColumns = []struct {
-	name  string
-	value func(*LLMRow) string
-}{
+var llmColumns = []column[LLMRow]{
 	{"arrivals", func(r *LLMRow) string { return r.Arrivals }},
 	{"policy", func(r *LLMRow) string { return r.Name }},
 	{"429", func(r *LLMRow) string { return strconv.Itoa(r.Rejected) }},
@@ -384,22 +380,7 @@ var llmColumns = []struct {
 }
 
 // WriteCSV writes a line per row, with the columns of the text table.
-func (r *LLM) WriteCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	line := make([]string, len(llmColumns))
-	for i := range llmColumns {
-		line[i] = llmColumns[i].name
-	}
-	_ = c.Write(line)
-	for k := range r.Policies {
-		for i := range llmColumns {
-			line[i] = llmColumns[i].value(&r.Policies[k])
-		}
-		_ = c.Write(line)
-	}
-	c.Flush()
-	return c.Error()
-}
+func (r *LLM) WriteCSV(w io.Writer) error { return writeCSV(w, llmColumns, r.Policies) }
 
 // WriteText writes the tables for people.
 func (r *LLM) WriteText(w io.Writer) error {

@@ -28,10 +28,31 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-var columns = []struct {
+// column is one of a table, in text and in CSV.
+type column[Row any] struct {
 	name  string
-	value func(*Result) string
-}{
+	value func(*Row) string
+}
+
+// writeCSV writes a line per row, with the columns of the text table.
+func writeCSV[Row any](w io.Writer, columns []column[Row], rows []Row) error {
+	c := csv.NewWriter(w)
+	line := make([]string, len(columns))
+	for i := range columns {
+		line[i] = columns[i].name
+	}
+	_ = c.Write(line)
+	for k := range rows {
+		for i := range columns {
+			line[i] = columns[i].value(&rows[k])
+		}
+		_ = c.Write(line)
+	}
+	c.Flush()
+	return c.Error()
+}
+
+var columns = []column[Result]{
 	{"row", func(r *Result) string { return r.Name }},
 	{"load", func(r *Result) string { return r.Generator }},
 	{"nonce", func(r *Result) string { return map[bool]string{true: "yes", false: "-"}[r.Nonce] }},
@@ -67,22 +88,7 @@ var columns = []struct {
 func fixed(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 
 // WriteCSV writes a line per row, with the columns of the text table.
-func (r *Report) WriteCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	line := make([]string, len(columns))
-	for i := range columns {
-		line[i] = columns[i].name
-	}
-	_ = c.Write(line)
-	for k := range r.Policies {
-		for i := range columns {
-			line[i] = columns[i].value(&r.Policies[k])
-		}
-		_ = c.Write(line)
-	}
-	c.Flush()
-	return c.Error()
-}
+func (r *Report) WriteCSV(w io.Writer) error { return writeCSV(w, columns, r.Policies) }
 
 // WriteText writes the table for people, a block per group.
 func (r *Report) WriteText(w io.Writer) error {
