@@ -1,15 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -132,55 +130,31 @@ func seenShares() (shares []float64) {
 func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int)) (LLM, error) {
 	began := time.Now()
 	policies := llmPolicies()
-	type job struct{ row, seed int }
-	var (
-		jobs = make(chan job)
-		mu   sync.Mutex
-		done int
-		errs error
-		wg   sync.WaitGroup
-	)
+	done := 0
 	rows := len(arrivals) * len(policies)
 	runs := make([]sim.LLM, rows*seeds)
 	tallies := make([]sim.LLMTally, rows*seeds)
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for j := range jobs {
-				p, a := policies[j.row%len(policies)], arrivals[j.row/len(policies)]
-				x := sim.LLM{
-					Work:     sim.LLMWork{Prompts: prompts, Arrivals: a, Seed: uint64(j.seed + 1)}.Make(),
-					Requests: llmRequests, Tokens: llmTokens, Window: llmWindow,
-					Latency: latency.Lognormal(800*time.Millisecond, 8*time.Second),
-					Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
-					Back:    latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
-					Stated:  p.stated, Client: p.client, Seed: uint64(j.seed + 1),
-				}
-				t, err := x.Run()
-				mu.Lock()
-				if err != nil && errs == nil {
-					errs = err
-				}
-				runs[j.row*seeds+j.seed], tallies[j.row*seeds+j.seed] = x, t
-				if done++; progress != nil {
-					progress(done, rows*seeds)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range rows * seeds {
-		if ctx.Err() != nil {
-			break
+	err := onAllCores(ctx, rows*seeds, each(func(i int) (func(), error) {
+		row, seed := i/seeds, uint64(i%seeds+1)
+		p, a := policies[row%len(policies)], arrivals[row/len(policies)]
+		x := sim.LLM{
+			Work:     sim.LLMWork{Prompts: prompts, Arrivals: a, Seed: seed}.Make(),
+			Requests: llmRequests, Tokens: llmTokens, Window: llmWindow,
+			Latency: latency.Lognormal(800*time.Millisecond, 8*time.Second),
+			Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
+			Back:    latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
+			Stated:  p.stated, Client: p.client, Seed: seed,
 		}
-		jobs <- job{i / seeds, i % seeds}
-	}
-	close(jobs)
-	wg.Wait()
-	if errs == nil {
-		errs = ctx.Err()
-	}
-	if errs != nil {
-		return LLM{}, errs
+		t, err := x.Run()
+		return func() {
+			runs[i], tallies[i] = x, t
+			if done++; progress != nil {
+				progress(done, rows*seeds)
+			}
+		}, err
+	}))
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return LLM{}, err
 	}
 	r := LLM{Prompts: prompts, Seeds: seeds}
 	for i := range rows {
@@ -353,11 +327,7 @@ func (r *LLM) Failed() string {
 }
 
 // WriteJSON writes one JSON object.
-func (r *LLM) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
+func (r *LLM) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
 
 var llmColumns = []column[LLMRow]{
 	{"arrivals", func(r *LLMRow) string { return r.Arrivals }},

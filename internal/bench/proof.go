@@ -2,12 +2,9 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -55,52 +52,36 @@ func RunProof(ctx context.Context, requests int, seed uint64, progress func(done
 	began := time.Now()
 	kinds, paths, mutants := sim.ProofKinds(), sim.ProofPaths(), sim.Mutants()
 	rows := len(kinds) * len(paths)
-	each := (requests + rows - 1) / rows
+	perRow := (requests + rows - 1) / rows
 	all := rows + len(mutants)
 	p := Proof{Servers: make([]ProofRow, rows), Mutants: make([]ProofMutant, len(mutants))}
-	var (
-		mu         sync.Mutex
-		next, done int
-		wg         sync.WaitGroup
-	)
+	done := 0
 	finished := make([]bool, all)
 	stop := func() bool { return ctx.Err() != nil }
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				mu.Unlock()
-				if i >= all || ctx.Err() != nil {
-					return
-				}
-				var row ProofRow
-				var mutant ProofMutant
-				if i < rows {
-					row = runProofRow(kinds[i/len(paths)], paths[i%len(paths)], each, seed, stop)
-				} else {
-					mutant = runMutant(mutants[i-rows], min(each, 1_000_000), seed, stop)
-				}
-				if stop() {
-					return // it was cut short
-				}
-				mu.Lock()
-				if finished[i] = true; i < rows {
-					p.Servers[i] = row
-					p.Requests += row.Requests
-					p.Rejected += row.Rejected
-				} else {
-					p.Mutants[i-rows] = mutant
-				}
-				if done++; progress != nil {
-					progress(done, all, &p)
-				}
-				mu.Unlock()
+	_ = onAllCores(ctx, all, each(func(i int) (func(), error) { // none fails
+		var row ProofRow
+		var mutant ProofMutant
+		if i < rows {
+			row = runProofRow(kinds[i/len(paths)], paths[i%len(paths)], perRow, seed, stop)
+		} else {
+			mutant = runMutant(mutants[i-rows], min(perRow, 1_000_000), seed, stop)
+		}
+		if stop() {
+			return nil, nil // it was cut short
+		}
+		return func() {
+			if finished[i] = true; i < rows {
+				p.Servers[i] = row
+				p.Requests += row.Requests
+				p.Rejected += row.Rejected
+			} else {
+				p.Mutants[i-rows] = mutant
 			}
-		})
-	}
-	wg.Wait()
+			if done++; progress != nil {
+				progress(done, all, &p)
+			}
+		}, nil
+	}))
 	p.Interrupted = done < all
 	p.Servers = kept(p.Servers, finished[:rows])
 	p.Mutants = kept(p.Mutants, finished[rows:])
@@ -146,11 +127,7 @@ func (p *Proof) Failed() string {
 }
 
 // WriteJSON writes the proof.
-func (p *Proof) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(p)
-}
+func (p *Proof) WriteJSON(w io.Writer) error { return writeJSON(w, p) }
 
 // WriteText writes a line per kind of server, what of the rows needs a look, and the mutants.
 func (p *Proof) WriteText(w io.Writer) error {

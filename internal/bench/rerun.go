@@ -1,15 +1,11 @@
 package bench
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -180,37 +176,22 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 // runSeeds runs each scenario with seeds 1 to n on all cores, and returns the reports of those that were finished.
 func runSeeds(ctx context.Context, scenarios []sim.Scenario, n int, progress func(done, all int)) ([][]sim.Report, error) {
 	reports := make([][]sim.Report, len(scenarios))
-	var mu sync.Mutex
-	var first error
-	var wg sync.WaitGroup
-	next, done, all := 0, 0, n*len(scenarios)
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				stop := i >= all || first != nil || ctx.Err() != nil
-				mu.Unlock()
-				if stop {
-					return
-				}
-				s := scenarios[i/n]
-				s.Seed = uint64(i%n + 1)
-				r, err := RunFleet(ctx, s, nil)
-				mu.Lock()
-				if first = cmp.Or(first, err); err == nil && r.Complete {
-					reports[i/n] = append(reports[i/n], r)
-					if done++; progress != nil {
-						progress(done, all)
-					}
-				}
-				mu.Unlock()
+	done, all := 0, n*len(scenarios)
+	err := onAllCores(ctx, all, each(func(i int) (func(), error) {
+		s := scenarios[i/n]
+		s.Seed = uint64(i%n + 1)
+		r, err := RunFleet(ctx, s, nil)
+		if !r.Complete {
+			return nil, err
+		}
+		return func() {
+			reports[i/n] = append(reports[i/n], r)
+			if done++; progress != nil {
+				progress(done, all)
 			}
-		})
-	}
-	wg.Wait()
-	return reports, first
+		}, err
+	}))
+	return reports, err
 }
 
 // middle90 returns the 5th, 50th and 95th percentile, the nearest of the values at or below.
@@ -225,11 +206,7 @@ func middle90(runs []sim.Report, of func(*sim.Report) float64) (p5, p50, p95 flo
 }
 
 // WriteJSON writes it as one JSON object.
-func (p *Published) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(p)
-}
+func (p *Published) WriteJSON(w io.Writer) error { return writeJSON(w, p) }
 
 // WriteText writes two tables.
 func (p *Published) WriteText(w io.Writer) error {

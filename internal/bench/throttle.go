@@ -3,14 +3,11 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -110,46 +107,27 @@ func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, al
 	// The longest first, so that none is left to run alone at the end.
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(effort(b.scenario), effort(a.scenario)) })
 
-	var (
-		mu    sync.Mutex
-		next  int
-		done  int
-		first error
-		wg    sync.WaitGroup
-		hours float64
-	)
+	done, hours := 0, 0.0
 	reports := make([][]sim.Report, len(rows))
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for {
-				mu.Lock()
-				if next == len(jobs) || first != nil || ctx.Err() != nil {
-					mu.Unlock()
-					return
-				}
-				j := jobs[next]
-				next++
-				mu.Unlock()
-				report, err := RunFleet(ctx, j.scenario, nil)
-				mu.Lock()
-				if first = cmp.Or(first, err); err == nil && report.Complete {
-					done++
-					hours += report.Seconds / 3600
-					if report.Seed != 1 {
-						report.Groups = nil // long, and not needed
-					}
-					reports[j.row] = append(reports[j.row], report)
-					if progress != nil {
-						progress(done, len(jobs))
-					}
-				}
-				mu.Unlock()
+	err := onAllCores(ctx, len(jobs), each(func(i int) (func(), error) {
+		j := jobs[i]
+		report, err := RunFleet(ctx, j.scenario, nil)
+		if !report.Complete {
+			return nil, err
+		}
+		return func() {
+			hours += report.Seconds / 3600
+			if report.Seed != 1 {
+				report.Groups = nil // long, and not needed
 			}
-		})
-	}
-	wg.Wait()
-	if first != nil {
-		return Throttles{}, first
+			reports[j.row] = append(reports[j.row], report)
+			if done++; progress != nil {
+				progress(done, len(jobs))
+			}
+		}, err
+	}))
+	if err != nil {
+		return Throttles{}, err
 	}
 	t := Throttles{Ours: what.Ours, Strategies: []ThrottleRow{}, VirtualHours: hours, Interrupted: done < len(jobs)}
 	for i := range rows {
@@ -254,11 +232,7 @@ func spread(values []float64) Spread {
 }
 
 // WriteJSON writes the rows as one JSON object.
-func (t *Throttles) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(t)
-}
+func (t *Throttles) WriteJSON(w io.Writer) error { return writeJSON(w, t) }
 
 // WriteText writes a block per scenario, a line per strategy.
 func (t *Throttles) WriteText(w io.Writer) error {

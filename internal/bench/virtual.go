@@ -5,9 +5,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/latency"
@@ -41,59 +39,34 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 		return cmp.Compare(rows[b.row].Scenario.Server.Keys, rows[a.row].Scenario.Server.Keys)
 	})
 
-	var (
-		mu    sync.Mutex
-		next  int
-		done  int
-		first error
-		wg    sync.WaitGroup
-	)
+	done := 0
 	tallies := make([][]sim.Tally, len(rows))
 	for i := range tallies {
 		tallies[i] = make([]sim.Tally, seeds)
 	}
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			s := newSamples()
-			for {
-				mu.Lock()
-				if next == len(jobs) || first != nil || ctx.Err() != nil {
-					mu.Unlock()
-					return
-				}
-				j := jobs[next]
-				next++
-				mu.Unlock()
-
-				x := rows[j.row].Scenario
-				x.Seed, x.Duration = j.seed, rows[j.row].length(length)
-				x.OnSend = func(d time.Duration) { record(s.delay, d) }
-				x.OnAnswer = func(made, sent time.Duration) { record(s.sinceMade, made); record(s.sinceSent, sent) }
-				tally, err := x.Run()
-
-				mu.Lock()
-				if err != nil {
-					first = err
-				}
+	err := onAllCores(ctx, len(jobs), func() func(int) (func(), error) {
+		s := newSamples()
+		return func(i int) (func(), error) {
+			j := jobs[i]
+			x := rows[j.row].Scenario
+			x.Seed, x.Duration = j.seed, rows[j.row].length(length)
+			x.OnSend = func(d time.Duration) { record(s.delay, d) }
+			x.OnAnswer = func(made, sent time.Duration) { record(s.sinceMade, made); record(s.sinceSent, sent) }
+			tally, err := x.Run()
+			return func() {
 				tallies[j.row][j.seed-1] = tally
 				all[j.row].merge(s)
-				done++
-				if progress != nil {
-					progress(done, len(jobs))
-				}
-				mu.Unlock()
 				s.delay.Reset()
 				s.sinceMade.Reset()
 				s.sinceSent.Reset()
-			}
-		})
-	}
-	wg.Wait()
-	if first == nil {
-		first = ctx.Err()
-	}
-	if first != nil {
-		return nil, first
+				if done++; progress != nil {
+					progress(done, len(jobs))
+				}
+			}, err
+		}
+	})
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, err
 	}
 	for i := range rows {
 		for _, t := range tallies[i] { // in the order of seeds: a sum of floats depends on it
