@@ -16,6 +16,7 @@ type account struct {
 	last     mono.Time // of the changes
 	open     int64
 	book     Book[admitted]
+	ages     ages
 	lead     *lead // nil unless asked for
 	plain    bool  // an answer proves the arrival, and no more
 }
@@ -48,6 +49,7 @@ func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arr
 func (a *account) admit(now mono.Time, w int64) Lease {
 	a.last = max(now, a.last)
 	a.open += w
+	a.ages.admit(a.last, a.book.Len())
 	return a.book.Open(admitted{a.last, w})
 }
 
@@ -58,19 +60,20 @@ func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w i
 	lease := a.book.Close(l)
 	a.last = now
 	a.open -= lease.cost
+	a.ages.close(now, lease.at, a.book.Len())
 	if a.plain && o.Result == Accepted && o.ArrivedAgo == 0 && !o.Metered {
 		return now, now, lease.cost // what follows would say the same at twice the price
 	}
-	if a.lead != nil && o.RTT > 0 && (o.Result == Accepted || o.Result == Limited || o.Result == Failed) {
-		a.lead.learn(o.RTT)
+	if a.lead != nil {
+		a.lead.settle(now, o)
 	}
 	w = lease.cost
 	if o.Metered {
 		w = o.Actual.of(a.unit)
 	}
 	u, counts := a.arrivals.bound(now, lease.at, o)
-	if o.Result == Unknown {
-		u = u.Add(a.ahead()) // no answer's way back is in it
+	if a.lead != nil && counts {
+		u = a.lead.bound(now, u, lease.at, o)
 	}
 	if !counts {
 		w = 0
@@ -84,6 +87,27 @@ func (a *account) ahead() time.Duration {
 		return 0
 	}
 	return a.lead.rho
+}
+
+// soonest returns from when on, at the earliest, what counts until t no longer does, now that ρ is taken off and may grow
+// until then; shortest how long, at the least, a request counts after its Admit if it counts for span after its bound.
+// Both use that u ≥ sent + ρ at the settlement, and that ρ grows by no more than time·leadGrowth from there.
+func (a *account) soonest(now, t mono.Time) mono.Time {
+	if a.lead == nil {
+		return t
+	}
+	left := t.Add(-a.lead.by(now)).Sub(now)
+	if left <= 0 {
+		return now
+	}
+	return now.Add(a.shortest(left))
+}
+
+func (a *account) shortest(span time.Duration) time.Duration {
+	if a.lead == nil {
+		return span
+	}
+	return span - span/leadGrowth - 1 // a little less than span·64/65
 }
 
 // SetLimit changes the limit from now on; the history stays.

@@ -232,9 +232,9 @@ func (b *Bucket) take(v *levels, u mono.Time, w int64) { v.fold(u, w, b.times(w)
 // fold takes what can no longer arrive.
 func (b *Bucket) fold(now mono.Time) {
 	for b.late.n > 0 && b.late.at(0).at <= now {
-		e := *b.late.at(0)
-		b.take(&b.levels, e.at, e.cost)
-		b.late.forget(e.at)
+		u := b.late.at(0).at
+		b.take(&b.levels, u, b.late.upTo(1))
+		b.late.forget(u)
 	}
 }
 
@@ -274,10 +274,10 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 			b.scratch = append(b.scratch[:0], levels.list[levels.head:]...)
 			levels.list, levels.head = b.scratch, 0
 		}
-		e := b.late.at(i)
-		b.take(&levels, e.at, e.cost)
+		w := b.late.upTo(i+1) - b.late.upTo(i)
+		b.take(&levels, next, w)
 		b.scratch = levels.list
-		open -= e.cost
+		open -= w
 	}
 }
 

@@ -54,6 +54,20 @@ func both(promises ...func([]limittest.Arrival) error) func([]limittest.Arrival)
 	}
 }
 
+// warm returns a Rolling with a lead that had so many answers after 300 ms each.
+func warm(c limit.RollingConfig, answers int) *limit.Rolling {
+	c.LearnLead = true
+	l := must(limit.NewRolling(c))
+	now := at(-time.Hour)
+	for range answers {
+		now = l.Ready(now, limit.One)
+		lease := l.Admit(now, limit.One)
+		now = now.Add(300 * ms)
+		l.Settle(now, lease, limit.Outcome{Result: limit.Accepted, RTT: 300 * ms})
+	}
+	return l
+}
+
 var specs = map[string]limittest.Spec{
 	"Rolling": {
 		New:     func() limit.Limiter { return limit.MustRolling(5, time.Second) },
@@ -108,6 +122,18 @@ var specs = map[string]limittest.Spec{
 		},
 		Costs:   costs,
 		Promise: limittest.Rolling(5, time.Second, limit.Requests),
+	},
+	"Rolling/lead": {
+		New:        func() limit.Limiter { return warm(limit.RollingConfig{Limit: 5, Window: time.Second}, 60) },
+		Costs:      costs,
+		ClosedLoop: true,    // a quicker round trip makes it retreat
+		Burst:      1 << 20, // what costs nothing goes
+	},
+	"Rolling/lead to come": {
+		New:        func() limit.Limiter { return warm(limit.RollingConfig{Limit: 5, Window: time.Second}, 49) },
+		Costs:      costs,
+		ClosedLoop: true,
+		Burst:      1 << 20, // what costs nothing goes
 	},
 	"Calendar": {
 		New: func() limit.Limiter {

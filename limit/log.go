@@ -1,31 +1,69 @@
 package limit
 
-import "github.com/paceline-go/paceline/mono"
+import (
+	"sort"
 
-// log is what settled requests hold of a limit: (upper bound of arrival, cost), oldest first, with a running total, in
+	"github.com/paceline-go/paceline/mono"
+)
+
+// log is what settled requests hold of a limit: (upper bound of arrival, cost), oldest first, with running sums, in
 // a ring that grows on demand.
 type log struct {
 	ring  []arrival // its length is a power of two
 	head  int
 	n     int
 	total int64
+	gone  int64 // the sum of all that was forgotten; like those of the entries it may wrap round: only differences matter
 }
 
 type arrival struct {
-	at   mono.Time
-	cost int64
+	at  mono.Time
+	sum int64 // of all costs up to this one
 }
 
 func (g *log) at(i int) *arrival { return &g.ring[(g.head+i)&(len(g.ring)-1)] }
 
+// upTo returns the sum of the first i entries.
+func (g *log) upTo(i int) int64 {
+	if i == 0 {
+		return 0
+	}
+	return g.at(i-1).sum - g.gone
+}
+
 // freed returns the arrival whose end frees the last of at least cost, oldest first. cost must be at most the total.
 func (g *log) freed(cost int64) mono.Time {
-	for i := 0; ; i++ {
-		e := g.at(i)
-		if cost -= e.cost; cost <= 0 {
-			return e.at
+	cost += g.gone
+	if e := g.at(0); e.sum-cost >= 0 { // nearly always
+		return e.at
+	}
+	low, high := 0, 1 // the first that is enough is after low
+	for high < g.n && g.at(high).sum-cost < 0 {
+		low, high = high, 2*high
+	}
+	high = min(high, g.n-1)
+	for high-low > 1 {
+		if mid := (low + high) / 2; g.at(mid).sum-cost < 0 {
+			low = mid
+		} else {
+			high = mid
 		}
 	}
+	return g.at(high).at
+}
+
+// last returns the latest arrival, mono.Min if there is none.
+func (g *log) last() mono.Time {
+	if g.n == 0 {
+		return mono.Min
+	}
+	return g.at(g.n - 1).at
+}
+
+// after returns what of the total arrived after t.
+func (g *log) after(t mono.Time) int64 {
+	n := sort.Search(g.n, func(i int) bool { return g.at(i).at > t })
+	return g.total - g.upTo(n)
 }
 
 // forget drops what arrived at or before t.
@@ -35,7 +73,8 @@ func (g *log) forget(t mono.Time) {
 		if e.at > t {
 			return
 		}
-		g.total -= e.cost
+		g.total -= e.sum - g.gone
+		g.gone = e.sum
 		g.head = (g.head + 1) & (len(g.ring) - 1)
 		g.n--
 	}
@@ -47,12 +86,16 @@ func (g *log) add(at mono.Time, cost int64) {
 	i := g.n
 	for i > 0 && g.at(i-1).at > at {
 		i--
+		g.at(i).sum += cost
 	}
+	before := g.gone
 	if i > 0 {
-		if e := g.at(i - 1); e.at == at {
-			e.cost += cost
+		e := g.at(i - 1)
+		if e.at == at {
+			e.sum += cost
 			return
 		}
+		before = e.sum
 	}
 	if g.n == len(g.ring) {
 		g.grow()
@@ -60,7 +103,7 @@ func (g *log) add(at mono.Time, cost int64) {
 	for j := g.n; j > i; j-- {
 		*g.at(j) = *g.at(j - 1)
 	}
-	*g.at(i) = arrival{at, cost}
+	*g.at(i) = arrival{at, before + cost}
 	g.n++
 }
 

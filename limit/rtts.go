@@ -3,6 +3,8 @@ package limit
 import (
 	"slices"
 	"time"
+
+	"github.com/paceline-go/paceline/mono"
 )
 
 // rtts is the last 2000 round trips, in order of their length too.
@@ -33,18 +35,45 @@ func (r *rtts) add(rtt time.Duration) {
 
 // lead learns ρ, how long a request surely takes from here to the server and another from there to here, from round
 // trips T = f + b: ρ = max(0, 2·m₁ − m₅₀), where m_k is the k-th shortest. A shorter round trip than all before makes it
-// retreat at once.
+// retreat at once; it grows slowly, so that nothing that was settled with a small ρ is followed by what trusts a large one,
+// and a forecast can say how large it will be.
 type lead struct {
 	rtts
-	rho time.Duration
+	rho  time.Duration
+	goal time.Duration // what is learned, which rho grows to
+	last mono.Time     // when it grew
 }
 
-const leadRank = 50 // with fewer answers than this nothing is known
+const (
+	leadRank   = 50 // with fewer answers than this nothing is known
+	leadGrowth = 64 // ρ grows by one of so much time
+)
 
-func (l *lead) learn(rtt time.Duration) {
-	l.add(rtt)
-	l.rho = 0
-	if len(l.sorted) >= leadRank {
-		l.rho = max(0, 2*l.sorted[0]-l.sorted[leadRank-1])
+// settle learns from an answer.
+func (l *lead) settle(now mono.Time, o *Outcome) {
+	l.rho, l.last = l.by(now), now
+	if o.RTT <= 0 || o.Result != Accepted && o.Result != Limited && o.Result != Failed {
+		return
 	}
+	l.add(o.RTT)
+	if len(l.sorted) >= leadRank {
+		l.goal = max(0, 2*l.sorted[0]-l.sorted[leadRank-1])
+	}
+	l.rho = min(l.rho, l.goal)
+}
+
+// by returns what ρ has grown to by now.
+func (l *lead) by(now mono.Time) time.Duration {
+	return min(l.goal, l.rho+max(now.Sub(l.last), 0)/leadGrowth)
+}
+
+// bound returns the upper bound of the arrival of a request admitted at sent, if without a lead it is u.
+func (l *lead) bound(now, u, sent mono.Time, o *Outcome) mono.Time {
+	switch {
+	case o.Result == Unknown || u > now:
+		u = u.Add(l.goal) // no answer's way back is in it that ρ could be taken off
+	default:
+		u = now // what says that it arrived before takes the way back off, as ρ does
+	}
+	return max(u, sent.Add(l.rho))
 }

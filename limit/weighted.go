@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
@@ -193,6 +194,21 @@ func (t *timeline) total() int64 {
 		return 0
 	}
 	return t.end - t.sum[t.head]
+}
+
+// freed returns the arrival whose end frees the last of at least cost, oldest first. cost must be at most the total.
+func (t *timeline) freed(cost int64) mono.Time {
+	at, sum := t.entries()
+	i := sort.Search(len(at)-1, func(i int) bool { return sum[i+1]-sum[0] >= cost })
+	return at[i]
+}
+
+// last returns the latest arrival, mono.Min if there is none.
+func (t *timeline) last() mono.Time {
+	if t.head == len(t.at) {
+		return mono.Min
+	}
+	return t.at[len(t.at)-1]
 }
 
 // forget drops what arrived at or before u.

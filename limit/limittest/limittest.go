@@ -15,6 +15,8 @@
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
 //  10. The driver's duty: ask again at the same now before every Admit, and for the head of the line after every Settle.
 //  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
+//  12. A Forecaster is never too late: NotBefore is no later than the instant at which a cost goes when those ahead of it
+//     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
 //
 // The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
 package limittest
@@ -113,7 +115,10 @@ func Run(s Spec, program []byte) error {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
 		}
 	}
-	return r.judge()
+	if err := r.judge(); err != nil {
+		return err
+	}
+	return r.forecast(program)
 }
 
 // run drives a subject, and a twin that differs from it only in what its requests were estimated to cost.

@@ -1,0 +1,232 @@
+package limit_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// A thousand ask at once, 100 go per 6 s: each learns its own instant, but for what the margin of the windows in between adds.
+func TestForecastOfAThousand(t *testing.T) {
+	const margin = 1700 * time.Microsecond
+	l := limit.MustRolling(100, 6*time.Second)
+	now := mono.Time(0)
+	for k := range 1000 {
+		said := l.NotBefore(0, k, limit.Cost{limit.Requests: int64(k)}, limit.One)
+		if want := at(time.Duration(k/100) * (6*time.Second + margin)); said != want {
+			t.Fatalf("with %d ahead: %v, want %v", k, said, want)
+		}
+	}
+	for k := range 1000 {
+		now = l.Ready(now, limit.One)
+		if said := l.NotBefore(now, 999-k, limit.Cost{limit.Requests: int64(999 - k)}, limit.One); said != at(9*(6*time.Second+margin)) {
+			t.Fatalf("when %d have gone, the last is forecast for %v", k, said)
+		}
+		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+	}
+}
+
+// On a path with a latency it is a hair early: the open ones may have arrived at once.
+func TestForecastWithLatency(t *testing.T) {
+	const rtt = 30 * ms
+	for name, c := range map[string]struct {
+		limit.Forecaster
+		tolerance time.Duration // for each of ten windows
+	}{
+		"Rolling":  {limit.MustRolling(100, 6*time.Second), rtt + ms},
+		"Bucket":   {must(limit.NewBucket(limit.BucketConfig{Limit: 100, Window: 6 * time.Second, Burst: 10})), rtt + 2*ms},
+		"Calendar": {must(limit.NewCalendar(limit.CalendarConfig{Limit: 100, Window: 6 * time.Second})), 0},
+		"Spacing":  {must(limit.NewSpacing(60 * ms)), 0},
+	} {
+		const n = 1000
+		now := at(time.Second)
+		var said [n]mono.Time
+		var open []limit.Lease
+		for k := range n {
+			said[k] = c.NotBefore(now, k, limit.Cost{limit.Requests: int64(k)}, limit.One)
+		}
+		var sent []mono.Time
+		for k := range n {
+			for len(open) > 0 && sent[0].Add(rtt) <= c.Ready(now, limit.One) {
+				now = sent[0].Add(rtt)
+				c.Settle(now, open[0], limit.Outcome{Result: limit.Accepted})
+				open, sent = open[1:], sent[1:]
+			}
+			now = c.Ready(now, limit.One)
+			open, sent = append(open, c.Admit(now, limit.One)), append(sent, now)
+			if early := now.Sub(said[k]); early < 0 || early > c.tolerance*time.Duration(1+k/100) {
+				t.Fatalf("%s: number %d went at %v, %v after it was forecast", name, k, now, early)
+			}
+		}
+	}
+}
+
+// What is ahead may be less than nothing, or more than there is.
+func TestForecastAtTheEnds(t *testing.T) {
+	huge := limit.Cost{limit.Requests: math.MaxInt64, limit.Input: math.MaxInt64}
+	tiny := limit.Cost{limit.Requests: math.MinInt64, limit.Input: math.MinInt64}
+	for name, kind := range specs {
+		l, ok := kind.New().(limit.Forecaster)
+		if !ok {
+			continue
+		}
+		for _, open := range []bool{false, true} {
+			if open {
+				l.Admit(0, limit.One)
+			}
+			one := l.NotBefore(0, 0, limit.Cost{}, limit.One)
+			for _, c := range kind.Costs {
+				least, most := l.NotBefore(0, math.MinInt, tiny, c), l.NotBefore(0, math.MaxInt, huge, c)
+				mid := l.NotBefore(0, 40_000, limit.Cost{limit.Requests: 40_000 * limit.MaxCost, limit.Input: 40_000 * limit.MaxCost}, c)
+				if least < 0 || least > mid || mid > most || most == limit.AfterSettle {
+					t.Errorf("%s, %v: %v with less than nothing ahead, %v with 40,000 of the largest, %v with all there is", name, c, least, mid, most)
+				}
+				if least == limit.Never != (l.Ready(0, c) == limit.Never) {
+					t.Errorf("%s, %v: %v", name, c, least)
+				}
+			}
+			if late := l.NotBefore(mono.Max, 0, limit.Cost{}, limit.One); one < 0 || late < mono.Max {
+				t.Errorf("%s: %v, at the end of time %v", name, one, late)
+			}
+		}
+	}
+}
+
+// 40 of 100 tokens are reserved, of which the request surely uses 10: who needs 75 waits at most for its answer.
+func TestForecastOfWhatIsReserved(t *testing.T) {
+	_, l, _ := llm(9, 100, 9)
+	l.Settle(0, l.Admit(0, tokens(15)), limit.Outcome{Result: limit.Accepted})
+	l.Admit(at(time.Second), tokens(40))
+	for _, c := range []struct {
+		ahead, cost int64
+		want        time.Duration
+	}{
+		{0, 45, 2 * time.Second},
+		{0, 46, 60 * time.Second},
+		{0, 61, 61 * time.Second}, // when the open one was sent, and a window
+		{-30, 75, 2 * time.Second},
+		{-30, 76, 60 * time.Second},
+		{-30 + 20, 55, 2 * time.Second},
+		{-30 + 20, 60, 60 * time.Second},
+		{-30 + 20, 72, 61 * time.Second},
+		{-30 + 90, 40, 61 * time.Second},
+		{-30 + 100, 75, 62 * time.Second},
+	} {
+		if got := l.NotBefore(at(2*time.Second), 1, tokens(c.ahead), tokens(c.cost)); got != at(c.want) {
+			t.Errorf("%d ahead, %d: %v, want %v", c.ahead, c.cost, got, c.want)
+		}
+	}
+}
+
+func TestNotBeforeOfAStranger(t *testing.T) {
+	rpm, _, c := llm(2, 100, 1)
+	l := limit.NewAll(opaque{rpm}, limit.Named("flights", c))
+	for i, want := range []mono.Time{0, 0, at(time.Minute)} {
+		if got := limit.NotBefore(l, 0, 5, limit.Cost{limit.Requests: 5}, limit.One); got != want {
+			t.Errorf("with %d in flight: %v, want %v", i, got, want)
+		}
+		l.Settle(0, l.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+	}
+	rpm.Admit(0, limit.One)
+	if got := limit.NotBefore(opaque{rpm}, at(time.Minute), 0, limit.Cost{}, limit.Cost{limit.Requests: 2}); got != at(time.Minute) {
+		t.Errorf("after a settle nobody knows of: %v", got)
+	}
+	if got := limit.NotBefore(opaque{rpm}, 0, 0, limit.Cost{}, limit.Cost{limit.Requests: 3}); got != limit.Never {
+		t.Errorf("what never fits: %v", got)
+	}
+}
+
+func TestLeast(t *testing.T) {
+	all := limit.Cost{1, 2, 3, 4, 5, 9, 7, 8}
+	if got, want := all.Least(), (limit.Cost{1, 2, 3, 4, 0, 4}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := tokens(9).Least(), limit.One; got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// prophet is a limiter whose forecasts have one fault.
+type prophet struct {
+	limit.Forecaster
+	fault string
+}
+
+func (p prophet) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
+	switch p.fault {
+	case "a nanosecond late":
+		if t := p.Forecaster.NotBefore(now, n, ahead, cost); t > now && t < limit.AfterSettle {
+			return t + 1
+		}
+	case "one more ahead":
+		ahead[limit.Requests]++
+		n++
+	case "counts what is open in full":
+		for u := range ahead {
+			ahead[u] = max(ahead[u], 0)
+		}
+	case "asks Ready":
+		ahead[limit.Requests] += cost[limit.Requests]
+		return limit.NotBefore(opaque{p.Forecaster}, now, 0, limit.Cost{}, cost)
+	case "forgets Never":
+		return min(p.Forecaster.NotBefore(now, n, ahead, cost), mono.Max)
+	case "in the past":
+		return p.Forecaster.NotBefore(now, n, ahead, cost) - 1
+	}
+	return p.Forecaster.NotBefore(now, n, ahead, cost)
+}
+
+func TestLawsKillFalseProphets(t *testing.T) {
+	for _, kind := range []string{"Rolling", "Bucket/burst of 1", "Calendar", "Weighted", "Spacing", "All"} {
+		for _, fault := range []string{"a nanosecond late", "one more ahead", "counts what is open in full", "asks Ready", "forgets Never", "in the past"} {
+			spec := specs[kind]
+			switch {
+			case kind == "Spacing" && fault != "a nanosecond late" && fault != "one more ahead" && fault != "in the past",
+				(kind == "Calendar" || kind == "Bucket/burst of 1") && fault == "asks Ready":
+				continue // there it is none
+			}
+			spec.New = func() limit.Limiter { return prophet{specs[kind].New().(limit.Forecaster), fault} }
+			if !killed(spec) {
+				t.Errorf("%s, %s, passes the laws", kind, fault)
+			}
+		}
+	}
+}
+
+func TestForecastDoesNotAllocate(t *testing.T) {
+	for _, kind := range benchKinds {
+		l := must(kind.new(300)).(limit.Forecaster)
+		for range 200 {
+			l.Settle(0, l.Admit(0, benchCost), limit.Outcome{Result: limit.Accepted})
+		}
+		for range 50 {
+			l.Admit(0, benchCost)
+		}
+		ahead := limit.Cost{700, 700, 700, 700, 700, 700}
+		if n := testing.AllocsPerRun(100, func() { l.NotBefore(0, 700, ahead, benchCost) }); n > 0 {
+			t.Errorf("%s: %v allocations", kind.name, n)
+		}
+	}
+}
+
+// BenchmarkForecast is NotBefore with 40,000 ahead, when the window is full.
+func BenchmarkForecast(b *testing.B) {
+	for _, kind := range benchKinds {
+		b.Run(kind.name, func(b *testing.B) {
+			l := must(kind.new(6000)).(limit.Forecaster)
+			now := mono.Time(0)
+			for l.Ready(now, benchCost) == now {
+				l.Settle(now, l.Admit(now, benchCost), limit.Outcome{Result: limit.Accepted})
+				now += 1000
+			}
+			ahead := limit.Cost{40_000, 40_000, 40_000, 40_000, 40_000, 40_000}
+			b.ReportAllocs()
+			for b.Loop() {
+				l.NotBefore(now, 40_000, ahead, benchCost)
+			}
+		})
+	}
+}

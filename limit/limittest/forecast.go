@@ -1,0 +1,181 @@
+package limittest
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// line is law 12 in the state that a program has led to: requests stand in line, each is forecast, and then they are sent one
+// by one as early as may be, while an adversary answers.
+type line struct {
+	*run
+	rng       *rand.Rand
+	subject   limit.Forecaster
+	costs     []limit.Cost
+	least     []limit.Cost // what each will come to
+	notBefore []mono.Time  // the latest of all forecasts
+	excess    limit.Cost   // what is open will come to so much less than it was admitted with
+	open      []standing
+	eager     int // of 4: how readily the adversary answers
+}
+
+type standing struct {
+	at          mono.Time
+	lease       limit.Lease
+	cost, least limit.Cost
+}
+
+// forecast checks law 12 on a few lines, one after the other.
+func (r *run) forecast(program []byte) error {
+	f, ok := r.subject.(limit.Forecaster)
+	if !ok {
+		return nil
+	}
+	h := fnv.New64a()
+	h.Write(program)
+	rng := rand.New(rand.NewPCG(h.Sum64(), 12))
+	l := line{run: r, rng: rng, subject: f}
+	for _, s := range r.open {
+		l.opened(standing{at: s.at, lease: s.lease, cost: s.cost, least: l.part(s.cost)})
+	}
+	for range 3 {
+		if err := l.run12(); err != nil {
+			return fmt.Errorf("law 12: %w", err)
+		}
+	}
+	return nil
+}
+
+// part returns what a request will be metered at: all of it, or half.
+func (l *line) part(c limit.Cost) limit.Cost {
+	if l.rng.IntN(3) == 0 {
+		for u := range c {
+			c[u] /= 2
+		}
+	}
+	return c
+}
+
+func (l *line) opened(s standing) {
+	l.open = append(l.open, s)
+	for u := range s.cost {
+		l.excess[u] += s.cost[u] - s.least[u]
+	}
+}
+
+func (l *line) run12() error {
+	l.eager = l.rng.IntN(5)
+	l.costs, l.least = nil, nil
+	for range 1 + l.rng.IntN([]int{3, 12, 60}[l.rng.IntN(3)]) {
+		c := l.Costs[l.rng.IntN(len(l.Costs))]
+		if l.subject.Ready(l.now, c) == limit.Never {
+			if t := l.subject.NotBefore(l.now, 0, limit.Cost{}, c); t != limit.Never {
+				return fmt.Errorf("cost %v can never go; it is forecast for %v", c, t)
+			}
+			continue
+		}
+		l.costs, l.least = append(l.costs, c), append(l.least, l.part(c))
+	}
+	l.notBefore = make([]mono.Time, len(l.costs))
+	for i := range l.costs {
+		if i == 0 || l.rng.IntN(4) == 0 {
+			if err := l.forecast(i); err != nil {
+				return err
+			}
+		}
+		if err := l.send(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forecast asks for those from i on, when all before have gone.
+func (l *line) forecast(i int) error {
+	var ahead limit.Cost
+	for u := range ahead {
+		ahead[u] = -l.excess[u]
+	}
+	for k := i; k < len(l.costs); k++ {
+		before := l.subject.Ready(l.now, l.costs[k])
+		t := l.subject.NotBefore(l.now, k-i, ahead, l.costs[k])
+		if t < l.now || t >= limit.AfterSettle {
+			return fmt.Errorf("at %v cost %v is forecast for %v", l.now, l.costs[k], t)
+		}
+		if after := l.subject.Ready(l.now, l.costs[k]); after != before {
+			return fmt.Errorf("a forecast made cost %v ready at %v instead of %v", l.costs[k], after, before)
+		}
+		l.notBefore[k] = max(l.notBefore[k], t)
+		for u := range ahead {
+			ahead[u] += l.least[k][u]
+		}
+	}
+	return nil
+}
+
+// send lets the i-th go as early as it may.
+func (l *line) send(i int) error {
+	for tries := 0; ; tries++ {
+		for len(l.open) > 0 && l.rng.IntN(4) < l.eager {
+			l.answer()
+		}
+		t := l.subject.Ready(l.now, l.costs[i])
+		switch {
+		case t <= l.now:
+			if l.now < l.notBefore[i] {
+				return fmt.Errorf("number %d of the line, %v, goes at %v; it was not to go before %v", i, l.costs[i], l.now, l.notBefore[i])
+			}
+			s := standing{at: l.now, lease: l.subject.Admit(l.now, l.costs[i]), cost: l.costs[i], least: l.least[i]}
+			l.opened(s)
+			return nil
+		case t == limit.AfterSettle && len(l.open) > 0:
+			l.answer()
+		case t >= limit.AfterSettle || tries > 1e5:
+			return fmt.Errorf("number %d of the line, %v, is ready at %v with %d open", i, l.costs[i], t, len(l.open))
+		case len(l.open) > 0 && l.rng.IntN(2) == 0:
+			l.now = min(t, l.now.Add(time.Duration(l.rng.Int64N(int64(l.Scale)))))
+			l.answer()
+		default:
+			l.now = t
+		}
+	}
+}
+
+// answer settles one of the open ones, any of them, in the way that frees the most, or in any other.
+func (l *line) answer() {
+	i := l.rng.IntN(len(l.open))
+	s := l.open[i]
+	l.open[i] = l.open[len(l.open)-1]
+	l.open = l.open[:len(l.open)-1]
+	for u := range s.cost {
+		l.excess[u] -= s.cost[u] - s.least[u]
+	}
+	o := limit.Outcome{Result: limit.Accepted, Metered: s.least != s.cost, Actual: s.least}
+	age := l.now.Sub(s.at)
+	switch l.rng.IntN(8) {
+	case 0:
+		o.Result = limit.Failed
+	case 1:
+		if !l.RejectsFree {
+			o.Result = limit.Limited
+		}
+	case 2:
+		o.Result = limit.Unknown
+	}
+	switch l.rng.IntN(4) {
+	case 0:
+	case 1:
+		o.ArrivedAgo = time.Duration(l.rng.Int64N(int64(age) + 1))
+	default:
+		o.ArrivedAgo = age
+	}
+	if l.OneWayMax > 0 || age > l.Scale/4 { // a longer one than all before lets a learned lead grow
+		o.RTT = age
+	}
+	l.subject.Settle(l.now, s.lease, o)
+}
