@@ -2,7 +2,6 @@ package limittest
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -36,9 +35,11 @@ func (r *run) forecast(program []byte) error {
 	if !ok {
 		return nil
 	}
-	h := fnv.New64a()
-	h.Write(program)
-	rng := rand.New(rand.NewPCG(h.Sum64(), 12))
+	seed := uint64(12)
+	for _, b := range program {
+		seed = seed*31 + uint64(b)
+	}
+	rng := rand.New(rand.NewPCG(seed, 12))
 	l := line{run: r, rng: rng, subject: f}
 	for _, s := range r.open {
 		l.opened(standing{at: s.at, lease: s.lease, cost: s.cost, least: l.part(s.cost)})
