@@ -16,7 +16,7 @@ type Package struct {
 
 const (
 	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
-	decisions = "mono latency window backoff limit throttle queue dispatch rule"
+	decisions = "mono latency window backoff limit throttle queue dispatch rule internal/line"
 )
 
 // Table says who may import whom. Names point down: what is below may not import what is above it. rule and limit share
@@ -30,6 +30,7 @@ var Table = []Package{
 	{Name: "limit", Core: true, Ours: "mono window", Std: pure},
 	{Name: "throttle", Core: true, Ours: "mono limit window", Std: pure},
 	{Name: "queue", Core: true, Ours: "mono limit", Std: pure + " container/heap"},
+	{Name: "internal/line", Core: true, Ours: "mono limit", Std: pure},
 	{Name: "dispatch", Core: true, Ours: "mono limit throttle backoff queue", Std: pure + " container/heap"},
 
 	// What servers do, and virtual time.
@@ -44,7 +45,7 @@ var Table = []Package{
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
 	// The runtime: clock, locks, timers, goroutines.
-	{Name: Root, Ours: "mono window limit throttle backoff queue dispatch", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: Root, Ours: "mono window limit throttle backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
 	// Edges: HTTP, files, pictures.
 	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},

@@ -1,0 +1,302 @@
+package line_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// polled is a line before one limiter that looks at everybody at every tick: what a Line of one lane does, written the slow way.
+type polled struct {
+	limit limit.Limiter
+	fill  int
+	wait  []*caller
+}
+
+type caller struct {
+	n      int
+	cost   limit.Cost
+	passed int
+	lease  limit.Lease
+}
+
+// look returns who goes now.
+func (p *polled) look(now mono.Time) (went []*caller) {
+	take := func(i int) {
+		c := p.wait[i]
+		p.wait = append(p.wait[:i:i], p.wait[i+1:]...)
+		c.lease = p.limit.Admit(now, c.cost)
+		went = append(went, c)
+	}
+	for len(p.wait) > 0 {
+		head := p.wait[0]
+		at := p.limit.Ready(now, head.cost)
+		if at <= now {
+			take(0)
+			continue
+		}
+		i := 1
+		for n := p.fill; n > 0 && i < len(p.wait) && head.passed < p.fill && at < limit.AfterSettle; {
+			if !limit.MayPass(p.limit, now, p.wait[i].cost, head.cost, at) {
+				i++
+				n--
+				continue
+			}
+			for _, c := range p.wait[:i] {
+				c.passed++
+			}
+			take(i)
+			at = p.limit.Ready(now, head.cost)
+		}
+		if at > now {
+			return went
+		}
+	}
+	return went
+}
+
+// runPolled drives both with the same arrivals and answers, in ticks of a millisecond, and compares who goes when.
+func runPolled(seed uint64, fill int) error {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	fresh := func() limit.Limiter {
+		r, _ := limit.NewRolling(limit.RollingConfig{Limit: 20, Window: 40 * time.Millisecond, Unit: limit.Tokens, Margin: -1})
+		q, _ := limit.NewRolling(limit.RollingConfig{Limit: 4, Window: 25 * time.Millisecond, Margin: -1})
+		return limit.NewAll(r, q)
+	}
+	model := &polled{limit: fresh(), fill: fill}
+	subject := line.New(line.Config{Fill: fill})
+	m := subject.Limit(fresh(), line.Sharing{})
+	lane := subject.Lane(line.LaneConfig{}, []*line.Limit{m})
+	type flight struct {
+		until mono.Time
+		pass  line.Pass
+		lease limit.Lease
+		used  limit.Outcome
+	}
+	var open []flight
+	made := 0
+	for now := mono.Time(0); now < 1500*ms; now += ms {
+		var theirs, ours []int
+		leases, passes := map[int]limit.Lease{}, map[int]line.Pass{}
+		look := func() {
+			for _, c := range model.look(now) {
+				theirs, leases[c.n] = append(theirs, c.n), c.lease
+			}
+			for t := subject.Next(now); t != nil; t = subject.Next(now) {
+				ours, passes[t.Of.(int)] = append(ours, t.Of.(int)), t.Pass
+			}
+		}
+		kept := open[:0]
+		for _, f := range open {
+			if f.until > now {
+				kept = append(kept, f)
+				continue
+			}
+			model.limit.Settle(now, f.lease, f.used)
+			subject.Settle(now, f.pass, &f.used)
+			look()
+		}
+		open = kept
+		for range rng.IntN(3) / 2 * rng.IntN(6) {
+			cost := limit.Cost{limit.Requests: 1, limit.Tokens: int64(rng.IntN(20) + 1)}
+			model.wait = append(model.wait, &caller{n: made, cost: cost})
+			t := &line.Ticket{Cost: cost, Least: cost, Place: now, Deadline: limit.Never, Of: made}
+			if subject.Enter(now, lane, t) == line.Granted {
+				ours, passes[made] = append(ours, made), t.Pass
+			}
+			made++
+			look()
+		}
+		look()
+		if fmt.Sprint(ours) != fmt.Sprint(theirs) {
+			return fmt.Errorf("at %v %v went, want %v", now, ours, theirs)
+		}
+		for _, n := range theirs {
+			f := flight{until: now + mono.Time(rng.IntN(30))*ms, pass: passes[n], lease: leases[n], used: accepted}
+			if rng.IntN(3) == 0 {
+				f.used.Metered, f.used.Actual = true, limit.Cost{limit.Requests: 1, limit.Tokens: int64(rng.IntN(3))}
+			}
+			open = append(open, f)
+		}
+	}
+	return nil
+}
+
+// Law 2: one lane before one limiter grants whom a line that looks at everybody all the time does, and when it does.
+func TestAgainstPolling(t *testing.T) {
+	for seed := range uint64(60) {
+		for _, fill := range []int{0, 1, 4, 64} {
+			if err := runPolled(seed, fill); err != nil {
+				t.Fatalf("seed %d, fill %d: %v", seed, fill, err)
+			}
+		}
+	}
+}
+
+func FuzzAgainstPolling(f *testing.F) {
+	f.Add(uint64(7), uint8(3))
+	f.Fuzz(func(t *testing.T, seed uint64, fill uint8) {
+		if err := runPolled(seed, int(fill)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A thousand callers, a hundred per six seconds, ten seconds to live: eight hundred are told at once.
+func TestTooLateAtOnce(t *testing.T) {
+	l := line.New(line.Config{})
+	lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(rolling(t, 100, 6*time.Second), line.Sharing{})})
+	states := map[line.State]int{}
+	for range 1000 {
+		u := ticket("", 0)
+		u.Deadline = 10 * second
+		states[l.Enter(0, lane, u)]++
+		if u.State == line.Late && u.At <= 10*second {
+			t.Fatalf("refused though it could go at %v", u.At)
+		}
+	}
+	want(t, fmt.Sprint(states), fmt.Sprint(map[line.State]int{line.Granted: 100, line.Waiting: 100, line.Late: 800}))
+	// Who stands before the others is asked about there.
+	u := ticket("", -second)
+	u.Deadline = 10 * second
+	want(t, l.Enter(0, lane, u), line.Waiting)
+}
+
+// What is reserved and not used refuses nobody: a thousand prompts that reserve a thousand tokens and use none.
+func TestReservedTooMuch(t *testing.T) {
+	l := line.New(line.Config{})
+	r, err := limit.NewRolling(limit.RollingConfig{Limit: 30_000, Window: time.Minute, Unit: limit.Tokens, Margin: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(r, line.Sharing{})})
+	for i := range 1000 {
+		u := &line.Ticket{Cost: limit.Cost{limit.Requests: 1, limit.Tokens: 1000}, Deadline: mono.Time(10 * time.Minute)}
+		u.Least = u.Cost.Least()
+		if s := l.Enter(0, lane, u); s == line.Late {
+			t.Fatalf("%d is refused, until %v", i, u.At)
+		}
+	}
+}
+
+// Too many, in all and in one lane.
+func TestFull(t *testing.T) {
+	l := line.New(line.Config{Size: 3})
+	m := l.Limit(slots(t, 1), line.Sharing{})
+	a, b := l.Lane(line.LaneConfig{Size: 2}, []*line.Limit{m}), l.Lane(line.LaneConfig{}, []*line.Limit{m})
+	got := ""
+	for _, lane := range []*line.Lane{a, a, a, a, b, b} {
+		got += fmt.Sprint(l.Enter(0, lane, ticket("", 0)), " ")
+	}
+	want(t, got, fmt.Sprintf("%d %d %d %d %d %d ", line.Granted, line.Waiting, line.Waiting, line.Full, line.Waiting, line.Full))
+	want(t, l.Waiting(), 3)
+}
+
+// Lanes of weights 1, 2 and 5 that always have somebody waiting share a fair limit in these proportions, within a cost each.
+func TestFairShares(t *testing.T) {
+	l := line.New(line.Config{})
+	m := l.Limit(slots(t, 1), line.Sharing{Fair: true, Unit: limit.Tokens})
+	weights := []float64{1, 2, 5}
+	used := make([]int64, 3)
+	rng := rand.New(rand.NewPCG(5, 5))
+	var lanes []*line.Lane
+	var under *line.Ticket
+	enter := func(i int) {
+		u := &line.Ticket{Cost: limit.Cost{limit.Requests: 1, limit.Tokens: int64(rng.IntN(100) + 1)}, Deadline: limit.Never, Of: i}
+		u.Least = u.Cost
+		if l.Enter(0, lanes[i], u) == line.Granted {
+			under = u
+			used[i] += u.Cost[limit.Tokens]
+		}
+	}
+	for i, w := range weights {
+		lanes = append(lanes, l.Lane(line.LaneConfig{Weight: w}, []*line.Limit{m}))
+		enter(i)
+		enter(i)
+	}
+	for range 4000 {
+		l.Settle(0, under.Pass, &accepted)
+		under = l.Next(0)
+		i := under.Of.(int)
+		used[i] += under.Cost[limit.Tokens]
+		enter(i)
+		for j, w := range weights {
+			if d := float64(used[j])/w - float64(used[i])/weights[i]; d > 100/w+100/weights[i] || -d > 100/w+100/weights[i] {
+				t.Fatalf("used %v by weights %v", used, weights)
+			}
+		}
+	}
+}
+
+// Somebody who needs both goes although others take first the one and then the other for good.
+func TestNobodyStarves(t *testing.T) {
+	l := line.New(line.Config{})
+	a, b := l.Limit(slots(t, 1), line.Sharing{}), l.Limit(slots(t, 1), line.Sharing{})
+	ofA, ofB := l.Lane(line.LaneConfig{}, []*line.Limit{a}), l.Lane(line.LaneConfig{}, []*line.Limit{b})
+	both := l.Lane(line.LaneConfig{}, []*line.Limit{a, b})
+	streams := map[string]*line.Lane{"a": ofA, "b": ofB}
+	under := map[string]*line.Ticket{}
+	enter := func(now mono.Time, name string) {
+		if u := ticket(name, now); l.Enter(now, streams[name], u) == line.Granted {
+			under[name] = u
+		}
+	}
+	enter(0, "a")
+	enter(0, "b")
+	want(t, l.Enter(0, both, ticket("x", 0)), line.Waiting)
+	for now := second; now < 30*second; now += second {
+		enter(now, "a")
+		enter(now, "b")
+		name := "a"
+		if now/second%2 == 0 {
+			name = "b"
+		}
+		if u := under[name]; u != nil {
+			under[name] = nil
+			l.Settle(now, u.Pass, &accepted)
+		}
+		for u := l.Next(now); u != nil; u = l.Next(now) {
+			if u.Of == "x" {
+				return
+			}
+			under[u.Of.(string)] = u
+		}
+	}
+	t.Fatal("it waits still")
+}
+
+// A lane of several ways takes the one that is ready first, and equals take turns.
+func TestWaysTakeTurns(t *testing.T) {
+	l := line.New(line.Config{})
+	var ways [][]*line.Limit
+	for range 3 {
+		ways = append(ways, []*line.Limit{l.Limit(rolling(t, 2, time.Second), line.Sharing{})})
+	}
+	lane := l.Lane(line.LaneConfig{}, ways...)
+	got := ""
+	var under []*line.Ticket
+	for range 6 {
+		u := ticket("", 0)
+		want(t, l.Enter(0, lane, u), line.Granted)
+		got += fmt.Sprint(u.Pass.Way.Index)
+		under = append(under, u)
+	}
+	want(t, got, "012012")
+	want(t, l.Enter(0, lane, ticket("x", 0)), line.Waiting)
+	want(t, l.Enter(0, lane, ticket("y", 0)), line.Waiting)
+	for i, u := range under {
+		l.Settle(mono.Time(i), u.Pass, &accepted)
+		want(t, next(l, mono.Time(i)), "")
+	}
+	want(t, l.Wake(), second)
+	want(t, next(l, second), "x")
+	want(t, next(l, second+1), "y")
+	big := ticket("z", 0)
+	big.Cost, big.Least = limit.Cost{limit.Requests: 3}, limit.One
+	want(t, l.Enter(second+1, lane, big), line.Never)
+}

@@ -1,0 +1,223 @@
+package line
+
+import (
+	"math/bits"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// levels of a lane's skip list. Each has an eighth of the tickets of the one below: 100,000 take 50 steps to find one.
+const levels = 5
+
+// Lane is tickets that may go the same ways.
+type Lane struct {
+	// Of is the driver's.
+	Of any
+
+	line   *Line
+	config LaneConfig
+	ways   []*Way
+
+	head, tail [levels]*Ticket
+	count      int
+	least      limit.Cost // what those that wait surely use
+	largest    limit.Cost // of each unit, the largest cost since it was empty
+	granted    uint64
+
+	// For a lane of several ways. While nobody waits those that were found ready are kept in an order, and those parked stay where
+	// they are: so the next ticket of the same cost asks only the way that the one before it took.
+	asked limit.Cost // the cost that the ways were last asked for
+	loose []*Way
+	ready heap[*Way, byChoice]
+	lanes int  // line.lanes when alone was found out
+	alone bool // no other lane has its limits
+}
+
+// First returns the ticket whose turn it is, or nil.
+func (a *Lane) First() *Ticket { return a.head[0] }
+
+// Len returns how many tickets wait.
+func (a *Lane) Len() int { return a.count }
+
+// Granted returns how many tickets went, those included that never waited.
+func (a *Lane) Granted() uint64 { return a.granted }
+
+// Ways returns the ways, which are not to be changed.
+func (a *Lane) Ways() []*Way { return a.ways }
+
+// At returns the limit that the first ticket waits for, by the way that will be ready soonest, and its verdict there: an instant,
+// limit.AfterSettle, or limit.Never. If nobody waits, nil.
+func (a *Lane) At() (*Limit, mono.Time) {
+	if a.count == 0 {
+		return nil, 0
+	}
+	var on *Limit
+	at := limit.Never
+	for _, w := range a.ways {
+		if w.state == parked && (on == nil || w.ready < at) {
+			on, at = w.at, w.ready
+		}
+	}
+	return on, at
+}
+
+// distinct yields the limits of all ways, each once.
+func (a *Lane) distinct() func(yield func(*Limit) bool) {
+	return func(yield func(*Limit) bool) {
+		seen := map[*Limit]bool{}
+		for _, w := range a.ways {
+			for _, m := range w.limits {
+				if !seen[m] {
+					if seen[m] = true; !yield(m) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// isAlone tells whether no other lane has one of its limits.
+func (a *Lane) isAlone() bool {
+	if a.lanes != a.line.lanes {
+		a.lanes, a.alone = a.line.lanes, true
+		for _, w := range a.ways {
+			for _, m := range w.limits {
+				a.alone = a.alone && m.lanes == 1
+			}
+		}
+	}
+	return a.alone
+}
+
+// height of a ticket is drawn from its number, so that a run can be repeated.
+func height(seq uint64) uint8 {
+	h := seq * 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	return uint8(min(1+bits.TrailingZeros64(h|1<<62)/3, levels))
+}
+
+// insert puts t where its Place belongs.
+func (a *Lane) insert(t *Ticket) {
+	t.height = height(t.seq)
+	if last := a.tail[0]; last == nil || last.before(t) {
+		t.prev = last
+		for v := range t.height {
+			if a.tail[v] == nil {
+				a.head[v] = t
+			} else {
+				a.tail[v].next[v] = t
+			}
+			a.tail[v] = t
+		}
+	} else {
+		a.insertWithin(t)
+	}
+	a.count++
+	for u := range t.Cost {
+		a.least[u] += t.Least[u]
+		a.largest[u] = max(a.largest[u], t.Cost[u])
+	}
+}
+
+// before finds, on each level, the last ticket before t; nil: it would be the first.
+func (a *Lane) before(t *Ticket) (p [levels]*Ticket) {
+	var at *Ticket
+	for v := levels - 1; v >= 0; v-- {
+		next := a.head[v]
+		if at != nil {
+			next = at.next[v]
+		}
+		for next != nil && next.before(t) {
+			at, next = next, next.next[v]
+		}
+		p[v] = at
+	}
+	return p
+}
+
+func (a *Lane) insertWithin(t *Ticket) {
+	p := a.before(t)
+	for v := range t.height {
+		after := &a.head[v]
+		if p[v] != nil {
+			after = &p[v].next[v]
+		}
+		t.next[v], *after = *after, t
+		if t.next[v] == nil {
+			a.tail[v] = t
+		}
+	}
+	t.prev = p[0]
+	if t.next[0] != nil {
+		t.next[0].prev = t
+	}
+}
+
+// remove takes t out.
+func (a *Lane) remove(t *Ticket) {
+	if t.prev == nil {
+		for v := range t.height {
+			if a.head[v] = t.next[v]; a.head[v] == nil {
+				a.tail[v] = nil
+			}
+		}
+	} else {
+		p := [levels]*Ticket{t.prev}
+		if t.height > 1 {
+			p = a.before(t)
+		}
+		for v := range t.height {
+			after := &a.head[v]
+			if p[v] != nil {
+				after = &p[v].next[v]
+			}
+			if *after = t.next[v]; *after == nil {
+				a.tail[v] = p[v]
+			}
+		}
+	}
+	if t.next[0] != nil {
+		t.next[0].prev = t.prev
+	}
+	t.prev = nil
+	clear(t.next[:t.height])
+	a.count--
+	if a.count == 0 {
+		a.least, a.largest = limit.Cost{}, limit.Cost{}
+		return
+	}
+	for u, n := range t.Least {
+		a.least[u] -= n
+	}
+}
+
+// walked is how many are counted to tell what is ahead of a place within the lane.
+const walked = 64
+
+// ahead returns how many would be before a ticket of this place, or fewer, and what they surely use, or less.
+func (a *Lane) ahead(place mono.Time) (n int, least limit.Cost) {
+	last := a.tail[0]
+	if last == nil || last.Place <= place {
+		return a.count, a.least
+	}
+	n, least = a.count, a.least
+	for range walked {
+		n--
+		for u, c := range last.Least {
+			least[u] -= c
+		}
+		if last = last.prev; last == nil || last.Place <= place {
+			return n, least
+		}
+	}
+	n, least = 0, limit.Cost{}
+	for t := a.head[0]; t != nil && t.Place <= place && n < walked; t = t.next[0] {
+		n++
+		for u, c := range t.Least {
+			least[u] += c
+		}
+	}
+	return n, least
+}

@@ -1,0 +1,251 @@
+// Package line decides who goes next before limits that several share: for a Gate, a Junction, the transport, a Pool and the
+// simulator alike.
+//
+//	Limit    a limit.Limiter, and the ways that wait for it
+//	Way      a conjunction of Limits, narrowest first: admitted by all of them at once, or by none
+//	Lane     tickets that may go the same ways, one after the other, in the order of their Place
+//	Ticket   a cost that waits: granted, refused, or it leaves
+//
+// Order within a lane is one number, Place: an arrival, less a head start. Order between lanes at a limit is Place too, or, where
+// the limit is fair, start-time fair queueing: each lane's share of what it uses is in proportion to its weight.
+//
+// Only the first of a lane is ever asked about, and each way of a lane is parked at one limit: the last of its own that will
+// be ready. When that limit changes or its instant comes, the ways parked there are looked at by turn: the first goes, or parks at
+// what it really waits for, or stays, and with it all behind it. So 40,000 tickets of one lane cost what one does, and a limit
+// that is closed holds up nobody who does not need it.
+//
+// Being parked at one limit means that later ones may take what the others have left. After some such thefts the first of a lane
+// claims all its limits: nobody later gets them until it has gone. So nobody starves.
+//
+// A driver calls Next after every other call and at the instant Wake, until it returns nil. Everything is arithmetic on a now
+// that the driver supplies. A Line owns no clock or lock and is not safe for concurrent use; Tickets must not move.
+package line
+
+import (
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// MaxLimits is how many limits a way may have.
+const MaxLimits = 8
+
+// Config describes a Line.
+type Config struct {
+	// Fill is how many behind the first of a lane are looked at for one that may go ahead of it, and how often anybody may be
+	// overtaken so: it has room now at all its limits, and leaves enough for the first to go at the instant foreseen for it. Lanes
+	// of several ways are not filled. If zero, none.
+	Fill int
+	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
+	Size int
+}
+
+// Line is who waits for which limits. Made by New.
+type Line struct {
+	config  Config
+	last    mono.Time
+	seq     uint64
+	turn    uint64
+	waiting int
+	lanes   int // how often lanes were made or retired
+
+	timers heap[*Limit, byWake]  // limits that somebody waits for, by the instant to look at them
+	agenda heap[*Limit, byPlace] // limits to look at now, by the place of their first
+
+	told, untold *Ticket // with a verdict, in its order
+	book         limit.Book[kept]
+	asker        Ticket // of Try
+}
+
+// New returns a Line without limits or lanes.
+func New(c Config) *Line { return &Line{config: c, last: mono.Min} }
+
+// State is what became of a Ticket.
+type State uint8
+
+const (
+	None    State = iota // not in line
+	Waiting              //
+	Granted              // Pass holds
+	Never                // its cost is larger than a limit of every way
+	Late                 // it cannot go before At, which is after its Deadline
+	Full                 // too many wait already: in the Line, or in its Lane
+)
+
+// Ticket is a cost that waits. The driver embeds it and fills in the first part; it must not move or change while it waits. Once it
+// has its verdict it may be used again.
+type Ticket struct {
+	Cost     limit.Cost
+	Least    limit.Cost // what it surely uses: see limit.Cost.Least
+	Place    mono.Time
+	Deadline mono.Time // limit.Never: none
+	// Of is the driver's.
+	Of any
+
+	State State
+	Pass  Pass      // Granted
+	At    mono.Time // Late: when it could go at the earliest; limit.AfterSettle: not known
+	Ahead int       // how many of its lane were before it when it came
+
+	lane   *Lane
+	seq    uint64
+	passed int32 // how many went ahead of it
+	stolen uint8 // how often another took what it waited for
+	height uint8
+	prev   *Ticket
+	next   [levels]*Ticket
+}
+
+func (t *Ticket) before(u *Ticket) bool {
+	return t.Place < u.Place || t.Place == u.Place && t.seq < u.seq
+}
+
+// Pass is leave that was given: the leases of all limits of a way. It is to be settled once.
+type Pass struct {
+	Way    *Way
+	lease  limit.Lease // of the limit, or of the Line's book
+	booked bool
+}
+
+// kept is what the book has of a pass that one lease cannot tell.
+type kept struct {
+	leases [MaxLimits]limit.Lease
+	spare  limit.Cost // reserved beyond what is surely used
+}
+
+// Limit is a limit.Limiter that lanes share, and who waits for it.
+type Limit struct {
+	Limiter limit.Limiter
+	// Of is the driver's.
+	Of any
+
+	line    *Line
+	fair    bool
+	unit    limit.Unit
+	virtual float64 // fair: the start tag of whoever went last
+	ways    []*Way  // all, in any order
+	lanes   int
+	spare   limit.Cost         // reserved by open passes beyond what they surely use
+	parked  heap[*Way, byRank] // those that wait for it
+	first   mono.Time          // the verdict on the first of them
+	wake    mono.Time          // when to look at it
+	timer   int32              // in timers; -1: not
+	due     int32              // in the agenda; -1: not
+	claims  []*Way             // by the place of their first
+}
+
+// Sharing says how lanes share a limit.
+type Sharing struct {
+	// Fair has lanes take turns by weight instead of by place, in what they use of Unit.
+	Fair bool
+	Unit limit.Unit
+}
+
+// Limit adds a limit to the line. The limiter belongs to it from now on: change it, and then call Touch.
+func (l *Line) Limit(m limit.Limiter, s Sharing) *Limit {
+	return &Limit{Limiter: m, line: l, fair: s.Fair, unit: s.Unit, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
+}
+
+// Way is one conjunction of limits that a lane's tickets may go by.
+type Way struct {
+	// Index is the number of the way in its lane.
+	Index int
+
+	lane   *Lane
+	limits []*Limit
+	spots  []int32   // where in the ways of each limit
+	finish []float64 // fair: the finish tag in each limit
+
+	at     *Limit // where it is parked
+	on     *Limit // where it would be, by the latest choose
+	spot   int32  // in at.parked, or in lane.ready
+	state  wayState
+	ready  mono.Time // its latest verdict
+	start  float64   // its rank where it is parked
+	place  mono.Time
+	seq    uint64
+	used   uint64 // its latest turn
+	asked  uint64 // the ticket that found it ready
+	claims bool
+}
+
+type wayState uint8
+
+const (
+	loose  wayState = iota // to be asked
+	parked                 // at a limit
+	ready                  // in lane.ready: it was ready when asked, and nobody waits
+)
+
+// Limits returns the limits of the way, which are not to be changed.
+func (w *Way) Limits() []*Limit { return w.limits }
+
+// LaneConfig describes a Lane.
+type LaneConfig struct {
+	// Weight is the lane's share where a limit is fair. If zero, 1.
+	Weight float64
+	// Size is the most tickets that may wait in it. If zero, any number.
+	Size int
+}
+
+// Lane adds a lane whose tickets go by any one of the ways, at least one, each of 1 to MaxLimits different limits, narrowest first.
+// It panics otherwise.
+func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
+	if len(ways) == 0 {
+		panic("line: a lane without a way")
+	}
+	if c.Weight <= 0 {
+		c.Weight = 1
+	}
+	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways))}
+	for i, limits := range ways {
+		if len(limits) == 0 || len(limits) > MaxLimits {
+			panic("line: a way of no limit, or of too many")
+		}
+		w := &Way{Index: i, lane: a, limits: append([]*Limit(nil), limits...), spots: make([]int32, len(limits)), spot: -1}
+		for k, m := range w.limits {
+			w.spots[k] = int32(len(m.ways))
+			m.ways = append(m.ways, w)
+			if m.fair && w.finish == nil {
+				w.finish = make([]float64, len(limits))
+			}
+		}
+		a.ways[i] = w
+	}
+	for m := range a.distinct() {
+		m.lanes++
+	}
+	a.loose = append(a.loose, a.ways...)
+	a.lanes = -1
+	l.lanes++
+	return a
+}
+
+// Retire takes a lane in which nobody waits out of the line. Its passes may still be settled. It panics if somebody waits.
+func (l *Line) Retire(a *Lane) {
+	if a.count > 0 {
+		panic("line: Retire of a lane in which somebody waits")
+	}
+	for m := range a.distinct() {
+		m.lanes--
+	}
+	for _, w := range a.ways {
+		l.unpark(w)
+		for k, m := range w.limits {
+			last := m.ways[len(m.ways)-1]
+			m.ways = m.ways[:len(m.ways)-1]
+			if last == w {
+				continue
+			}
+			m.ways[w.spots[k]] = last
+			for j, n := range last.limits {
+				if n == m {
+					last.spots[j] = w.spots[k]
+				}
+			}
+		}
+	}
+	l.lanes++
+}
+
+// Waiting returns how many wait, in all lanes.
+func (l *Line) Waiting() int { return l.waiting }

@@ -1,0 +1,115 @@
+package line_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+const second = mono.Time(time.Second)
+
+// rolling is n requests in any window, by a clock that is ours.
+func rolling(t testing.TB, n int64, window time.Duration) limit.Limiter {
+	t.Helper()
+	r, err := limit.NewRolling(limit.RollingConfig{Limit: n, Window: window, Margin: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func slots(t testing.TB, n int64) limit.Limiter {
+	t.Helper()
+	c, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: n, Late: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ticket(name string, now mono.Time) *line.Ticket {
+	return &line.Ticket{Cost: limit.One, Least: limit.One, Place: now, Deadline: limit.Never, Of: name}
+}
+
+var accepted = limit.Outcome{Result: limit.Accepted}
+
+// next returns the names of those that have a verdict.
+func next(l *line.Line, now mono.Time) (names string) {
+	for t := l.Next(now); t != nil; t = l.Next(now) {
+		names += t.Of.(string)
+	}
+	return names
+}
+
+func want(t *testing.T, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+// A lane before one limiter is a line, first come, first served.
+func TestOneLaneOneLimit(t *testing.T) {
+	l := line.New(line.Config{})
+	lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(slots(t, 1), line.Sharing{})})
+	a, b, c := ticket("a", 0), ticket("b", 0), ticket("c", 0)
+	want(t, l.Enter(0, lane, a), line.Granted)
+	want(t, l.Enter(0, lane, b), line.Waiting)
+	want(t, l.Enter(0, lane, c), line.Waiting)
+	want(t, c.Ahead, 1)
+	want(t, l.Wake(), limit.Never)
+	l.Settle(second, a.Pass, &accepted)
+	want(t, next(l, second), "b")
+	want(t, l.Leave(second, c), true)
+	l.Settle(second, b.Pass, &accepted)
+	want(t, next(l, second), "")
+	_, at := l.Try(second, lane, &limit.One, &limit.One)
+	want(t, at, second)
+}
+
+// Nobody holds what others could use while it waits for something else: thirty for a slow model, two hundred for a fast one on the
+// same route.
+func TestSlowModelHoldsUpNobody(t *testing.T) {
+	l := line.New(line.Config{})
+	route := l.Limit(rolling(t, 20, time.Second), line.Sharing{})
+	slow, fast := l.Limit(rolling(t, 1, 4*time.Second), line.Sharing{}), l.Limit(rolling(t, 1000, time.Second), line.Sharing{})
+	first := l.Lane(line.LaneConfig{}, []*line.Limit{slow, route})
+	other := l.Lane(line.LaneConfig{}, []*line.Limit{fast, route})
+	var under []*line.Ticket
+	enter := func(a *line.Lane, name string) {
+		u := ticket(name, 0)
+		if l.Enter(0, a, u) == line.Granted {
+			under = append(under, u)
+		}
+	}
+	for range 30 {
+		enter(first, "s")
+	}
+	for range 200 {
+		enter(other, "f")
+	}
+	want(t, len(under), 20) // one slow, nineteen fast
+	left := 200 - 19
+	now := mono.Time(0)
+	for left > 0 {
+		for _, u := range under {
+			l.Settle(now, u.Pass, &accepted)
+		}
+		under = under[:0]
+		for u := l.Next(now); u != nil; u = l.Next(now) {
+			under = append(under, u)
+			if u.Of == "f" {
+				left--
+			}
+		}
+		if left > 0 && len(under) == 0 {
+			now = l.Wake()
+		}
+	}
+	if now > 11*second {
+		t.Fatalf("the fast ones were through at %v", now)
+	}
+}

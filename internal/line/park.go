@@ -1,0 +1,318 @@
+package line
+
+import (
+	"slices"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// thefts is how often another may take what the first of a lane had waited for before it claims all its limits. Fewer cost
+// throughput (docs/decisions/0011-one-line.md), none starves.
+const thefts = 8
+
+// ask returns when t, the first of its lane or come to an empty one, may go by w, and if not now the limit that it waits for: of
+// those that are ready last the first.
+func (l *Line) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
+	at = now
+	for _, m := range w.limits {
+		r := m.Limiter.Ready(now, t.Cost)
+		if r <= now && len(m.parked.all)+len(m.claims) > 0 {
+			r = m.held(now, w, t)
+		}
+		if r > at {
+			at, on = r, m
+		}
+	}
+	return at, on
+}
+
+// held returns now if nobody has a better right to what m has left than t by way of w; otherwise when the other may go.
+func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
+	if len(m.claims) > 0 && m.claims[0].lane != w.lane {
+		if c := m.claims[0].lane.head[0]; c.before(t) {
+			return limit.AfterSettle
+		}
+	}
+	if len(m.parked.all) == 0 || m.parked.all[0].lane == w.lane {
+		return now
+	}
+	h := m.top()
+	if h == nil {
+		return now
+	}
+	if m.fair {
+		if start := w.starts(slices.Index(w.limits, m)); h.start > start || h.start == start && !h.earlier(t.Place, t.seq) {
+			return now
+		}
+	} else if !h.earlier(t.Place, t.seq) {
+		return now
+	}
+	return max(m.first, now+1)
+}
+
+func (w *Way) earlier(place mono.Time, seq uint64) bool {
+	return w.place < place || w.place == place && w.seq < seq
+}
+
+// top returns the first way that waits for m. Those of lanes that have become empty are let go of.
+func (m *Limit) top() *Way {
+	for len(m.parked.all) > 0 {
+		w := m.parked.all[0]
+		if w.lane.count > 0 {
+			return w
+		}
+		m.line.unpark(w)
+		w.lane.loosen(w)
+	}
+	return nil
+}
+
+// choose returns the way by which t, the first of its lane or come to an empty one, may go now, or when the soonest may.
+func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
+	if len(a.ways) == 1 {
+		w := a.ways[0]
+		at, on := l.ask(now, w, t)
+		w.on = on
+		return w, at
+	}
+	if a.count > 0 { // it stands behind others, and the ways wait for those
+		return nil, limit.AfterSettle
+	}
+	if t.Cost != a.asked || !a.isAlone() {
+		a.loosenAll()
+		a.asked = t.Cost
+	}
+	for len(a.loose) > 0 {
+		w := a.loose[len(a.loose)-1]
+		a.loose = a.loose[:len(a.loose)-1]
+		if at, on := l.ask(now, w, t); at > now {
+			l.park(w, on, at, t)
+		} else {
+			w.ready, w.asked, w.state = at, t.seq, ready
+			a.ready.push(w)
+		}
+	}
+	for len(a.ready.all) > 0 {
+		w := a.ready.all[0]
+		if w.asked == t.seq {
+			return w, now
+		}
+		at, on := l.ask(now, w, t)
+		if at <= now {
+			return w, now
+		}
+		a.ready.remove(w)
+		l.park(w, on, at, t)
+	}
+	soonest := limit.Never
+	for _, w := range a.ways {
+		if w.ready <= now { // behind another of the lane at the same limit: nobody looked at it
+			at, on := l.ask(now, w, t)
+			if at <= now {
+				return w, now
+			}
+			l.unpark(w)
+			l.park(w, on, at, t)
+		}
+		soonest = min(soonest, w.ready)
+	}
+	return nil, soonest
+}
+
+// parkAll has the ways of a lane wait for its only ticket, of which choose has just said at.
+func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
+	if len(a.ways) == 1 {
+		l.park(a.ways[0], a.ways[0].on, at, t)
+		return
+	}
+	for _, w := range a.ways { // parked they are; by right of t
+		l.rerank(w, t)
+	}
+}
+
+// renew has the ways of a lane wait for another first.
+func (l *Line) renew(a *Lane) {
+	t := a.head[0]
+	if len(a.ways) > 1 && t.Cost == a.asked && a.isAlone() {
+		for len(a.loose) > 0 { // those that have just been taken
+			w := a.loose[len(a.loose)-1]
+			a.loose = a.loose[:len(a.loose)-1]
+			l.park(w, w.limits[0], l.last, t)
+			l.mark(w.at)
+		}
+		return
+	}
+	a.asked = t.Cost
+	for _, w := range a.ways {
+		switch w.state {
+		case parked:
+			l.rerank(w, t)
+			l.mark(w.at)
+		default:
+			a.release(w)
+			l.park(w, w.limits[0], l.last, t)
+			l.mark(w.at)
+		}
+	}
+}
+
+// empty lets the ways of a lane go in which nobody waits any more. In a lane of several ways they stay where they are, as long
+// as nobody else is there: the next ticket may find them still right.
+func (l *Line) empty(a *Lane) {
+	if len(a.ways) > 1 && a.isAlone() {
+		return // what is known of the others holds for the next of the same cost
+	}
+	for _, w := range a.ways {
+		if w.state == parked {
+			l.unpark(w)
+			a.loosen(w)
+		}
+	}
+}
+
+// park has w wait for m, with its verdict there.
+func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
+	w.state, w.at, w.ready = parked, m, at
+	w.rank(m, t)
+	m.parked.push(w)
+	if m.parked.all[0] == w {
+		m.first = at
+		l.rouse(m, at)
+		l.agenda.fix(m)
+	}
+}
+
+func (w *Way) rank(m *Limit, t *Ticket) {
+	w.place, w.seq = t.Place, t.seq
+	if m.fair {
+		w.start = w.starts(slices.Index(w.limits, m))
+	}
+}
+
+// rerank gives a parked way the right of another ticket.
+func (l *Line) rerank(w *Way, t *Ticket) {
+	m := w.at
+	w.rank(m, t)
+	m.parked.fix(w)
+	l.agenda.fix(m)
+}
+
+// unpark takes w away from where it is parked. Whoever is first there now is to be looked at.
+func (l *Line) unpark(w *Way) {
+	m := w.at
+	if w.state != parked {
+		return
+	}
+	first := m.parked.all[0] == w
+	if len(m.parked.all) == 1 { // while it still has its order
+		m.first = limit.Never
+		l.rouse(m, limit.Never)
+		l.agenda.remove(m)
+	}
+	m.parked.remove(w)
+	w.state, w.at = loose, nil
+	if first && len(m.parked.all) > 0 {
+		l.mark(m)
+		l.agenda.fix(m)
+	}
+}
+
+// mark has m looked at, if anybody waits for it.
+func (l *Line) mark(m *Limit) {
+	if m.due < 0 && len(m.parked.all) > 0 {
+		l.agenda.push(m)
+	}
+}
+
+// rouse sets when m is to be looked at.
+func (l *Line) rouse(m *Limit, at mono.Time) {
+	if m.wake == at {
+		return
+	}
+	m.wake = at
+	switch {
+	case at >= limit.AfterSettle && m.timer >= 0:
+		l.timers.remove(m)
+	case at < limit.AfterSettle && m.timer < 0:
+		l.timers.push(m)
+	case at < limit.AfterSettle:
+		l.timers.fix(m)
+	}
+}
+
+// claim has the first of w's lane get what its limits have before anybody later. All claims are in the order of places at every
+// limit, or two lanes would hold each other for ever.
+func (l *Line) claim(w *Way, t *Ticket) {
+	w.claims = true
+	for _, m := range w.limits {
+		i := 0
+		for i < len(m.claims) && m.claims[i].lane.head[0].before(t) {
+			i++
+		}
+		m.claims = slices.Insert(m.claims, i, w)
+	}
+}
+
+func (l *Line) disclaim(w *Way) {
+	if !w.claims {
+		return
+	}
+	w.claims = false
+	for _, m := range w.limits {
+		m.claims = slices.DeleteFunc(m.claims, func(c *Way) bool { return c == w })
+		l.mark(m)
+	}
+}
+
+// What a lane of several ways knows of those that are not parked.
+
+func (a *Lane) allNever() bool {
+	for _, w := range a.ways {
+		if w.state != parked || w.ready != limit.Never {
+			return false
+		}
+	}
+	return true
+}
+
+// loosen notes that w, which is not parked, is to be asked.
+func (a *Lane) loosen(w *Way) {
+	if len(a.ways) > 1 {
+		w.state = loose
+		a.loose = append(a.loose, w)
+	}
+}
+
+func (a *Lane) loosenAll() {
+	a.loose = a.loose[:0]
+	for _, w := range a.ways {
+		if w.state == ready {
+			a.ready.remove(w)
+		}
+		a.line.unpark(w)
+		a.loosen(w)
+	}
+}
+
+// release takes w, which is loose or ready, out of the lists of those.
+func (a *Lane) release(w *Way) {
+	if w.state == ready {
+		a.ready.remove(w)
+	}
+	a.loose = slices.DeleteFunc(a.loose, func(v *Way) bool { return v == w })
+}
+
+// ease notes that w is taken while nobody waits: it is to be asked anew.
+func (a *Lane) ease(w *Way) {
+	if len(a.ways) == 1 || a.count > 0 {
+		return
+	}
+	if w.state == ready {
+		a.ready.remove(w)
+	}
+	if w.state != loose {
+		a.line.unpark(w)
+		a.loosen(w)
+	}
+}

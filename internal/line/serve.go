@@ -1,0 +1,464 @@
+package line
+
+import (
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Try admits cost now or not at all, and makes no Ticket. It goes if at <= now; otherwise at is when both it and those before it in
+// the lane could go, as far as is known: an instant, limit.AfterSettle or limit.Never.
+func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at mono.Time) {
+	now = l.Tick(now)
+	l.serve(now)
+	l.seq++
+	t := &l.asker
+	t.Cost, t.Place, t.seq = *cost, mono.Max, l.seq
+	var w *Way
+	w, at = l.choose(now, a, t)
+	if a.count == 0 {
+		l.empty(a)
+	} else {
+		_, turn := a.At()
+		return Pass{}, max(at, turn)
+	}
+	if at > now {
+		return Pass{}, at
+	}
+	a.granted++
+	return l.admit(now, w, cost, least), at
+}
+
+// Enter has t wait its turn, unless it can go at once, or there is no hope for it. Place, Deadline, Cost and Least are the
+// driver's. Others may be granted within: call Next. Next never tells of t if Enter says that it is not Waiting.
+func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
+	now = l.Tick(now)
+	l.serve(now)
+	l.seq++
+	t.lane, t.seq, t.passed, t.stolen, t.At = a, l.seq, 0, 0, 0
+	for u, n := range t.Cost {
+		t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
+	}
+	n, ahead := 0, limit.Cost{}
+	if a.count > 0 {
+		n, ahead = a.ahead(t.Place)
+	}
+	t.Ahead = n
+	first := a.count == 0 || t.before(a.First())
+	w, at := l.choose(now, a, t)
+	switch {
+	case at <= now && a.count == 0:
+		a.granted++
+		t.State = Granted
+	case at == limit.Never:
+		t.State = Never
+	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
+		t.State = Late
+	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size:
+		t.State = Full
+	default:
+		t.State = Waiting
+	}
+	if t.State != Waiting {
+		if a.count == 0 {
+			l.empty(a)
+		}
+		if t.State == Granted {
+			t.Pass = l.admit(now, w, &t.Cost, &t.Least)
+		}
+		return t.State
+	}
+	l.waiting++
+	a.insert(t)
+	switch {
+	case first && a.count > 1:
+		l.renew(a)
+	case first:
+		l.parkAll(a, t, at)
+	case l.config.Fill > 0 && len(a.ways) == 1 && a.count <= l.config.Fill+1:
+		l.mark(a.ways[0].at)
+	}
+	return Waiting
+}
+
+// late tells whether t, with n before it that surely use ahead, cannot go by its deadline.
+func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
+	bound := limit.Never
+	for _, w := range a.ways {
+		bound = min(bound, l.bound(now, w, &t.Cost, n, ahead))
+	}
+	if n > l.config.Fill {
+		if on, turn := a.At(); turn < limit.AfterSettle && on.spare == (limit.Cost{}) {
+			bound = max(bound, turn) // those before it stay
+		}
+	}
+	if bound <= t.Deadline || bound == limit.AfterSettle {
+		return false
+	}
+	t.At = bound
+	return true
+}
+
+// bound returns an instant before which cost cannot go by w, with n before it that surely use ahead. Those under way may come to use
+// no more than they surely do.
+func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+	at := now
+	if len(w.lane.ways) > 1 { // those before it may go other ways
+		n, ahead = 0, new(limit.Cost)
+	}
+	for _, m := range w.limits {
+		k, some := n, *ahead
+		if fill := int64(l.config.Fill); fill > 0 && n > 0 { // so many of those before it may end up behind it
+			k = max(n-int(fill), 0)
+			for u := range some {
+				if most := w.lane.largest[u]; most > 0 && some[u]/most < fill {
+					some[u] = 0
+				} else {
+					some[u] -= fill * most
+				}
+			}
+		}
+		for u, n := range m.spare {
+			some[u] -= n
+		}
+		at = max(at, limit.NotBefore(m.Limiter, now, k, some, *cost))
+	}
+	return at
+}
+
+// Ask returns an instant before which cost, come now, could not go behind those that wait in the lane, and how many they are. At
+// limit.AfterSettle or limit.Never no such instant is known. It changes nothing.
+func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Time, ahead int) {
+	now = max(now, l.last)
+	at = limit.Never
+	for _, w := range a.ways {
+		t := l.bound(now, w, cost, a.count, &a.least)
+		for _, m := range w.limits {
+			if r := m.Limiter.Ready(now, *cost); r >= limit.AfterSettle {
+				t = max(t, r)
+			}
+		}
+		at = min(at, t)
+	}
+	if _, turn := a.At(); a.count > l.config.Fill {
+		at = max(at, turn)
+	}
+	return at, a.count
+}
+
+// Leave takes a ticket that waits out of the line. False: it has its verdict.
+func (l *Line) Leave(now mono.Time, t *Ticket) bool {
+	if t.State != Waiting {
+		return false
+	}
+	l.Tick(now)
+	a := t.lane
+	l.end(t, None)
+	if l.config.Fill > 0 && a.count > 0 && len(a.ways) == 1 {
+		l.mark(a.ways[0].at) // another is among those looked at
+	}
+	return true
+}
+
+// Settle closes the leases of a pass.
+func (l *Line) Settle(now mono.Time, p Pass, o *limit.Outcome) {
+	l.SettleEach(now, p, func(*Limit) *limit.Outcome { return o })
+}
+
+// SettleEach is Settle where each limit hears an outcome of its own. of is called once per limit, in their order.
+func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) {
+	now = l.Tick(now)
+	w := p.Way
+	if !p.booked {
+		m := w.limits[0]
+		m.Limiter.Settle(now, p.lease, *of(m))
+		l.mark(m)
+		return
+	}
+	kept := l.book.Close(p.lease)
+	for k, m := range w.limits {
+		for u, n := range kept.spare {
+			m.spare[u] -= n
+		}
+		l.mark(m)
+		m.Limiter.Settle(now, kept.leases[k], *of(m))
+	}
+}
+
+// Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
+func (l *Line) Touch(m *Limit) { l.mark(m) }
+
+// Review is Touch, and ends all who have no hope any more: whose cost no longer fits, or not by their deadline.
+func (l *Line) Review(now mono.Time, m *Limit) {
+	now = l.Tick(now)
+	l.mark(m)
+	for _, w := range m.ways {
+		if a := w.lane; len(a.ways) == 1 && a.count > 0 {
+			l.review(now, a)
+		}
+	}
+}
+
+func (l *Line) review(now mono.Time, a *Lane) {
+	w, n := a.ways[0], 0
+	var ahead limit.Cost
+	for t := a.head[0]; t != nil; {
+		next := t.next[0]
+		at := now
+		for _, m := range w.limits {
+			at = max(at, m.Limiter.Ready(now, t.Cost))
+		}
+		switch {
+		case at == limit.Never:
+			l.refuse(t, Never)
+		case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
+			l.refuse(t, Late)
+		default:
+			n++
+			for u, c := range t.Least {
+				ahead[u] += c
+			}
+		}
+		t = next
+	}
+	if w.at != nil {
+		l.mark(w.at)
+	}
+}
+
+// Tick notes what time has made ready, and returns the present.
+func (l *Line) Tick(now mono.Time) mono.Time {
+	l.last = max(l.last, now)
+	for len(l.timers.all) > 0 && l.timers.all[0].wake <= l.last {
+		m := l.timers.all[0]
+		l.mark(m)
+		l.rouse(m, limit.Never)
+	}
+	return l.last
+}
+
+// Wake is the instant at which to call Next again, limit.Never if none is known.
+func (l *Line) Wake() mono.Time {
+	if len(l.timers.all) == 0 || l.timers.all[0].wake >= limit.AfterSettle {
+		return limit.Never
+	}
+	return l.timers.all[0].wake
+}
+
+// Next returns a ticket that has its verdict, in the order in which they got it, or nil. After it returned nil nobody waits who
+// could go, unless an earlier one waits for one of its limits.
+func (l *Line) Next(now mono.Time) *Ticket {
+	if now = l.Tick(now); len(l.agenda.all) > 0 {
+		l.serve(now)
+	}
+	t := l.told
+	if t == nil {
+		return nil
+	}
+	l.told = t.next[0]
+	if l.told == nil {
+		l.untold = nil
+	}
+	t.next[0] = nil
+	return t
+}
+
+// admit opens the leases of a way.
+func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
+	l.turn++
+	w.used = l.turn
+	w.lane.ease(w)
+	if len(w.limits) == 1 && *cost == *least {
+		m := w.limits[0]
+		if m.fair {
+			w.advance(0, cost)
+		}
+		return Pass{Way: w, lease: m.Limiter.Admit(now, *cost)}
+	}
+	var kept kept
+	for u, n := range cost {
+		kept.spare[u] = max(min(n, limit.MaxCost)-max(least[u], 0), 0)
+	}
+	for k, m := range w.limits {
+		kept.leases[k] = m.Limiter.Admit(now, *cost)
+		for u, n := range kept.spare {
+			m.spare[u] += n
+		}
+		if m.fair {
+			w.advance(k, cost)
+		}
+	}
+	return Pass{Way: w, lease: l.book.Open(kept), booked: true}
+}
+
+// advance moves the virtual time of a fair limit to the start of what goes now, and the lane's to its finish.
+func (w *Way) advance(k int, cost *limit.Cost) {
+	m := w.limits[k]
+	start := w.starts(k)
+	m.virtual = max(m.virtual, start)
+	w.finish[k] = start + float64(max(cost[m.unit], 1))/w.lane.config.Weight
+}
+
+// starts returns the start tag that the lane's first has in limit k: where it left off, or, if it was away, with the others.
+func (w *Way) starts(k int) float64 { return max(w.limits[k].virtual, w.finish[k]) }
+
+// refuse gives a ticket that waits a verdict other than Granted.
+func (l *Line) refuse(t *Ticket, s State) {
+	l.end(t, s)
+	l.tell(t)
+}
+
+func (l *Line) tell(t *Ticket) {
+	if l.untold == nil {
+		l.told = t
+	} else {
+		l.untold.next[0] = t
+	}
+	l.untold = t
+}
+
+// end takes t out of its lane. If it was the first, the ways wait for the next.
+func (l *Line) end(t *Ticket, s State) {
+	a := t.lane
+	first := a.head[0] == t
+	a.remove(t)
+	t.State = s
+	l.waiting--
+	if !first {
+		return
+	}
+	for _, w := range a.ways {
+		l.disclaim(w)
+	}
+	if a.count == 0 {
+		l.empty(a)
+	} else {
+		l.renew(a)
+	}
+}
+
+// serve looks at all that has changed. By the place of their first, so that at one instant no earlier ticket is passed by a later
+// one that wakes elsewhere.
+func (l *Line) serve(now mono.Time) {
+	for len(l.agenda.all) > 0 {
+		m := l.agenda.all[0]
+		if w := m.top(); w == nil || !l.look(now, m, w) {
+			l.agenda.remove(m)
+		}
+	}
+}
+
+// look asks about the first that waits for m, and reports whether the next is to be looked at as well.
+func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
+	a, t := w.lane, w.lane.head[0]
+	at, on := l.ask(now, w, t)
+	switch {
+	case at <= now:
+		l.grant(now, w, t)
+		return true
+	case len(a.ways) == 1 && l.hopeless(now, w, t, at):
+		return true
+	case on != m:
+		if t.stolen++; t.stolen == thefts {
+			l.claim(w, t)
+		}
+		l.unpark(w)
+		l.park(w, on, at, t)
+		if at == limit.Never && a.allNever() {
+			l.refuse(t, Never)
+		}
+		return true
+	}
+	w.ready, m.first = at, at
+	if at == limit.Never && a.allNever() {
+		l.refuse(t, Never)
+		return true
+	}
+	if l.config.Fill == 0 || len(a.ways) > 1 {
+		l.rouse(m, at)
+		return false
+	}
+	soon, filled := l.fill(now, w, t, at)
+	if filled {
+		if at, on = l.ask(now, w, t); at <= now || on != m {
+			return true
+		}
+		w.ready, m.first = at, at
+	}
+	l.rouse(m, min(soon, at))
+	return false
+}
+
+// hopeless refuses t, whose verdict is at, if waiting does not help it.
+func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
+	switch {
+	case at == limit.Never:
+		l.refuse(t, Never)
+		return true
+	case at < limit.AfterSettle && at > t.Deadline:
+		if b := l.bound(now, w, &t.Cost, 0, new(limit.Cost)); b > t.Deadline && b < limit.AfterSettle {
+			t.At = b
+			l.refuse(t, Late)
+			return true
+		}
+	}
+	return false
+}
+
+// grant has the first of a lane go.
+func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
+	w.lane.granted++
+	t.Pass = l.admit(now, w, &t.Cost, &t.Least)
+	l.end(t, Granted)
+	l.tell(t)
+}
+
+// fill has those go ahead of t, the first of a lane whose verdict is at, that do not delay it. It returns when the first of those
+// that may not now could, if that is before at, and whether anybody went.
+func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
+	again = at
+	u := t.next[0]
+	// Who is overtaken is so together with all before it, so the first was overtaken most.
+	for n := l.config.Fill; n > 0 && u != nil && int(t.passed) < l.config.Fill && at < limit.AfterSettle; {
+		next := u.next[0]
+		may, when := l.mayPass(now, w, u, t, at)
+		if !may {
+			again = min(again, when)
+			u = next
+			n--
+			continue
+		}
+		for v := u.prev; v != nil; v = v.prev {
+			v.passed++
+		}
+		w.lane.granted++
+		u.Pass = l.admit(now, w, &u.Cost, &u.Least)
+		l.end(u, Granted)
+		l.tell(u)
+		// Who may not pass now may not when another has passed, so one walk is enough.
+		at, _ = l.ask(now, w, t)
+		filled = true
+		u = next
+	}
+	return again, filled
+}
+
+// mayPass tells whether u may go ahead of t, whose verdict is at, and if not, when it may by itself: an instant before at, or at.
+func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, at mono.Time) (may bool, when mono.Time) {
+	own := now
+	for _, m := range w.limits {
+		r := m.Limiter.Ready(now, u.Cost)
+		if r <= now {
+			r = m.held(now, w, u)
+		}
+		own = max(own, r)
+	}
+	if own > now {
+		return false, min(own, at)
+	}
+	for _, m := range w.limits {
+		if !limit.MayPass(m.Limiter, now, u.Cost, t.Cost, at) {
+			return false, at
+		}
+	}
+	return true, now
+}
