@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/sim"
 	"github.com/paceline-go/paceline/sim/scenario"

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

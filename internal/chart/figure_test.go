@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 )
 
 // story is a figure like those of a simulation: n clients that share 4,500 requests an hour for half an hour, and whose

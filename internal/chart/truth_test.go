@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 )
 
 // A picture must not lie: what its axes say of a point is what the figure says.

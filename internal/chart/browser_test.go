@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/need"
 )
 

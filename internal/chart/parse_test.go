@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 )
 
 // What the tests read back from the pictures.

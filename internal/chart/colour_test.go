@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 )
 
 // linear is a colour as amounts of light.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 )
 
 var nan, inf = math.NaN(), math.Inf(1)
