@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
@@ -143,7 +144,7 @@ func fiveByFive(s throttle.Strategy, seed uint64) sim.Report {
 
 // The behaviours that the demo's author could not test, of every strategy: which hold, and by how much. Ours must.
 func TestBehaviours(t *testing.T) {
-	strategies := slices.DeleteFunc(throttle.Strategies(), func(s throttle.Strategy) bool {
+	strategies := slices.DeleteFunc(strategy.All(), func(s throttle.Strategy) bool {
 		return s.Name == "null" || s.Name == "retry-only" || s.Name == "cubic" // millions of requests
 	})
 	seeds := uint64(3)

@@ -48,7 +48,7 @@ func (s *Scenario) check() error {
 		g := &s.Groups[i]
 		at := func(field string) string { return fmt.Sprintf("Groups[%d].%s", i, field) }
 		if g.Strategy.New == nil && g.Strategy.NewLimiter == nil {
-			refuse(at("Strategy"), "%q has neither New nor NewLimiter: want one of throttle.Strategies", g.Strategy.Name)
+			refuse(at("Strategy"), "%q has neither New nor NewLimiter: want one of them", g.Strategy.Name)
 		} else if _, _, err := g.process(rand.New(rand.NewPCG(0, 0))); err != nil {
 			refuse(at("Params"), "do not suit strategy %q: %v", g.Strategy.Name, err)
 		}

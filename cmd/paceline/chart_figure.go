@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/live"
 	"github.com/paceline-go/paceline/sim"
 )

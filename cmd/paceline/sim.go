@@ -18,8 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/chart"
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/sim"
 	"github.com/paceline-go/paceline/sim/scenario"
 	"github.com/paceline-go/paceline/throttle"
@@ -86,7 +87,7 @@ func newSim() *cobra.Command {
 }
 
 func strategyNames() (names []string) {
-	for _, s := range throttle.Strategies() {
+	for _, s := range strategy.All() {
 		names = append(names, s.Name)
 	}
 	return names
@@ -138,7 +139,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		return exitError{exitConfig, err}
 	}
 	if s.strategy != "" {
-		named, err := throttle.Named(s.strategy)
+		named, err := strategy.Named(s.strategy)
 		if err != nil {
 			return usageError{fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))}
 		}

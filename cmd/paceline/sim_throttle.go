@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/sim"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -119,7 +120,7 @@ func chooseScenarios(all []sim.Scenario, only string) []sim.Scenario {
 // chooseStrategies returns those of the names, or the usual ones, ours first.
 func chooseStrategies(names []string) (chosen []throttle.Strategy, err error) {
 	if len(names) == 0 {
-		for _, s := range throttle.Strategies() {
+		for _, s := range strategy.All() {
 			if !slices.Contains(floods, s.Name) {
 				chosen = append(chosen, s)
 			}
@@ -134,7 +135,7 @@ func chooseStrategies(names []string) (chosen []throttle.Strategy, err error) {
 		return chosen, nil
 	}
 	for _, name := range names {
-		s, err := throttle.Named(strings.TrimSpace(name))
+		s, err := strategy.Named(strings.TrimSpace(name))
 		if err != nil {
 			return nil, errors.New(strings.TrimPrefix(err.Error(), "throttle: "))
 		}
@@ -152,7 +153,7 @@ func rank(first bool) int {
 
 // oursName is that of the first strategy that is no baseline.
 func oursName() string {
-	for _, s := range throttle.Strategies() {
+	for _, s := range strategy.All() {
 		if !s.Baseline {
 			return s.Name
 		}

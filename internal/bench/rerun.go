@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/sim"
 	"github.com/paceline-go/paceline/throttle"
@@ -110,7 +111,7 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 	var scenarios []sim.Scenario
 	link := latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
 	for _, r := range reruns {
-		s, err := throttle.Named(r.strategy)
+		s, err := strategy.Named(r.strategy)
 		if err != nil {
 			return p, err
 		}
@@ -118,7 +119,7 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 			Strategy: s, Params: throttle.Params{Multiplier: r.multiplier}, Processes: r.processes, Threads: r.threads, Link: link}}})
 	}
 	for _, c := range cleared {
-		s, err := throttle.Named(c.strategy)
+		s, err := strategy.Named(c.strategy)
 		if err != nil {
 			return p, err
 		}
@@ -126,7 +127,7 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 		i := slices.IndexFunc(standard, func(s sim.Scenario) bool { return s.Name == "clear-10s" })
 		scenarios = append(scenarios, standard[i])
 	}
-	best, err := throttle.Named(remainingName)
+	best, err := strategy.Named(remainingName)
 	if err != nil {
 		return p, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/sim"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -39,11 +40,11 @@ func TestThrottleRow(t *testing.T) {
 
 // Rows come scenario by scenario, whichever was finished first, and are those of their seeds.
 func TestRunThrottles(t *testing.T) {
-	null, err := throttle.Named("null")
+	null, err := strategy.Named("null")
 	if err != nil {
 		t.Fatal(err)
 	}
-	retry, err := throttle.Named("retry-only")
+	retry, err := strategy.Named("retry-only")
 	if err != nil {
 		t.Fatal(err)
 	}

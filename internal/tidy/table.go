@@ -29,13 +29,14 @@ var Table = []Package{
 	{Name: "backoff", Core: true, Ours: "mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "mono window", Std: pure},
 	{Name: "throttle", Core: true, Ours: "mono limit window", Std: pure},
+	{Name: "internal/strategy", Core: true, Ours: "mono limit throttle", Std: pure},
 	{Name: "queue", Core: true, Ours: "mono limit", Std: pure + " container/heap"},
 	{Name: "dispatch", Core: true, Ours: "mono limit throttle backoff queue", Std: pure + " container/heap"},
 
 	// What servers do, and virtual time.
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
 	{Name: "sim", Core: true, Ours: decisions, Std: pure + " container/heap encoding/json io"},
-	{Name: "sim/scenario", Ours: "sim throttle latency", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "sim/scenario", Ours: "sim throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim internal/race", Std: pure + " testing"},
 
 	// Words on the wire.
@@ -53,7 +54,7 @@ var Table = []Package{
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota", Std: "any", Modules: "golang.org/x/sys"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
-	{Name: "internal/live", Ours: "paceline mono limit throttle ratetest sim", Std: "any"},
+	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 
 	// Help for the tests.

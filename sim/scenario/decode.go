@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/sim"
 	"github.com/paceline-go/paceline/throttle"
@@ -104,7 +105,7 @@ func init() {
 			if name == "" {
 				return
 			}
-			s, err := throttle.Named(name)
+			s, err := strategy.Named(name)
 			if err != nil {
 				d.refuse(n, "%s", strings.TrimPrefix(err.Error(), "throttle: "))
 			}
@@ -188,7 +189,7 @@ func (d *decoder) scenario(root *yaml.Node, s *sim.Scenario) {
 }
 
 func strategies() (names []string) {
-	for _, s := range throttle.Strategies() {
+	for _, s := range strategy.All() {
 		names = append(names, s.Name)
 	}
 	return names

@@ -1,9 +1,10 @@
-package throttle_test
+package strategy_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -164,7 +165,7 @@ func TestGemJitter(t *testing.T) {
 }
 
 func TestSameSourceSameSends(t *testing.T) {
-	for _, st := range throttle.Strategies() {
+	for _, st := range strategy.All() {
 		if st.New == nil {
 			continue
 		}

@@ -1,4 +1,4 @@
-package throttle
+package strategy
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // The strategies of the rate_throttle_client gem, step by step as it published them. With s the sleep in seconds and U a
@@ -18,7 +19,7 @@ import (
 //
 // with the decrease as each strategy says. The first limit and later ones take the same steps. What the gem calls limit
 // and divides by is Divisor. Backoffs keep no s: they send at once, and sleep only after a limit.
-var gem = []Strategy{
+var gem = []throttle.Strategy{
 	unthrottled("null", "no throttle; a limited call is over", true),
 	unthrottled("retry-only", "no throttle; a limited call is tried again at once", false),
 	gems("fixed-backoff", "sleeps min_sleep after each limit, and does not throttle otherwise", fixedBackoff),
@@ -42,8 +43,8 @@ const (
 	proportionalRemainingDecrease            // s −= s · Remaining / Divisor
 )
 
-func gems(name, text string, l law) Strategy {
-	return Strategy{Name: name, Text: text, Baseline: true, New: func(p Params) (Process, error) {
+func gems(name, text string, l law) throttle.Strategy {
+	return throttle.Strategy{Name: name, Text: text, Baseline: true, New: func(p throttle.Params) (throttle.Process, error) {
 		g, err := newGem(name, l, p)
 		if err != nil {
 			return nil, err // not g: a nil *gemProcess is no nil Process
@@ -57,9 +58,9 @@ type sleeps struct {
 	start, min, multiplier, jitter, divisor float64
 }
 
-// sleeps checks what it reads and puts in the defaults but for that of Start.
-func (p Params) sleeps(kind string, multiplier float64) (sleeps, error) {
-	if err := quota(kind, p.Rate, p.Burst); err != nil {
+// sleepsOf checks what it reads and puts in the defaults but for that of Start.
+func sleepsOf(p throttle.Params, kind string, multiplier float64) (sleeps, error) {
+	if err := p.Check(kind); err != nil {
 		return sleeps{}, err
 	}
 	for _, d := range []struct {
@@ -70,11 +71,11 @@ func (p Params) sleeps(kind string, multiplier float64) (sleeps, error) {
 			return sleeps{}, fmt.Errorf("throttle: %s: %s %v is not from 0 to %v", kind, d.name, d.d, longest*time.Second)
 		}
 	}
-	jitter, err := p.jitter(kind)
+	u, err := jitter(p, kind)
 	if err != nil {
 		return sleeps{}, err
 	}
-	c := sleeps{p.Start.Seconds(), p.MinSleep.Seconds(), p.Multiplier, jitter, p.Divisor}
+	c := sleeps{p.Start.Seconds(), p.MinSleep.Seconds(), p.Multiplier, u, p.Divisor}
 	if c.min == 0 {
 		c.min = min(1/p.Rate, longest)
 	}
@@ -94,7 +95,7 @@ func (p Params) sleeps(kind string, multiplier float64) (sleeps, error) {
 	return c, nil
 }
 
-func (p Params) jitter(kind string) (float64, error) {
+func jitter(p throttle.Params, kind string) (float64, error) {
 	switch {
 	case p.Jitter == 0:
 		return 0.1, nil
@@ -108,11 +109,11 @@ func (p Params) jitter(kind string) (float64, error) {
 
 // jittered draws from rng whether or not there is a sleep, as was published.
 func (c *sleeps) jittered(s float64, rng *rand.Rand) time.Duration {
-	return seconds(s + s*c.jitter*rng.Float64())
+	return throttle.Seconds(s + s*c.jitter*rng.Float64())
 }
 
 // remaining is what the server says is left, 0 if it does not say: the gem reads a missing header so.
-func (a *Answer) remaining() float64 {
+func remaining(a throttle.Answer) float64 {
 	if !a.Known || !(a.Remaining > 0) {
 		return 0
 	}
@@ -122,16 +123,16 @@ func (a *Answer) remaining() float64 {
 type gemProcess struct {
 	sleeps
 	law     law
-	sharing Sharing
+	sharing throttle.Sharing
 	s       float64 // what Racing and Shared share
 }
 
-func newGem(name string, l law, p Params) (*gemProcess, error) {
-	c, err := p.sleeps(name, 1.2)
+func newGem(name string, l law, p throttle.Params) (*gemProcess, error) {
+	c, err := sleepsOf(p, name, 1.2)
 	if err != nil {
 		return nil, err
 	}
-	if p.Sharing > Local {
+	if p.Sharing > throttle.Local {
 		return nil, fmt.Errorf("throttle: %s: Sharing %d is none of racing, shared, local", name, uint8(p.Sharing))
 	}
 	if l == fixedBackoff {
@@ -140,8 +141,8 @@ func newGem(name string, l law, p Params) (*gemProcess, error) {
 	return &gemProcess{sleeps: c, law: l, sharing: p.Sharing, s: c.start}, nil
 }
 
-// Thread implements Process.
-func (p *gemProcess) Thread(rng *rand.Rand) Thread {
+// Thread implements throttle.Process.
+func (p *gemProcess) Thread(rng *rand.Rand) throttle.Thread {
 	t := &gemThread{p: p, rng: rng, s: p.start}
 	if p.law <= exponentialBackoff {
 		t.s = 0
@@ -157,7 +158,7 @@ type gemThread struct {
 	limited bool    // and was limited before
 }
 
-// Send implements Thread.
+// Send implements throttle.Thread.
 func (t *gemThread) Send(now mono.Time) mono.Time {
 	backoff := t.p.law <= exponentialBackoff
 	if !t.calling {
@@ -165,22 +166,22 @@ func (t *gemThread) Send(now mono.Time) mono.Time {
 		if backoff {
 			return now
 		}
-		if t.p.sharing != Local {
+		if t.p.sharing != throttle.Local {
 			t.s = t.p.s
 		}
-	} else if t.p.sharing == Shared && !backoff {
+	} else if t.p.sharing == throttle.Shared && !backoff {
 		t.s = t.p.s
 	}
 	return now.Add(t.p.jittered(t.s, t.rng))
 }
 
-// Answer implements Thread.
-func (t *gemThread) Answer(_ mono.Time, a Answer) {
+// Answer implements throttle.Thread.
+func (t *gemThread) Answer(_ mono.Time, a throttle.Answer) {
 	if t.p.law <= exponentialBackoff {
 		t.backoff(a)
 		return
 	}
-	if t.p.sharing == Shared {
+	if t.p.sharing == throttle.Shared {
 		t.s = t.p.s
 	}
 	if t.limited { // the step after the sleep; nobody else sees the difference unless they share
@@ -194,12 +195,12 @@ func (t *gemThread) Answer(_ mono.Time, a Answer) {
 		t.s = max(t.s-t.decrease(a), 0)
 	}
 	t.s = min(t.s, longest)
-	if t.p.sharing == Shared || t.p.sharing == Racing && !a.Limited {
+	if t.p.sharing == throttle.Shared || t.p.sharing == throttle.Racing && !a.Limited {
 		t.p.s = t.s
 	}
 }
 
-func (t *gemThread) backoff(a Answer) {
+func (t *gemThread) backoff(a throttle.Answer) {
 	switch {
 	case !a.Limited:
 		t.s, t.calling = 0, false
@@ -211,32 +212,32 @@ func (t *gemThread) backoff(a Answer) {
 	t.limited = a.Limited
 }
 
-func (t *gemThread) decrease(a Answer) float64 {
+func (t *gemThread) decrease(a throttle.Answer) float64 {
 	switch t.p.law {
 	case gradualDecrease:
 		return t.p.min
 	case proportionalDecrease:
 		return t.s / t.p.divisor
 	}
-	return t.s * a.remaining() / t.p.divisor
+	return t.s * remaining(a) / t.p.divisor
 }
 
-// Sleep implements Thread.
-func (t *gemThread) Sleep() time.Duration { return seconds(t.s) }
+// Sleep implements throttle.Thread.
+func (t *gemThread) Sleep() time.Duration { return throttle.Seconds(t.s) }
 
 // free throttles nothing.
 type free struct{}
 
-func unthrottled(name, text string, givesUp bool) Strategy {
-	return Strategy{Name: name, Text: text, Baseline: true, GivesUp: givesUp, New: func(p Params) (Process, error) {
-		if err := quota(name, p.Rate, p.Burst); err != nil {
+func unthrottled(name, text string, givesUp bool) throttle.Strategy {
+	return throttle.Strategy{Name: name, Text: text, Baseline: true, GivesUp: givesUp, New: func(p throttle.Params) (throttle.Process, error) {
+		if err := p.Check(name); err != nil {
 			return nil, err
 		}
 		return free{}, nil
 	}}
 }
 
-func (free) Thread(*rand.Rand) Thread     { return free{} }
-func (free) Send(now mono.Time) mono.Time { return now }
-func (free) Answer(mono.Time, Answer)     {}
-func (free) Sleep() time.Duration         { return 0 }
+func (free) Thread(*rand.Rand) throttle.Thread { return free{} }
+func (free) Send(now mono.Time) mono.Time      { return now }
+func (free) Answer(mono.Time, throttle.Answer) {}
+func (free) Sleep() time.Duration              { return 0 }

@@ -1,4 +1,4 @@
-package throttle
+package strategy
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // The client of the demo that came before the gem, and the laws that its author tried on the way to it. All threads of a
@@ -17,7 +18,7 @@ import (
 //	served: s −= decrease, but not below MinSleep/10
 //
 // The floor is not in the demo's text but in its code. Without one a sleep that came to 0 would never rise again.
-var demo = []Strategy{
+var demo = []throttle.Strategy{
 	// s −= remaining·s/(limit·F), F = 1/(1 − e^(−t/3600)), t the seconds since s was last multiplied: 120 after 30 s,
 	// 1.58 after an hour. Before the first time, t counts from half an hour before the start, as in the demo's code.
 	demos("demo", "doubles on the second limit in a row; served: less by remaining·sleep/(limit·F), F falling with the time since", timeLaw),
@@ -55,9 +56,9 @@ const (
 	remainingSleepCountLaw
 )
 
-func demos(name, text string, l demoLaw) Strategy {
-	return Strategy{Name: name, Text: text, Baseline: true, New: func(p Params) (Process, error) {
-		c, err := p.sleeps(name, 2)
+func demos(name, text string, l demoLaw) throttle.Strategy {
+	return throttle.Strategy{Name: name, Text: text, Baseline: true, New: func(p throttle.Params) (throttle.Process, error) {
+		c, err := sleepsOf(p, name, 2)
 		if err != nil {
 			return nil, err
 		}
@@ -80,15 +81,15 @@ type demoProcess struct {
 	retries    int         // its limits in a row
 }
 
-// Thread implements Process.
-func (p *demoProcess) Thread(rng *rand.Rand) Thread { return &demoThread{p: p, rng: rng} }
+// Thread implements throttle.Process.
+func (p *demoProcess) Thread(rng *rand.Rand) throttle.Thread { return &demoThread{p: p, rng: rng} }
 
 type demoThread struct {
 	p   *demoProcess
 	rng *rand.Rand
 }
 
-// Send implements Thread.
+// Send implements throttle.Thread.
 func (t *demoThread) Send(now mono.Time) mono.Time {
 	p := t.p
 	if !p.begun {
@@ -97,8 +98,8 @@ func (t *demoThread) Send(now mono.Time) mono.Time {
 	return now.Add(p.jittered(p.s, t.rng))
 }
 
-// Answer implements Thread.
-func (t *demoThread) Answer(now mono.Time, a Answer) {
+// Answer implements throttle.Thread.
+func (t *demoThread) Answer(now mono.Time, a throttle.Answer) {
 	p := t.p
 	if !a.Limited {
 		p.s = max(p.s-p.decrease(now, a), p.min/10)
@@ -119,7 +120,7 @@ func (t *demoThread) Answer(now mono.Time, a Answer) {
 	p.retrying = t
 }
 
-func (p *demoProcess) decrease(now mono.Time, a Answer) float64 {
+func (p *demoProcess) decrease(now mono.Time, a throttle.Answer) float64 {
 	switch p.law {
 	case secondLaw:
 		return 1
@@ -128,9 +129,9 @@ func (p *demoProcess) decrease(now mono.Time, a Answer) float64 {
 	case limitLaw:
 		return 1 / p.divisor
 	case remainingLaw:
-		return a.remaining() / p.divisor
+		return remaining(a) / p.divisor
 	}
-	d := a.remaining() * p.s / p.divisor
+	d := remaining(a) * p.s / p.divisor
 	switch p.law {
 	case remainingSleep20Law:
 		d /= 20
@@ -143,8 +144,8 @@ func (p *demoProcess) decrease(now mono.Time, a Answer) float64 {
 	return d
 }
 
-// Sleep implements Thread.
-func (t *demoThread) Sleep() time.Duration { return seconds(t.p.s) }
+// Sleep implements throttle.Thread.
+func (t *demoThread) Sleep() time.Duration { return throttle.Seconds(t.p.s) }
 
 // Guess implements Guesser.
 func (t *demoThread) Guess() float64 { return t.p.s * t.p.rate }

@@ -1,4 +1,4 @@
-package throttle
+package strategy
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // Cubic is the client-side rate limit of the adaptive retry mode of the AWS SDKs, as botocore (retries/throttling.py,
@@ -52,8 +53,8 @@ const halfSecond = mono.Time(500 * time.Millisecond)
 
 // NewCubic returns a Cubic that has sent nothing. It reads Rate and Burst (which the SDKs do not know), Decrease, Scale,
 // Smooth, MinRate, and Start: if that is not zero it begins as if a limit had brought its rate to 1/Start.
-func NewCubic(p Params) (*Cubic, error) {
-	if err := quota("cubic", p.Rate, p.Burst); err != nil {
+func NewCubic(p throttle.Params) (*Cubic, error) {
+	if err := p.Check("cubic"); err != nil {
 		return nil, err
 	}
 	if p.Start < 0 || p.Start > longest*time.Second {
@@ -92,12 +93,12 @@ func NewCubic(p Params) (*Cubic, error) {
 // Rate returns its rate at present, in requests per second. It holds nothing back before the first limit.
 func (c *Cubic) Rate() float64 { return c.fill }
 
-// Sleep implements Sleeper.
+// Sleep implements throttle.Sleeper.
 func (c *Cubic) Sleep() time.Duration {
 	if !c.enabled {
 		return 0
 	}
-	return seconds(1 / c.fill)
+	return throttle.Seconds(1 / c.fill)
 }
 
 // Ready implements limit.Limiter.
@@ -175,7 +176,7 @@ func (c *Cubic) refill() {
 func (c *Cubic) plan() {
 	c.next = c.filled
 	if c.tokens < 1 {
-		c.next = c.filled.Add(seconds((1 - c.tokens) / c.fill))
+		c.next = c.filled.Add(throttle.Seconds((1 - c.tokens) / c.fill))
 	}
 }
 

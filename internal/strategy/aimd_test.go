@@ -1,10 +1,11 @@
-package throttle_test
+package strategy_test
 
 import (
 	"math"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
@@ -14,21 +15,21 @@ import (
 var peerSpecs = map[string]limittest.Spec{
 	"AIMD": {
 		New: func() limit.Limiter {
-			return must(throttle.NewAIMD(throttle.Params{Rate: 5, Burst: 5, Increase: 10}, source(1)))
+			return must(strategy.NewAIMD(throttle.Params{Rate: 5, Burst: 5, Increase: 10}, source(1)))
 		},
 		Costs:      []limit.Cost{limit.One, {limit.Requests: 5}, {limit.Input: 7}, {}},
 		ClosedLoop: true,
 		Burst:      1,
 	},
 	"Cubic": {
-		New:        func() limit.Limiter { return must(throttle.NewCubic(throttle.Params{Rate: 5, Burst: 5})) },
+		New:        func() limit.Limiter { return must(strategy.NewCubic(throttle.Params{Rate: 5, Burst: 5})) },
 		Costs:      []limit.Cost{limit.One, {limit.Requests: 5}, {limit.Input: 7}, {}},
 		ClosedLoop: true,
 		Burst:      1 << 20, // until the first limit as many as are answered at that instant
 	},
 	"Cubic/begins with a rate": {
 		New: func() limit.Limiter {
-			return must(throttle.NewCubic(throttle.Params{Rate: 5, Burst: 5, Start: 10 * ms, Scale: 1e-9}))
+			return must(strategy.NewCubic(throttle.Params{Rate: 5, Burst: 5, Start: 10 * ms, Scale: 1e-9}))
 		},
 		ClosedLoop: true,
 		Burst:      101, // a second's worth, and one in the same nanosecond
@@ -44,7 +45,7 @@ func TestPeersLaws(t *testing.T) {
 	}
 }
 
-var _, _ throttle.Sleeper = (*throttle.AIMD)(nil), (*throttle.Cubic)(nil)
+var _, _ throttle.Sleeper = (*strategy.AIMD)(nil), (*strategy.Cubic)(nil)
 
 func FuzzAIMD(f *testing.F)  { limittest.Fuzz(f, peerSpecs["AIMD"]) }
 func FuzzCubic(f *testing.F) { limittest.Fuzz(f, peerSpecs["Cubic"]) }
@@ -53,7 +54,7 @@ func closeTo(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Ab
 
 // 10 requests per second, +1 per second each second, halved at a limit.
 func TestAIMD(t *testing.T) {
-	a := must(throttle.NewAIMD(throttle.Params{Rate: 10, Burst: 100, Increase: 1, Jitter: -1}, nil))
+	a := must(strategy.NewAIMD(throttle.Params{Rate: 10, Burst: 100, Increase: 1, Jitter: -1}, nil))
 	leases := map[string]limit.Lease{}
 	for i, x := range []struct {
 		at     time.Duration
@@ -106,7 +107,7 @@ func TestAIMDBounds(t *testing.T) {
 		{throttle.Params{Rate: 1.25, Burst: 4500, Start: 10 * s, MinRate: 0.5}, 0.5, 0.5},
 		{throttle.Params{Rate: 1e-300, Burst: 1e12}, 1 / (365 * 86400.), 1 / (365 * 86400.)},
 	} {
-		a := must(throttle.NewAIMD(c.p, source(1)))
+		a := must(strategy.NewAIMD(c.p, source(1)))
 		if !closeTo(a.Rate(), c.start) {
 			t.Errorf("%+v begins at %v per second, want %v", c.p, a.Rate(), c.start)
 		}
@@ -137,7 +138,7 @@ func limiterRun(t *testing.T, name string, seed uint64, clients int, left float6
 	}
 	var cs []*client
 	for i := range clients {
-		l, err := must(throttle.Named(name)).NewLimiter(p, source(seed<<8+uint64(i)))
+		l, err := must(strategy.Named(name)).NewLimiter(p, source(seed<<8+uint64(i)))
 		if err != nil {
 			t.Fatal(err)
 		}

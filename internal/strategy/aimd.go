@@ -1,4 +1,4 @@
-package throttle
+package strategy
 
 import (
 	"errors"
@@ -8,13 +8,14 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // peers are limiters that other systems share by.
-var peers = []Strategy{
+var peers = []throttle.Strategy{
 	{
 		Name: "aimd", Text: "additive increase of the rate, multiplicative decrease at a limit", Baseline: true,
-		NewLimiter: func(p Params, rng *rand.Rand) (limit.Limiter, error) {
+		NewLimiter: func(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
 			l, err := NewAIMD(p, rng)
 			if err != nil {
 				return nil, err // not l: a nil *AIMD is no nil Limiter
@@ -24,7 +25,7 @@ var peers = []Strategy{
 	},
 	{
 		Name: "cubic", Text: "the adaptive retry mode of the AWS SDKs: a token bucket whose rate is CUBIC's", Baseline: true,
-		NewLimiter: func(p Params, _ *rand.Rand) (limit.Limiter, error) {
+		NewLimiter: func(p throttle.Params, _ *rand.Rand) (limit.Limiter, error) {
 			l, err := NewCubic(p)
 			if err != nil {
 				return nil, err
@@ -67,21 +68,21 @@ const maxRate = 1e9 // one request per tick of mono.Time
 
 // NewAIMD returns an AIMD that has sent nothing. It reads Rate, Burst, Increase, Decrease, MinRate, Jitter, and Start: the
 // rate to begin with is 1/Start, and Rate if Start is zero. rng is for the jitter; it may be nil if there is none.
-func NewAIMD(p Params, rng *rand.Rand) (*AIMD, error) {
-	if err := quota("aimd", p.Rate, p.Burst); err != nil {
+func NewAIMD(p throttle.Params, rng *rand.Rand) (*AIMD, error) {
+	if err := p.Check("aimd"); err != nil {
 		return nil, err
 	}
-	jitter, err := p.jitter("aimd")
+	u, err := jitter(p, "aimd")
 	if err != nil {
 		return nil, err
 	}
-	if jitter > 0 && rng == nil {
+	if u > 0 && rng == nil {
 		return nil, errors.New("throttle: aimd: rng is nil and Jitter is not negative")
 	}
 	if p.Start < 0 || p.Start > longest*time.Second {
 		return nil, fmt.Errorf("throttle: aimd: Start %v is not from 0 to %v", p.Start, longest*time.Second)
 	}
-	a := &AIMD{increase: p.Increase, decrease: p.Decrease, minRate: p.MinRate, jitter: jitter, rng: rng, rate: p.Rate, next: mono.Min, last: mono.Min}
+	a := &AIMD{increase: p.Increase, decrease: p.Decrease, minRate: p.MinRate, jitter: u, rng: rng, rate: p.Rate, next: mono.Min, last: mono.Min}
 	if a.increase == 0 {
 		a.increase = p.Rate / 1000
 	}
@@ -125,8 +126,8 @@ func minRate(kind string, r, ifZero float64) (float64, error) {
 // Rate returns its rate at present, in requests per second.
 func (a *AIMD) Rate() float64 { return a.rate }
 
-// Sleep implements Sleeper.
-func (a *AIMD) Sleep() time.Duration { return seconds(1 / a.rate) }
+// Sleep implements throttle.Sleeper.
+func (a *AIMD) Sleep() time.Duration { return throttle.Seconds(1 / a.rate) }
 
 // Ready implements limit.Limiter.
 func (a *AIMD) Ready(now mono.Time, _ limit.Cost) mono.Time { return max(now, a.last, a.next) }
@@ -143,7 +144,7 @@ func (a *AIMD) Admit(now mono.Time, _ limit.Cost) limit.Lease {
 	if a.jitter > 0 {
 		interval += interval * a.jitter * a.rng.Float64()
 	}
-	a.plan = seconds(interval)
+	a.plan = throttle.Seconds(interval)
 	a.admitted, a.sent, a.next = true, a.last, a.last.Add(a.plan)
 	return a.book.Open(s)
 }

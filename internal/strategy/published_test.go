@@ -1,4 +1,4 @@
-package throttle_test
+package strategy_test
 
 import (
 	"fmt"
