@@ -35,8 +35,9 @@ var Table = []Package{
 
 	// What servers do, and virtual time.
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
-	{Name: "sim", Core: true, Ours: decisions, Std: pure + " container/heap encoding/json io"},
-	{Name: "sim/scenario", Ours: "sim throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "sim", Core: true, Ours: decisions, Std: pure},
+	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim", Std: pure + " encoding/json io"},
+	{Name: "sim/scenario", Ours: "sim/fleet throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim internal/race", Std: pure + " testing"},
 
 	// Words on the wire.
@@ -54,7 +55,7 @@ var Table = []Package{
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota", Std: "any", Modules: "golang.org/x/sys"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
-	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim", Std: "any"},
+	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 
 	// Help for the tests.

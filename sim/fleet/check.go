@@ -1,4 +1,4 @@
-package sim
+package fleet
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 // Server.Changes[0].At.
 type FieldError struct{ Field, Problem string }
 
-func (e *FieldError) Error() string { return "sim: " + e.Field + " " + e.Problem }
+func (e *FieldError) Error() string { return "fleet: " + e.Field + " " + e.Problem }
 
 // Clients of a scenario, and values of its series, at most.
 const (

@@ -1,4 +1,4 @@
-package sim_test
+package fleet_test
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package sim
+package fleet
 
 import (
 	"math"
@@ -72,7 +72,7 @@ func (s *quotaServer) make() (rule.Rule, error) {
 func (s *quotaServer) must() rule.Rule {
 	r, err := s.make()
 	if err != nil {
-		panic("sim: a quota that was checked: " + err.Error())
+		panic("fleet: a quota that was checked: " + err.Error())
 	}
 	return r
 }

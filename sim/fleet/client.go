@@ -1,4 +1,4 @@
-package sim
+package fleet
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-type fleetGroup struct {
+type groupState struct {
 	threads   span32 // in Fleet.threads
 	processes span32
 	todo      int // of Total, not yet taken by a thread
@@ -35,8 +35,8 @@ func (d *delays) add(t time.Duration) {
 	d.n++
 }
 
-// fleetProcess drives the limiter of a process as a Gate does: first come first served.
-type fleetProcess struct {
+// processState drives the limiter of a process as a Gate does: first come first served.
+type processState struct {
 	limiter    limit.Limiter // nil: its threads decide
 	sleeper    throttle.Sleeper
 	wake       mono.Time // for which a readied event is under way; 0: none
@@ -44,7 +44,7 @@ type fleetProcess struct {
 	gen        uint32
 }
 
-type fleetThread struct {
+type threadState struct {
 	thread  throttle.Thread // nil: the process has a limiter
 	group   int32
 	process int32
@@ -74,19 +74,19 @@ type demand struct {
 func (f *Fleet) populate() error {
 	for i := range f.scenario.Groups {
 		g := &f.scenario.Groups[i]
-		group := fleetGroup{todo: g.Demand.Total,
+		group := groupState{todo: g.Demand.Total,
 			threads: span32{from: int32(len(f.threads))}, processes: span32{from: int32(len(f.processes))}}
 		for range g.Processes {
-			p := fleetProcess{head: -1, tail: -1}
+			p := processState{head: -1, tail: -1}
 			rng := rand.New(rand.NewPCG(f.scenario.Seed, 0xc1<<32+uint64(len(f.processes))))
 			process, limiter, err := g.process(rng)
 			if err != nil {
-				return fmt.Errorf("sim: strategy %q makes one process but not another: %w", g.Strategy.Name, err)
+				return fmt.Errorf("fleet: strategy %q makes one process but not another: %w", g.Strategy.Name, err)
 			}
 			p.limiter = limiter
 			p.sleeper, _ = limiter.(throttle.Sleeper)
 			for range g.Threads {
-				t := fleetThread{group: int32(i), process: int32(len(f.processes)), behind: -1}
+				t := threadState{group: int32(i), process: int32(len(f.processes)), behind: -1}
 				if process != nil {
 					t.thread = process.Thread(rng)
 				}
@@ -122,7 +122,7 @@ func (f *Fleet) join(now mono.Time, who int32) {
 		if g.Spread > 0 {
 			at = at.Add(time.Duration(f.link.Uint64N(uint64(g.Spread))))
 		}
-		f.loop.At(at, fleetEvent{what: entered, who: t})
+		f.loop.At(at, event{what: entered, who: t})
 	}
 }
 
@@ -147,7 +147,7 @@ func (f *Fleet) enter(now mono.Time, who int32) {
 func (f *Fleet) awaitDemand(now mono.Time, who int32) {
 	t := &f.threads[who]
 	interval := t.demand.rng.ExpFloat64() / f.scenario.Groups[t.group].Demand.PerSecond
-	f.loop.At(now.Add(time.Duration(min(interval*1e9, 1e18))), fleetEvent{what: wanted, who: who})
+	f.loop.At(now.Add(time.Duration(min(interval*1e9, 1e18))), event{what: wanted, who: who})
 }
 
 // want is a request that comes.
@@ -170,7 +170,7 @@ func (f *Fleet) next(now mono.Time, who int32) {
 		period := d.Demand.On + d.Demand.Off
 		if in := now.Sub(mono.Time(d.Join)) % period; in >= d.Demand.On {
 			t.busy = true // until then
-			f.loop.At(now.Add(period-in), fleetEvent{what: idled, who: who})
+			f.loop.At(now.Add(period-in), event{what: idled, who: who})
 			return
 		}
 	case Light:
@@ -205,7 +205,7 @@ func (f *Fleet) try(now mono.Time, who int32) {
 		if at == now {
 			f.send(now, who)
 		} else {
-			f.loop.At(at, fleetEvent{what: slept, who: who})
+			f.loop.At(at, event{what: slept, who: who})
 		}
 		return
 	}
@@ -231,7 +231,7 @@ func (f *Fleet) ask(now mono.Time, process int32) {
 			if at < limit.AfterSettle && at != p.wake {
 				p.gen++
 				p.wake = at
-				f.loop.At(at, fleetEvent{what: readied, who: process, gen: p.gen})
+				f.loop.At(at, event{what: readied, who: process, gen: p.gen})
 			}
 			return
 		}
@@ -249,7 +249,7 @@ func (f *Fleet) send(now mono.Time, who int32) {
 	t := &f.threads[who]
 	t.sent, t.waiting = now, false
 	f.m.sending(now)
-	f.loop.At(now.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), fleetEvent{what: arrived, who: who})
+	f.loop.At(now.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), event{what: arrived, who: who})
 }
 
 // answer tells a client what became of its request.
@@ -302,9 +302,9 @@ func (f *Fleet) answer(now mono.Time, who int32) {
 	switch {
 	case g.gone:
 	case c.Work > 0 && again:
-		f.loop.At(now.Add(c.Work), fleetEvent{what: retried, who: who})
+		f.loop.At(now.Add(c.Work), event{what: retried, who: who})
 	case c.Work > 0:
-		f.loop.At(now.Add(c.Work), fleetEvent{what: idled, who: who})
+		f.loop.At(now.Add(c.Work), event{what: idled, who: who})
 	case again:
 		f.try(now, who)
 	default:

@@ -1,4 +1,4 @@
-package sim_test
+package fleet_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
 
@@ -41,10 +41,10 @@ func ExampleFleet() {
 		return throttle.NewSlot(throttle.SlotConfig{Rate: p.Rate, Burst: p.Burst, Rng: rng})
 	}}
 	for _, law := range []throttle.Strategy{own, slot} {
-		f, err := sim.NewFleet(sim.Scenario{
+		f, err := fleet.New(fleet.Scenario{
 			Duration: time.Hour,
-			Server:   sim.Quota{Limit: 4500, Window: time.Hour},
-			Groups:   []sim.Group{{Strategy: law, Processes: 10, Link: latency.Uniform(20*time.Millisecond, 40*time.Millisecond)}},
+			Server:   fleet.Quota{Limit: 4500, Window: time.Hour},
+			Groups:   []fleet.Group{{Strategy: law, Processes: 10, Link: latency.Uniform(20*time.Millisecond, 40*time.Millisecond)}},
 		})
 		if err != nil {
 			fmt.Println(err)

@@ -1,4 +1,12 @@
-package sim
+// Package fleet runs clients who share a quota, and know nothing of each other, in virtual time: a Scenario is the quota,
+// the clients and what they want, and a Report what became of them. Each client follows a throttle.Strategy, which may be
+// one of your own.
+//
+// fleet.go has what is run, client.go the clients, server.go the quota, measure.go what is counted and report.go what is
+// made of that; standard.go has the scenarios that strategies are compared in. Package sim/scenario reads them from files.
+//
+// The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own may be concurrent.
+package fleet
 
 import (
 	"cmp"
@@ -8,13 +16,14 @@ import (
 
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/sim"
 	"github.com/paceline-go/paceline/throttle"
 )
 
 // Scenario is a quota, and the clients that share it: they know what its server publishes, and nothing of each other. It
 // replays to the byte: the same Scenario has the same Report.
 //
-// Package scenario reads one from a file.
+// Package sim/scenario reads one from a file.
 type Scenario struct {
 	Name string
 	// Duration is how long it lasts. Who sleeps at its end is cut off, and what has no answer by then is not counted.
@@ -114,50 +123,50 @@ const (
 // Fleet runs a Scenario, step by step. It is not safe for concurrent use.
 type Fleet struct {
 	scenario  Scenario
-	loop      Loop[fleetEvent]
+	loop      sim.Loop[event]
 	link      *rand.Rand // latencies
 	server    quotaServer
-	groups    []fleetGroup
-	processes []fleetProcess
-	threads   []fleetThread
+	groups    []groupState
+	processes []processState
+	threads   []threadState
 	open      int // groups that are not done: those without a Total never are
 	end       mono.Time
 	ended     bool
 	m         measures
 }
 
-type fleetEvent struct {
-	what fleetEventKind
+type event struct {
+	what eventKind
 	who  int32
 	gen  uint32
 }
 
-type fleetEventKind uint8
+type eventKind uint8
 
 const (
-	joined    fleetEventKind = iota // a group
-	left                            // a group
-	changed                         // the quota
-	sampled                         // the series
-	entered                         // a thread begins
-	wanted                          // a request comes to a thread
-	idled                           // a thread is to look for its next request
-	retried                         // a thread is to try again
-	slept                           // a thread sends
-	readied                         // a process is to ask its limiter
-	arrived                         // a request
-	worked                          // the server is done with a request
-	wasServed                       // the answer is there
+	joined    eventKind = iota // a group
+	left                       // a group
+	changed                    // the quota
+	sampled                    // the series
+	entered                    // a thread begins
+	wanted                     // a request comes to a thread
+	idled                      // a thread is to look for its next request
+	retried                    // a thread is to try again
+	slept                      // a thread sends
+	readied                    // a process is to ask its limiter
+	arrived                    // a request
+	worked                     // the server is done with a request
+	wasServed                  // the answer is there
 )
 
-// Check returns what cannot be, as NewFleet does, without making the clients: a *FieldError or several of them, joined.
+// Check returns what cannot be, as New does, without making the clients: a *FieldError or several of them, joined.
 func (s Scenario) Check() error {
 	s = s.filled()
 	return s.check()
 }
 
-// NewFleet checks a scenario and puts it at its beginning. Its error is that of Scenario.Check.
-func NewFleet(s Scenario) (*Fleet, error) {
+// New checks a scenario and puts it at its beginning. Its error is that of Scenario.Check.
+func New(s Scenario) (*Fleet, error) {
 	s = s.filled()
 	if err := s.check(); err != nil {
 		return nil, err
@@ -169,17 +178,17 @@ func NewFleet(s Scenario) (*Fleet, error) {
 	}
 	f.m.start(f)
 	for i, c := range s.Server.Changes {
-		f.loop.At(mono.Time(c.At), fleetEvent{what: changed, who: int32(i)})
+		f.loop.At(mono.Time(c.At), event{what: changed, who: int32(i)})
 	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		f.loop.At(mono.Time(g.Join), fleetEvent{what: joined, who: int32(i)})
+		f.loop.At(mono.Time(g.Join), event{what: joined, who: int32(i)})
 		if g.Leave > 0 {
-			f.loop.At(mono.Time(g.Leave), fleetEvent{what: left, who: int32(i)})
+			f.loop.At(mono.Time(g.Leave), event{what: left, who: int32(i)})
 		}
 	}
 	if s.Sample > 0 {
-		f.loop.At(0, fleetEvent{what: sampled})
+		f.loop.At(0, event{what: sampled})
 	}
 	return f, nil
 }
@@ -239,7 +248,7 @@ func (f *Fleet) Advance(until time.Duration) (done bool) {
 // Now returns how far the run is.
 func (f *Fleet) Now() time.Duration { return f.m.now.Sub(0) }
 
-func (f *Fleet) happen(e fleetEvent) {
+func (f *Fleet) happen(e event) {
 	now := f.loop.Now()
 	f.m.now = now
 	switch e.what {
@@ -293,9 +302,9 @@ func (f *Fleet) arrive(now mono.Time, who int32) {
 	if service := &f.scenario.Server.Service; *service != (latency.Law{}) {
 		answered = now.Add(service.Draw(f.link))
 		f.m.enterServer()
-		f.loop.At(answered, fleetEvent{what: worked})
+		f.loop.At(answered, event{what: worked})
 	} else {
 		f.m.sameInstant(now)
 	}
-	f.loop.At(answered.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), fleetEvent{what: wasServed, who: who})
+	f.loop.At(answered.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), event{what: wasServed, who: who})
 }

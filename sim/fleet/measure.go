@@ -1,4 +1,4 @@
-package sim
+package fleet
 
 import (
 	"math"
@@ -127,7 +127,7 @@ func (m *measures) answered(limited bool) {
 	}
 }
 
-func (m *measures) slept(t *fleetThread, d time.Duration) {
+func (m *measures) slept(t *threadState, d time.Duration) {
 	t.longest, t.last = max(t.longest, d), d
 	m.sleeps.add(d)
 }

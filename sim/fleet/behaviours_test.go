@@ -1,4 +1,4 @@
-package sim_test
+package fleet_test
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
 
@@ -30,11 +30,11 @@ type behaviour struct {
 
 const anything = math.MaxFloat64
 
-func fleetOf(t time.Duration, seed uint64, q sim.Quota, groups ...sim.Group) sim.Report {
+func fleetOf(t time.Duration, seed uint64, q fleet.Quota, groups ...fleet.Group) fleet.Report {
 	for i := range groups {
 		groups[i].Link = latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
 	}
-	f, err := sim.NewFleet(sim.Scenario{Duration: t, Seed: seed, Server: q, Groups: groups, Sample: t / 60})
+	f, err := fleet.New(fleet.Scenario{Duration: t, Seed: seed, Server: q, Groups: groups, Sample: t / 60})
 	if err != nil {
 		panic(err)
 	}
@@ -81,8 +81,8 @@ func decrease(s throttle.Strategy, remaining int64, after time.Duration) float64
 
 var behaviours = []behaviour{
 	{name: "alone, 4,500 take … round trips", most: 1.1, measure: func(s throttle.Strategy, seed uint64) float64 {
-		g := sim.Group{Strategy: s, Demand: sim.Demand{Total: 4500}}
-		r := fleetOf(2*time.Hour, seed, sim.Quota{Full: true}, g)
+		g := fleet.Group{Strategy: s, Demand: fleet.Demand{Total: 4500}}
+		r := fleetOf(2*time.Hour, seed, fleet.Quota{Full: true}, g)
 		if r.Clear == nil {
 			return math.Inf(1)
 		}
@@ -90,9 +90,9 @@ var behaviours = []behaviour{
 	}},
 	{name: "20 s beside 4 s, % apart after 10 min", most: 10, measure: func(s throttle.Strategy, seed uint64) float64 {
 		// At 12 s each they use the quota of 600 an hour. What each does in the tenth minute and the five after it.
-		slow := sim.Group{Strategy: s, Params: throttle.Params{Start: 20 * time.Second}}
-		fast := sim.Group{Strategy: s, Params: throttle.Params{Start: 4 * time.Second}}
-		series := fleetOf(15*time.Minute, seed, sim.Quota{Limit: 600, Level: 60}, slow, fast).Series
+		slow := fleet.Group{Strategy: s, Params: throttle.Params{Start: 20 * time.Second}}
+		fast := fleet.Group{Strategy: s, Params: throttle.Params{Start: 4 * time.Second}}
+		series := fleetOf(15*time.Minute, seed, fleet.Quota{Limit: 600, Level: 60}, slow, fast).Series
 		mean := func(i int) (m float64) {
 			for _, sleep := range series.Sleep[i][40:] {
 				m += sleep
@@ -116,9 +116,9 @@ var behaviours = []behaviour{
 	}},
 	{name: "5 × 5: limited, %", most: 3, measure: func(s throttle.Strategy, seed uint64) float64 { return fiveByFive(s, seed).RetryPercent }},
 	{name: "share of limits that go to the fast of two", least: 0.5, most: anything, measure: func(s throttle.Strategy, seed uint64) float64 {
-		slow := sim.Group{Strategy: s, Params: throttle.Params{Start: 20 * time.Second}, Processes: 5}
-		fast := sim.Group{Strategy: s, Params: throttle.Params{Start: 4 * time.Second}, Processes: 5}
-		r := fleetOf(2*time.Minute, seed, sim.Quota{Limit: 2250}, slow, fast)
+		slow := fleet.Group{Strategy: s, Params: throttle.Params{Start: 20 * time.Second}, Processes: 5}
+		fast := fleet.Group{Strategy: s, Params: throttle.Params{Start: 4 * time.Second}, Processes: 5}
+		r := fleetOf(2*time.Minute, seed, fleet.Quota{Limit: 2250}, slow, fast)
 		sum := func(counts []int) (n float64) {
 			for _, c := range counts {
 				n += float64(c)
@@ -138,8 +138,8 @@ var behaviours = []behaviour{
 }
 
 // fiveByFive is two hours of five processes of five threads.
-func fiveByFive(s throttle.Strategy, seed uint64) sim.Report {
-	return fleetOf(2*time.Hour, seed, sim.Quota{}, sim.Group{Strategy: s, Processes: 5, Threads: 5})
+func fiveByFive(s throttle.Strategy, seed uint64) fleet.Report {
+	return fleetOf(2*time.Hour, seed, fleet.Quota{}, fleet.Group{Strategy: s, Processes: 5, Threads: 5})
 }
 
 // The behaviours that the demo's author could not test, of every strategy: which hold, and by how much. Ours must.
