@@ -51,7 +51,10 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},
 	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
-	{Name: "ratetest", Ours: "mono rule quota latency", Std: "any"},
+	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/llm", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/service", Ours: "mono rule quota latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/internal/host", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota", Std: "any", Modules: "golang.org/x/sys"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},

@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func (l *LLM) refuse(w http.ResponseWriter, c *call, p *problem) {
+func (l *Server) refuse(w http.ResponseWriter, c *call, p *problem) {
 	status, body := l.speak.refusal(p, c.id)
 	respond(w, status, body)
 }
@@ -31,7 +31,7 @@ func encode(v any) []byte {
 }
 
 // whole answers with one document.
-func (l *LLM) whole(w http.ResponseWriter, r *http.Request, c *call) {
+func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
 	l.pause(r.Context(), c.first+time.Duration(c.used.Output)*c.perToken)
 	l.settle(c, c.used) // all was generated, whether the client waits for it or not
 	l.processing(w, c)
@@ -50,14 +50,14 @@ func (l *LLM) whole(w http.ResponseWriter, r *http.Request, c *call) {
 	w.Write(text)
 }
 
-func (l *LLM) processing(w http.ResponseWriter, c *call) {
+func (l *Server) processing(w http.ResponseWriter, c *call) {
 	if l.config.Provider == OpenAI {
 		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(l.now().Sub(c.received).Milliseconds(), 10))
 	}
 }
 
 // stream answers with events.
-func (l *LLM) stream(w http.ResponseWriter, r *http.Request, c *call) {
+func (l *Server) stream(w http.ResponseWriter, r *http.Request, c *call) {
 	there := l.pause(r.Context(), c.first)
 	l.processing(w, c)
 	h := w.Header()

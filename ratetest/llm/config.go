@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/latency"
 )
 
-// Provider says whose API an LLM speaks.
+// Provider says whose API a Server speaks.
 type Provider uint8
 
 const (
@@ -29,16 +29,16 @@ func (p Provider) String() string {
 	return fmt.Sprintf("Provider(%d)", uint8(p))
 }
 
-// LLMConfig describes an LLM. The zero value is OpenAI for any key and model, without latency or faults.
-type LLMConfig struct {
+// Config describes a Server. The zero value is OpenAI for any key and model, without latency or faults.
+type Config struct {
 	Provider Provider
 	// Keys and Models are those that the server knows. If empty, it knows all, up to 1000 pairs of key and model.
 	Keys, Models []string
 	// Limits are those of each key for each model, but for those that ModelLimits has. If zero, 500 requests and 30,000 tokens
 	// a minute of OpenAI (tier 1 of gpt-4o), 50 requests, 30,000 input and 8,000 output tokens of Anthropic (tier 1 of
 	// Claude Sonnet 4).
-	Limits      LLMLimits
-	ModelLimits map[string]LLMLimits
+	Limits      Limits
+	ModelLimits map[string]Limits
 	// Rolling: no closed window holds more than the limit. Otherwise each limit is a bucket that holds as much and is
 	// refilled evenly, as both providers document (OpenAI by the figures in its answers).
 	Rolling bool
@@ -48,8 +48,8 @@ type LLMConfig struct {
 	RefusedCount bool
 	// Law decides what requests use in truth. Truth, if not nil, does so in its place, one call at a time; what it returns is
 	// cut to what the request allows itself. It must not call the server.
-	Law   LLMLaw
-	Truth func(LLMAsk) LLMUsage
+	Law   Law
+	Truth func(Ask) Usage
 	// Before is the latency on the way to the check, First from there to the first token, and TokensPerSecond how fast those
 	// after it are generated. If zero, there is none, and all are there at once.
 	Before, First   latency.Law
@@ -66,12 +66,12 @@ type LLMConfig struct {
 	Credit int64
 	// Seed is for usage, latencies and faults: the same requests in the same order of receipt meet the same ones.
 	Seed uint64
-	// LogTo, if not nil, is written lines of JSON: see LLMLine. A slow writer delays answers, not checks. It is not closed.
+	// LogTo, if not nil, is written lines of JSON: see Line. A slow writer delays answers, not checks. It is not closed.
 	LogTo io.Writer
 }
 
-// LLMLaw decides what a request uses. The zero value is a law of its own.
-type LLMLaw struct {
+// Law decides what a request uses. The zero value is a law of its own.
+type Law struct {
 	// Spread is that of the input about the estimate: the deviation of the logarithm of their ratio. If zero, 0.1; if negative,
 	// none. At most 1.
 	Spread float64
@@ -84,16 +84,16 @@ type LLMLaw struct {
 	Reasoning float64
 }
 
-// LLMUsage is what a request uses, in tokens.
-type LLMUsage struct {
+// Usage is what a request uses, in tokens.
+type Usage struct {
 	Input     int64 `json:"input"`  // all of it
 	Cached    int64 `json:"cached"` // the part of Input that was read from a cache
 	Output    int64 `json:"output"` // of all choices
 	Reasoning int64 `json:"reasoning"`
 }
 
-func (c LLMConfig) filled() (LLMConfig, error) {
-	bad := func(format string, args ...any) (LLMConfig, error) {
+func (c Config) filled() (Config, error) {
+	bad := func(format string, args ...any) (Config, error) {
 		return c, fmt.Errorf("ratetest: LLM: "+format, args...)
 	}
 	c.Keys, c.Models, c.Script = slices.Clone(c.Keys), slices.Clone(c.Models), slices.Clone(c.Script)
@@ -156,7 +156,7 @@ func (c LLMConfig) filled() (LLMConfig, error) {
 	return c, checkFaults(c.Faults, c.Script)
 }
 
-func (c *LLMConfig) limitsOf(model string) LLMLimits {
+func (c *Config) limitsOf(model string) Limits {
 	if l, ok := c.ModelLimits[model]; ok {
 		return l
 	}

@@ -1,4 +1,4 @@
-package ratetest
+package service
 
 import (
 	"fmt"
@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
-// serviceRow is a provider: what it limits, and how it says so. To add one, write what its documentation says; nothing here
+const day = 24 * time.Hour
+
+// tableRow is a provider: what it limits, and how it says so. To add one, write what its documentation says; nothing here
 // knows how package quota reads it.
-type serviceRow struct {
+type tableRow struct {
 	name, about string
 	// presets are names of published limits, the default first, and own such as none are published of.
 	presets []string
@@ -41,7 +44,7 @@ type limitSet struct {
 }
 
 // sets returns copies of its sets of limits.
-func (r *serviceRow) sets() []limitSet {
+func (r *tableRow) sets() []limitSet {
 	var all []limitSet
 	for _, name := range r.presets {
 		p, ok := quota.LookupPreset(name)
@@ -98,7 +101,9 @@ func (a *reply) fields(prefix string, l *standing, reset any) {
 // in returns whole seconds until an instant, up.
 func (a *reply) in(t time.Time) int64 { return wholeSeconds(t.Sub(a.now)) }
 
-func wholeSeconds(d time.Duration) int64 { return int64(roundUp(max(d, 0), time.Second) / time.Second) }
+func wholeSeconds(d time.Duration) int64 {
+	return int64(host.RoundUp(max(d, 0), time.Second) / time.Second)
+}
 
 // secondOf is an instant in whole seconds since 1970, up.
 func secondOf(t time.Time) int64 { return atSecond(t).Unix() }
@@ -177,7 +182,7 @@ var ietfLimits = []quota.Policy{
 	policy("daily", 1000, quota.Requests, day, quota.Anchored, quota.Key),
 }
 
-var serviceRows = []*serviceRow{
+var table = []*tableRow{
 	{
 		name: "ietf", about: "The IETF draft's RateLimit fields; ietf:07 and ietf:06 are its earlier generations",
 		own:     []limitSet{{"ietf", ietfLimits}, {"ietf:07", ietfLimits}, {"ietf:06", ietfLimits}},
@@ -321,7 +326,7 @@ var serviceRows = []*serviceRow{
 			if l := a.limit("requests"); l != nil {
 				a.set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", l.Used(), most(&l.Policy)))
 				if a.refused(object{"errors": "Exceeded 2 calls per second for api client. Reduce request rates to resume uninterrupted service."}) && a.wait > 0 {
-					a.set("Retry-After", strconv.FormatFloat(roundUp(a.wait, 100*time.Millisecond).Seconds(), 'f', 1, 64))
+					a.set("Retry-After", strconv.FormatFloat(host.RoundUp(a.wait, 100*time.Millisecond).Seconds(), 'f', 1, 64))
 				}
 				return
 			}
@@ -373,7 +378,7 @@ var serviceRows = []*serviceRow{
 				l := a.limit("route")
 				h := fnv.New32a()
 				h.Write([]byte(l.Who))
-				after := roundUp(l.Whole.Sub(a.now), time.Millisecond)
+				after := host.RoundUp(l.Whole.Sub(a.now), time.Millisecond)
 				a.fields("X-RateLimit-", l, seconds(time.Duration(milliOf(l.Whole))*time.Millisecond))
 				a.set("X-RateLimit-Reset-After", seconds(after))
 				a.set("X-RateLimit-Bucket", fmt.Sprintf("%08x", h.Sum32()))
@@ -385,7 +390,7 @@ var serviceRows = []*serviceRow{
 				a.set("X-RateLimit-Scope", "user")
 			}
 			a.retryAfter()
-			a.body = object{"message": "You are being rate limited.", "retry_after": roundUp(a.wait, time.Millisecond).Seconds(), "global": a.by.Name != "route"}
+			a.body = object{"message": "You are being rate limited.", "retry_after": host.RoundUp(a.wait, time.Millisecond).Seconds(), "global": a.by.Name != "route"}
 		},
 	},
 	{
@@ -493,14 +498,14 @@ var serviceRows = []*serviceRow{
 				l := a.limit(name)
 				a.set("X-Ratelimit-Limit-"+name, l.Limit)
 				a.set("X-Ratelimit-Remaining-"+name, l.Left)
-				a.set("X-Ratelimit-Reset-"+name, roundUp(l.Whole.Sub(a.now), time.Millisecond))
+				a.set("X-Ratelimit-Reset-"+name, host.RoundUp(l.Whole.Sub(a.now), time.Millisecond))
 			}
 			if a.by == nil {
 				return
 			}
 			what := map[string]string{"tokens": "tokens per minute (TPM)", "tokens per day": "tokens per day (TPD)", "requests": "requests per day (RPD)", "requests per minute": "requests per minute (RPM)"}[a.by.Name]
 			says := fmt.Sprintf("Rate limit reached for model `%s` in organization `org_ratetest` service tier `on_demand` on %s: Limit %d, Used %d, Requested %d. Please try again in %v.",
-				a.Model, what, a.by.Limit, a.by.Used(), a.by.Cost, roundUp(a.wait, time.Millisecond))
+				a.Model, what, a.by.Limit, a.by.Used(), a.by.Cost, host.RoundUp(a.wait, time.Millisecond))
 			if a.never {
 				a.status = http.StatusRequestEntityTooLarge
 				says = fmt.Sprintf("Request too large for model `%s` in organization `org_ratetest` service tier `on_demand` on %s: Limit %d, Requested %d, please reduce your message size and try again.",
@@ -536,7 +541,7 @@ var serviceRows = []*serviceRow{
 			}
 			says := fmt.Sprintf("Requests to the ChatCompletions_Create Operation have exceeded %s of your current pricing tier.", what)
 			if a.wait > 0 {
-				a.set("Retry-After-Ms", roundUp(a.wait, time.Millisecond).Milliseconds())
+				a.set("Retry-After-Ms", host.RoundUp(a.wait, time.Millisecond).Milliseconds())
 				a.retryAfter()
 				says += fmt.Sprintf(" Please retry after %d seconds.", wholeSeconds(a.wait))
 			}
@@ -720,8 +725,8 @@ func interval(d time.Duration) string {
 }
 
 // binanceRow is one of its markets.
-func binanceRow(name, about, preset string) *serviceRow {
-	return &serviceRow{
+func binanceRow(name, about, preset string) *tableRow {
+	return &tableRow{
 		name: name, about: about, presets: []string{preset},
 		assumed: "ten refusals in a row are a ban: documented is that repeated ones are, from two minutes to three days",
 		ban:     &banRule{scope: quota.IP, after: 10, first: 2 * time.Minute, most: 3 * day},

@@ -1,4 +1,6 @@
-package ratetest
+// Package service has servers with the published limits of many providers of APIs, to test clients against, and a judge that
+// reads their logs. It is written from the providers' documentation and knows nothing of how package quota reads it.
+package service
 
 import (
 	"encoding/json"
@@ -18,12 +20,13 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/rule"
 )
 
-// ServiceConfig describes a Service. Only Provider has no default.
-type ServiceConfig struct {
-	// Provider is whose limits and words it has: a name of AllServices.
+// Config describes a Server. Only Provider has no default.
+type Config struct {
+	// Provider is whose limits and words it has: a name of All.
 	Provider string
 	// Preset is another set of that provider's limits: one of its Presets. If empty, the first.
 	Preset string
@@ -37,11 +40,11 @@ type ServiceConfig struct {
 	Before, After latency.Law
 	// Seed is for the latencies.
 	Seed uint64
-	// LogTo, if not nil, is written lines of JSON: see ServiceLine. A slow writer delays answers, not checks. It is not closed.
+	// LogTo, if not nil, is written lines of JSON: see Line. A slow writer delays answers, not checks. It is not closed.
 	LogTo io.Writer
 }
 
-// Service is a server with the limits of a provider: it enforces them by the kind of window that the provider documents,
+// Server is a server with the limits of a provider: it enforces them by the kind of window that the provider documents,
 // for each key, address, model or route as documented, and says so in the provider's header fields, status codes and
 // bodies of errors. What it serves is made up: any method of any path will do.
 //
@@ -52,15 +55,17 @@ type ServiceConfig struct {
 //
 // It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
 // concurrent use.
-type Service struct {
-	config ServiceConfig
-	row    *serviceRow
+type Server struct {
+	host.Host // Start, StartListener, URL, Close, Shutdown
+
+	config Config
+	row    *tableRow
 	set    string
 	limits []quota.Policy
 	ban    *banRule
 	base   time.Time
-	log    journal
-	host
+	log    host.Journal
+	work   *host.Requests
 
 	mu      sync.Mutex // guards what follows, and is never held across a wait or a write
 	rng     *rand.Rand
@@ -68,13 +73,13 @@ type Service struct {
 	keys    map[string]string // what they are called
 	gauges  map[gaugeID]*gauge
 	outlaws map[string]*outlaw
-	judge   *serviceJudge
+	judge   *judge
 	dropped int
 	peak    int
 }
 
-// ServiceInfo is a provider that a Service can be.
-type ServiceInfo struct {
+// Info is a provider that a Server can be.
+type Info struct {
 	Name, About string
 	// Presets are the sets of limits that it has, the default first.
 	Presets []string
@@ -82,17 +87,17 @@ type ServiceInfo struct {
 	Assumed string
 }
 
-// AllServices returns the providers, sorted by name.
-func AllServices() []ServiceInfo {
-	all := make([]ServiceInfo, 0, len(serviceRows))
-	for _, r := range serviceRows {
-		s := ServiceInfo{r.name, r.about, nil, r.assumed}
+// All returns the providers, sorted by name.
+func All() []Info {
+	all := make([]Info, 0, len(table))
+	for _, r := range table {
+		s := Info{r.name, r.about, nil, r.assumed}
 		for _, set := range r.sets() {
 			s.Presets = append(s.Presets, set.name)
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b ServiceInfo) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -119,8 +124,8 @@ type outlaw struct {
 // mostGauges bounds the memory that strangers take. Beyond it, all others share what is left.
 const mostGauges = 20_000
 
-// NewService returns a server that no request has reached. The error names the field and value.
-func NewService(c ServiceConfig) (*Service, error) {
+// New returns a server that no request has reached. The error names the field and value.
+func New(c Config) (*Server, error) {
 	row, set, limits, err := c.policies()
 	if err != nil {
 		return nil, err
@@ -131,26 +136,26 @@ func NewService(c ServiceConfig) (*Service, error) {
 	if !(c.Scale > 0 && c.Scale <= 1000) {
 		return nil, fmt.Errorf("ratetest: Service: Scale %v is not above 0 and at most 1000", c.Scale)
 	}
-	s := &Service{
-		config: c, row: row, set: set, limits: limits, ban: banOf(row, limits), base: time.Now(), log: journal{to: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
-		keys: map[string]string{}, gauges: map[gaugeID]*gauge{}, outlaws: map[string]*outlaw{}, judge: newServiceJudge(row, limits),
+	s := &Server{
+		config: c, row: row, set: set, limits: limits, ban: banOf(row, limits), base: time.Now(), log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
+		keys: map[string]string{}, gauges: map[gaugeID]*gauge{}, outlaws: map[string]*outlaw{}, judge: newJudge(row, limits),
 	}
 	for i := range limits {
 		if _, err := s.newGauge(i, ""); err != nil {
 			return nil, fmt.Errorf("ratetest: Service: Limits: %q: %w", limits[i].Name, err)
 		}
 	}
-	s.host = newHost(s, s.log.flush)
+	s.Host, s.work = host.New(s, s.log.Flush)
 	return s, nil
 }
 
 // policies returns the provider and what it enforces.
-func (c *ServiceConfig) policies() (row *serviceRow, name string, limits []quota.Policy, err error) {
-	i := slices.IndexFunc(serviceRows, func(r *serviceRow) bool { return r.name == c.Provider })
+func (c *Config) policies() (row *tableRow, name string, limits []quota.Policy, err error) {
+	i := slices.IndexFunc(table, func(r *tableRow) bool { return r.name == c.Provider })
 	if i < 0 {
 		return nil, "", nil, fmt.Errorf("ratetest: Service: no Provider %q", c.Provider)
 	}
-	row = serviceRows[i]
+	row = table[i]
 	sets := row.sets()
 	set := sets[0]
 	if c.Preset != "" {
@@ -196,10 +201,10 @@ func (c *ServiceConfig) policies() (row *serviceRow, name string, limits []quota
 }
 
 // Limits returns what it enforces. The caller owns them.
-func (s *Service) Limits() []quota.Policy { return slices.Clone(s.limits) }
+func (s *Server) Limits() []quota.Policy { return slices.Clone(s.limits) }
 
 // now is what its own clock says.
-func (s *Service) now() time.Time {
+func (s *Server) now() time.Time {
 	return s.base.Add(time.Duration(float64(time.Since(s.base)) * s.config.Scale))
 }
 
@@ -207,7 +212,7 @@ func (s *Service) now() time.Time {
 func epoch(t time.Time) time.Time { return t.Truncate(day).UTC() }
 
 // servedRule is how a policy is enforced, by instants since an epoch.
-func servedRule(row *serviceRow, p quota.Policy, epoch time.Time) (rule.Timed, func() (rule.Witness, error), error) {
+func servedRule(row *tableRow, p quota.Policy, epoch time.Time) (rule.Timed, func() (rule.Witness, error), error) {
 	switch p.Rule {
 	case quota.Rolling:
 		c := rule.RollingConfig{Limit: p.Limit, Window: p.Window}
@@ -241,7 +246,7 @@ func most(p *quota.Policy) int64 {
 	return p.Limit
 }
 
-func (s *Service) newGauge(policy int, who string) (*gauge, error) {
+func (s *Server) newGauge(policy int, who string) (*gauge, error) {
 	p := s.limits[policy]
 	if p.Limit < 1 || p.Limit > quota.MaxCount || p.Burst < 0 || p.Burst > quota.MaxCount {
 		return nil, fmt.Errorf("limit %d or burst %d is not from 1 to %d", p.Limit, p.Burst, int64(quota.MaxCount))
@@ -256,7 +261,7 @@ func (s *Service) newGauge(policy int, who string) (*gauge, error) {
 }
 
 // gauge returns the one of a policy for who shares it. The lock is held.
-func (s *Service) gauge(policy int, who string) *gauge {
+func (s *Server) gauge(policy int, who string) *gauge {
 	id := gaugeID{policy, who}
 	if g := s.gauges[id]; g != nil {
 		return g
@@ -269,7 +274,7 @@ func (s *Service) gauge(policy int, who string) *gauge {
 	}
 	g, err := s.newGauge(policy, id.who)
 	if err != nil {
-		panic(err) // NewService has made one
+		panic(err) // New has made one
 	}
 	s.gauges[id] = g
 	return g
@@ -298,10 +303,10 @@ var keyFields = []string{
 const mostRead = 64 << 10
 
 // read takes from a request what the limits need. Whatever it is, it is a request.
-func (s *Service) read(r *http.Request) *asked {
+func (s *Server) read(r *http.Request) *asked {
 	a := &asked{Request: r, Addr: r.RemoteAddr}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		a.Addr = host
+	if addr, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		a.Addr = addr
 	}
 	if a.URL == nil || a.Header == nil {
 		a.Request = (&http.Request{Method: r.Method, URL: r.URL, Header: r.Header}).Clone(r.Context())
@@ -375,7 +380,7 @@ func clipped(s string) string {
 }
 
 // who returns who shares a policy with a request.
-func (s *Service) who(a *asked, p *quota.Policy) string {
+func (s *Server) who(a *asked, p *quota.Policy) string {
 	switch p.Scope {
 	case quota.IP:
 		return a.Addr
@@ -426,29 +431,29 @@ type reply struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.work.Enter() {
+		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
 		return
 	}
-	defer s.leave()
+	defer s.work.Leave()
 	real := func(d time.Duration) time.Duration { return time.Duration(float64(d) / s.config.Scale) }
 	s.mu.Lock()
 	before, after := s.config.Before.Draw(s.rng), s.config.After.Draw(s.rng)
-	s.peak = max(s.peak, s.underway())
+	s.peak = max(s.peak, s.work.Underway())
 	s.mu.Unlock()
 	asked := s.read(r)
-	if !s.wait(real(before)) {
+	if !s.work.Wait(real(before)) {
 		s.mu.Lock()
 		s.dropped++
 		s.mu.Unlock()
-		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
 		return
 	}
 	a, open := s.check(asked)
-	s.log.flush() // Close returns the error
-	defer s.log.flush()
-	s.wait(real(after))
+	s.log.Flush() // Close returns the error
+	defer s.log.Flush()
+	s.work.Wait(real(after))
 	defer s.answered(a, open)
 
 	h := w.Header()
@@ -470,7 +475,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // check decides about a request and returns the answer, with the gauges of concurrency that it holds open.
-func (s *Service) check(q *asked) (*reply, []*gauge) {
+func (s *Server) check(q *asked) (*reply, []*gauge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
@@ -479,7 +484,7 @@ func (s *Service) check(q *asked) (*reply, []*gauge) {
 	a := &reply{asked: q, n: s.n, preset: s.set, now: clock, header: http.Header{}, status: http.StatusOK, body: map[string]any{"status": "OK"}}
 	// A server whose clock runs at its own speed says what it thinks.
 	a.header.Set("Date", clock.UTC().Format(http.TimeFormat))
-	line := ServiceLine{Event: "request", At: clock.UnixNano(), N: s.n, Method: clipped(q.Method), Path: clipped(q.path()), Client: q.Client, Verdict: accepted}
+	line := Line{Event: "request", At: clock.UnixNano(), N: s.n, Method: clipped(q.Method), Path: clipped(q.path()), Client: q.Client, Verdict: host.Accepted}
 
 	var out *outlaw
 	b := s.ban
@@ -493,9 +498,9 @@ func (s *Service) check(q *asked) (*reply, []*gauge) {
 	if a.until.IsZero() {
 		open = s.decide(a, now)
 		if a.by != nil {
-			line.Verdict, line.By, line.Wait = limited, a.by.Name, int64(a.wait)
+			line.Verdict, line.By, line.Wait = host.Limited, a.by.Name, int64(a.wait)
 			if a.never {
-				line.Verdict = tooLarge
+				line.Verdict = host.TooLarge
 			}
 			s.banish(a, out, now)
 			if !a.until.IsZero() {
@@ -516,7 +521,7 @@ func (s *Service) check(q *asked) (*reply, []*gauge) {
 	line.Status = a.status
 	for i := range a.limits {
 		l := &a.limits[i]
-		c := ServiceCount{Policy: l.Name, Who: l.Who, Cost: l.Cost, Left: l.Left}
+		c := Count{Policy: l.Name, Who: l.Who, Cost: l.Cost, Left: l.Left}
 		if !l.Whole.IsZero() {
 			c.Whole = int64(l.Whole.Sub(clock))
 		}
@@ -527,17 +532,17 @@ func (s *Service) check(q *asked) (*reply, []*gauge) {
 }
 
 // hear tells the judge and the log. The lock is held.
-func (s *Service) hear(line *ServiceLine) {
+func (s *Server) hear(line *Line) {
 	if err := s.judge.hear(line); err != nil {
 		s.judge.wrong("line %d: %v", line.N, err)
 	}
-	if s.log.to != nil {
-		s.log.add(line)
+	if s.log.To != nil {
+		s.log.Add(line)
 	}
 }
 
 // decide asks all limits that the request counts in. The lock is held.
-func (s *Service) decide(a *reply, now mono.Time) (open []*gauge) {
+func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 	var gauges []*gauge
 	at := func(t mono.Time) time.Time { return a.now.Add(t.Sub(now)) }
 	by := -1
@@ -607,7 +612,7 @@ type banRule struct {
 }
 
 // banOf returns the rule of a provider with those limits, nil if there is none.
-func banOf(row *serviceRow, limits []quota.Policy) *banRule {
+func banOf(row *tableRow, limits []quota.Policy) *banRule {
 	if row.ban == nil || row.ban.beyond == "" {
 		return row.ban
 	}
@@ -627,7 +632,7 @@ func (b *banRule) who(a *asked) string {
 }
 
 // outlaw returns the record of who may be banned, and what that one is called. The lock is held.
-func (s *Service) outlaw(who string) (*outlaw, string) {
+func (s *Server) outlaw(who string) (*outlaw, string) {
 	o := s.outlaws[who]
 	if o == nil && len(s.outlaws) >= mostGauges {
 		who = everybody
@@ -641,7 +646,7 @@ func (s *Service) outlaw(who string) (*outlaw, string) {
 }
 
 // banish bans who was refused once too often. The lock is held.
-func (s *Service) banish(a *reply, o *outlaw, now mono.Time) {
+func (s *Server) banish(a *reply, o *outlaw, now mono.Time) {
 	b := s.ban
 	if b == nil || b.by != "" && b.by != a.by.Name {
 		return
@@ -655,16 +660,16 @@ func (s *Service) banish(a *reply, o *outlaw, now mono.Time) {
 }
 
 // answered closes what a request held open.
-func (s *Service) answered(a *reply, open []*gauge) {
+func (s *Server) answered(a *reply, open []*gauge) {
 	if len(open) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	line := ServiceLine{Event: "answered", At: s.now().UnixNano(), N: a.n}
+	line := Line{Event: "answered", At: s.now().UnixNano(), N: a.n}
 	for _, l := range a.limits {
 		if l.Rule == quota.Concurrency {
-			line.Counts = append(line.Counts, ServiceCount{Policy: l.Name, Who: l.Who, Cost: 1})
+			line.Counts = append(line.Counts, Count{Policy: l.Name, Who: l.Who, Cost: 1})
 		}
 	}
 	for _, g := range open {
@@ -674,7 +679,7 @@ func (s *Service) answered(a *reply, open []*gauge) {
 }
 
 // Report sums up what happened so far.
-func (s *Service) Report() ServiceReport {
+func (s *Server) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.judge.sum()
@@ -684,5 +689,5 @@ func (s *Service) Report() ServiceReport {
 	return r
 }
 
-// errLine is for lines of a log that no Service writes.
+// errLine is for lines of a log that no Server writes.
 var errLine = errors.New("is no line of a Service")

@@ -1,4 +1,4 @@
-package ratetest_test
+package llm_test
 
 import (
 	"bytes"
@@ -29,13 +29,13 @@ import (
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 )
 
-func newLLM(t testing.TB, c ratetest.LLMConfig) *ratetest.LLM {
+func newServer(t testing.TB, c llm.Config) *llm.Server {
 	t.Helper()
-	l, err := ratetest.NewLLM(c)
+	l, err := llm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +43,9 @@ func newLLM(t testing.TB, c ratetest.LLMConfig) *ratetest.LLM {
 }
 
 // uses makes every request use the same.
-func uses(input, cached, output int64) func(ratetest.LLMAsk) ratetest.LLMUsage {
-	return func(ratetest.LLMAsk) ratetest.LLMUsage {
-		return ratetest.LLMUsage{Input: input, Cached: cached, Output: output}
+func uses(input, cached, output int64) func(llm.Ask) llm.Usage {
+	return func(llm.Ask) llm.Usage {
+		return llm.Usage{Input: input, Cached: cached, Output: output}
 	}
 }
 
@@ -91,7 +91,7 @@ func at(start time.Time, d time.Duration) { time.Sleep(time.Until(start.Add(d)))
 // itself. Instant, request, answer and the three fields of each limit.
 func TestLLMOpenAITimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLLM(t, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 3, Tokens: 100}, Truth: uses(7, 0, 5)})
+		l := newServer(t, llm.Config{Limits: llm.Limits{Requests: 3, Tokens: 100}, Truth: uses(7, 0, 5)})
 		start := time.Now()
 		for i, s := range []struct {
 			at         time.Duration
@@ -145,7 +145,7 @@ func TestLLMOpenAITimeline(t *testing.T) {
 		if a.Key != "key 1" || a.Model != "m" || a.Accepted != 5 || a.Limited != 4 || a.Input != 35 || a.Output != 17 {
 			t.Errorf("%+v", a)
 		}
-		want := []ratetest.LLMWindow{
+		want := []llm.Window{
 			{Name: "requests", Limit: 3, Window: time.Minute, Counted: 3, Worst: 4, WorstPercent: 400.0 / 3, Sent: 8, SentPercent: 800.0 / 3},
 			{Name: "tokens", Limit: 100, Window: time.Minute, Counted: 100, Worst: 44, WorstPercent: 44, Sent: 92, SentPercent: 92},
 		}
@@ -159,7 +159,7 @@ func TestLLMOpenAITimeline(t *testing.T) {
 // cache does not count.
 func TestLLMAnthropicTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLLM(t, ratetest.LLMConfig{Provider: ratetest.Anthropic, Limits: ratetest.LLMLimits{Requests: 60, Input: 30_000, Output: 6000},
+		l := newServer(t, llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 60, Input: 30_000, Output: 6000},
 			Truth: uses(11_000, 9_000, 600), First: latency.Constant(time.Second), TokensPerSecond: 100})
 		start := time.Now()
 		second := func(n int) string { return start.Add(time.Duration(n) * time.Second).UTC().Format(time.RFC3339) }
@@ -200,7 +200,7 @@ func TestLLMAnthropicTimeline(t *testing.T) {
 // A rolling minute counts a request until a minute and a tick after it, at its true cost once that is known.
 func TestLLMRolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLLM(t, ratetest.LLMConfig{Rolling: true, RefusedCount: true, Count: ratetest.CountCorrected, Limits: ratetest.LLMLimits{Requests: 3, Tokens: 100},
+		l := newServer(t, llm.Config{Rolling: true, RefusedCount: true, Count: llm.CountCorrected, Limits: llm.Limits{Requests: 3, Tokens: 100},
 			Truth: uses(10, 0, 20)})
 		start := time.Now()
 		for i, s := range []struct {
@@ -233,10 +233,10 @@ func TestLLMRetryAfterIsEnough(t *testing.T) {
 	for seed := range fewer(60) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			c := ratetest.LLMConfig{Provider: ratetest.Provider(seed % 2), Rolling: seed%3 == 0, Count: ratetest.Counting(seed % 4), Seed: seed,
-				Limits: ratetest.LLMLimits{Requests: 1 + rng.Int64N(9), Input: 50 + rng.Int64N(200), Output: 300, Tokens: 400, TokensPerDay: 3000}}
+			c := llm.Config{Provider: llm.Provider(seed % 2), Rolling: seed%3 == 0, Count: llm.Counting(seed % 4), Seed: seed,
+				Limits: llm.Limits{Requests: 1 + rng.Int64N(9), Input: 50 + rng.Int64N(200), Output: 300, Tokens: 400, TokensPerDay: 3000}}
 			path := []string{chat, messages}[seed%2]
-			l := newLLM(t, c)
+			l := newServer(t, c)
 			for range 40 {
 				body := prompt(1+rng.IntN(40), 1+rng.IntN(200))
 				w := ask(l, path, "k", body)
@@ -246,7 +246,7 @@ func TestLLMRetryAfterIsEnough(t *testing.T) {
 					if o.RetryAfter <= 0 || len(o.Problems) > 0 {
 						t.Fatalf("seed %d: %+v of %v %s", seed, o, w.Header(), w.Body)
 					}
-					if c.Provider == ratetest.OpenAI && o.RetryAfter > time.Millisecond { // Anthropic's are whole seconds
+					if c.Provider == llm.OpenAI && o.RetryAfter > time.Millisecond { // Anthropic's are whole seconds
 						time.Sleep(o.RetryAfter - time.Millisecond)
 						o.RetryAfter = time.Millisecond
 						if w = ask(l, path, "k", body); w.Code != 429 {
@@ -254,7 +254,7 @@ func TestLLMRetryAfterIsEnough(t *testing.T) {
 						}
 					}
 					time.Sleep(o.RetryAfter)
-					if w = ask(l, path, "k", body); w.Code != 200 && c.Count != ratetest.CountTrue {
+					if w = ask(l, path, "k", body); w.Code != 200 && c.Count != llm.CountTrue {
 						t.Fatalf("seed %d: %d after %v: %s", seed, w.Code, o.RetryAfter, w.Body)
 					}
 				}
@@ -281,11 +281,11 @@ func TestLLMUsage(t *testing.T) {
 	for _, c := range []struct {
 		path, more string // of the body
 		body       string
-		provider   ratetest.Provider
+		provider   llm.Provider
 	}{
-		{chat, `,"stream_options":{"include_usage":true},"n":2`, prompt(5, 50), ratetest.OpenAI},
-		{responses, "", `{"model":"m","max_output_tokens":50,"input":"hello"}`, ratetest.OpenAI},
-		{messages, "", prompt(5, 50), ratetest.Anthropic},
+		{chat, `,"stream_options":{"include_usage":true},"n":2`, prompt(5, 50), llm.OpenAI},
+		{responses, "", `{"model":"m","max_output_tokens":50,"input":"hello"}`, llm.OpenAI},
+		{messages, "", prompt(5, 50), llm.Anthropic},
 	} {
 		// 13 of 50 tokens of each choice; and all that are allowed.
 		for _, output := range []int64{13, 50} {
@@ -293,8 +293,8 @@ func TestLLMUsage(t *testing.T) {
 			if c.path == chat {
 				choices = 2
 			}
-			l := newLLM(t, ratetest.LLMConfig{Provider: c.provider, Truth: func(a ratetest.LLMAsk) ratetest.LLMUsage {
-				return ratetest.LLMUsage{Input: 2000, Cached: 1024, Output: output * a.Choices, Reasoning: 4 * a.Choices}
+			l := newServer(t, llm.Config{Provider: c.provider, Truth: func(a llm.Ask) llm.Usage {
+				return llm.Usage{Input: 2000, Cached: 1024, Output: output * a.Choices, Reasoning: 4 * a.Choices}
 			}})
 			want := tokens.Usage{Input: 2000, CachedInput: 1024, Output: output * choices, Reasoning: 4 * choices, Total: 2000 + output*choices}
 			if c.path == messages {
@@ -390,12 +390,12 @@ func TestLLMStream(t *testing.T) {
 			`content_block_stop@2170 message_delta@2170 message_stop@2170`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := ratetest.LLMConfig{Truth: uses(5, 0, 17), First: latency.Constant(2 * time.Second), TokensPerSecond: 100}
+			c := llm.Config{Truth: uses(5, 0, 17), First: latency.Constant(2 * time.Second), TokensPerSecond: 100}
 			body := `{"model":"m","stream":true,"input":"x","max_tokens":20,"messages":[{"role":"user","content":"x"}],"stream_options":{"include_usage":true}}`
 			if path == messages {
-				c.Provider = ratetest.Anthropic
+				c.Provider = llm.Anthropic
 			}
-			l := newLLM(t, c)
+			l := newServer(t, c)
 			w := &timed{ResponseRecorder: httptest.NewRecorder(), start: time.Now()}
 			l.ServeHTTP(w, llmRequest(path, "k", body))
 			if got := strings.Join(w.events, " "); got != want {
@@ -436,7 +436,7 @@ func (w *timed) Write(p []byte) (int, error) {
 }
 
 func TestLLMEmbeddings(t *testing.T) {
-	l := newLLM(t, ratetest.LLMConfig{})
+	l := newServer(t, llm.Config{})
 	for _, c := range []struct {
 		body         string
 		vectors, dim int
@@ -487,11 +487,11 @@ func TestLLMEmbeddings(t *testing.T) {
 
 // What the server cannot read, or does not know, in the words of each provider.
 func TestLLMErrors(t *testing.T) {
-	openai := newLLM(t, ratetest.LLMConfig{Keys: []string{"good"}, Models: []string{"m"}})
-	claude := newLLM(t, ratetest.LLMConfig{Provider: ratetest.Anthropic, Keys: []string{"good"}, Models: []string{"m"}})
+	openai := newServer(t, llm.Config{Keys: []string{"good"}, Models: []string{"m"}})
+	claude := newServer(t, llm.Config{Provider: llm.Anthropic, Keys: []string{"good"}, Models: []string{"m"}})
 	big := strings.Repeat(" ", 32<<20) + "{}"
 	for _, c := range []struct {
-		l               *ratetest.LLM
+		l               *llm.Server
 		path, key, body string
 		status          int
 		says            string
@@ -548,23 +548,23 @@ func TestLLMErrors(t *testing.T) {
 func TestLLMKindsOfRefusal(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		config ratetest.LLMConfig
+		config llm.Config
 		want   quota.Refusal
 		after  time.Duration
 		status int
 	}{
-		{"a minute", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 1}}, quota.RateLimited, time.Minute, 429},
-		{"a day", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 9, RequestsPerDay: 1}}, quota.QuotaExhausted, 24 * time.Hour, 429},
-		{"too large", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Tokens: 3}}, quota.TooLarge, 0, 429},
-		{"credit", ratetest.LLMConfig{Credit: 1}, quota.Unpaid, 0, 429},
-		{"overloaded", ratetest.LLMConfig{Script: []ratetest.Fault{0, ratetest.Unavailable}}, quota.Overloaded, time.Second, 503},
-		{"injected", ratetest.LLMConfig{Script: []ratetest.Fault{0, ratetest.Refused}, RetryAfter: 3 * time.Second}, quota.RateLimited, 3 * time.Second, 429},
-		{"a minute", ratetest.LLMConfig{Provider: ratetest.Anthropic, Limits: ratetest.LLMLimits{Requests: 1}}, quota.RateLimited, time.Minute, 429},
-		{"credit", ratetest.LLMConfig{Provider: ratetest.Anthropic, Credit: 1}, quota.Unpaid, 0, 400},
-		{"overloaded", ratetest.LLMConfig{Provider: ratetest.Anthropic, Script: []ratetest.Fault{0, ratetest.Unavailable}}, quota.Overloaded, time.Second, 529},
+		{"a minute", llm.Config{Limits: llm.Limits{Requests: 1}}, quota.RateLimited, time.Minute, 429},
+		{"a day", llm.Config{Limits: llm.Limits{Requests: 9, RequestsPerDay: 1}}, quota.QuotaExhausted, 24 * time.Hour, 429},
+		{"too large", llm.Config{Limits: llm.Limits{Tokens: 3}}, quota.TooLarge, 0, 429},
+		{"credit", llm.Config{Credit: 1}, quota.Unpaid, 0, 429},
+		{"overloaded", llm.Config{Script: []llm.Fault{0, llm.Unavailable}}, quota.Overloaded, time.Second, 503},
+		{"injected", llm.Config{Script: []llm.Fault{0, llm.Refused}, RetryAfter: 3 * time.Second}, quota.RateLimited, 3 * time.Second, 429},
+		{"a minute", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 1}}, quota.RateLimited, time.Minute, 429},
+		{"credit", llm.Config{Provider: llm.Anthropic, Credit: 1}, quota.Unpaid, 0, 400},
+		{"overloaded", llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{0, llm.Unavailable}}, quota.Overloaded, time.Second, 529},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newLLM(t, c.config)
+			l := newServer(t, c.config)
 			path := []string{chat, messages}[c.config.Provider]
 			ask(l, path, "k", prompt(1, 1))
 			w := ask(l, path, "k", prompt(5, 1))
@@ -579,13 +579,13 @@ func TestLLMKindsOfRefusal(t *testing.T) {
 
 // Each fault over a socket, as a client meets it, on a stream and not.
 func TestLLMFaults(t *testing.T) {
-	for _, provider := range []ratetest.Provider{ratetest.OpenAI, ratetest.Anthropic} {
+	for _, provider := range []llm.Provider{llm.OpenAI, llm.Anthropic} {
 		path := []string{chat, messages}[provider]
-		for fault := ratetest.NoFault; fault <= ratetest.GarbledHeaders; fault++ {
+		for fault := llm.NoFault; fault <= llm.GarbledHeaders; fault++ {
 			for _, stream := range []bool{false, true} {
 				name := fmt.Sprintf("%v, %v, stream %v", provider, fault, stream)
 				var log bytes.Buffer
-				l := newLLM(t, ratetest.LLMConfig{Provider: provider, Script: []ratetest.Fault{fault}, Truth: uses(9, 0, 100), LogTo: &log})
+				l := newServer(t, llm.Config{Provider: provider, Script: []llm.Fault{fault}, Truth: uses(9, 0, 100), LogTo: &log})
 				if err := l.Start(""); err != nil {
 					t.Fatal(err)
 				}
@@ -608,21 +608,21 @@ func TestLLMFaults(t *testing.T) {
 				overloaded := []int{503, 529}[provider]
 				unpaid := []int{429, 400}[provider]
 				headers := len(o.Limits) > 0 && len(o.Problems) == 0
-				ok := map[ratetest.Fault]bool{
-					ratetest.NoFault:        status == 200 && err == nil && usage.Output == 100 && headers,
-					ratetest.Refused:        status == 429 && o.RetryAfter == time.Second && headers && o.Limits[0].Remaining.N > 0,
-					ratetest.Failed:         status == 500 && strings.Contains(text, []string{"server_error", "api_error"}[provider]),
-					ratetest.BadGateway:     status == 502 && strings.HasPrefix(text, "<html>"),
-					ratetest.Unavailable:    status == overloaded && o.Refusal == quota.Overloaded,
-					ratetest.Unpaid:         status == unpaid && o.Refusal == quota.Unpaid && o.RetryAfter == 0,
-					ratetest.Reset:          errors.Is(err, syscall.ECONNRESET) && status == 0,
-					ratetest.Cut:            errors.Is(err, io.ErrUnexpectedEOF) && status == 200 && text != "",
-					ratetest.Ended:          errors.Is(err, tokens.ErrIncomplete) && !errors.Is(err, io.ErrUnexpectedEOF) && status == 200 && text != "",
-					ratetest.ErrorEvent:     status == 200 && stream && errors.Is(err, tokens.ErrIncomplete) || status == 500 && !stream,
-					ratetest.NoUsage:        status == 200 && errors.Is(err, tokens.ErrNoUsage),
-					ratetest.NoHeaders:      status == 200 && err == nil && len(o.Limits)+len(o.Problems) == 0,
-					ratetest.LyingHeaders:   status == 200 && err == nil && headers && o.Limits[0].Remaining.N == o.Policies[0].Limit,
-					ratetest.GarbledHeaders: status == 200 && err == nil && len(o.Problems) > 3,
+				ok := map[llm.Fault]bool{
+					llm.NoFault:        status == 200 && err == nil && usage.Output == 100 && headers,
+					llm.Refused:        status == 429 && o.RetryAfter == time.Second && headers && o.Limits[0].Remaining.N > 0,
+					llm.Failed:         status == 500 && strings.Contains(text, []string{"server_error", "api_error"}[provider]),
+					llm.BadGateway:     status == 502 && strings.HasPrefix(text, "<html>"),
+					llm.Unavailable:    status == overloaded && o.Refusal == quota.Overloaded,
+					llm.Unpaid:         status == unpaid && o.Refusal == quota.Unpaid && o.RetryAfter == 0,
+					llm.Reset:          errors.Is(err, syscall.ECONNRESET) && status == 0,
+					llm.Cut:            errors.Is(err, io.ErrUnexpectedEOF) && status == 200 && text != "",
+					llm.Ended:          errors.Is(err, tokens.ErrIncomplete) && !errors.Is(err, io.ErrUnexpectedEOF) && status == 200 && text != "",
+					llm.ErrorEvent:     status == 200 && stream && errors.Is(err, tokens.ErrIncomplete) || status == 500 && !stream,
+					llm.NoUsage:        status == 200 && errors.Is(err, tokens.ErrNoUsage),
+					llm.NoHeaders:      status == 200 && err == nil && len(o.Limits)+len(o.Problems) == 0,
+					llm.LyingHeaders:   status == 200 && err == nil && headers && o.Limits[0].Remaining.N == o.Policies[0].Limit,
+					llm.GarbledHeaders: status == 200 && err == nil && len(o.Problems) > 3,
 				}[fault]
 				if !ok {
 					t.Errorf("%s: status %d, %v, usage %+v, %+v\n%s", name, status, err, usage, o, text)
@@ -635,10 +635,10 @@ func TestLLMFaults(t *testing.T) {
 				if n := report.Faults[fault.String()]; n != 1 && fault != 0 || report.Wrong > 0 {
 					t.Errorf("%s: %+v", name, report)
 				}
-				if f, err := ratetest.ParseFault(fault.String()); f != fault || err != nil {
+				if f, err := llm.ParseFault(fault.String()); f != fault || err != nil {
 					t.Errorf("%v, %v", f, err)
 				}
-				again, err := ratetest.JudgeLLM(ratetest.LLMConfig{Provider: provider}, &log)
+				again, err := llm.Judge(llm.Config{Provider: provider}, &log)
 				if again.Elapsed = report.Elapsed; err != nil || !reflect.DeepEqual(again, report) {
 					t.Errorf("%s: by the log %+v, %v\nwant %+v", name, again, err, report)
 				}
@@ -652,7 +652,7 @@ func TestLLMFaults(t *testing.T) {
 func TestLLMClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		l := newLLM(t, ratetest.LLMConfig{Provider: ratetest.Anthropic, Truth: uses(10, 0, 1000), TokensPerSecond: 10, LogTo: &log})
+		l := newServer(t, llm.Config{Provider: llm.Anthropic, Truth: uses(10, 0, 1000), TokensPerSecond: 10, LogTo: &log})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		start := time.Now()
@@ -672,8 +672,8 @@ func TestLLMClientLeaves(t *testing.T) {
 // A server that closes answers what is under way at once.
 func TestLLMCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLLM(t, ratetest.LLMConfig{Truth: uses(10, 0, 1000), TokensPerSecond: 10})
-		late := newLLM(t, ratetest.LLMConfig{Before: latency.Constant(time.Minute)})
+		l := newServer(t, llm.Config{Truth: uses(10, 0, 1000), TokensPerSecond: 10})
+		late := newServer(t, llm.Config{Before: latency.Constant(time.Minute)})
 		var all sync.WaitGroup
 		all.Go(func() {
 			w := ask(l, chat, "k", strings.Replace(prompt(7, 2000), "{", `{"stream":true,`, 1))
@@ -709,18 +709,18 @@ func TestLLMJudge(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			var log bytes.Buffer
-			c := ratetest.LLMConfig{
-				Provider: ratetest.Provider(seed % 2), Rolling: seed%3 > 0, RefusedCount: seed%3 > 1, Count: ratetest.Counting(seed % 4), Seed: seed,
-				Limits:      ratetest.LLMLimits{Requests: 1 + rng.Int64N(30), Input: rng.Int64N(900), Output: rng.Int64N(900), Tokens: rng.Int64N(2000), TokensPerDay: rng.Int64N(9000)},
-				ModelLimits: map[string]ratetest.LLMLimits{"n": {Requests: 2, Window: 3 * time.Second}},
-				Law:         ratetest.LLMLaw{Spread: 0.5, OutputMedian: 30, OutputP99: 300, Cached: 0.3, Reasoning: 0.2},
+			c := llm.Config{
+				Provider: llm.Provider(seed % 2), Rolling: seed%3 > 0, RefusedCount: seed%3 > 1, Count: llm.Counting(seed % 4), Seed: seed,
+				Limits:      llm.Limits{Requests: 1 + rng.Int64N(30), Input: rng.Int64N(900), Output: rng.Int64N(900), Tokens: rng.Int64N(2000), TokensPerDay: rng.Int64N(9000)},
+				ModelLimits: map[string]llm.Limits{"n": {Requests: 2, Window: 3 * time.Second}},
+				Law:         llm.Law{Spread: 0.5, OutputMedian: 30, OutputP99: 300, Cached: 0.3, Reasoning: 0.2},
 				Before:      latency.Uniform(0, 300*time.Millisecond), First: latency.Uniform(0, time.Second), TokensPerSecond: 50,
-				Faults: map[ratetest.Fault]float64{ratetest.Refused: 0.05, ratetest.Failed: 0.05, ratetest.BadGateway: 0.05, ratetest.Unavailable: 0.05, ratetest.Ended: 0.05,
-					ratetest.ErrorEvent: 0.05, ratetest.LyingHeaders: 0.05, ratetest.Unpaid: 0.02},
+				Faults: map[llm.Fault]float64{llm.Refused: 0.05, llm.Failed: 0.05, llm.BadGateway: 0.05, llm.Unavailable: 0.05, llm.Ended: 0.05,
+					llm.ErrorEvent: 0.05, llm.LyingHeaders: 0.05, llm.Unpaid: 0.02},
 				LogTo: &log,
 			}
 			path := []string{chat, messages}[seed%2]
-			l := newLLM(t, c)
+			l := newServer(t, c)
 			var all sync.WaitGroup
 			for range 300 {
 				body := prompt(1+rng.IntN(60), 1+rng.IntN(150))
@@ -748,21 +748,21 @@ func TestLLMJudge(t *testing.T) {
 			for _, a := range report.Accounts {
 				for _, w := range a.Limits {
 					// As one rolling window that knows the truth there is no way to use more; a bucket lets through twice as much.
-					sure := c.Rolling && !c.RefusedCount && c.Count == ratetest.CountTrue
+					sure := c.Rolling && !c.RefusedCount && c.Count == llm.CountTrue
 					if w.Counted > w.Limit || sure && w.Worst != w.Counted || w.Sent < w.Worst || (w.Name == "requests") && w.Worst > 2*w.Limit {
 						t.Errorf("seed %d: %+v", seed, w)
 					}
 				}
 			}
 			text := log.String()
-			again, err := ratetest.JudgeLLM(c, strings.NewReader(text))
+			again, err := llm.Judge(c, strings.NewReader(text))
 			if again.Elapsed = report.Elapsed; err != nil || !reflect.DeepEqual(again, report) {
 				t.Fatalf("seed %d: by the log %+v, %v\nwant %+v", seed, again, err, report)
 			}
 			// The judge finds a verdict that is wrong, either way.
 			for from, to := range map[string]string{`"verdict":"limited"`: `"verdict":"accepted"`, `"verdict":"accepted"`: `"verdict":"limited"`} {
 				i := strings.Index(text, from)
-				wrong, err := ratetest.JudgeLLM(c, strings.NewReader(text[:i]+to+text[i+len(from):]))
+				wrong, err := llm.Judge(c, strings.NewReader(text[:i]+to+text[i+len(from):]))
 				if err != nil || wrong.Wrong == 0 {
 					t.Errorf("seed %d: %s was not found: %+v, %v", seed, to, wrong, err)
 				}
@@ -778,7 +778,7 @@ func TestJudgeLLMBadLog(t *testing.T) {
 		"line 1 of the log: -1 tokens":      `{"event":"request","verdict":"accepted","used":{"input":-1}}`,
 		"-9223372036854775808 tokens":       `{"event":"amended","counted":[0,-9223372036854775808,0,0]}`,
 	} {
-		if _, err := ratetest.JudgeLLM(ratetest.LLMConfig{}, strings.NewReader(log)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := llm.Judge(llm.Config{}, strings.NewReader(log)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", log, err, want)
 		}
 	}
@@ -787,7 +787,7 @@ func TestJudgeLLMBadLog(t *testing.T) {
 // What a request uses spreads about its size, and is within what it allows itself.
 func TestLLMLaw(t *testing.T) {
 	var log bytes.Buffer
-	l := newLLM(t, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: -1, Input: -1, Output: -1, Tokens: -1}, LogTo: &log, Law: ratetest.LLMLaw{Cached: 0.25}})
+	l := newServer(t, llm.Config{Limits: llm.Limits{Requests: -1, Input: -1, Output: -1, Tokens: -1}, LogTo: &log, Law: llm.Law{Cached: 0.25}})
 	n := float64(fewer(4000))
 	for range int(n) {
 		if w := ask(l, chat, "k", prompt(1100, 300)); w.Code != 200 {
@@ -797,7 +797,7 @@ func TestLLMLaw(t *testing.T) {
 	var below, median, cut, cached int
 	spread := 0.0
 	for line := range strings.Lines(log.String()) {
-		var r ratetest.LLMLine
+		var r llm.Line
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -828,7 +828,7 @@ func TestLLMLaw(t *testing.T) {
 // The same requests in the same order meet the same fate, whatever else they ask for.
 func TestLLMSeed(t *testing.T) {
 	run := func(seed uint64, body string) (s string) {
-		l := newLLM(t, ratetest.LLMConfig{Seed: seed, Faults: map[ratetest.Fault]float64{ratetest.Refused: 0.5}})
+		l := newServer(t, llm.Config{Seed: seed, Faults: map[llm.Fault]float64{llm.Refused: 0.5}})
 		for range 40 {
 			s += strconv.Itoa(ask(l, chat, "k", body).Code) + " "
 		}
@@ -843,7 +843,7 @@ func TestLLMSeed(t *testing.T) {
 // Where any key will do, memory is bounded, and no key is written down.
 func TestLLMStrangers(t *testing.T) {
 	var log bytes.Buffer
-	l := newLLM(t, ratetest.LLMConfig{LogTo: &log})
+	l := newServer(t, llm.Config{LogTo: &log})
 	codes := map[int]int{}
 	for i := range 1100 {
 		codes[ask(l, chat, fmt.Sprintf("sk-secret-%d", i), prompt(1, 1)).Code]++
@@ -857,33 +857,33 @@ func TestLLMStrangers(t *testing.T) {
 }
 
 func TestLLMRefusesBadConfig(t *testing.T) {
-	for want, c := range map[string]ratetest.LLMConfig{
+	for want, c := range map[string]llm.Config{
 		"no Provider(7)":                       {Provider: 7},
 		`Keys: "a" is empty or there twice`:    {Keys: []string{"a", "a"}},
 		`Models: "" is empty`:                  {Models: []string{""}},
-		"Limits.Window 1.5ms":                  {Limits: ratetest.LLMLimits{Window: 1500 * time.Microsecond}},
-		"Limits.Tokens 1099511627777 is above": {Limits: ratetest.LLMLimits{Tokens: 1<<40 + 1}},
-		`ModelLimits["x"].Window -1s`:          {ModelLimits: map[string]ratetest.LLMLimits{"x": {Window: -time.Second}}},
+		"Limits.Window 1.5ms":                  {Limits: llm.Limits{Window: 1500 * time.Microsecond}},
+		"Limits.Tokens 1099511627777 is above": {Limits: llm.Limits{Tokens: 1<<40 + 1}},
+		`ModelLimits["x"].Window -1s`:          {ModelLimits: map[string]llm.Limits{"x": {Window: -time.Second}}},
 		"no Count 9":                           {Count: 9},
 		"RefusedCount without Rolling":         {RefusedCount: true},
-		"Law.Spread NaN":                       {Law: ratetest.LLMLaw{Spread: math.NaN()}},
-		"OutputMedian 10 and OutputP99 9":      {Law: ratetest.LLMLaw{OutputMedian: 10, OutputP99: 9}},
-		"Law.Cached 2":                         {Law: ratetest.LLMLaw{Cached: 2}},
-		"Law.Reasoning -1":                     {Law: ratetest.LLMLaw{Reasoning: -1}},
+		"Law.Spread NaN":                       {Law: llm.Law{Spread: math.NaN()}},
+		"OutputMedian 10 and OutputP99 9":      {Law: llm.Law{OutputMedian: 10, OutputP99: 9}},
+		"Law.Cached 2":                         {Law: llm.Law{Cached: 2}},
+		"Law.Reasoning -1":                     {Law: llm.Law{Reasoning: -1}},
 		"TokensPerSecond NaN":                  {TokensPerSecond: math.NaN()},
 		"EventTokens -1":                       {EventTokens: -1},
 		"Credit -1":                            {Credit: -1},
-		"cut with probability -0.1":            {Faults: map[ratetest.Fault]float64{ratetest.Cut: -0.1}},
-		"probabilities are 1.2 together":       {Faults: map[ratetest.Fault]float64{ratetest.Cut: 0.6, ratetest.Reset: 0.6}},
-		"Faults: ok is what happens otherwise": {Faults: map[ratetest.Fault]float64{ratetest.NoFault: 0.5}},
-		"Faults: there is no Fault(99)":        {Faults: map[ratetest.Fault]float64{99: 0.5}},
-		"Script[1]: there is no Fault(99)":     {Script: []ratetest.Fault{0, 99}},
+		"cut with probability -0.1":            {Faults: map[llm.Fault]float64{llm.Cut: -0.1}},
+		"probabilities are 1.2 together":       {Faults: map[llm.Fault]float64{llm.Cut: 0.6, llm.Reset: 0.6}},
+		"Faults: ok is what happens otherwise": {Faults: map[llm.Fault]float64{llm.NoFault: 0.5}},
+		"Faults: there is no Fault(99)":        {Faults: map[llm.Fault]float64{99: 0.5}},
+		"Script[1]: there is no Fault(99)":     {Script: []llm.Fault{0, 99}},
 	} {
-		if _, err := ratetest.NewLLM(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := llm.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", c, err, want)
 		}
 	}
-	if _, err := ratetest.ParseFault("fire"); err == nil || !strings.Contains(err.Error(), `"fire": want one of ok, 429,`) {
+	if _, err := llm.ParseFault("fire"); err == nil || !strings.Contains(err.Error(), `"fire": want one of ok, 429,`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -903,16 +903,16 @@ func FuzzLLMBody(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, api uint8, body []byte) {
 		path := []string{chat, responses, embeddings, messages}[api%4]
-		c := ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 5}, EventTokens: 1000}
+		c := llm.Config{Limits: llm.Limits{Requests: 5}, EventTokens: 1000}
 		if path == messages {
-			c.Provider = ratetest.Anthropic
+			c.Provider = llm.Anthropic
 		}
 		var log bytes.Buffer
 		c.LogTo = &log
-		l := newLLM(t, c)
+		l := newServer(t, c)
 		w := ask(l, path, "k", string(body))
 		l.Close()
-		var line ratetest.LLMLine
+		var line llm.Line
 		if err := json.Unmarshal([]byte(strings.SplitN(log.String(), "\n", 2)[0]), &line); err != nil {
 			t.Fatal(err)
 		}
@@ -952,7 +952,7 @@ const perMedium = 765
 func BenchmarkLLM(b *testing.B) {
 	for name, body := range map[string]string{"whole": prompt(300, 200), "stream": strings.Replace(prompt(300, 200), "{", `{"stream":true,`, 1)} {
 		b.Run(name, func(b *testing.B) {
-			l := newLLM(b, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 1 << 30, Tokens: 1 << 40}, Truth: uses(300, 0, 150)})
+			l := newServer(b, llm.Config{Limits: llm.Limits{Requests: 1 << 30, Tokens: 1 << 40}, Truth: uses(300, 0, 150)})
 			b.ReportAllocs()
 			for b.Loop() {
 				if w := ask(l, chat, "k", body); w.Code != 200 {

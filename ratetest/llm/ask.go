@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// LLMAsk is what a request to an LLM asks for.
-type LLMAsk struct {
+// Ask is what a request to a Server asks for.
+type Ask struct {
 	// API is "chat", "responses", "embeddings" or "messages".
 	API    string
 	Model  string
@@ -27,7 +27,7 @@ type LLMAsk struct {
 }
 
 // output is the most tokens that it may be answered with, 0 if there is no bound.
-func (a *LLMAsk) output() int64 { return a.MaxOutput * a.Choices }
+func (a *Ask) output() int64 { return a.MaxOutput * a.Choices }
 
 const (
 	mostBody       = 32 << 20 // of a request
@@ -39,9 +39,9 @@ const (
 )
 
 // readAsk reads the body of a request.
-func readAsk(api string, body []byte) (LLMAsk, *problem) {
-	a := LLMAsk{API: api, Choices: 1, inputs: 1, dimensions: 1536, usage: api != "chat"}
-	bad := func(param, format string, args ...any) (LLMAsk, *problem) {
+func readAsk(api string, body []byte) (Ask, *problem) {
+	a := Ask{API: api, Choices: 1, inputs: 1, dimensions: 1536, usage: api != "chat"}
+	bad := func(param, format string, args ...any) (Ask, *problem) {
 		return a, &problem{kind: badRequest, param: param, text: fmt.Sprintf(format, args...)}
 	}
 	var fields map[string]json.RawMessage
@@ -192,7 +192,7 @@ func (r *reader) read(v any) {
 }
 
 // embeddings reads the input of embeddings, and reports whether it is one.
-func (r *reader) embeddings(a *LLMAsk, v any) bool {
+func (r *reader) embeddings(a *Ask, v any) bool {
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}

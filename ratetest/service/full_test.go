@@ -1,4 +1,4 @@
-package ratetest_test
+package service_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // fullRate is a client at the full rate of what a provider publishes: who it is, what it asks, and for how long.
@@ -92,7 +92,7 @@ func TestServiceAtFullRate(t *testing.T) {
 	for _, c := range fullRate {
 		covered[c.provider] = true
 	}
-	for _, p := range ratetest.AllServices() {
+	for _, p := range service.All() {
 		if !covered[p.Name] {
 			t.Errorf("%s has no client", p.Name)
 		}
@@ -105,16 +105,16 @@ func TestServiceAtFullRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// What the request costs, of a server that this one is not.
 				var log bytes.Buffer
-				probe := newService(t, ratetest.ServiceConfig{Provider: c.provider, Preset: c.preset, LogTo: &log})
+				probe := newServer(t, service.Config{Provider: c.provider, Preset: c.preset, LogTo: &log})
 				sends(probe, "k", c.request)
-				var line ratetest.ServiceLine
+				var line service.Line
 				if err := json.NewDecoder(&log).Decode(&line); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(36 * time.Hour))) // noon: what counts by the clock begins
 
-				config := ratetest.ServiceConfig{Provider: c.provider, Preset: c.preset, Before: latency.Constant(time.Millisecond), After: latency.Constant(time.Millisecond)}
-				s := newService(t, config)
+				config := service.Config{Provider: c.provider, Preset: c.preset, Before: latency.Constant(time.Millisecond), After: latency.Constant(time.Millisecond)}
+				s := newServer(t, config)
 				published, _ := quota.LookupPreset(map[bool]string{true: c.provider, false: c.preset}[c.preset == ""])
 				if c.provider == "slack" && c.preset == "" {
 					published, _ = quota.LookupPreset("slack:tier3")

@@ -1,4 +1,4 @@
-package ratetest
+package service
 
 import (
 	"bufio"
@@ -9,12 +9,13 @@ import (
 
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/rule"
 )
 
-// ServiceLine is a line of ServiceConfig.LogTo: a request that was checked, or one that was answered, where a limit counts
+// Line is a line of Config.LogTo: a request that was checked, or one that was answered, where a limit counts
 // those that are under way. Instants are by the server's clock, in nanoseconds since 1970. Fields are only ever added.
-type ServiceLine struct {
+type Line struct {
 	// Event is "request" or "answered".
 	Event  string `json:"event"`
 	At     int64  `json:"at_unix_ns"`
@@ -31,11 +32,11 @@ type ServiceLine struct {
 	Wait     int64  `json:"wait_ns,omitempty"`       // until it would pass if nothing else came
 	Until    int64  `json:"until_unix_ns,omitempty"` // the end of the ban
 	// Counts are the limits that the request counts in.
-	Counts []ServiceCount `json:"counts,omitempty"`
+	Counts []Count `json:"counts,omitempty"`
 }
 
-// ServiceCount is what a request is to a limit.
-type ServiceCount struct {
+// Count is what a request is to a limit.
+type Count struct {
 	Policy string `json:"policy"`
 	Who    string `json:"who"` // who shares it
 	Cost   int64  `json:"cost"`
@@ -47,9 +48,9 @@ type ServiceCount struct {
 // banned is a verdict: refused because of an earlier ban.
 const banned = "banned"
 
-// ServiceReport sums up what reached a Service, as an independent judge sees it who reads the lines of the log. Fields are
+// Report sums up what reached a Server, as an independent judge sees it who reads the lines of the log. Fields are
 // only ever added.
-type ServiceReport struct {
+type Report struct {
 	Provider string `json:"provider"`
 	Accepted int    `json:"accepted"`
 	Limited  int    `json:"limited"` // over a limit; more than a limit is TooLarge
@@ -57,7 +58,7 @@ type ServiceReport struct {
 	AfterBan int    `json:"after_ban"` // refused because of a ban
 	Bans     int    `json:"bans"`
 	// Limits has each limit for each who shares it, in the order of their first requests.
-	Limits []ServiceWindow `json:"limits"`
+	Limits []Window `json:"limits"`
 	// Wrong is how many decisions were against the rule, FirstWrong the first few. It is 0, or the server has a bug.
 	Wrong      int           `json:"wrong"`
 	FirstWrong []string      `json:"first_wrong,omitempty"`
@@ -66,8 +67,8 @@ type ServiceReport struct {
 	Elapsed    time.Duration `json:"elapsed_ns"`
 }
 
-// ServiceWindow is one limit of one who shares it.
-type ServiceWindow struct {
+// Window is one limit of one who shares it.
+type Window struct {
 	Policy string        `json:"policy"`
 	Who    string        `json:"who"`
 	Rule   quota.Rule    `json:"rule"`
@@ -85,22 +86,22 @@ type ServiceWindow struct {
 	WorstPercent float64 `json:"worst_window_percent"`
 }
 
-// serviceJudge hears lines. It shares with the server the names of things and the configurations of rules, nothing that
+// judge hears lines. It shares with the server the names of things and the configurations of rules, nothing that
 // decides.
-type serviceJudge struct {
-	row    *serviceRow
+type judge struct {
+	row    *tableRow
 	limits map[string]quota.Policy
 	ban    *banRule
 	epoch  time.Time // the midnight before the first line
 	index  map[[2]string]*dock
 	order  []*dock
 	bans   map[string]*sentence
-	report ServiceReport
+	report Report
 }
 
 // dock is one limit of one who shares it.
 type dock struct {
-	ServiceWindow
+	Window
 	witness rule.Witness // nil: of concurrency
 	open    int64
 }
@@ -111,16 +112,16 @@ type sentence struct {
 	until   int64
 }
 
-func newServiceJudge(row *serviceRow, limits []quota.Policy) *serviceJudge {
-	j := &serviceJudge{row: row, ban: banOf(row, limits), limits: map[string]quota.Policy{}, index: map[[2]string]*dock{}, bans: map[string]*sentence{}}
+func newJudge(row *tableRow, limits []quota.Policy) *judge {
+	j := &judge{row: row, ban: banOf(row, limits), limits: map[string]quota.Policy{}, index: map[[2]string]*dock{}, bans: map[string]*sentence{}}
 	for _, p := range limits {
 		j.limits[p.Name] = p
 	}
-	j.report.Limits = []ServiceWindow{}
+	j.report.Limits = []Window{}
 	return j
 }
 
-func (j *serviceJudge) dock(c *ServiceCount) (*dock, error) {
+func (j *judge) dock(c *Count) (*dock, error) {
 	id := [2]string{c.Policy, c.Who}
 	if d := j.index[id]; d != nil {
 		return d, nil
@@ -129,7 +130,7 @@ func (j *serviceJudge) dock(c *ServiceCount) (*dock, error) {
 	if !ok {
 		return nil, fmt.Errorf("no limit %q", c.Policy)
 	}
-	d := &dock{ServiceWindow: ServiceWindow{Policy: c.Policy, Who: c.Who, Rule: p.Rule, Limit: p.Limit, Window: p.Window, Burst: p.Burst}}
+	d := &dock{Window: Window{Policy: c.Policy, Who: c.Who, Rule: p.Rule, Limit: p.Limit, Window: p.Window, Burst: p.Burst}}
 	if p.Rule != quota.Concurrency {
 		_, open, err := servedRule(j.row, p, j.epoch)
 		if err != nil {
@@ -171,7 +172,7 @@ func (d *dock) hear(at mono.Time, cost int64, passed bool) (room bool) {
 	return room
 }
 
-func (j *serviceJudge) hear(line *ServiceLine) error {
+func (j *judge) hear(line *Line) error {
 	at := time.Unix(0, line.At)
 	if j.epoch.IsZero() {
 		j.epoch = epoch(at)
@@ -194,16 +195,16 @@ func (j *serviceJudge) hear(line *ServiceLine) error {
 	case banned:
 		j.report.AfterBan++
 		return nil
-	case accepted:
+	case host.Accepted:
 		j.report.Accepted++
-	case limited:
+	case host.Limited:
 		j.report.Limited++
-	case tooLarge:
+	case host.TooLarge:
 		j.report.TooLarge++
 	default:
 		return fmt.Errorf("verdict %.50q %w", line.Verdict, errLine)
 	}
-	passed, obstacle := line.Verdict == accepted, false
+	passed, obstacle := line.Verdict == host.Accepted, false
 	for i := range line.Counts {
 		c := &line.Counts[i]
 		if c.Cost < 1 || c.Cost > quota.MaxCount {
@@ -227,7 +228,7 @@ func (j *serviceJudge) hear(line *ServiceLine) error {
 }
 
 // judgeBan recomputes who is banned.
-func (j *serviceJudge) judgeBan(line *ServiceLine) {
+func (j *judge) judgeBan(line *Line) {
 	b := j.ban
 	if b == nil {
 		return
@@ -242,9 +243,9 @@ func (j *serviceJudge) judgeBan(line *ServiceLine) {
 		j.wrong("request %d of %s: %s, and the ban ends at %d", line.N, who, line.Verdict, s.until)
 	}
 	switch line.Verdict {
-	case accepted:
+	case host.Accepted:
 		s.refused = 0
-	case limited, tooLarge:
+	case host.Limited, host.TooLarge:
 		if b.by != "" && line.By != b.by {
 			return
 		}
@@ -261,20 +262,20 @@ func (j *serviceJudge) judgeBan(line *ServiceLine) {
 	}
 }
 
-func (j *serviceJudge) wrong(format string, args ...any) {
+func (j *judge) wrong(format string, args ...any) {
 	if j.report.Wrong++; len(j.report.FirstWrong) < 5 {
 		j.report.FirstWrong = append(j.report.FirstWrong, fmt.Sprintf(format, args...))
 	}
 }
 
 // sum returns a report that shares nothing with the judge.
-func (j *serviceJudge) sum() ServiceReport {
+func (j *judge) sum() Report {
 	r := j.report
 	r.Provider = j.row.name
 	r.FirstWrong = append([]string(nil), j.report.FirstWrong...)
-	r.Limits = make([]ServiceWindow, 0, len(j.order))
+	r.Limits = make([]Window, 0, len(j.order))
 	for _, d := range j.order {
-		w := d.ServiceWindow
+		w := d.Window
 		p := j.limits[w.Policy]
 		w.WorstPercent = 100 * float64(w.Worst) / float64(most(&p))
 		r.Limits = append(r.Limits, w)
@@ -282,18 +283,18 @@ func (j *serviceJudge) sum() ServiceReport {
 	return r
 }
 
-// JudgeService reads a log that a Service of that configuration wrote and sums it up as its Report does, but for Dropped,
+// Judge reads a log that a Server of that configuration wrote and sums it up as its Report does, but for Dropped,
 // Peak and Elapsed, which a log does not have. The error names the line.
-func JudgeService(c ServiceConfig, log io.Reader) (ServiceReport, error) {
+func Judge(c Config, log io.Reader) (Report, error) {
 	row, _, limits, err := c.policies()
 	if err != nil {
-		return ServiceReport{}, err
+		return Report{}, err
 	}
-	j := newServiceJudge(row, limits)
+	j := newJudge(row, limits)
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		var line ServiceLine
+		var line Line
 		err := json.Unmarshal(lines.Bytes(), &line)
 		if err == nil && line.Event != "request" && line.Event != "answered" {
 			err = fmt.Errorf("event %.50q %w", line.Event, errLine)
@@ -302,7 +303,7 @@ func JudgeService(c ServiceConfig, log io.Reader) (ServiceReport, error) {
 			err = j.hear(&line)
 		}
 		if err != nil {
-			return ServiceReport{}, fmt.Errorf("ratetest: line %d of the log: %w", n, err)
+			return Report{}, fmt.Errorf("ratetest: line %d of the log: %w", n, err)
 		}
 	}
 	return j.sum(), lines.Err()

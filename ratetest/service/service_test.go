@@ -1,4 +1,4 @@
-package ratetest_test
+package service_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // said is what the answers of a provider say of one of the limits that a Service enforces.
@@ -98,9 +98,12 @@ var providers = []spoken{
 	{provider: "cme", dialect: "generic", requests: []string{"POST /"}, refusal: quota.RateLimited},
 }
 
-func newService(t testing.TB, c ratetest.ServiceConfig) *ratetest.Service {
+// at sleeps until d after start.
+func at(start time.Time, d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
+
+func newServer(t testing.TB, c service.Config) *service.Server {
 	t.Helper()
-	s, err := ratetest.NewService(c)
+	s, err := service.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +138,7 @@ func TestServiceSpeaks(t *testing.T) {
 			t.Errorf("%s has no test", name)
 		}
 	}
-	for _, s := range ratetest.AllServices() {
+	for _, s := range service.All() {
 		if !covered[s.Name] {
 			t.Errorf("%s has no test", s.Name)
 		}
@@ -145,9 +148,9 @@ func TestServiceSpeaks(t *testing.T) {
 func (p *spoken) run(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var log bytes.Buffer
-	config := ratetest.ServiceConfig{Provider: p.provider, Preset: p.preset, Limits: p.limits, LogTo: &log}
+	config := service.Config{Provider: p.provider, Preset: p.preset, Limits: p.limits, LogTo: &log}
 	time.Sleep(time.Duration(rng.Int64N(int64(time.Hour)))) // no round instant
-	s := newService(t, config)
+	s := newServer(t, config)
 	dialect, ok := quota.Lookup(map[bool]string{true: p.provider, false: p.dialect}[p.dialect == ""])
 	if !ok {
 		t.Fatal("no such dialect")
@@ -157,7 +160,7 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 		policies[l.Name] = l
 	}
 	n := 0
-	send := func() (line ratetest.ServiceLine, o quota.Observation) {
+	send := func() (line service.Line, o quota.Observation) {
 		t.Helper()
 		log.Reset()
 		r := sends(s, "secret", p.requests[n%len(p.requests)])
@@ -244,9 +247,9 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 }
 
 // check compares what was read of a limit with what the server counted.
-func (v *said) check(t *testing.T, p quota.Policy, line ratetest.ServiceLine, o quota.Observation) {
+func (v *said) check(t *testing.T, p quota.Policy, line service.Line, o quota.Observation) {
 	t.Helper()
-	var truth *ratetest.ServiceCount
+	var truth *service.Count
 	for i := range line.Counts {
 		if line.Counts[i].Policy == v.policy {
 			truth = &line.Counts[i]

@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"bufio"
@@ -9,44 +9,42 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/rule"
 )
 
-// LLMLine is a line of LLMConfig.LogTo: a request that was checked, or what its cost was amended by. Instants are in
+// Line is a line of Config.LogTo: a request that was checked, or what its cost was amended by. Instants are in
 // nanoseconds since the start of the server. Fields are only ever added.
-type LLMLine struct {
+type Line struct {
 	// Event is "request" or "amended".
 	Event string `json:"event"`
 	At    int64  `json:"at_ns"`
 	N     uint64 `json:"n"` // of the request, from 1, in order of receipt
-	// Key is as in LLMConfig.Keys, or "key 1", "key 2" and so on where any will do: what a stranger sends may be a secret of
+	// Key is as in Config.Keys, or "key 1", "key 2" and so on where any will do: what a stranger sends may be a secret of
 	// another server. Empty: unknown.
 	Key     string `json:"key,omitempty"`
 	Model   string `json:"model,omitempty"`
 	API     string `json:"api,omitempty"`
 	Stream  bool   `json:"stream,omitempty"`
 	Before  int64  `json:"before_ns,omitempty"` // latency as drawn
-	Verdict string `json:"verdict,omitempty"`   // see LLMReport.Verdicts
+	Verdict string `json:"verdict,omitempty"`   // see Report.Verdicts
 	Status  int    `json:"status,omitempty"`    // 0: none was sent
 	By      string `json:"by,omitempty"`        // the limit that refused
 	Wait    int64  `json:"wait_ns,omitempty"`   // until it would pass if nothing else came
 	Fault   string `json:"fault,omitempty"`     // what was done to it: see Fault
 	Retry   string `json:"retry,omitempty"`     // its X-Stainless-Retry-Count: which retry of an official SDK it is
 	// Estimate and MaxOutput are what it asked for, Used what the server made it use.
-	Estimate  int64    `json:"estimate,omitempty"`
-	MaxOutput int64    `json:"max_output,omitempty"`
-	Used      LLMUsage `json:"used,omitzero"`
+	Estimate  int64 `json:"estimate,omitempty"`
+	MaxOutput int64 `json:"max_output,omitempty"`
+	Used      Usage `json:"used,omitzero"`
 	// Counted is what counts against the limits: of requests, input, output and tokens. In an amendment, what is added.
 	Counted [4]int64 `json:"counted,omitzero"`
 	// Passed is, in an amendment, when the request was checked.
 	Passed int64 `json:"passed_ns,omitempty"`
 }
 
-// The verdicts.
+// The verdicts beside those of package host.
 const (
-	accepted     = "accepted"
-	limited      = "limited"
-	tooLarge     = "too_large"
 	unpaid       = "unpaid"
 	faulty       = "faulty"
 	malformed    = "malformed"
@@ -54,10 +52,10 @@ const (
 	unknownModel = "unknown_model"
 )
 
-// LLMReport sums up what reached an LLM, as an independent judge sees it who reads the lines of the log. Fields are only
+// Report sums up what reached a Server, as an independent judge sees it who reads the lines of the log. Fields are only
 // ever added.
-type LLMReport struct {
-	Accounts []LLMAccount `json:"accounts"` // in the order of their first requests
+type Report struct {
+	Accounts []Account `json:"accounts"` // in the order of their first requests
 	// Verdicts counts the requests: accepted, limited, too_large (more than a limit: 429, too), unpaid (no credit left), faulty
 	// (refused by a fault, before the limits were looked at), malformed, unauthorized, unknown_model.
 	Verdicts map[string]int `json:"verdicts"`
@@ -73,22 +71,22 @@ type LLMReport struct {
 	Elapsed    time.Duration `json:"elapsed_ns"`
 }
 
-// LLMAccount is a key and a model.
-type LLMAccount struct {
+// Account is a key and a model.
+type Account struct {
 	Key      string `json:"key"`
 	Model    string `json:"model"`
 	Accepted int    `json:"accepted"`
 	Limited  int    `json:"limited"` // with those that were too large
 	// Input, Cached and Output are what the accepted ones used, in tokens.
-	Input  int64       `json:"input_tokens"`
-	Cached int64       `json:"cached_tokens"`
-	Output int64       `json:"output_tokens"`
-	Limits []LLMWindow `json:"limits"`
+	Input  int64    `json:"input_tokens"`
+	Cached int64    `json:"cached_tokens"`
+	Output int64    `json:"output_tokens"`
+	Limits []Window `json:"limits"`
 }
 
-// LLMWindow is one limit of an account. A bucket that is full lets through up to twice its limit in a window.
-type LLMWindow struct {
-	Name   string        `json:"name"` // as of LLMLine.By
+// Window is one limit of an account. A bucket that is full lets through up to twice its limit in a window.
+type Window struct {
+	Name   string        `json:"name"` // as of Line.By
 	Limit  int64         `json:"limit"`
 	Window time.Duration `json:"window_ns"`
 	// Counted is the most that was counted when a request passed: never above Limit.
@@ -101,32 +99,32 @@ type LLMWindow struct {
 	SentPercent  float64 `json:"worst_window_sent_percent"`
 }
 
-// llmJudge hears lines. It shares with the server the names of things, nothing that decides.
-type llmJudge struct {
-	config LLMConfig
+// judge hears lines. It shares with the server the names of things, nothing that decides.
+type judge struct {
+	config Config
 	index  map[[2]string]*judged
 	order  []*judged
-	report LLMReport
+	report Report
 }
 
 type judged struct {
-	LLMAccount
+	Account
 	limits    [families]int64
 	windows   [families]time.Duration
 	witnesses [families]rule.AmendedWitness
 	true, all [families]*rule.Densest
 }
 
-func newLLMJudge(c LLMConfig) *llmJudge {
-	return &llmJudge{config: c, index: map[[2]string]*judged{}, report: LLMReport{Verdicts: map[string]int{}, Faults: map[string]int{}}}
+func newJudge(c Config) *judge {
+	return &judge{config: c, index: map[[2]string]*judged{}, report: Report{Verdicts: map[string]int{}, Faults: map[string]int{}}}
 }
 
-func (j *llmJudge) account(key, model string) (*judged, error) {
+func (j *judge) account(key, model string) (*judged, error) {
 	id := [2]string{key, model}
 	if a := j.index[id]; a != nil {
 		return a, nil
 	}
-	a := &judged{LLMAccount: LLMAccount{Key: key, Model: model}}
+	a := &judged{Account: Account{Key: key, Model: model}}
 	limits := j.config.limitsOf(model)
 	for f := range families {
 		limit, window := limits.of(f)
@@ -158,7 +156,7 @@ func (j *llmJudge) account(key, model string) (*judged, error) {
 // spread is the counts of a line by family.
 func spread(c [4]int64) amounts { return amounts{c[0], c[1], c[2], c[3], c[0], c[3]} }
 
-func (j *llmJudge) hear(line *LLMLine) error {
+func (j *judge) hear(line *Line) error {
 	if line.Event == "request" {
 		j.report.Verdicts[line.Verdict]++
 		if line.Fault != "" {
@@ -167,7 +165,7 @@ func (j *llmJudge) hear(line *LLMLine) error {
 		if line.Retry != "" && line.Retry != "0" {
 			j.report.Retries++
 		}
-		if line.Verdict != accepted && line.Verdict != limited && line.Verdict != tooLarge {
+		if line.Verdict != host.Accepted && line.Verdict != host.Limited && line.Verdict != host.TooLarge {
 			return nil
 		}
 	}
@@ -184,7 +182,7 @@ func (j *llmJudge) hear(line *LLMLine) error {
 		}
 		return nil
 	}
-	passed := line.Verdict == accepted
+	passed := line.Verdict == host.Accepted
 	used := j.config.used(line.Used)
 	if passed {
 		a.Accepted++
@@ -214,28 +212,28 @@ func (j *llmJudge) hear(line *LLMLine) error {
 			a.true[f].Hear(at, used[f])
 		}
 	}
-	if !passed && (obstacles == 0 || over != (line.Verdict == tooLarge)) {
+	if !passed && (obstacles == 0 || over != (line.Verdict == host.TooLarge)) {
 		j.wrong("request %d was %s by %s with %d limits in its way", line.N, line.Verdict, line.By, obstacles)
 	}
 	return nil
 }
 
-func (j *llmJudge) wrong(format string, args ...any) {
+func (j *judge) wrong(format string, args ...any) {
 	if j.report.Wrong++; len(j.report.FirstWrong) < 5 {
 		j.report.FirstWrong = append(j.report.FirstWrong, fmt.Sprintf(format, args...))
 	}
 }
 
 // sum returns a report that shares nothing with the judge.
-func (j *llmJudge) sum() LLMReport {
+func (j *judge) sum() Report {
 	r := j.report
 	r.Verdicts, r.Faults = map[string]int{}, map[string]int{}
 	maps.Copy(r.Verdicts, j.report.Verdicts)
 	maps.Copy(r.Faults, j.report.Faults)
 	r.FirstWrong = append([]string(nil), j.report.FirstWrong...)
-	r.Accounts = make([]LLMAccount, 0, len(j.order))
+	r.Accounts = make([]Account, 0, len(j.order))
 	for _, a := range j.order {
-		account := a.LLMAccount
+		account := a.Account
 		for f, w := range a.witnesses {
 			if w == nil {
 				continue
@@ -243,7 +241,7 @@ func (j *llmJudge) sum() LLMReport {
 			worst, _, _ := a.true[f].Most()
 			all, _, _ := a.all[f].Most()
 			percent := func(n int64) float64 { return 100 * float64(n) / float64(a.limits[f]) }
-			account.Limits = append(account.Limits, LLMWindow{
+			account.Limits = append(account.Limits, Window{
 				Name: familyNames[f], Limit: a.limits[f], Window: a.windows[f], Counted: w.Finding().Most,
 				Worst: worst, WorstPercent: percent(worst), Sent: all, SentPercent: percent(all),
 			})
@@ -253,18 +251,18 @@ func (j *llmJudge) sum() LLMReport {
 	return r
 }
 
-// JudgeLLM reads a log that an LLM of that configuration wrote and sums it up as its Report does, but for Dropped and
+// Judge reads a log that a Server of that configuration wrote and sums it up as its Report does, but for Dropped and
 // Elapsed, which a log does not have. The error names the line.
-func JudgeLLM(c LLMConfig, log io.Reader) (LLMReport, error) {
+func Judge(c Config, log io.Reader) (Report, error) {
 	c, err := c.filled()
 	if err != nil {
-		return LLMReport{}, err
+		return Report{}, err
 	}
-	j := newLLMJudge(c)
+	j := newJudge(c)
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		var line LLMLine
+		var line Line
 		err := json.Unmarshal(lines.Bytes(), &line)
 		if err == nil {
 			err = line.check()
@@ -273,14 +271,14 @@ func JudgeLLM(c LLMConfig, log io.Reader) (LLMReport, error) {
 			err = j.hear(&line)
 		}
 		if err != nil {
-			return LLMReport{}, fmt.Errorf("ratetest: line %d of the log: %w", n, err)
+			return Report{}, fmt.Errorf("ratetest: line %d of the log: %w", n, err)
 		}
 	}
 	return j.sum(), lines.Err()
 }
 
 // check keeps from the witnesses what they do not take.
-func (l *LLMLine) check() error {
+func (l *Line) check() error {
 	if l.Event != "request" && l.Event != "amended" {
 		return fmt.Errorf("event %.50q is not request or amended", l.Event)
 	}

@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// LLMLimits are those of one key for one model. Tokens read from a cache do not count as input of Anthropic's.
-type LLMLimits struct {
+// Limits are those of one key for one model. Tokens read from a cache do not count as input of Anthropic's.
+type Limits struct {
 	// Requests, Input, Output and Tokens (input + output) are the most per Window. If one is zero there is no such limit; if
-	// all are, they are the published ones that LLMConfig names. If all are negative there are none.
+	// all are, they are the published ones that Config names. If all are negative there are none.
 	Requests, Input, Output, Tokens int64
 	// Window is what they are per. If zero, a minute. A whole number of milliseconds.
 	Window time.Duration
@@ -20,7 +20,7 @@ type LLMLimits struct {
 }
 
 // filled puts in the defaults.
-func (l LLMLimits) filled(p Provider) LLMLimits {
+func (l Limits) filled(p Provider) Limits {
 	if l.Requests == 0 && l.Input == 0 && l.Output == 0 && l.Tokens == 0 {
 		if p == Anthropic {
 			l.Requests, l.Input, l.Output = 50, 30_000, 8_000
@@ -34,7 +34,7 @@ func (l LLMLimits) filled(p Provider) LLMLimits {
 	return l
 }
 
-func (l LLMLimits) check(name string) error {
+func (l Limits) check(name string) error {
 	for field, n := range map[string]int64{"Requests": l.Requests, "Input": l.Input, "Output": l.Output, "Tokens": l.Tokens,
 		"RequestsPerDay": l.RequestsPerDay, "TokensPerDay": l.TokensPerDay} {
 		if n > 1<<40 {
@@ -69,7 +69,7 @@ var words = [families]struct{ long, short string }{
 const day = 24 * time.Hour
 
 // of returns the limit of a family, 0 if there is none, and what it is per.
-func (l LLMLimits) of(family int) (limit int64, window time.Duration) {
+func (l Limits) of(family int) (limit int64, window time.Duration) {
 	limit = [families]int64{l.Requests, l.Input, l.Output, l.Tokens, l.RequestsPerDay, l.TokensPerDay}[family]
 	if window = l.Window; family >= requestsDay {
 		window = day
@@ -99,7 +99,7 @@ type amounts [families]int64
 func amountsOf(in, out, sum int64) amounts { return amounts{1, in, out, sum, 1, sum} }
 
 // reserved is what counts when the request arrives.
-func (c *LLMConfig) reserved(a *LLMAsk, u LLMUsage) amounts {
+func (c *Config) reserved(a *Ask, u Usage) amounts {
 	switch {
 	case c.Count == CountTrue:
 		return c.used(u)
@@ -110,7 +110,7 @@ func (c *LLMConfig) reserved(a *LLMAsk, u LLMUsage) amounts {
 }
 
 // used is what was used in truth.
-func (c *LLMConfig) used(u LLMUsage) amounts {
+func (c *Config) used(u Usage) amounts {
 	in := u.Input
 	if c.Provider == Anthropic {
 		in -= u.Cached
@@ -131,7 +131,7 @@ type meter struct {
 	left  int64 // as last looked at
 }
 
-func (c *LLMConfig) newAccount(key string, l LLMLimits) (*account, error) {
+func (c *Config) newAccount(key string, l Limits) (*account, error) {
 	a := &account{key: key}
 	for f := range a.meters {
 		limit, window := l.of(f)
@@ -153,7 +153,7 @@ func (c *LLMConfig) newAccount(key string, l LLMLimits) (*account, error) {
 	return a, nil
 }
 
-func (c *LLMConfig) rolling(family int, limit int64, window time.Duration) rule.RollingConfig {
+func (c *Config) rolling(family int, limit int64, window time.Duration) rule.RollingConfig {
 	return rule.RollingConfig{Limit: limit, Window: window, RefusedCount: c.RefusedCount && (family == requests || family == requestsDay)}
 }
 

@@ -1,4 +1,4 @@
-package ratetest_test
+package service_test
 
 import (
 	"bytes"
@@ -21,22 +21,22 @@ import (
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // TestServiceIsJudged: over a random schedule of several keys, routes and methods, under latency, with small limits, the judge
 // agrees with every decision of every provider, and does so again from the log alone; and it knows when it is lied to.
 func TestServiceIsJudged(t *testing.T) {
-	for i, p := range ratetest.AllServices() {
+	for i, p := range service.All() {
 		for n, preset := range p.Presets {
 			if race.Enabled && n > 0 {
 				break
 			}
 			t.Run(preset, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					config := ratetest.ServiceConfig{Provider: p.Name, Preset: preset, Before: latency.Uniform(0, 20*ms), After: latency.Uniform(0, 100*ms), Seed: uint64(i)}
+					config := service.Config{Provider: p.Name, Preset: preset, Before: latency.Uniform(0, 20*ms), After: latency.Uniform(0, 100*ms), Seed: uint64(i)}
 					window := time.Hour // the shortest
-					for _, l := range newService(t, config).Limits() {
+					for _, l := range newServer(t, config).Limits() {
 						small := quota.Policy{Name: l.Name, Limit: min(l.Limit, 3), Burst: min(l.Burst, 4)}
 						if l.Window >= 24*time.Hour || l.Unit == quota.Tokens || l.Unit == quota.Input || l.Burst > 100 {
 							small.Limit, small.Burst = min(l.Limit, 40), min(l.Burst, 30)
@@ -48,7 +48,7 @@ func TestServiceIsJudged(t *testing.T) {
 					}
 					var log bytes.Buffer
 					config.LogTo = &log
-					s := newService(t, config)
+					s := newServer(t, config)
 					var clients sync.WaitGroup
 					for c := range 6 {
 						clients.Go(func() {
@@ -76,7 +76,7 @@ func TestServiceIsJudged(t *testing.T) {
 						}
 					}
 					text := log.String()
-					again, err := ratetest.JudgeService(config, strings.NewReader(text))
+					again, err := service.Judge(config, strings.NewReader(text))
 					r.Dropped, r.Peak, r.Elapsed = 0, 0, 0
 					if err != nil || !reflect.DeepEqual(again, r) {
 						t.Errorf("by the log %v\n%+v, by the server\n%+v", err, again, r)
@@ -86,7 +86,7 @@ func TestServiceIsJudged(t *testing.T) {
 						strings.Replace(text, `"verdict":"limited"`, `"verdict":"accepted"`, 1): "one that was refused passed",
 						flipped(text, "accepted", "limited"):                                    "one that passed was refused",
 					} {
-						if again, err := ratetest.JudgeService(config, strings.NewReader(text)); err != nil || again.Wrong == 0 {
+						if again, err := service.Judge(config, strings.NewReader(text)); err != nil || again.Wrong == 0 {
 							t.Errorf("%s, and nobody notices: %v", lie, err)
 						}
 					}
@@ -175,7 +175,7 @@ func TestServiceBans(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(36 * time.Hour)))
 				start := time.Now()
-				s := newService(t, ratetest.ServiceConfig{Provider: c.provider, Limits: c.limits})
+				s := newServer(t, service.Config{Provider: c.provider, Limits: c.limits})
 				d, ok := quota.Lookup(c.provider)
 				if !ok {
 					d, _ = quota.Lookup("generic")
@@ -216,7 +216,7 @@ func TestServiceAtOnce(t *testing.T) {
 		{"okta", nil, 429, quota.TooMany, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newService(t, ratetest.ServiceConfig{Provider: c.provider, Limits: c.limits, After: latency.Constant(sec)})
+			s := newServer(t, service.Config{Provider: c.provider, Limits: c.limits, After: latency.Constant(sec)})
 			most := 0
 			for _, l := range s.Limits() {
 				if l.Rule == quota.Concurrency {
@@ -263,7 +263,7 @@ func TestServiceTooLarge(t *testing.T) {
 		{"groq", `POST /openai/v1/chat/completions {"model":"m","max_tokens":50000}`},
 		{"shopify", `POST /admin/api/2025-01/graphql.json {"query":"{products(first:2000){nodes{id}}}"}`},
 	} {
-		s := newService(t, ratetest.ServiceConfig{Provider: c.provider})
+		s := newServer(t, service.Config{Provider: c.provider})
 		d, _ := quota.Lookup(c.provider)
 		r := sends(s, "k", c.request)
 		o := d.Read(time.Now(), r)
@@ -281,7 +281,7 @@ func TestGeminiDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(30 * time.Hour))) // two hours before it
 		start := time.Now()
-		s := newService(t, ratetest.ServiceConfig{Provider: "gemini", Limits: []quota.Policy{{Name: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", Limit: 2}}})
+		s := newServer(t, service.Config{Provider: "gemini", Limits: []quota.Policy{{Name: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", Limit: 2}}})
 		d, _ := quota.Lookup("gemini")
 		for i, step := range []struct {
 			at      time.Duration
@@ -320,7 +320,7 @@ func TestServiceShares(t *testing.T) {
 		{"groq", "requests per minute", "a", `POST /p {"model":"m"}`, "a", `POST /p {"model":"n"}`, false},
 		{"gemini", "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "a", `POST /v1/models/m:x {}`, "a", `POST /v1/models/n:x {}`, false},
 	} {
-		s := newService(t, ratetest.ServiceConfig{Provider: c.provider, Limits: []quota.Policy{{Name: c.limit, Limit: 1, Window: time.Hour}}})
+		s := newServer(t, service.Config{Provider: c.provider, Limits: []quota.Policy{{Name: c.limit, Limit: 1, Window: time.Hour}}})
 		sends(s, c.key1, c.one)
 		sends(s, c.key2, c.another)
 		if r := s.Report(); r.Accepted+r.Limited != 2 || (r.Limited == 1) != c.shared {
@@ -333,7 +333,7 @@ func TestServiceShares(t *testing.T) {
 func TestServiceScale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		s := newService(t, ratetest.ServiceConfig{Provider: "x-ratelimit-seconds", Scale: 10, Before: latency.Constant(sec), Limits: []quota.Policy{{Name: "requests", Limit: 1}}})
+		s := newServer(t, service.Config{Provider: "x-ratelimit-seconds", Scale: 10, Before: latency.Constant(sec), Limits: []quota.Policy{{Name: "requests", Limit: 1}}})
 		for i, want := range []int{200, 429} {
 			if r := sends(s, "k", "GET /"); r.Status != want {
 				t.Fatalf("request %d: %d", i, r.Status)
@@ -356,7 +356,7 @@ func TestServiceScale(t *testing.T) {
 func TestServiceOverTCP(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var log bytes.Buffer
-	s := newService(t, ratetest.ServiceConfig{Provider: "github", LogTo: &log, Limits: []quota.Policy{{Name: "requests", Limit: 1}}})
+	s := newServer(t, service.Config{Provider: "github", LogTo: &log, Limits: []quota.Policy{{Name: "requests", Limit: 1}}})
 	if err := s.Start(""); err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestServiceOverTCP(t *testing.T) {
 }
 
 func TestServiceRefusesBadConfig(t *testing.T) {
-	for want, c := range map[string]ratetest.ServiceConfig{
+	for want, c := range map[string]service.Config{
 		`no Provider "slak"`:                            {Provider: "slak"},
 		`no Provider ""`:                                {},
 		`Preset "github": slack has slack:tier3, `:      {Provider: "slack", Preset: "github"},
@@ -397,7 +397,7 @@ func TestServiceRefusesBadConfig(t *testing.T) {
 		"Scale 1001 is not above 0 and at most 1000":    {Provider: "heroku", Scale: 1001},
 		"Scale -1 is not":                               {Provider: "heroku", Scale: -1},
 	} {
-		if _, err := ratetest.NewService(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := service.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", c, err, want)
 		}
 	}
@@ -408,7 +408,7 @@ func TestServiceRefusesBadConfig(t *testing.T) {
 		`no limit "x"`:                        `{"event":"request","verdict":"accepted","counts":[{"policy":"x","cost":1}]}`,
 		"cost -1 is no line":                  `{"event":"request","verdict":"accepted","counts":[{"policy":"requests","cost":-1}]}`,
 	} {
-		if _, err := ratetest.JudgeService(ratetest.ServiceConfig{Provider: "heroku"}, strings.NewReader(log)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := service.Judge(service.Config{Provider: "heroku"}, strings.NewReader(log)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", log, err, want)
 		}
 	}
@@ -421,8 +421,8 @@ func FuzzService(f *testing.F) {
 	f.Add("\x00", "//..//%zz", "X-Api-Key", strings.Repeat("k", 5000), []byte(`{"max_tokens":1e300}`))
 	f.Add("", "", "", "", []byte(`{"query":"{a(first:99999){b}}","model":"\u0000`))
 	f.Fuzz(func(t *testing.T, method, path, field, value string, body []byte) {
-		for _, p := range ratetest.AllServices() {
-			s := newService(t, ratetest.ServiceConfig{Provider: p.Name})
+		for _, p := range service.All() {
+			s := newServer(t, service.Config{Provider: p.Name})
 			for _, u := range []*url.URL{{Path: path}, {Path: "/graphql.json", RawQuery: path}, nil} {
 				r := &http.Request{Method: method, URL: u, Header: http.Header{field: {value}}, RemoteAddr: value}
 				if len(body)%3 > 0 {
@@ -444,7 +444,7 @@ func FuzzService(f *testing.F) {
 // TestServiceStrangers: of ten thousands of keys the first have limits of their own, all others share one, so that memory is
 // bounded.
 func TestServiceStrangers(t *testing.T) {
-	s := newService(t, ratetest.ServiceConfig{Provider: "okta", Limits: []quota.Policy{{Name: "requests", Limit: 1000, Window: time.Hour}}})
+	s := newServer(t, service.Config{Provider: "okta", Limits: []quota.Policy{{Name: "requests", Limit: 1000, Window: time.Hour}}})
 	for i := range 21_500 {
 		sends(s, fmt.Sprint(i), "GET /"+strings.Repeat("x", i%500))
 	}

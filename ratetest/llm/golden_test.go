@@ -1,4 +1,4 @@
-package ratetest_test
+package llm_test
 
 import (
 	"bytes"
@@ -13,44 +13,44 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-var update = flag.Bool("update", false, "write the answers of testdata/llm; read each against the provider's documentation before it is committed")
+var update = flag.Bool("update", false, "write the answers of testdata; read each against the provider's documentation before it is committed")
 
-// Answers as they go over the wire, 0.3 s after the server has started: testdata/llm/NAME.http.
+// Answers as they go over the wire, 0.3 s after the server has started: testdata/NAME.http.
 func TestLLMGolden(t *testing.T) {
 	chatBody := `{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":"Say something"}]`
 	claudeBody := `{"model":"claude-sonnet-4","max_tokens":10,"messages":[{"role":"user","content":"Say something"}]`
-	small := ratetest.LLMLimits{Tokens: 9}
+	small := llm.Limits{Tokens: 9}
 	for _, c := range []struct {
 		name, path, body string
-		config           ratetest.LLMConfig
+		config           llm.Config
 	}{
-		{"chat", chat, chatBody + `}`, ratetest.LLMConfig{}},
-		{"chat_stream", chat, chatBody + `,"stream":true,"stream_options":{"include_usage":true}}`, ratetest.LLMConfig{}},
-		{"chat_stream_without_usage", chat, chatBody + `,"stream":true}`, ratetest.LLMConfig{}},
-		{"chat_too_large", chat, chatBody + `}`, ratetest.LLMConfig{Limits: small}},
-		{"chat_unpaid", chat, chatBody + `}`, ratetest.LLMConfig{Script: []ratetest.Fault{ratetest.Unpaid}}},
-		{"chat_garbled", chat, chatBody + `}`, ratetest.LLMConfig{Script: []ratetest.Fault{ratetest.GarbledHeaders}}},
-		{"responses", responses, `{"model":"gpt-4o","max_output_tokens":10,"input":"Say something"}`, ratetest.LLMConfig{}},
-		{"responses_stream", responses, `{"model":"gpt-4o","max_output_tokens":10,"input":"Say something","stream":true}`, ratetest.LLMConfig{}},
-		{"embeddings", embeddings, `{"model":"text-embedding-3-small","input":"Say something","dimensions":2}`, ratetest.LLMConfig{}},
-		{"messages", messages, claudeBody + `}`, ratetest.LLMConfig{Provider: ratetest.Anthropic}},
-		{"messages_stream", messages, claudeBody + `,"stream":true}`, ratetest.LLMConfig{Provider: ratetest.Anthropic}},
-		{"messages_stream_broken", messages, claudeBody + `,"stream":true}`, ratetest.LLMConfig{Provider: ratetest.Anthropic, Script: []ratetest.Fault{ratetest.ErrorEvent}}},
-		{"messages_refused", messages, claudeBody + `}`, ratetest.LLMConfig{Provider: ratetest.Anthropic, Script: []ratetest.Fault{ratetest.Refused}}},
+		{"chat", chat, chatBody + `}`, llm.Config{}},
+		{"chat_stream", chat, chatBody + `,"stream":true,"stream_options":{"include_usage":true}}`, llm.Config{}},
+		{"chat_stream_without_usage", chat, chatBody + `,"stream":true}`, llm.Config{}},
+		{"chat_too_large", chat, chatBody + `}`, llm.Config{Limits: small}},
+		{"chat_unpaid", chat, chatBody + `}`, llm.Config{Script: []llm.Fault{llm.Unpaid}}},
+		{"chat_garbled", chat, chatBody + `}`, llm.Config{Script: []llm.Fault{llm.GarbledHeaders}}},
+		{"responses", responses, `{"model":"gpt-4o","max_output_tokens":10,"input":"Say something"}`, llm.Config{}},
+		{"responses_stream", responses, `{"model":"gpt-4o","max_output_tokens":10,"input":"Say something","stream":true}`, llm.Config{}},
+		{"embeddings", embeddings, `{"model":"text-embedding-3-small","input":"Say something","dimensions":2}`, llm.Config{}},
+		{"messages", messages, claudeBody + `}`, llm.Config{Provider: llm.Anthropic}},
+		{"messages_stream", messages, claudeBody + `,"stream":true}`, llm.Config{Provider: llm.Anthropic}},
+		{"messages_stream_broken", messages, claudeBody + `,"stream":true}`, llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{llm.ErrorEvent}}},
+		{"messages_refused", messages, claudeBody + `}`, llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{llm.Refused}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c.config.Truth, c.config.Before = uses(4, 0, 9), latency.Constant(300*time.Millisecond)
-			w := ask(newLLM(t, c.config), c.path, "k", c.body)
+			w := ask(newServer(t, c.config), c.path, "k", c.body)
 			var got bytes.Buffer
 			fmt.Fprintf(&got, "HTTP/1.1 %d\n", w.Code)
 			w.Header().Write(&got)
 			got.WriteByte('\n')
 			got.Write(w.Body.Bytes())
 			text := strings.ReplaceAll(got.String(), "\r\n", "\n")
-			file := filepath.Join("testdata", "llm", c.name+".http")
+			file := filepath.Join("testdata", c.name+".http")
 			if *update {
 				if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 					t.Fatal(err)
@@ -78,10 +78,10 @@ func TestLLMEstimate(t *testing.T) {
 		`{"model":"m","max_tokens":3,"max_completion_tokens":7,"messages":[{"role":"user","content":"1"}]}`:                              1,
 	} {
 		var log bytes.Buffer
-		l := newLLM(t, ratetest.LLMConfig{LogTo: &log})
+		l := newServer(t, llm.Config{LogTo: &log})
 		w := ask(l, chat, "k", body)
 		l.Close()
-		var line ratetest.LLMLine
+		var line llm.Line
 		if err := json.Unmarshal(log.Bytes(), &line); err != nil || w.Code != 200 || line.Estimate != want || line.MaxOutput != map[bool]int64{true: 7}[strings.Contains(body, ":7,")] {
 			t.Errorf("%s: %d, estimate %d, output %d, %v; want %d", body, w.Code, line.Estimate, line.MaxOutput, err, want)
 		}
@@ -91,7 +91,7 @@ func TestLLMEstimate(t *testing.T) {
 // The instant of a reset is rounded up to a second: who comes back then is not too early.
 func TestLLMAnthropicReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLLM(t, ratetest.LLMConfig{Provider: ratetest.Anthropic, Limits: ratetest.LLMLimits{Requests: 8}})
+		l := newServer(t, llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 8}})
 		time.Sleep(100 * time.Millisecond)
 		w := ask(l, messages, "k", prompt(1, 1))
 		want := time.Now().Add(7900 * time.Millisecond).UTC().Format(time.RFC3339) // 7.5 s, and up

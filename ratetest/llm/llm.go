@@ -1,4 +1,6 @@
-package ratetest
+// Package llm has servers of language models to test clients against: OpenAI's and Anthropic's endpoints, limits, header
+// fields, streams, refusals and faults, and a judge that reads their logs.
+package llm
 
 import (
 	"cmp"
@@ -19,10 +21,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
-// LLM is a server of language models with the limits of a provider. It answers with made-up text in the provider's formats,
-// whole or as event streams, and with the provider's header fields and errors. What a request uses it decides itself: more
+// Server is a server of language models with the limits of a provider. It answers with made-up text in the provider's
+// formats, whole or as event streams, and with the provider's header fields and errors. What a request uses it decides itself: more
 // or less input than estimated, and output up to what the request allows itself.
 //
 // A request is received, waits for its latency, is checked, generates its answer and is answered. A client that gives up
@@ -30,20 +33,22 @@ import (
 //
 // It is an http.Handler that runs in memory as well, and in a synctest bubble (there a broken connection is a panic with
 // http.ErrAbortHandler, as of any handler); Start gives it a socket. Safe for concurrent use.
-type LLM struct {
-	config LLMConfig
+type Server struct {
+	host.Host // Start, StartListener, URL, Close, Shutdown
+
+	config Config
 	base   time.Time
 	speak  speaker
-	log    journal
+	log    host.Journal
 	truth  sync.Mutex // held while config.Truth is called
-	host
+	work   *host.Requests
 
 	mu       sync.Mutex // guards what follows, and is never held across a wait or a write
 	received uint64
 	keys     map[string]string // what they are called
 	accounts map[[2]string]*account
 	credit   map[string]int64 // used by each key
-	judge    *llmJudge
+	judge    *judge
 	dropped  int
 }
 
@@ -53,8 +58,8 @@ const unbounded = 16_384
 // mostAccounts bounds the memory where any key will do.
 const mostAccounts = 1000
 
-// NewLLM returns a server that no request has reached. Its clock starts now. The error names the field and value.
-func NewLLM(c LLMConfig) (*LLM, error) {
+// New returns a server that no request has reached. Its clock starts now. The error names the field and value.
+func New(c Config) (*Server, error) {
 	c, err := c.filled()
 	if err != nil {
 		return nil, err
@@ -64,9 +69,9 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 			return nil, err
 		}
 	}
-	l := &LLM{
-		config: c, base: time.Now(), log: journal{to: c.LogTo},
-		keys: map[string]string{}, accounts: map[[2]string]*account{}, credit: map[string]int64{}, judge: newLLMJudge(c),
+	l := &Server{
+		config: c, base: time.Now(), log: host.Journal{To: c.LogTo},
+		keys: map[string]string{}, accounts: map[[2]string]*account{}, credit: map[string]int64{}, judge: newJudge(c),
 	}
 	if l.speak = (openAI{}); c.Provider == Anthropic {
 		l.speak = anthropic{}
@@ -74,11 +79,11 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	for _, k := range c.Keys {
 		l.keys[k] = k
 	}
-	l.host = newHost(l, l.log.flush)
+	l.Host, l.work = host.New(l, l.log.Flush)
 	return l, nil
 }
 
-func (l *LLM) now() mono.Time { return mono.Time(time.Since(l.base)) }
+func (l *Server) now() mono.Time { return mono.Time(time.Since(l.base)) }
 
 // kind is what is wrong with a request, as the providers tell it apart.
 type kind uint8
@@ -143,12 +148,12 @@ type event struct {
 
 // call is a request on its way.
 type call struct {
-	LLMAsk
+	Ask
 	n        uint64
 	id       string // 24 letters and digits
 	received mono.Time
 	created  int64 // seconds
-	used     LLMUsage
+	used     Usage
 	fault    Fault
 	first    time.Duration // to the first token
 	perToken time.Duration
@@ -188,7 +193,7 @@ func (c *call) chunks(yield func(piece) bool) {
 }
 
 // ServeHTTP implements http.Handler.
-func (l *LLM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{received: l.now(), created: time.Now().Unix()}
 	l.mu.Lock()
 	l.received++
@@ -203,11 +208,11 @@ func (l *LLM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.id = string(id)
 	l.speak.identify(w.Header(), c.id)
-	if !l.enter() {
+	if !l.work.Enter() {
 		l.refuse(w, c, &problem{kind: closing})
 		return
 	}
-	defer l.leave()
+	defer l.work.Leave()
 	api := l.speak.api(r.URL.Path)
 	switch {
 	case api == "":
@@ -222,7 +227,7 @@ func (l *LLM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.handle(w, r, c, p, rng)
 }
 
-func (l *LLM) read(w http.ResponseWriter, r *http.Request, c *call, api string) (p *problem) {
+func (l *Server) read(w http.ResponseWriter, r *http.Request, c *call, api string) (p *problem) {
 	c.API, c.Choices = api, 1
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 	if err != nil {
@@ -237,15 +242,15 @@ func (l *LLM) read(w http.ResponseWriter, r *http.Request, c *call, api string) 
 	if p := l.speak.needs(r.Header); p != nil {
 		return p
 	}
-	c.LLMAsk, p = readAsk(api, body)
+	c.Ask, p = readAsk(api, body)
 	return p
 }
 
 // handle takes the request through latency, check and answer.
-func (l *LLM) handle(w http.ResponseWriter, r *http.Request, c *call, p *problem, rng *rand.Rand) {
+func (l *Server) handle(w http.ResponseWriter, r *http.Request, c *call, p *problem, rng *rand.Rand) {
 	key := l.speak.key(r.Header)
 	before := l.draw(rng, c, p == nil)
-	if !l.wait(before) {
+	if !l.work.Wait(before) {
 		l.mu.Lock()
 		l.dropped++
 		l.mu.Unlock()
@@ -253,8 +258,8 @@ func (l *LLM) handle(w http.ResponseWriter, r *http.Request, c *call, p *problem
 		return
 	}
 	p = l.check(w.Header(), r.Header, c, p, key, before)
-	l.log.flush()       // Close returns the error
-	defer l.log.flush() // what is amended below
+	l.log.Flush()       // Close returns the error
+	defer l.log.Flush() // what is amended below
 	if p != nil {
 		l.refuse(w, c, p)
 		return
@@ -271,7 +276,7 @@ func (l *LLM) handle(w http.ResponseWriter, r *http.Request, c *call, p *problem
 		io.WriteString(w, "<html>\n<head><title>502 Bad Gateway</title></head>\n<body><h1>502 Bad Gateway</h1></body>\n</html>\n")
 	case c.fails():
 		l.pause(r.Context(), c.first)
-		l.settle(c, LLMUsage{})
+		l.settle(c, Usage{})
 		l.refuse(w, c, &problem{kind: serverFailed})
 	case c.Stream:
 		l.stream(w, r, c)
@@ -281,7 +286,7 @@ func (l *LLM) handle(w http.ResponseWriter, r *http.Request, c *call, p *problem
 }
 
 // draw decides what chance decides.
-func (l *LLM) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration) {
+func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration) {
 	before = l.config.Before.Draw(rng)
 	c.first = l.config.First.Draw(rng)
 	x, y, cached, fault := rng.NormFloat64(), rng.NormFloat64(), rng.Float64(), rng.Float64()
@@ -297,7 +302,7 @@ func (l *LLM) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration
 	}
 	most := cmp.Or(c.MaxOutput, max(1, unbounded/c.Choices))
 	law := l.config.Law
-	u := LLMUsage{Input: max(1, int64(math.Round(float64(c.Estimate)*math.Exp(max(law.Spread, 0)*min(max(x, -4), 4)))))}
+	u := Usage{Input: max(1, int64(math.Round(float64(c.Estimate)*math.Exp(max(law.Spread, 0)*min(max(x, -4), 4)))))}
 	if cached < law.Cached && u.Input >= 1024 {
 		u.Cached = u.Input / 128 * 128
 	}
@@ -307,7 +312,7 @@ func (l *LLM) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration
 	u.Reasoning = int64(float64(u.Output) * law.Reasoning)
 	if l.config.Truth != nil {
 		l.truth.Lock()
-		u = l.config.Truth(c.LLMAsk)
+		u = l.config.Truth(c.Ask)
 		l.truth.Unlock()
 		u.Input = min(max(u.Input, 1), 1<<40)
 		u.Cached = min(max(u.Cached, 0), u.Input)
@@ -322,11 +327,11 @@ func (l *LLM) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration
 }
 
 // check decides about the request, writes the fields about limits and the line of the log.
-func (l *LLM) check(h, asked http.Header, c *call, p *problem, key string, before time.Duration) *problem {
+func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, before time.Duration) *problem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	line := LLMLine{Event: "request", At: int64(now), N: c.n, Model: c.Model, API: c.API, Stream: c.Stream, Before: int64(before),
+	line := Line{Event: "request", At: int64(now), N: c.n, Model: c.Model, API: c.API, Stream: c.Stream, Before: int64(before),
 		Estimate: c.Estimate, MaxOutput: c.output(), Used: c.used, Retry: asked.Get("X-Stainless-Retry-Count")}
 	if len(line.Retry) > 3 || strings.Trim(line.Retry, "0123456789") != "" {
 		line.Retry = ""
@@ -337,7 +342,7 @@ func (l *LLM) check(h, asked http.Header, c *call, p *problem, key string, befor
 	switch {
 	case verdict == faulty:
 		line.Fault = c.fault.String()
-	case verdict == accepted && c.fault != NoFault, (verdict == limited || verdict == tooLarge) && c.fault >= NoHeaders:
+	case verdict == host.Accepted && c.fault != NoFault, (verdict == host.Limited || verdict == host.TooLarge) && c.fault >= NoHeaders:
 		line.Fault = c.fault.String()
 	}
 	if a != nil {
@@ -376,15 +381,15 @@ func (l *LLM) check(h, asked http.Header, c *call, p *problem, key string, befor
 		line.Status = 0
 	}
 	if err := l.judge.hear(&line); err != nil {
-		panic(err) // the limits were checked by NewLLM
+		panic(err) // the limits were checked by New
 	}
-	l.log.add(line)
+	l.log.Add(line)
 	return p
 }
 
 // decide returns the account whose limits the answer tells, the verdict and, unless the request passed, the problem. The lock
 // is held.
-func (l *LLM) decide(line *LLMLine, c *call, p *problem, key string, limits LLMLimits, now mono.Time) (*account, string, *problem) {
+func (l *Server) decide(line *Line, c *call, p *problem, key string, limits Limits, now mono.Time) (*account, string, *problem) {
 	name, known := l.keys[key]
 	if !known && key != "" && len(l.config.Keys) == 0 && len(l.keys) < mostAccounts {
 		name, known = "key "+strconv.Itoa(len(l.keys)+1), true
@@ -407,7 +412,7 @@ func (l *LLM) decide(line *LLMLine, c *call, p *problem, key string, limits LLML
 	if a == nil {
 		var err error
 		if a, err = l.config.newAccount(name, limits); err != nil {
-			panic(err) // NewLLM has checked them
+			panic(err) // New has checked them
 		}
 		l.accounts[id] = a
 	}
@@ -422,29 +427,29 @@ func (l *LLM) decide(line *LLMLine, c *call, p *problem, key string, limits LLML
 		return nil, unpaid, &problem{kind: noCredit}
 	}
 	if c.fails() {
-		c.used = LLMUsage{}
+		c.used = Usage{}
 	}
-	cost := l.config.reserved(&c.LLMAsk, c.used)
+	cost := l.config.reserved(&c.Ask, c.used)
 	line.Counted = [4]int64(cost[:4])
 	d := a.arrive(now, cost)
 	if d.passed {
 		c.account, c.passed, c.counted = a, now, cost
 		line.Used = c.used
 		l.credit[name] += c.used.Input + c.used.Output
-		return a, accepted, nil
+		return a, host.Accepted, nil
 	}
 	line.By = familyNames[d.by]
 	p = &problem{kind: rateLimited, model: c.Model, decision: d}
 	_, p.window = limits.of(d.by)
 	if d.never {
-		return a, tooLarge, p
+		return a, host.TooLarge, p
 	}
 	line.Wait = int64(d.wait)
-	return a, limited, p
+	return a, host.Limited, p
 }
 
 // settle puts what was used in the place of what was reserved, where the server counts so.
-func (l *LLM) settle(c *call, used LLMUsage) {
+func (l *Server) settle(c *call, used Usage) {
 	a := c.account
 	if a == nil || l.config.Count != CountCorrected {
 		return
@@ -459,21 +464,21 @@ func (l *LLM) settle(c *call, used LLMUsage) {
 	by[requests], by[requestsDay] = 0, 0
 	now := l.now()
 	a.amend(now, c.passed, by)
-	line := LLMLine{Event: "amended", At: int64(now), N: c.n, Key: a.key, Model: c.Model, Counted: [4]int64(by[:4]), Passed: int64(c.passed)}
+	line := Line{Event: "amended", At: int64(now), N: c.n, Key: a.key, Model: c.Model, Counted: [4]int64(by[:4]), Passed: int64(c.passed)}
 	if err := l.judge.hear(&line); err != nil {
 		panic(err) // it knows the account
 	}
-	l.log.add(line)
+	l.log.Add(line)
 }
 
 // pause waits, and reports whether the client is still there. On a closing server it does not wait.
-func (l *LLM) pause(ctx context.Context, d time.Duration) bool {
+func (l *Server) pause(ctx context.Context, d time.Duration) bool {
 	if d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-l.cut:
+		case <-l.work.Cut():
 		case <-ctx.Done():
 		}
 	}
@@ -481,7 +486,7 @@ func (l *LLM) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // Config returns the configuration with its defaults filled in.
-func (l *LLM) Config() LLMConfig {
+func (l *Server) Config() Config {
 	c, err := l.config.filled()
 	if err != nil {
 		panic(err) // it has been filled before
@@ -490,7 +495,7 @@ func (l *LLM) Config() LLMConfig {
 }
 
 // Report sums up what happened so far.
-func (l *LLM) Report() LLMReport {
+func (l *Server) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.judge.sum()

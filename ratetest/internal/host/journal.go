@@ -1,4 +1,4 @@
-package ratetest
+package host
 
 import (
 	"encoding/json"
@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// journal writes lines of JSON in the order in which they were added, while a slow writer delays nobody who adds.
-type journal struct {
-	to io.Writer // nil: none
+// Journal writes lines of JSON in the order in which they were added, while a slow writer delays nobody who adds.
+type Journal struct {
+	To io.Writer // nil: none
 
 	mu    sync.Mutex // guards lines, and is never held across a write
 	lines []byte     // not written yet
@@ -18,9 +18,9 @@ type journal struct {
 	err     error      // guarded by writing
 }
 
-// add takes a line that can be JSON. flush writes it.
-func (j *journal) add(line any) {
-	if j.to == nil {
+// Add takes a line that can be JSON. Flush writes it.
+func (j *Journal) Add(line any) {
+	if j.To == nil {
 		return
 	}
 	text, err := json.Marshal(line)
@@ -32,10 +32,10 @@ func (j *journal) add(line any) {
 	j.lines = append(append(j.lines, text...), '\n')
 }
 
-// flush writes the lines that have gathered: whoever writes does so for the others, too. It returns the first error of
+// Flush writes the lines that have gathered: whoever writes does so for the others, too. It returns the first error of
 // writing, after which no more is written.
-func (j *journal) flush() error {
-	if j.to == nil {
+func (j *Journal) Flush() error {
+	if j.To == nil {
 		return nil
 	}
 	j.writing.Lock()
@@ -45,7 +45,7 @@ func (j *journal) flush() error {
 	j.lines = nil
 	j.mu.Unlock()
 	if len(lines) > 0 && j.err == nil {
-		if _, err := j.to.Write(lines); err != nil {
+		if _, err := j.To.Write(lines); err != nil {
 			j.err = fmt.Errorf("ratetest: the log is cut off: %w", err)
 		}
 	}

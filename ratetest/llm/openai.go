@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"encoding/base64"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
 // openAI is the language of OpenAI's API: https://platform.openai.com/docs/api-reference, and for its fields and errors
@@ -62,21 +64,13 @@ func (openAI) limits(h http.Header, v [families]view, _ time.Time) {
 		}
 		h.Set("X-Ratelimit-Limit-"+field.name, strconv.FormatInt(field.limit, 10))
 		h.Set("X-Ratelimit-Remaining-"+field.name, strconv.FormatInt(field.left, 10))
-		h.Set("X-Ratelimit-Reset-"+field.name, roundUp(field.reset, time.Millisecond).String())
+		h.Set("X-Ratelimit-Reset-"+field.name, host.RoundUp(field.reset, time.Millisecond).String())
 	}
-}
-
-// roundUp returns d in whole units, up: who comes back then is not too early.
-func roundUp(d, unit time.Duration) time.Duration {
-	if rest := d % unit; rest > 0 {
-		d += unit - rest
-	}
-	return d
 }
 
 func (openAI) retryAfter(h http.Header, d time.Duration) {
-	h.Set("Retry-After-Ms", strconv.FormatInt(roundUp(d, time.Millisecond).Milliseconds(), 10))
-	h.Set("Retry-After", strconv.FormatInt(int64(roundUp(d, time.Second)/time.Second), 10))
+	h.Set("Retry-After-Ms", strconv.FormatInt(host.RoundUp(d, time.Millisecond).Milliseconds(), 10))
+	h.Set("Retry-After", strconv.FormatInt(int64(host.RoundUp(d, time.Second)/time.Second), 10))
 }
 
 type openAIError struct {
@@ -160,7 +154,7 @@ func (p *problem) openAI() string {
 			p.model, openAIOrganization, on, w.short, p.limit, p.asked)
 	}
 	return fmt.Sprintf("Rate limit reached for %s in organization %s on %s (%s): Limit %d, Used %d, Requested %d. Please try again in %v.",
-		p.model, openAIOrganization, on, w.short, p.limit, p.used, p.asked, roundUp(p.wait, time.Millisecond))
+		p.model, openAIOrganization, on, w.short, p.limit, p.used, p.asked, host.RoundUp(p.wait, time.Millisecond))
 }
 
 type m = map[string]any

@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"fmt"
@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Fault is what an LLM does to a request beside its limits.
+// Fault is what a Server does to a request beside its limits.
 type Fault uint8
 
 const (
 	NoFault Fault = iota
-	// Refused: 429 with LLMConfig.RetryAfter though there is room; it counts nowhere.
+	// Refused: 429 with Config.RetryAfter though there is room; it counts nowhere.
 	Refused
 	// Failed: 500; the request counts, but nothing was generated.
 	Failed

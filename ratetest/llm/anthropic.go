@@ -1,4 +1,4 @@
-package ratetest
+package llm
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
 // anthropic is the language of Anthropic's Messages API: https://docs.anthropic.com/en/api/messages, /messages-streaming,
@@ -75,7 +77,7 @@ func (anthropic) limits(h http.Header, v [families]view, now time.Time) {
 }
 
 func (anthropic) retryAfter(h http.Header, d time.Duration) {
-	h.Set("Retry-After", strconv.FormatInt(int64(roundUp(d, time.Second)/time.Second), 10))
+	h.Set("Retry-After", strconv.FormatInt(int64(host.RoundUp(d, time.Second)/time.Second), 10))
 	h.Set("X-Should-Retry", "true")
 }
 
