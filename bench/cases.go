@@ -87,76 +87,94 @@ func Cases() []Case {
 }
 
 func counters() (cs []Case) {
-	epoch := time.Now()
 	for _, n := range Sizes {
 		gap := mono.Time(span)/mono.Time(n) + 1 // what the limit allows, just so
-		cs = append(cs,
-			Case{Group: Counters, Name: "window.Log Take", N: n, Aim: 2, Setup: func() func(int) {
-				l := must(window.NewLog(int(n), span))
-				now := mono.Time(0)
-				return func(ops int) {
-					refused := 0
-					for range ops {
-						now += gap
-						if !l.Take(now) {
-							refused++
-						}
-					}
-					check(refused == 0, "refused")
-				}
-			}},
-			Case{Group: Counters, Name: "window.Log Take, locked", N: n, Setup: func() func(int) {
-				l := must(window.NewLog(int(n), span))
-				var mu sync.Mutex
-				now := mono.Time(0)
-				return func(ops int) {
-					for range ops {
-						now += gap
-						mu.Lock()
-						ok := l.Take(now)
-						mu.Unlock()
-						check(ok, "refused")
-					}
-				}
-			}},
-			Case{Group: Counters, Name: "window.Runs Add", N: n, Aim: 7, Setup: func() func(int) {
-				r := must(window.NewRuns(span, int(n)+1))
-				now := mono.Time(0)
-				return func(ops int) {
-					for range ops {
-						now += gap
-						r.Add(now, 3)
-					}
-					check(r.Total(now) > 0, "nothing counted")
-				}
-			}},
-			Case{Group: Counters, Name: "x/time/rate AllowN", N: n, Setup: func() func(int) {
-				l := rate.NewLimiter(rate.Every(span/time.Duration(n)), int(n))
-				now := epoch
-				return func(ops int) {
-					for range ops {
-						now = now.Add(time.Duration(gap))
-						check(l.AllowN(now, 1), "refused")
-					}
-				}
-			}},
-			Case{Group: Counters, Name: "slidingwindow AllowN", N: n, Setup: func() func(int) {
-				l, _ := slidingwindow.NewLimiter(span, n, local)
-				now := epoch
-				refused, asked := 0, 0
-				return func(ops int) {
-					for range ops {
-						now = now.Add(time.Duration(gap))
-						if !l.AllowN(now, 1) {
-							refused++
-						}
-					}
-					asked += ops
-					check(refused <= asked/10+int(n), "refused")
-				}
-			}},
-		)
+		cs = append(cs, counted(n, gap)...)
+		cs = append(cs, countedByOthers(n, gap)...)
 	}
+	cs = append(cs, slots()...)
+	return append(cs, threeWindows())
+}
+
+// counted is an event every gap in a window that holds n.
+func counted(n int64, gap mono.Time) []Case {
+	return []Case{
+		{Group: Counters, Name: "window.Log Take", N: n, Aim: 2, Setup: func() func(int) {
+			l := must(window.NewLog(int(n), span))
+			now := mono.Time(0)
+			return func(ops int) {
+				refused := 0
+				for range ops {
+					now += gap
+					if !l.Take(now) {
+						refused++
+					}
+				}
+				check(refused == 0, "refused")
+			}
+		}},
+		{Group: Counters, Name: "window.Log Take, locked", N: n, Setup: func() func(int) {
+			l := must(window.NewLog(int(n), span))
+			var mu sync.Mutex
+			now := mono.Time(0)
+			return func(ops int) {
+				for range ops {
+					now += gap
+					mu.Lock()
+					ok := l.Take(now)
+					mu.Unlock()
+					check(ok, "refused")
+				}
+			}
+		}},
+		{Group: Counters, Name: "window.Runs Add", N: n, Aim: 7, Setup: func() func(int) {
+			r := must(window.NewRuns(span, int(n)+1))
+			now := mono.Time(0)
+			return func(ops int) {
+				for range ops {
+					now += gap
+					r.Add(now, 3)
+				}
+				check(r.Total(now) > 0, "nothing counted")
+			}
+		}},
+	}
+}
+
+// countedByOthers is the same in what others count by, which take the time from their caller.
+func countedByOthers(n int64, gap mono.Time) []Case {
+	epoch := time.Now()
+	return []Case{
+		{Group: Counters, Name: "x/time/rate AllowN", N: n, Setup: func() func(int) {
+			l := rate.NewLimiter(rate.Every(span/time.Duration(n)), int(n))
+			now := epoch
+			return func(ops int) {
+				for range ops {
+					now = now.Add(time.Duration(gap))
+					check(l.AllowN(now, 1), "refused")
+				}
+			}
+		}},
+		{Group: Counters, Name: "slidingwindow AllowN", N: n, Setup: func() func(int) {
+			l, _ := slidingwindow.NewLimiter(span, n, local)
+			now := epoch
+			refused, asked := 0, 0
+			return func(ops int) {
+				for range ops {
+					now = now.Add(time.Duration(gap))
+					if !l.AllowN(now, 1) {
+						refused++
+					}
+				}
+				asked += ops
+				check(refused <= asked/10+int(n), "refused")
+			}
+		}},
+	}
+}
+
+// slots is what happens in memory of its slots: that it depends on how far the next event is.
+func slots() (cs []Case) {
 	const precision = time.Millisecond // 65 slots
 	for _, c := range []struct {
 		name string
@@ -175,7 +193,12 @@ func counters() (cs []Case) {
 			}
 		}})
 	}
-	cs = append(cs, Case{Group: Counters, Name: "three windows, Full and Add of each", Aim: 6, Setup: func() func(int) {
+	return cs
+}
+
+// threeWindows is what a server does that has limits per second, minute and hour.
+func threeWindows() Case {
+	return Case{Group: Counters, Name: "three windows, Full and Add of each", Aim: 6, Setup: func() func(int) {
 		second, minute, hour := must(window.NewLog(20, time.Second)), must(window.NewLog(600, time.Minute)), must(window.NewLog(18000, time.Hour))
 		now := mono.Time(0)
 		return func(ops int) {
@@ -192,8 +215,7 @@ func counters() (cs []Case) {
 			}
 			check(refused == 0, "refused")
 		}
-	}})
-	return cs
+	}}
 }
 
 func local() (slidingwindow.Window, slidingwindow.StopFunc) { return slidingwindow.NewLocalWindow() }
@@ -277,26 +299,35 @@ func leases() (cs []Case) {
 
 // gates are those that read the clock themselves. Where they admit, the limit is out of reach.
 func gates() (cs []Case) {
-	wide := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
-	// What is opened must be closed, and that is not timed.
-	waits := func(name string, aim float64, open func(g *paceline.Gate, into []paceline.Permit)) Case {
-		const block = 128
-		return Case{Group: Gates, Name: name, Aim: aim, Clocked: func() func(int) time.Duration {
-			g := paceline.NewGate(wide())
-			var permits [block]paceline.Permit
-			return func(ops int) (took time.Duration) {
-				for done := 0; done < ops; done += block {
-					start := time.Now()
-					open(g, permits[:])
-					took += time.Since(start)
-					for _, p := range permits {
-						p.Settle(served)
-					}
+	cs = append(cs, admitting()...)
+	cs = append(cs, refusing()...)
+	return append(cs, onAllCores()...)
+}
+
+// wide is a limit that is out of reach.
+func wide() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
+
+// waits times what open does: what is opened must be closed, and that is not timed.
+func waits(name string, aim float64, open func(g *paceline.Gate, into []paceline.Permit)) Case {
+	const block = 128
+	return Case{Group: Gates, Name: name, Aim: aim, Clocked: func() func(int) time.Duration {
+		g := paceline.NewGate(wide())
+		var permits [block]paceline.Permit
+		return func(ops int) (took time.Duration) {
+			for done := 0; done < ops; done += block {
+				start := time.Now()
+				open(g, permits[:])
+				took += time.Since(start)
+				for _, p := range permits {
+					p.Settle(served)
 				}
-				return took * time.Duration(ops) / time.Duration((ops+block-1)/block*block)
 			}
-		}}
-	}
+			return took * time.Duration(ops) / time.Duration((ops+block-1)/block*block)
+		}
+	}}
+}
+
+func admitting() (cs []Case) {
 	cs = append(cs,
 		Case{Group: Gates, Name: "time.Since, the clock alone", Setup: func() func(int) {
 			base := time.Now()
@@ -347,20 +378,25 @@ func gates() (cs []Case) {
 			}
 		}})
 	}
-	full := func(l limit.Limiter) *paceline.Gate {
-		g := paceline.NewGate(l)
-		for {
-			p, _, ok := g.TryWait(limit.One)
-			if !ok {
-				return g
-			}
-			p.Settle(served)
+	return cs
+}
+
+// full returns a Gate of n per hour that admits no more.
+func full(n int64) *paceline.Gate {
+	g := paceline.NewGate(limit.MustRolling(n, time.Hour))
+	for {
+		p, _, ok := g.TryWait(limit.One)
+		if !ok {
+			return g
 		}
+		p.Settle(served)
 	}
-	hour := func(n int64) *paceline.Gate { return full(limit.MustRolling(n, time.Hour)) }
+}
+
+func refusing() (cs []Case) {
 	for _, n := range Sizes {
 		cs = append(cs, Case{Group: Refused, Name: "Gate TryWait", N: n, Aim: 35, Setup: func() func(int) {
-			g := hour(n)
+			g := full(n)
 			return func(ops int) {
 				for range ops {
 					_, _, ok := g.TryWait(limit.One)
@@ -381,9 +417,13 @@ func gates() (cs []Case) {
 			}
 		}})
 	}
+	return cs
+}
+
+func onAllCores() (cs []Case) {
 	for _, n := range Sizes {
 		cs = append(cs, parallel("Gate TryWait, refused", n, 35, func() func() {
-			g := hour(n)
+			g := full(n)
 			return func() { g.TryWait(limit.One) }
 		}))
 	}

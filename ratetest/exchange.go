@@ -1,6 +1,7 @@
 // Package ratetest has rate-limited servers to test clients against, as httptest has servers: they enforce a rule of
 // package rule, inject latency before and after the check, and log what reached them, so that a test can tell what the
-// client did and what the best client could have done.
+// client did and what the best client could have done. Here are an exchange and a quota that strangers share; ratetest/llm has
+// language models, ratetest/service the APIs of other providers.
 package ratetest
 
 import (
@@ -20,6 +21,7 @@ import (
 
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/rule"
 )
 
@@ -57,11 +59,13 @@ type Config struct {
 // It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
 // concurrent use.
 type Exchange struct {
+	host.Host // Start, StartListener, URL, Close, Shutdown
+
 	config  Config
 	base    time.Time
 	numbers map[string]int // of keys
-	log     journal
-	host
+	log     host.Journal
+	work    *host.Requests
 
 	mu        sync.Mutex // guards what follows, and is never held across a wait or a write
 	rng       *rand.Rand
@@ -142,10 +146,10 @@ func NewExchange(c Config) (*Exchange, error) {
 		config:  c,
 		base:    time.Now(),
 		numbers: numbers,
-		log:     journal{to: c.LogTo},
+		log:     host.Journal{To: c.LogTo},
 		rng:     rand.New(rand.NewPCG(c.Seed, 0)),
 	}
-	x.host = newHost(x, x.log.flush)
+	x.Host, x.work = host.New(x, x.log.Flush)
 	var err error
 	if x.rule, err = rule.NewExchange(c.Rule); err != nil {
 		return nil, err
@@ -161,28 +165,28 @@ func (x *Exchange) now() mono.Time { return mono.Time(time.Since(x.base)) }
 // ServeHTTP implements http.Handler.
 func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != Path {
-		answer(w, http.StatusNotFound, failure("no such path: requests go to "+Path))
+		host.Answer(w, http.StatusNotFound, host.Failure("no such path: requests go to "+Path))
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		w.Header().Set("Allow", "GET, POST")
-		answer(w, http.StatusMethodNotAllowed, failure("GET or POST, not "+r.Method))
+		host.Answer(w, http.StatusMethodNotAllowed, host.Failure("GET or POST, not "+r.Method))
 		return
 	}
-	if !x.enter() {
-		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+	if !x.work.Enter() {
+		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
 		return
 	}
-	defer x.leave()
+	defer x.work.Leave()
 	q, status, err := x.read(w, r)
 	if status == 0 {
 		status, err = x.handle(q, err)
 	}
 	if err != nil {
-		answer(w, status, failure(err.Error()))
+		host.Answer(w, status, host.Failure(err.Error()))
 		return
 	}
-	answer(w, status, map[string]any{"status": "OK", "req_id": q.id()})
+	host.Answer(w, status, map[string]any{"status": "OK", "req_id": q.id()})
 }
 
 // question is the parameters of a request.
@@ -261,15 +265,15 @@ func (x *Exchange) handle(q question, malformed error) (int, error) {
 	}
 	x.mu.Unlock()
 
-	if !x.wait(rec.Before) {
+	if !x.work.Wait(rec.Before) {
 		x.mu.Lock()
 		x.dropped++
 		x.mu.Unlock()
 		return http.StatusServiceUnavailable, errors.New("the server is closing")
 	}
 	status, err := x.check(q, &rec, malformed)
-	x.log.flush() // Close returns the error
-	x.wait(rec.After)
+	x.log.Flush() // Close returns the error
+	x.work.Wait(rec.After)
 	if malformed == nil {
 		x.mu.Lock()
 		rec.Answered = x.now()
@@ -292,12 +296,12 @@ func (x *Exchange) check(q question, rec *Record, malformed error) (int, error) 
 		x.put(*rec)
 		status, verdict = rec.Verdict.Status(), rec.Verdict.String()
 	}
-	if x.log.to != nil {
+	if x.log.To != nil {
 		line := LogLine{int64(rec.Received), int64(rec.Checked), int64(rec.Before), int64(rec.After), "", q.nonce, q.reqID, verdict, status}
 		if rec.Key >= 0 {
 			line.Key = x.config.Keys[rec.Key]
 		}
-		x.log.add(line)
+		x.log.Add(line)
 	}
 	if malformed != nil {
 		return status, malformed
@@ -327,18 +331,6 @@ func (x *Exchange) put(rec Record) {
 	} else if x.records[i].n <= rec.n {
 		x.records[i] = rec
 	}
-}
-
-func failure(msg string) map[string]any { return map[string]any{"status": "error", "error_msg": msg} }
-
-func answer(w http.ResponseWriter, status int, v map[string]any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and one checked number
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(append(text, '\n')) // nobody to tell: the client has gone
 }
 
 // Records returns a copy of the latest requests, in order of receipt.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/rule"
 )
 
@@ -48,10 +49,12 @@ type GCRAConfig struct {
 // It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
 // concurrent use.
 type GCRA struct {
+	host.Host // Start, StartListener, URL, Close, Shutdown
+
 	config GCRAConfig
 	base   time.Time
-	log    journal
-	host
+	log    host.Journal
+	work   *host.Requests
 
 	mu     sync.Mutex // guards what follows, and is never held across a wait or a write
 	rng    *rand.Rand
@@ -106,8 +109,8 @@ func NewGCRA(c GCRAConfig) (*GCRA, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &GCRA{config: c, base: time.Now(), log: journal{to: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)), rule: r, first: mono.Max, left: c.Level}
-	g.host = newHost(g, g.log.flush)
+	g := &GCRA{config: c, base: time.Now(), log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)), rule: r, first: mono.Max, left: c.Level}
+	g.Host, g.work = host.New(g, g.log.Flush)
 	return g, nil
 }
 
@@ -118,33 +121,33 @@ func (g *GCRA) clock() mono.Time {
 
 // ServeHTTP implements http.Handler.
 func (g *GCRA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !g.enter() {
-		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+	if !g.work.Enter() {
+		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
 		return
 	}
-	defer g.leave()
+	defer g.work.Leave()
 	real := func(d time.Duration) time.Duration { return time.Duration(float64(d) / g.config.Scale) }
 	g.mu.Lock()
 	before, after := g.config.Before.Draw(g.rng), g.config.After.Draw(g.rng)
-	g.report.Peak = max(g.report.Peak, g.underway())
+	g.report.Peak = max(g.report.Peak, g.work.Underway())
 	g.mu.Unlock()
-	if !g.wait(real(before)) {
+	if !g.work.Wait(real(before)) {
 		g.mu.Lock()
 		g.report.Dropped++
 		g.mu.Unlock()
-		answer(w, http.StatusServiceUnavailable, failure("the server is closing"))
+		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
 		return
 	}
 	passed, left := g.check(r.UserAgent(), before, after)
-	g.log.flush() // Close returns the error
-	g.wait(real(after))
+	g.log.Flush() // Close returns the error
+	g.work.Wait(real(after))
 	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(left, 10))
 	w.Header().Set("RateLimit-Multiplier", "1")
 	if !passed {
-		answer(w, http.StatusTooManyRequests, map[string]any{"id": "rate_limit", "message": "The quota that all clients share is used up."})
+		host.Answer(w, http.StatusTooManyRequests, map[string]any{"id": "rate_limit", "message": "The quota that all clients share is used up."})
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"status": "OK"})
+	host.Answer(w, http.StatusOK, map[string]any{"status": "OK"})
 }
 
 func (g *GCRA) check(client string, before, after time.Duration) (passed bool, left int64) {
@@ -160,8 +163,8 @@ func (g *GCRA) check(client string, before, after time.Duration) (passed bool, l
 		g.report.Limited++
 	}
 	g.left = rule.Left(g.rule, now, g.config.Capacity, g.left)
-	if g.log.to != nil {
-		g.log.add(GCRALine{int64(now), int64(before), int64(after), client, status, g.left})
+	if g.log.To != nil {
+		g.log.Add(GCRALine{int64(now), int64(before), int64(after), client, status, g.left})
 	}
 	return passed, g.left
 }

@@ -24,15 +24,15 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
 
 // An sdk makes one call: of the kinds that it has, whole or as a stream that is read to its end.
 type sdk struct {
-	provider ratetest.Provider
-	limits   ratetest.LLMLimits
+	provider llm.Provider
+	limits   llm.Limits
 	kinds    []string
 	takes    time.Duration // 1,500 calls, at most
 	client   func(h *http.Client, url string, retries int) call
@@ -41,7 +41,7 @@ type sdk struct {
 type call func(ctx context.Context, kind, text string, most int64) error
 
 var openAI = sdk{
-	provider: ratetest.OpenAI, limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000},
+	provider: llm.OpenAI, limits: llm.Limits{Requests: 500, Tokens: 30_000},
 	kinds: []string{"chat", "chat stream", "responses", "responses stream", "embeddings"}, takes: 190 * time.Second, // 96,000 tokens of one model
 	client: func(h *http.Client, url string, retries int) call {
 		c := openai.NewClient(openaiopt.WithHTTPClient(h), openaiopt.WithBaseURL(url+"/v1/"), openaiopt.WithAPIKey("sk-test"), openaiopt.WithMaxRetries(retries))
@@ -86,7 +86,7 @@ var openAI = sdk{
 }
 
 var claude = sdk{
-	provider: ratetest.Anthropic, limits: ratetest.LLMLimits{Requests: 500, Input: 30_000, Output: 12_000},
+	provider: llm.Anthropic, limits: llm.Limits{Requests: 500, Input: 30_000, Output: 12_000},
 	kinds: []string{"messages", "messages stream"}, takes: 500 * time.Second, // 8 windows of output
 	client: func(h *http.Client, url string, retries int) call {
 		c := anthropic.NewClient(anthropicopt.WithHTTPClient(h), anthropicopt.WithBaseURL(url), anthropicopt.WithAPIKey("sk-ant-test"), anthropicopt.WithMaxRetries(retries))
@@ -122,19 +122,19 @@ func answered(err error, text func() string) error {
 // bench is a server with a network in memory, since loopback sockets are outside of virtual time, and an SDK on our
 // transport.
 type bench struct {
-	server *ratetest.LLM
+	server *llm.Server
 	paced  *transport.Transport
 	ask    call
 }
 
 // with runs f in virtual time.
-func with(t *testing.T, s sdk, server ratetest.LLMConfig, paced transport.Config, retries int, f func(b *bench)) {
+func with(t *testing.T, s sdk, server llm.Config, paced transport.Config, retries int, f func(b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		server.Provider = s.provider
-		if server.Limits == (ratetest.LLMLimits{}) {
+		if server.Limits == (llm.Limits{}) {
 			server.Limits = s.limits
 		}
-		l, err := ratetest.NewLLM(server)
+		l, err := llm.New(server)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func estimator(t *testing.T, c tokens.Config) *tokens.Estimator {
 }
 
 // limits are those of the server, per model, as any window of a minute.
-func limits(l ratetest.LLMLimits) func(transport.Partition) limit.Limiter {
+func limits(l llm.Limits) func(transport.Partition) limit.Limiter {
 	return func(p transport.Partition) limit.Limiter {
 		if p.Scope != quota.Model {
 			return nil
@@ -217,15 +217,15 @@ func limits(l ratetest.LLMLimits) func(transport.Partition) limit.Limiter {
 // at the start, of every kind that the SDK has. The server's words about its limits are not needed for that, nor do they do
 // harm where they are wrong.
 func TestFullRate(t *testing.T) {
-	words := []ratetest.Fault{ratetest.NoFault, ratetest.NoHeaders, ratetest.LyingHeaders, ratetest.GarbledHeaders}
+	words := []llm.Fault{llm.NoFault, llm.NoHeaders, llm.LyingHeaders, llm.GarbledHeaders}
 	for _, s := range sdks {
-		for i, fault := range append(words, ratetest.NoFault) {
+		for i, fault := range append(words, llm.NoFault) {
 			retries := 2 * min(i, 1)
 			t.Run(fmt.Sprintf("%v, %d retries, headers %v", s.provider, retries, fault), func(t *testing.T) {
 				config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
-				server := ratetest.LLMConfig{First: latency.Constant(300 * time.Millisecond), TokensPerSecond: 100}
-				if fault != ratetest.NoFault {
-					server.Faults = map[ratetest.Fault]float64{fault: 1}
+				server := llm.Config{First: latency.Constant(300 * time.Millisecond), TokensPerSecond: 100}
+				if fault != llm.NoFault {
+					server.Faults = map[llm.Fault]float64{fault: 1}
 				}
 				with(t, s, server, config, retries, func(b *bench) {
 					start := time.Now()
@@ -267,7 +267,7 @@ func calls(b *bench, s sdk, n int) (failed []error) {
 
 // A call that is refused each time is sent as often as is configured, whoever tries again: not that often times that often.
 func TestAttempts(t *testing.T) {
-	refused := slices.Repeat([]ratetest.Fault{ratetest.Refused}, 20)
+	refused := slices.Repeat([]llm.Fault{llm.Refused}, 20)
 	for _, s := range sdks {
 		for _, tc := range []struct{ ours, retries, sent int }{
 			{3, 0, 3}, {3, 2, 3}, {3, 5, 3}, {5, 2, 5}, {2, 2, 2}, {1, 0, 1}, {1, 2, 3},
@@ -275,7 +275,7 @@ func TestAttempts(t *testing.T) {
 			for _, kind := range s.kinds {
 				t.Run(fmt.Sprintf("%v %s: %d attempts and %d retries", s.provider, kind, tc.ours, tc.retries), func(t *testing.T) {
 					config := transport.Config{Attempts: tc.ours, Tokens: estimator(t, tokens.Config{})}
-					with(t, s, ratetest.LLMConfig{Script: refused, RetryAfter: 7 * time.Second}, config, tc.retries, func(b *bench) {
+					with(t, s, llm.Config{Script: refused, RetryAfter: 7 * time.Second}, config, tc.retries, func(b *bench) {
 						start := time.Now()
 						err := b.ask(context.Background(), kind, "Why?", 20)
 						took := time.Since(start)
@@ -299,7 +299,7 @@ func TestRefusedOnce(t *testing.T) {
 		for _, retries := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%v, %d retries", s.provider, retries), func(t *testing.T) {
 				config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
-				with(t, s, ratetest.LLMConfig{Script: []ratetest.Fault{ratetest.Refused}, RetryAfter: 7 * time.Second}, config, retries, func(b *bench) {
+				with(t, s, llm.Config{Script: []llm.Fault{llm.Refused}, RetryAfter: 7 * time.Second}, config, retries, func(b *bench) {
 					start := time.Now()
 					var wg sync.WaitGroup
 					for i := range 3 {
@@ -325,15 +325,15 @@ func TestRefusedOnce(t *testing.T) {
 // processed. It tries again twice, by itself.
 func TestFailures(t *testing.T) {
 	for _, s := range sdks {
-		for fault, want := range map[ratetest.Fault][2]int{ // sent without and with retries of its own
-			ratetest.Failed: {1, 3}, ratetest.BadGateway: {1, 3}, ratetest.Reset: {1, 3},
-			ratetest.Unavailable: {3, 3}, // it says Retry-After, so it was not processed
-			ratetest.Unpaid:      {1, 1},
+		for fault, want := range map[llm.Fault][2]int{ // sent without and with retries of its own
+			llm.Failed: {1, 3}, llm.BadGateway: {1, 3}, llm.Reset: {1, 3},
+			llm.Unavailable: {3, 3}, // it says Retry-After, so it was not processed
+			llm.Unpaid:      {1, 1},
 		} {
 			for i, retries := range []int{0, 2} {
 				t.Run(fmt.Sprintf("%v %v, %d retries", s.provider, fault, retries), func(t *testing.T) {
 					config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
-					with(t, s, ratetest.LLMConfig{Script: slices.Repeat([]ratetest.Fault{fault}, 20)}, config, retries, func(b *bench) {
+					with(t, s, llm.Config{Script: slices.Repeat([]llm.Fault{fault}, 20)}, config, retries, func(b *bench) {
 						err := b.ask(context.Background(), s.kinds[0], "Why?", 20)
 						if r := b.server.Report(); err == nil || r.Faults[fault.String()] != want[i] {
 							t.Errorf("sent %v, want %d; %v", r.Faults, want[i], err)
@@ -350,7 +350,7 @@ func TestTooLarge(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.provider.String(), func(t *testing.T) {
 			config := transport.Config{Limit: limits(s.limits), Tokens: estimator(t, tokens.Config{})}
-			with(t, s, ratetest.LLMConfig{}, config, 0, func(b *bench) {
+			with(t, s, llm.Config{}, config, 0, func(b *bench) {
 				err := b.ask(context.Background(), s.kinds[1], "Why?", 40_000)
 				var e *transport.Error
 				if !errors.As(err, &e) || e.Size < 40_000 || e.Limit != max(s.limits.Tokens, s.limits.Output) {
@@ -368,8 +368,8 @@ func TestTooLarge(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.provider.String(), func(t *testing.T) {
-			config := transport.Config{Limit: limits(ratetest.LLMLimits{Requests: 1}), Tokens: estimator(t, tokens.Config{})}
-			with(t, s, ratetest.LLMConfig{}, config, 0, func(b *bench) {
+			config := transport.Config{Limit: limits(llm.Limits{Requests: 1}), Tokens: estimator(t, tokens.Config{})}
+			with(t, s, llm.Config{}, config, 0, func(b *bench) {
 				if err := b.ask(context.Background(), s.kinds[0], "Why?", 20); err != nil {
 					t.Fatal(err)
 				}

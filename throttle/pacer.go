@@ -40,7 +40,7 @@ func (c SlotConfig) filled(kind string) (SlotConfig, error) {
 		return c, fmt.Errorf("throttle: %s: MaxWait %v is negative", kind, c.MaxWait)
 	}
 	if c.MaxWait == 0 {
-		c.MaxWait = max(time.Minute, seconds(2*c.Burst/c.Rate))
+		c.MaxWait = max(time.Minute, Seconds(2*c.Burst/c.Rate))
 	}
 	if c.Start < 0 {
 		return c, fmt.Errorf("throttle: %s: Start %v is negative", kind, c.Start)
@@ -87,9 +87,9 @@ func (p *pacer) tokens(d time.Duration) float64 { return d.Seconds() * p.Rate * 
 // span is the time in which that many tokens flow in, at most MaxWait; negative as they are.
 func (p *pacer) span(tokens float64) time.Duration {
 	if tokens < 0 {
-		return -min(seconds(-tokens/(p.Rate*p.scale)), math.MaxInt64/4)
+		return -min(Seconds(-tokens/(p.Rate*p.scale)), math.MaxInt64/4)
 	}
-	return min(seconds(tokens/(p.Rate*p.scale)), p.MaxWait)
+	return min(Seconds(tokens/(p.Rate*p.scale)), p.MaxWait)
 }
 
 // clamp keeps n within what can be: a request takes at least its own token, and waits at most MaxWait.

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -273,30 +272,4 @@ func (s *Slot) pace(now mono.Time, a attempt, rtt time.Duration, level float64) 
 	s.open()
 	s.plan(now, a, tau)
 	s.intent = max(tau, s.tokens(rtt))
-}
-
-// slotStrategies are this package's own laws, for the table of strategies.
-var slotStrategies = []Strategy{
-	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlotLimiter},
-	{Name: "slot-headerless", Text: "the same where the server says only served or limited: finds the end of the quota by refusals", NewLimiter: newHeaderlessLimiter},
-}
-
-func (p Params) slot(rng *rand.Rand) SlotConfig {
-	return SlotConfig{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
-}
-
-func newSlotLimiter(p Params, rng *rand.Rand) (limit.Limiter, error) {
-	s, err := NewSlot(p.slot(rng))
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func newHeaderlessLimiter(p Params, rng *rand.Rand) (limit.Limiter, error) {
-	h, err := NewHeaderless(p.slot(rng))
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
 }

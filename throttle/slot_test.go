@@ -480,18 +480,6 @@ func TestSlotConfig(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"slot", "slot-headerless"} {
-		s, err := throttle.Named(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.NewLimiter(throttle.Params{Rate: 1, Burst: 100}, rng); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if l, err := s.NewLimiter(throttle.Params{Rate: -1, Burst: 100}, rng); err == nil || l != nil {
-			t.Errorf("%s made %v of a negative rate", name, l)
-		}
-	}
 }
 
 func specs() map[string]limittest.Spec {

@@ -3,9 +3,11 @@
 // say: served or limited, and how much remains.
 //
 // Slot is the one to use. It is a limit.Limiter for one process, however many requests the process has in flight, so it
-// goes under a Gate or a Pool like any other. The rest are baselines and peers to compare it with: the strategies of the
-// rate_throttle_client gem and of the demo before it as they were published, AIMD, and the CUBIC of the AWS SDKs' adaptive
-// mode. A simulator drives all of them, Slot too, through Process and Thread; Strategies lists them by name.
+// goes under a Gate or a Pool like any other. Headerless is Slot for servers that do not say what remains, Hints keeps to
+// what they say is left until a reset.
+//
+// A Strategy is any such law, one of your own too, as a simulator compares it with others: by making limiters, or by making
+// a Process whose Threads decide for themselves. Package sim/scenario knows the published ones by name.
 //
 // What this package is not for: a quota that is one's own alone is better kept by package limit, which needs no answers
 // and is never refused.
@@ -156,21 +158,9 @@ type Params struct {
 	MaxWait time.Duration
 }
 
-// Strategies returns all by name, baselines first.
-func Strategies() []Strategy { return slices.Clone(strategies) }
-
-// Named returns the strategy of that name. The error lists the names there are.
-func Named(name string) (Strategy, error) {
-	i := slices.IndexFunc(strategies, func(s Strategy) bool { return s.Name == name })
-	if i < 0 {
-		names := make([]string, len(strategies))
-		for i, s := range strategies {
-			names[i] = s.Name
-		}
-		return Strategy{}, fmt.Errorf("throttle: strategy %q is none of %s", name, strings.Join(names, ", "))
-	}
-	return strategies[i], nil
-}
+// Check refuses a Rate and a Burst that no quota has. The error begins with the name of the strategy, as it should for the
+// constants that a strategy checks itself.
+func (p Params) Check(strategy string) error { return quota(strategy, p.Rate, p.Burst) }
 
 // quota refuses what no quota can be.
 func quota(kind string, rate, burst float64) error {
@@ -183,14 +173,12 @@ func quota(kind string, rate, burst float64) error {
 	return nil
 }
 
-// seconds rounds up: what divides decides when to send. It stops at the longest duration.
-func seconds(s float64) time.Duration {
+// Seconds returns a number of seconds as a duration, rounded up: who divides to decide when to send may not be early. It is
+// 0 at least, and stops at the longest duration.
+func Seconds(s float64) time.Duration {
 	d := math.Ceil(s * 1e9)
 	if d >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return time.Duration(max(d, 0))
 }
-
-// strategies are in the order in which tables show them: baselines first, ours last.
-var strategies = slices.Concat(gem, demo, peers, slotStrategies)

@@ -134,7 +134,7 @@ func (t *trust) strike(s *Slot, now mono.Time) {
 		return
 	}
 	s.n = min(s.n, t.soundN)
-	shortest := min(seconds(s.Burst/s.Rate/12), s.MaxWait)
+	shortest := min(Seconds(s.Burst/s.Rate/12), s.MaxWait)
 	if t.penalty == 0 || now.Sub(t.until) > 4*t.penalty {
 		t.penalty = shortest
 	} else {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/chart"
+	"github.com/paceline-go/paceline/internal/chart"
 )
 
 const chartLong = `Draw a run of paceline sim again. Runs are kept in paceline/runs of the user's cache folder, the latest 50, or in the folder

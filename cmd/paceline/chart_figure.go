@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/chart"
 	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 )
 
 func (r *storedRun) figure() (chart.Figure, error) {
@@ -25,7 +25,7 @@ func (r *storedRun) figure() (chart.Figure, error) {
 
 var errNoSeries = errors.New("the run has no series to draw: it has a --sample of 0")
 
-func scenarioFigure(r *sim.Report) (chart.Figure, error) {
+func scenarioFigure(r *fleet.Report) (chart.Figure, error) {
 	if r.Series == nil || len(r.Series.At) == 0 {
 		return chart.Figure{}, errNoSeries
 	}
@@ -66,7 +66,7 @@ func liveFigure(r *live.Report) (chart.Figure, error) {
 	}, nil
 }
 
-func seriesPanels(s *sim.Series, names []string, optimum float64) []chart.Panel {
+func seriesPanels(s *fleet.Series, names []string, optimum float64) []chart.Panel {
 	seconds := chart.Axis{Label: "time", Unit: "s"}
 	level := make([]float64, len(s.Level))
 	for i, n := range s.Level {
@@ -87,7 +87,7 @@ func seriesPanels(s *sim.Series, names []string, optimum float64) []chart.Panel 
 	}
 }
 
-func sleepPanel(title string, s *sim.Series, names []string, optimum float64) chart.Lines {
+func sleepPanel(title string, s *fleet.Series, names []string, optimum float64) chart.Lines {
 	p := chart.Lines{Title: title, X: chart.Axis{Label: "time", Unit: "s"}, Y: chart.Axis{Label: "sleep", Unit: "s"}, Each: "clients", Step: true}
 	for i, name := range names {
 		p.Series = append(p.Series, chart.Series{Name: name, X: s.At, Y: s.Sleep[i]})
@@ -110,7 +110,7 @@ func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
 	first := t.Strategies[0].Scenario
 	f := chart.Figure{Title: "Strategies that share a quota of 4,500 requests an hour", Columns: 2,
 		Caption: fmt.Sprintf("Bars are medians of %d seeds, whiskers reach to the worst. Ours is %s.", t.Strategies[0].Seeds, t.Ours)}
-	longest := func(s *sim.Series) (most float64) {
+	longest := func(s *fleet.Series) (most float64) {
 		for _, sleeps := range s.Sleep {
 			most = max(most, slices.Max(sleeps))
 		}

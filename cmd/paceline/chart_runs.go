@@ -14,13 +14,13 @@ import (
 
 	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 )
 
 // storedRun is a run of paceline sim as it is kept: one of the three.
 type storedRun struct {
 	Version   int              `json:"version"` // 1
-	Scenario  *sim.Report      `json:"scenario,omitempty"`
+	Scenario  *fleet.Report    `json:"scenario,omitempty"`
 	Live      *live.Report     `json:"live,omitempty"`
 	Throttles *bench.Throttles `json:"throttles,omitempty"`
 }

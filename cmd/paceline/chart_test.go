@@ -12,7 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/live"
 	"github.com/paceline-go/paceline/internal/race"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 )
 
 // command runs a command line.
@@ -104,7 +104,7 @@ func TestChart(t *testing.T) {
 func TestRunsKept(t *testing.T) {
 	t.Setenv("PACELINE_RUNS", t.TempDir())
 	for i := range runsKept + 3 {
-		if err := (storedRun{Scenario: &sim.Report{}}).store(time.Unix(int64(i), 0), "n"); err != nil {
+		if err := (storedRun{Scenario: &fleet.Report{}}).store(time.Unix(int64(i), 0), "n"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/batch"
 	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
 // prompts is a batch of n requests, custom_id p0, p1, …
@@ -33,9 +33,9 @@ func prompts(n int) string {
 	return b.String()
 }
 
-func newLLM(t *testing.T, c ratetest.LLMConfig) *ratetest.LLM {
+func newLLM(t *testing.T, c llm.Config) *llm.Server {
 	t.Helper()
-	l, err := ratetest.NewLLM(c)
+	l, err := llm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestRunDryRun(t *testing.T) {
 	t.Parallel()
 	in := write(t, "in.jsonl", prompts(700)+`{"custom_id":"other","method":"POST","url":"/v1/responses","body":{"model":"o1","input":"x"}}`+"\n")
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	l := newLLM(t, ratetest.LLMConfig{})
+	l := newLLM(t, llm.Config{})
 	args := []string{"run", "--preset", "openai:tier1", "--tpm", "20000", "--max-output", "500", "--base-url", l.URL(), "--dry-run", "--out", out,
 		"--price-input", "2", "--price-output", "10", in}
 	code, stdout, stderr := paceline("", args...)
@@ -280,7 +280,7 @@ note                  the limits hold for all 2 models together, although a prov
 func TestRunBatchKilled(t *testing.T) {
 	t.Parallel()
 	const n, kills, each = 56, 3, 4000 // 60 at once, and one a second
-	l := newLLM(t, ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 5000, Tokens: 60 * each}, Before: latency.Uniform(0, 5*time.Millisecond), First: latency.Uniform(0, 40*time.Millisecond)})
+	l := newLLM(t, llm.Config{Limits: llm.Limits{Requests: 5000, Tokens: 60 * each}, Before: latency.Uniform(0, 5*time.Millisecond), First: latency.Uniform(0, 40*time.Millisecond)})
 	count := func() (n int) {
 		for _, c := range l.Report().Verdicts {
 			n += c

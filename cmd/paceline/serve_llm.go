@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
 const serveOpenAILong = `Serve OpenAI's API with its limits, as if by a language model: the text is made up, everything else is as the provider has it.
@@ -95,7 +95,7 @@ same lines that --log writes. It fails if one verdict of the limits was against 
 
 type serveLLM struct {
 	serving
-	config        ratetest.LLMConfig
+	config        llm.Config
 	before, first string
 	count         string
 	faults        []string
@@ -106,7 +106,7 @@ type serveLLM struct {
 var countings = []string{"documented", "reserved", "corrected", "true"}
 
 func newServeOpenAI() *cobra.Command {
-	return newServeLLM(ratetest.OpenAI, &cobra.Command{
+	return newServeLLM(llm.OpenAI, &cobra.Command{
 		Use:   "openai",
 		Short: "OpenAI's API with its limits, header fields, errors and faults",
 		Long:  serveOpenAILong,
@@ -118,7 +118,7 @@ func newServeOpenAI() *cobra.Command {
 }
 
 func newServeAnthropic() *cobra.Command {
-	return newServeLLM(ratetest.Anthropic, &cobra.Command{
+	return newServeLLM(llm.Anthropic, &cobra.Command{
 		Use:   "anthropic",
 		Short: "Anthropic's Messages API with its limits, header fields, errors and faults",
 		Long:  serveAnthropicLong,
@@ -129,13 +129,13 @@ func newServeAnthropic() *cobra.Command {
 	})
 }
 
-func newServeLLM(p ratetest.Provider, c *cobra.Command) *cobra.Command {
-	s := serveLLM{config: ratetest.LLMConfig{Provider: p}}
+func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
+	s := serveLLM{config: llm.Config{Provider: p}}
 	c.RunE = s.until(s.run)
 	s.flags(c, "text, json or csv")
 	l := &s.config.Limits
-	published := map[ratetest.Provider]string{ratetest.OpenAI: "500 requests and 30000 tokens, tier 1 of gpt-4o",
-		ratetest.Anthropic: "50 requests, 30000 input and 8000 output tokens, tier 1 of Claude Sonnet 4"}[p]
+	published := map[llm.Provider]string{llm.OpenAI: "500 requests and 30000 tokens, tier 1 of gpt-4o",
+		llm.Anthropic: "50 requests, 30000 input and 8000 output tokens, tier 1 of Claude Sonnet 4"}[p]
 	f := c.Flags()
 	f.Int64Var(&l.Requests, "rpm", 0, "most requests in a window (if no such limit is given: "+published+")")
 	f.Int64Var(&l.Input, "input-tpm", 0, "most input tokens in a window")
@@ -166,19 +166,19 @@ func (s *serveLLM) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return usageError{err}
 	}
-	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.LLM, error) {
+	return attend(ctx, &s.serving, func(log io.Writer) (*llm.Server, error) {
 		s.config.LogTo = log
-		return ratetest.NewLLM(s.config)
-	}, func(l *ratetest.LLM, url string) string {
+		return llm.New(s.config)
+	}, func(l *llm.Server, url string) string {
 		return fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, enforced(l.Config().Limits), s.config.Before, s.config.First)
-	}, func(l *ratetest.LLM) error {
+	}, func(l *llm.Server) error {
 		r := l.Report()
 		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
 	})
 }
 
 // enforced says what is enforced.
-func enforced(l ratetest.LLMLimits) string {
+func enforced(l llm.Limits) string {
 	var all []string
 	add := func(n int64, what string) {
 		if n > 0 {
@@ -229,7 +229,7 @@ func (s *serveLLM) check() (err error) {
 	case s.output != "text" && s.output != "json" && s.output != "csv":
 		return fmt.Errorf("--output %q: want text, json or csv", s.output)
 	}
-	c.Count = ratetest.Counting(count)
+	c.Count = llm.Counting(count)
 	if c.RetryAfter = s.retryAfter; c.RetryAfter == 0 {
 		c.RetryAfter = -1
 	}
@@ -239,14 +239,14 @@ func (s *serveLLM) check() (err error) {
 	if c.First, err = openLaw(s.first); err != nil {
 		return fmt.Errorf("--first: %w", err)
 	}
-	c.Faults = map[ratetest.Fault]float64{}
+	c.Faults = map[llm.Fault]float64{}
 	for _, flag := range s.faults {
 		name, p, ok := strings.Cut(flag, "=")
 		n, err := strconv.ParseFloat(p, 64)
 		if !ok || err != nil {
 			return fmt.Errorf("--fault %q: want NAME=PROBABILITY, such as cut=0.01", flag)
 		}
-		fault, err := ratetest.ParseFault(name)
+		fault, err := llm.ParseFault(name)
 		if err != nil {
 			return fmt.Errorf("--fault: %w", err)
 		}
@@ -254,7 +254,7 @@ func (s *serveLLM) check() (err error) {
 	}
 	c.Script = nil
 	for _, name := range s.script {
-		fault, err := ratetest.ParseFault(name)
+		fault, err := llm.ParseFault(name)
 		if err != nil {
 			return fmt.Errorf("--script: %w", err)
 		}
@@ -263,7 +263,7 @@ func (s *serveLLM) check() (err error) {
 	return nil
 }
 
-func (s *serveLLM) write(r ratetest.LLMReport) error {
+func (s *serveLLM) write(r llm.Report) error {
 	switch s.output {
 	case "json":
 		encoder := json.NewEncoder(s.out)

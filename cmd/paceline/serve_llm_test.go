@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
 // serveLLMVerb runs the verb, posts bodies to it and checks the status of each answer. It returns the greeting, stdout and
@@ -70,7 +70,7 @@ func TestServeOpenAI(t *testing.T) {
 	bodies := []string{llmBody, strings.Replace(llmBody, "{", `{"stream":true,`, 1), llmBody, llmBody, "{}"}
 	codes := []int{200, 200, 429, 200, 400}
 	greeting, out, answers := serveLLMVerb(t, "/v1/chat/completions", bodies, codes, append(args, "--script", "no-usage,ok,429", "-o", "json")...)
-	var r ratetest.LLMReport
+	var r llm.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Verdicts["accepted"] != 3 || r.Verdicts["malformed"] != 1 || r.Faults["429"] != 1 || r.Faults["no-usage"] != 1 || r.Retries != 5 ||
 		len(r.Accounts) != 1 || r.Accounts[0].Key != "alice" || len(r.Accounts[0].Limits) != 2 || r.Accounts[0].Limits[1].Counted != 60 {
 		t.Errorf("%v: %s", err, out)
@@ -86,7 +86,7 @@ func TestServeOpenAI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lines.Close()
-	again, err := ratetest.JudgeLLM(ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 3, Tokens: 60}}, lines)
+	again, err := llm.Judge(llm.Config{Limits: llm.Limits{Requests: 3, Tokens: 60}}, lines)
 	if err != nil || again.Wrong != 0 || again.Verdicts["accepted"] != 3 {
 		t.Errorf("%+v, %v", again, err)
 	}

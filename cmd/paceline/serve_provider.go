@@ -16,7 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 const serveProviderLong = `Serve an API with its published limits: enforced by the documented kind of window, for each key, address, model or route as
@@ -34,22 +34,22 @@ rule. A second Ctrl-C aborts.`
 
 type serveProvider struct {
 	serving
-	about         ratetest.ServiceInfo
-	config        ratetest.ServiceConfig
+	about         service.Info
+	config        service.Config
 	limits        []string
 	before, after string
 }
 
 // newServeProviders returns a verb for each provider.
 func newServeProviders() (all []*cobra.Command) {
-	for _, p := range ratetest.AllServices() {
+	for _, p := range service.All() {
 		all = append(all, newServeProvider(p))
 	}
 	return all
 }
 
-func newServeProvider(p ratetest.ServiceInfo) *cobra.Command {
-	s := serveProvider{about: p, config: ratetest.ServiceConfig{Provider: p.Name}}
+func newServeProvider(p service.Info) *cobra.Command {
+	s := serveProvider{about: p, config: service.Config{Provider: p.Name}}
 	c := &cobra.Command{
 		Use:     p.Name,
 		GroupID: groupProviders,
@@ -75,7 +75,7 @@ func newServeProvider(p ratetest.ServiceInfo) *cobra.Command {
 func (s *serveProvider) sets() string {
 	var b strings.Builder
 	for i, name := range s.about.Presets {
-		x, err := ratetest.NewService(ratetest.ServiceConfig{Provider: s.about.Name, Preset: name})
+		x, err := service.New(service.Config{Provider: s.about.Name, Preset: name})
 		if err != nil {
 			panic(err) // the table's
 		}
@@ -129,16 +129,16 @@ func (s *serveProvider) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return usageError{err}
 	}
-	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.Service, error) {
+	return attend(ctx, &s.serving, func(log io.Writer) (*service.Server, error) {
 		s.config.LogTo = log
-		return ratetest.NewService(s.config)
-	}, func(x *ratetest.Service, url string) string {
+		return service.New(s.config)
+	}, func(x *service.Server, url string) string {
 		var limits []string
 		for _, p := range x.Limits() {
 			limits = append(limits, p.Name+": "+limitInWords(p))
 		}
 		return fmt.Sprintf("serving %s/ as %s: %s", url, s.about.Name, strings.Join(limits, "; "))
-	}, func(x *ratetest.Service) error {
+	}, func(x *service.Server) error {
 		r := x.Report()
 		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
 	})
@@ -154,7 +154,7 @@ func (s *serveProvider) check() (err error) {
 	case s.output != "text" && s.output != "json":
 		return fmt.Errorf("--output %q: want text or json", s.output)
 	}
-	x, err := ratetest.NewService(ratetest.ServiceConfig{Provider: c.Provider, Preset: c.Preset})
+	x, err := service.New(service.Config{Provider: c.Provider, Preset: c.Preset})
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func parseLimit(v string, known []quota.Policy) (quota.Policy, error) {
 	return p, err
 }
 
-func (s *serveProvider) write(r ratetest.ServiceReport) error {
+func (s *serveProvider) write(r service.Report) error {
 	if s.output == "json" {
 		encoder := json.NewEncoder(s.out)
 		encoder.SetIndent("", "  ")

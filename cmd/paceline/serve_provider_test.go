@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 func TestServeProvider(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "requests.jsonl")
 	out := serveVerb(t, []string{"a", "b", "c"}, []int{200, 200, 403}, "github", "--limit", "2/h", "--limit", "concurrent=5", "-o", "json", "--log", log)
-	var r ratetest.ServiceReport
+	var r service.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestServeProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lines.Close()
-	again, err := ratetest.JudgeService(ratetest.ServiceConfig{Provider: "github", Limits: []quota.Policy{{Name: "requests", Limit: 2}, {Name: "concurrent", Limit: 5}}}, lines)
+	again, err := service.Judge(service.Config{Provider: "github", Limits: []quota.Policy{{Name: "requests", Limit: 2}, {Name: "concurrent", Limit: 5}}}, lines)
 	if err != nil || again.Wrong != 0 || again.Accepted != 2 {
 		t.Errorf("%+v, %v", again, err)
 	}
@@ -59,7 +59,7 @@ func TestServeHelp(t *testing.T) {
 			t.Errorf("no verb %s in\n%s", name, all)
 		}
 	}
-	for _, p := range ratetest.AllServices() {
+	for _, p := range service.All() {
 		text := help(p.Name)
 		for _, preset := range p.Presets {
 			if !strings.Contains(text, "--preset "+preset) {

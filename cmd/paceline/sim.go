@@ -18,9 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/paceline-go/paceline/chart"
 	"github.com/paceline-go/paceline/internal/bench"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/internal/chart"
+	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/sim/scenario"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -86,7 +87,7 @@ func newSim() *cobra.Command {
 }
 
 func strategyNames() (names []string) {
-	for _, s := range throttle.Strategies() {
+	for _, s := range strategy.All() {
 		names = append(names, s.Name)
 	}
 	return names
@@ -138,7 +139,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		return exitError{exitConfig, err}
 	}
 	if s.strategy != "" {
-		named, err := throttle.Named(s.strategy)
+		named, err := strategy.Named(s.strategy)
 		if err != nil {
 			return usageError{fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))}
 		}
@@ -183,7 +184,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	return err
 }
 
-func load(file string, stdin io.Reader) (sim.Scenario, error) {
+func load(file string, stdin io.Reader) (fleet.Scenario, error) {
 	if file == "-" {
 		return scenario.Read("stdin", stdin, func(name string) (io.ReadCloser, error) { return os.Open(name) })
 	}
@@ -191,12 +192,12 @@ func load(file string, stdin io.Reader) (sim.Scenario, error) {
 }
 
 // simProgress tells a terminal how far a run is, if it takes longer than two seconds. done wipes that away.
-func simProgress(w io.Writer, all time.Duration) (progress func(*sim.Fleet), done func()) {
+func simProgress(w io.Writer, all time.Duration) (progress func(*fleet.Fleet), done func()) {
 	if file, ok := w.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil, func() {}
 	}
 	shown, told := false, time.Now().Add(time.Second)
-	progress = func(f *sim.Fleet) {
+	progress = func(f *fleet.Fleet) {
 		if time.Since(told) < time.Second {
 			return
 		}
@@ -211,7 +212,7 @@ func simProgress(w io.Writer, all time.Duration) (progress func(*sim.Fleet), don
 }
 
 // writeFleet writes a report for people, with the lists of the published simulations.
-func writeFleet(w io.Writer, r *sim.Report) error {
+func writeFleet(w io.Writer, r *fleet.Report) error {
 	var b strings.Builder
 	name := r.Scenario
 	if name == "" {

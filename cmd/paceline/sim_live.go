@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -50,8 +51,8 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 // mostScale is beyond which a timer that is late by a millisecond begins to matter.
 const mostScale = 10
 
-func (l *simLive) run(cmd *cobra.Command, strategy string, seed uint64, output, file string) error {
-	fleet, err := l.fleet(strategy, seed)
+func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output, file string) error {
+	fleet, err := l.fleet(following, seed)
 	if err != nil {
 		return usageError{err}
 	}
@@ -97,7 +98,7 @@ func (l *simLive) run(cmd *cobra.Command, strategy string, seed uint64, output, 
 	return err
 }
 
-func (l *simLive) fleet(strategy string, seed uint64) (*live.Fleet, error) {
+func (l *simLive) fleet(following string, seed uint64) (*live.Fleet, error) {
 	switch {
 	case !(l.scale > 0 && l.scale <= 1000):
 		return nil, fmt.Errorf("--scale %v: want more than 0 and at most 1000", l.scale)
@@ -114,10 +115,10 @@ func (l *simLive) fleet(strategy string, seed uint64) (*live.Fleet, error) {
 	case l.level < 0 || l.level > l.limit:
 		return nil, fmt.Errorf("--level %d: want 0 to the limit of %d", l.level, l.limit)
 	}
-	if strategy == "" {
-		strategy = oursName()
+	if following == "" {
+		following = oursName()
 	}
-	if _, err := throttle.Named(strategy); err != nil {
+	if _, err := strategy.Named(following); err != nil {
 		return nil, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))
 	}
 	link, err := openLaw(l.latency)
@@ -126,7 +127,7 @@ func (l *simLive) fleet(strategy string, seed uint64) (*live.Fleet, error) {
 	}
 	return &live.Fleet{
 		Client: live.Config{
-			Strategy: strategy,
+			Strategy: following,
 			Params:   throttle.Params{Rate: float64(l.limit) / l.window.Seconds(), Burst: float64(l.limit)},
 			Threads:  l.threads, Scale: l.scale, Duration: l.duration, Seed: seed,
 		},

@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/bench"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
 
@@ -64,10 +65,10 @@ func newSimThrottle() *cobra.Command {
 			if err != nil {
 				return usageError{fmt.Errorf("--strategies: %w", err)}
 			}
-			scenarios := func(law throttle.Strategy) []sim.Scenario { return chooseScenarios(sim.Standard(law), only) }
+			scenarios := func(law throttle.Strategy) []fleet.Scenario { return chooseScenarios(fleet.Standard(law), only) }
 			if len(scenarios(chosen[0])) == 0 {
 				var names []string
-				for _, s := range sim.Standard(chosen[0]) {
+				for _, s := range fleet.Standard(chosen[0]) {
 					names = append(names, s.Name)
 				}
 				return usageError{fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", only, strings.Join(names, ", "))}
@@ -77,7 +78,9 @@ func newSimThrottle() *cobra.Command {
 			shown := []string{chosen[0].Name, best}
 			first := scenarios(chosen[0])[0].Name
 			runs := bench.ThrottleRuns{Ours: oursName(), Strategies: chosen, Scenarios: scenarios, Seeds: seeds,
-				Sampled: func(s sim.Scenario) bool { return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name) }}
+				Sampled: func(s fleet.Scenario) bool {
+					return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name)
+				}}
 			result, err := bench.RunThrottles(ctx, runs, throttleProgress(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
@@ -109,17 +112,17 @@ func newSimThrottle() *cobra.Command {
 }
 
 // chooseScenarios returns the one of that name, or those whose names begin with it.
-func chooseScenarios(all []sim.Scenario, only string) []sim.Scenario {
-	if i := slices.IndexFunc(all, func(s sim.Scenario) bool { return s.Name == only }); i >= 0 {
+func chooseScenarios(all []fleet.Scenario, only string) []fleet.Scenario {
+	if i := slices.IndexFunc(all, func(s fleet.Scenario) bool { return s.Name == only }); i >= 0 {
 		return all[i : i+1]
 	}
-	return slices.DeleteFunc(all, func(s sim.Scenario) bool { return !strings.HasPrefix(s.Name, only) })
+	return slices.DeleteFunc(all, func(s fleet.Scenario) bool { return !strings.HasPrefix(s.Name, only) })
 }
 
 // chooseStrategies returns those of the names, or the usual ones, ours first.
 func chooseStrategies(names []string) (chosen []throttle.Strategy, err error) {
 	if len(names) == 0 {
-		for _, s := range throttle.Strategies() {
+		for _, s := range strategy.All() {
 			if !slices.Contains(floods, s.Name) {
 				chosen = append(chosen, s)
 			}
@@ -134,7 +137,7 @@ func chooseStrategies(names []string) (chosen []throttle.Strategy, err error) {
 		return chosen, nil
 	}
 	for _, name := range names {
-		s, err := throttle.Named(strings.TrimSpace(name))
+		s, err := strategy.Named(strings.TrimSpace(name))
 		if err != nil {
 			return nil, errors.New(strings.TrimPrefix(err.Error(), "throttle: "))
 		}
@@ -152,7 +155,7 @@ func rank(first bool) int {
 
 // oursName is that of the first strategy that is no baseline.
 func oursName() string {
-	for _, s := range throttle.Strategies() {
+	for _, s := range strategy.All() {
 		if !s.Baseline {
 			return s.Name
 		}

@@ -26,7 +26,7 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -97,7 +97,7 @@ func minutely(n int64, unit limit.Unit, bucket bool) Rate {
 // virtually runs a batch against a server in virtual time: call it in a bubble.
 type virtually struct {
 	t      *testing.T
-	server ratetest.LLMConfig
+	server llm.Config
 	config Config
 	llm    LLMConfig
 	tamper func(*Run)
@@ -105,14 +105,14 @@ type virtually struct {
 	plan   Plan
 	opened Plan // after Open
 	totals Totals
-	report ratetest.LLMReport
+	report llm.Report
 	err    error
 	took   time.Duration
 }
 
 func (v *virtually) run(input string) {
 	v.t.Helper()
-	l, err := ratetest.NewLLM(v.server)
+	l, err := llm.New(v.server)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -213,26 +213,26 @@ func TestLLMWithinTheLimits(t *testing.T) {
 	before, first := latency.Uniform(0, 50*time.Millisecond), latency.Uniform(200*time.Millisecond, 2*time.Second)
 	for _, c := range []struct {
 		name   string
-		server ratetest.LLMConfig
+		server llm.Config
 		llm    LLMConfig
 		limits []Rate
 		n      int
 		late   time.Duration // the last answer, after the time that the plan says; 0: the plan has what is reserved, which is not used
 	}{
-		{"OpenAI as documented", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+		{"OpenAI as documented", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
-		{"OpenAI, requests bind", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 60, Tokens: 90_000}}, LLMConfig{},
+		{"OpenAI, requests bind", llm.Config{Limits: llm.Limits{Requests: 60, Tokens: 90_000}}, LLMConfig{},
 			[]Rate{minutely(60, limit.Requests, true), minutely(90_000, limit.Tokens, true)}, 130, 5 * time.Second},
 		// Their tokens have more than four characters each, by which the server counts.
-		{"embeddings", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+		{"embeddings", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 5 * time.Second},
-		{"sums that stay", ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Sum},
+		{"sums that stay", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Sum},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
-		{"rolling windows", ratetest.LLMConfig{Rolling: true, Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
 			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 10 * time.Second},
-		{"usage corrects", ratetest.LLMConfig{Count: ratetest.CountCorrected, Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Used},
+		{"usage corrects", llm.Config{Count: llm.CountCorrected, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Used},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
-		{"Anthropic as documented", ratetest.LLMConfig{Provider: ratetest.Anthropic, Limits: ratetest.LLMLimits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic},
+		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
 	} {
 		if race.Enabled && (c.name == "OpenAI, requests bind" || c.name == "sums that stay" || c.name == "embeddings") {
@@ -269,9 +269,9 @@ func TestLLMFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 200
 		v := &virtually{t: t, config: Config{Out: out, Attempts: 30, Limits: []Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}},
-			server: ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}, First: latency.Uniform(100*time.Millisecond, time.Second), Seed: 5,
-				Faults: map[ratetest.Fault]float64{ratetest.Refused: 0.03, ratetest.Failed: 0.03, ratetest.BadGateway: 0.02, ratetest.Unavailable: 0.02,
-					ratetest.Reset: 0.02, ratetest.Cut: 0.02, ratetest.Ended: 0.03, ratetest.NoUsage: 0.05, ratetest.NoHeaders: 0.03, ratetest.LyingHeaders: 0.03, ratetest.GarbledHeaders: 0.03}}}
+			server: llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}, First: latency.Uniform(100*time.Millisecond, time.Second), Seed: 5,
+				Faults: map[llm.Fault]float64{llm.Refused: 0.03, llm.Failed: 0.03, llm.BadGateway: 0.02, llm.Unavailable: 0.02,
+					llm.Reset: 0.02, llm.Cut: 0.02, llm.Ended: 0.03, llm.NoUsage: 0.05, llm.NoHeaders: 0.03, llm.LyingHeaders: 0.03, llm.GarbledHeaders: 0.03}}}
 		v.run(prompts(OpenAI, n, 0))
 		v.once(n)
 		if v.err != nil || v.totals.Done != n || v.report.Verdicts["limited"] != 0 || v.totals.Rejected == 0 || len(v.report.Faults) < 11 {
@@ -298,8 +298,8 @@ func TestLLMRefusedOverAndOver(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
 			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Attempts: 2, Concurrency: 1, Limits: []Rate{minutely(500, limit.Requests, true)}},
-				server: ratetest.LLMConfig{Provider: ratetest.Provider(p), Limits: ratetest.LLMLimits{Requests: 500}, RetryAfter: 7 * time.Second,
-					Script: slices.Repeat([]ratetest.Fault{ratetest.Refused}, 20)}}
+				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, RetryAfter: 7 * time.Second,
+					Script: slices.Repeat([]llm.Fault{llm.Refused}, 20)}}
 			v.run(prompts(p, 3, 0))
 			v.once(3)
 			if v.err != nil || v.totals.Done != 3 || v.totals.Dead != 0 || v.totals.Rejected != 20 || v.took < 140*time.Second || v.took > 142*time.Second {
@@ -314,12 +314,12 @@ func TestLLMUnpaid(t *testing.T) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
-			script := make([]ratetest.Fault, 40)
+			script := make([]llm.Fault, 40)
 			for i := 10; i < len(script); i++ {
-				script[i] = ratetest.Unpaid
+				script[i] = llm.Unpaid
 			}
 			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Concurrency: 4, Limits: []Rate{minutely(500, limit.Requests, true)}},
-				server: ratetest.LLMConfig{Provider: ratetest.Provider(p), Limits: ratetest.LLMLimits{Requests: 500}, Script: script}}
+				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, Script: script}}
 			v.run(prompts(p, 50, 0))
 			if !errors.Is(v.err, dispatch.ErrExhausted) || !strings.Contains(v.err.Error(), "no credit is left") || v.totals.Done != 10 || v.totals.Left != 40 ||
 				v.totals.Dead != 0 || v.totals.Sends > 14 {
@@ -345,7 +345,7 @@ func TestLLMResumes(t *testing.T) {
 	for _, bucket := range []bool{true, false} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
-			l, err := ratetest.NewLLM(ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 500, Tokens: 30_000}, Rolling: !bucket,
+			l, err := llm.New(llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}, Rolling: !bucket,
 				Before: latency.Uniform(0, 50*time.Millisecond), First: latency.Uniform(200*time.Millisecond, 2*time.Second), Seed: 9})
 			if err != nil {
 				t.Fatal(err)
@@ -444,7 +444,7 @@ func TestLLMETA(t *testing.T) {
 		} {
 			var eta time.Duration
 			v := &virtually{t: t, config: Config{Out: out, Concurrency: c.concurrency, Limits: []Rate{minutely(60, limit.Requests, true)}},
-				server: ratetest.LLMConfig{Limits: ratetest.LLMLimits{Requests: 1e6}, First: latency.Uniform(time.Second, 3*time.Second)}}
+				server: llm.Config{Limits: llm.Limits{Requests: 1e6}, First: latency.Uniform(time.Second, 3*time.Second)}}
 			v.tamper = func(r *Run) {
 				go func() {
 					time.Sleep(c.after)
@@ -722,8 +722,8 @@ func TestLLMEstimate(t *testing.T) {
 			const n = 300
 			v := &virtually{t: t, llm: LLMConfig{Provider: Anthropic, Count: tokens.Used, Overrun: overrun},
 				config: Config{Out: out, Queue: 20, Attempts: 20, Limits: []Rate{minutely(6000, limit.Output, true)}},
-				server: ratetest.LLMConfig{Provider: ratetest.Anthropic, Count: ratetest.CountTrue, Limits: ratetest.LLMLimits{Output: 6000}, Seed: 4,
-					Law: ratetest.LLMLaw{OutputMedian: 40, OutputP99: 80}, First: latency.Uniform(20*time.Second, 30*time.Second)}}
+				server: llm.Config{Provider: llm.Anthropic, Count: llm.CountTrue, Limits: llm.Limits{Output: 6000}, Seed: 4,
+					Law: llm.Law{OutputMedian: 40, OutputP99: 80}, First: latency.Uniform(20*time.Second, 30*time.Second)}}
 			v.run(prompts(Anthropic, n, 0))
 			v.once(n)
 			took[i] = v.took

@@ -9,8 +9,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
 
@@ -107,33 +108,33 @@ var cleared = []struct {
 // RunPublished reruns the published runs on all cores. If ctx ends, what has finished by then is returned.
 func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) (Published, error) {
 	p := Published{Seeds: seeds, Runs: []PublishedRun{}, Jitter: []PublishedJitter{}}
-	var scenarios []sim.Scenario
+	var scenarios []fleet.Scenario
 	link := latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
 	for _, r := range reruns {
-		s, err := throttle.Named(r.strategy)
+		s, err := strategy.Named(r.strategy)
 		if err != nil {
 			return p, err
 		}
-		scenarios = append(scenarios, sim.Scenario{Duration: time.Duration(r.minutes) * time.Minute, Groups: []sim.Group{{
+		scenarios = append(scenarios, fleet.Scenario{Duration: time.Duration(r.minutes) * time.Minute, Groups: []fleet.Group{{
 			Strategy: s, Params: throttle.Params{Multiplier: r.multiplier}, Processes: r.processes, Threads: r.threads, Link: link}}})
 	}
 	for _, c := range cleared {
-		s, err := throttle.Named(c.strategy)
+		s, err := strategy.Named(c.strategy)
 		if err != nil {
 			return p, err
 		}
-		standard := sim.Standard(s)
-		i := slices.IndexFunc(standard, func(s sim.Scenario) bool { return s.Name == "clear-10s" })
+		standard := fleet.Standard(s)
+		i := slices.IndexFunc(standard, func(s fleet.Scenario) bool { return s.Name == "clear-10s" })
 		scenarios = append(scenarios, standard[i])
 	}
-	best, err := throttle.Named(remainingName)
+	best, err := strategy.Named(remainingName)
 	if err != nil {
 		return p, err
 	}
 	for _, jitter := range []float64{-1, 0.01, 0.1} {
 		for _, sharing := range []throttle.Sharing{throttle.Racing, throttle.Shared, throttle.Local} {
-			scenarios = append(scenarios, sim.Scenario{Duration: 30 * time.Minute, Server: sim.Quota{Service: latency.Constant(40 * time.Millisecond)},
-				Groups: []sim.Group{{Strategy: best, Params: throttle.Params{Jitter: jitter, Sharing: sharing}, Processes: 2, Threads: 5, Spread: time.Minute,
+			scenarios = append(scenarios, fleet.Scenario{Duration: 30 * time.Minute, Server: fleet.Quota{Service: latency.Constant(40 * time.Millisecond)},
+				Groups: []fleet.Group{{Strategy: best, Params: throttle.Params{Jitter: jitter, Sharing: sharing}, Processes: 2, Threads: 5, Spread: time.Minute,
 					Link: latency.Uniform(5*time.Millisecond, 15*time.Millisecond)}}})
 		}
 	}
@@ -146,13 +147,13 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 		if len(r) == 0 {
 			continue
 		}
-		of := func(value func(*sim.Report) float64) (v PublishedValue) {
+		of := func(value func(*fleet.Report) float64) (v PublishedValue) {
 			v.P5, v.P50, v.P95 = middle90(r, value)
 			return v
 		}
-		retry := of(func(r *sim.Report) float64 { return r.RetryPercent })
-		sleep := of(func(r *sim.Report) float64 { return r.Sleep.Max })
-		sd := of(func(r *sim.Report) float64 { return r.RequestSD })
+		retry := of(func(r *fleet.Report) float64 { return r.RetryPercent })
+		sleep := of(func(r *fleet.Report) float64 { return r.Sleep.Max })
+		sd := of(func(r *fleet.Report) float64 { return r.RequestSD })
 		switch n := i - len(reruns); {
 		case n < 0:
 			c := &reruns[i]
@@ -160,12 +161,12 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 			p.Runs = append(p.Runs, PublishedRun{Strategy: c.strategy, Multiplier: c.multiplier, Minutes: c.minutes,
 				Clients: fmt.Sprintf("%d × %d", c.processes, c.threads), Retry: retry, MaxSleep: sleep, SD: sd})
 		case n < len(cleared):
-			clear := of(func(r *sim.Report) float64 { return min(orNever(r.Clear), r.Seconds) })
+			clear := of(func(r *fleet.Report) float64 { return min(orNever(r.Clear), r.Seconds) })
 			clear.Published = &cleared[n].seconds
 			p.Runs = append(p.Runs, PublishedRun{Strategy: cleared[n].strategy, Multiplier: 1.2, Clients: "2 × 5", Retry: retry, MaxSleep: sleep, SD: sd, Clear: &clear})
 		default:
 			params := scenarios[i].Groups[0].Params
-			_, peak, _ := middle90(r, func(r *sim.Report) float64 { return float64(r.PeakConcurrent) })
+			_, peak, _ := middle90(r, func(r *fleet.Report) float64 { return float64(r.PeakConcurrent) })
 			p.Jitter = append(p.Jitter, PublishedJitter{Jitter: 100 * max(params.Jitter, 0), Sharing: params.Sharing.String(),
 				Retry: retry.P50, MaxSleep: sleep.P50, SD: sd.P50, Concurrent: peak})
 		}
@@ -174,8 +175,8 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 }
 
 // runSeeds runs each scenario with seeds 1 to n on all cores, and returns the reports of those that were finished.
-func runSeeds(ctx context.Context, scenarios []sim.Scenario, n int, progress func(done, all int)) ([][]sim.Report, error) {
-	reports := make([][]sim.Report, len(scenarios))
+func runSeeds(ctx context.Context, scenarios []fleet.Scenario, n int, progress func(done, all int)) ([][]fleet.Report, error) {
+	reports := make([][]fleet.Report, len(scenarios))
 	done, all := 0, n*len(scenarios)
 	err := onAllCores(ctx, all, each(func(i int) (func(), error) {
 		s := scenarios[i/n]
@@ -195,7 +196,7 @@ func runSeeds(ctx context.Context, scenarios []sim.Scenario, n int, progress fun
 }
 
 // middle90 returns the 5th, 50th and 95th percentile, the nearest of the values at or below.
-func middle90(runs []sim.Report, of func(*sim.Report) float64) (p5, p50, p95 float64) {
+func middle90(runs []fleet.Report, of func(*fleet.Report) float64) (p5, p50, p95 float64) {
 	values := make([]float64, len(runs))
 	for i := range runs {
 		values[i] = of(&runs[i])

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
 
@@ -26,7 +26,7 @@ type Throttles struct {
 }
 
 // ThrottleRow is a strategy in a scenario: the median and the worst of its runs, one per seed. What the measures are is said
-// at the fields of sim.Report.
+// at the fields of fleet.Report.
 type ThrottleRow struct {
 	Name     string  `json:"name"`
 	Scenario string  `json:"scenario"`
@@ -50,7 +50,7 @@ type ThrottleRow struct {
 	// First is what each client did with the first seed, as the published simulations print it.
 	First Clients `json:"first_seed"`
 	// Series is of the first seed, where it was asked for.
-	Series *sim.Series `json:"series,omitempty"`
+	Series *fleet.Series `json:"series,omitempty"`
 }
 
 // Clients has a value per client in each list.
@@ -70,10 +70,10 @@ type Spread struct {
 type ThrottleRuns struct {
 	Ours       string
 	Strategies []throttle.Strategy
-	Scenarios  func(throttle.Strategy) []sim.Scenario
+	Scenarios  func(throttle.Strategy) []fleet.Scenario
 	Seeds      int
 	// Sampled, if not nil, says of which scenarios the first seed is to have a series.
-	Sampled func(sim.Scenario) bool
+	Sampled func(fleet.Scenario) bool
 }
 
 // RunThrottles runs them on all cores. progress, if not nil, is told how many of the runs are finished. If ctx ends, what has
@@ -81,12 +81,12 @@ type ThrottleRuns struct {
 func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, all int)) (Throttles, error) {
 	began := time.Now()
 	type job struct {
-		scenario sim.Scenario
+		scenario fleet.Scenario
 		row      int
 	}
 	var jobs []job
 	var rows []ThrottleRow
-	byStrategy := make([][]sim.Scenario, len(what.Strategies))
+	byStrategy := make([][]fleet.Scenario, len(what.Strategies))
 	for i, s := range what.Strategies {
 		byStrategy[i] = what.Scenarios(s)
 	}
@@ -108,7 +108,7 @@ func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, al
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(effort(b.scenario), effort(a.scenario)) })
 
 	done, hours := 0, 0.0
-	reports := make([][]sim.Report, len(rows))
+	reports := make([][]fleet.Report, len(rows))
 	err := onAllCores(ctx, len(jobs), each(func(i int) (func(), error) {
 		j := jobs[i]
 		report, err := RunFleet(ctx, j.scenario, nil)
@@ -141,7 +141,7 @@ func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, al
 }
 
 // effort is roughly how long a scenario takes to run.
-func effort(s sim.Scenario) float64 {
+func effort(s fleet.Scenario) float64 {
 	clients := 0
 	for _, g := range s.Groups {
 		clients += g.Processes * g.Threads
@@ -150,10 +150,10 @@ func effort(s sim.Scenario) float64 {
 }
 
 // RunFleet runs a scenario until its end or that of ctx. progress, if not nil, is told every now and then how far it is.
-func RunFleet(ctx context.Context, s sim.Scenario, progress func(f *sim.Fleet)) (sim.Report, error) {
-	f, err := sim.NewFleet(s)
+func RunFleet(ctx context.Context, s fleet.Scenario, progress func(f *fleet.Fleet)) (fleet.Report, error) {
+	f, err := fleet.New(s)
 	if err != nil {
-		return sim.Report{}, err
+		return fleet.Report{}, err
 	}
 	// As much at a time as takes some 20 ms, so that ctx is heard of. A flood of requests takes that long for little time.
 	step, told := 10*time.Millisecond, time.Now()
@@ -174,7 +174,7 @@ func RunFleet(ctx context.Context, s sim.Scenario, progress func(f *sim.Fleet)) 
 }
 
 // sum makes a row of its runs. Their order does not matter.
-func (r *ThrottleRow) sum(runs []sim.Report) {
+func (r *ThrottleRow) sum(runs []fleet.Report) {
 	r.Seeds, r.Clients, r.Optimum = len(runs), runs[0].Clients, runs[0].OptimumSleepMost
 	for i := range runs {
 		for _, g := range runs[i].Groups { // of the first seed alone
@@ -186,28 +186,28 @@ func (r *ThrottleRow) sum(runs []sim.Report) {
 			r.Series = runs[i].Series
 		}
 	}
-	over := func(of func(*sim.Report) float64) Spread {
+	over := func(of func(*fleet.Report) float64) Spread {
 		values := make([]float64, len(runs))
 		for i := range runs {
 			values[i] = of(&runs[i])
 		}
 		return spread(values)
 	}
-	r.RetryPercent = over(func(r *sim.Report) float64 { return r.RetryPercent })
-	r.LimitedLate = over(func(r *sim.Report) float64 { return float64(r.LimitedLate) })
-	r.MaxSleep = over(func(r *sim.Report) float64 { return r.Sleep.Max })
-	r.P99Sleep = over(func(r *sim.Report) float64 { return r.Sleep.P99 })
-	r.RequestSD = over(func(r *sim.Report) float64 { return r.RequestSD })
-	r.Unused = over(func(r *sim.Report) float64 { return r.UnusedPercent })
-	r.Concurrent = over(func(r *sim.Report) float64 { return float64(r.PeakConcurrent) })
-	r.Jain = over(func(r *sim.Report) float64 { return -r.Jain }) // so that the worst is the smallest
+	r.RetryPercent = over(func(r *fleet.Report) float64 { return r.RetryPercent })
+	r.LimitedLate = over(func(r *fleet.Report) float64 { return float64(r.LimitedLate) })
+	r.MaxSleep = over(func(r *fleet.Report) float64 { return r.Sleep.Max })
+	r.P99Sleep = over(func(r *fleet.Report) float64 { return r.Sleep.P99 })
+	r.RequestSD = over(func(r *fleet.Report) float64 { return r.RequestSD })
+	r.Unused = over(func(r *fleet.Report) float64 { return r.UnusedPercent })
+	r.Concurrent = over(func(r *fleet.Report) float64 { return float64(r.PeakConcurrent) })
+	r.Jain = over(func(r *fleet.Report) float64 { return -r.Jain }) // so that the worst is the smallest
 	*r.Jain.Median, *r.Jain.Worst = -*r.Jain.Median, -*r.Jain.Worst
 	if strings.HasPrefix(r.Scenario, "clear") {
-		s := over(func(r *sim.Report) float64 { return orNever(r.Clear) })
+		s := over(func(r *fleet.Report) float64 { return orNever(r.Clear) })
 		r.Clear = &s
 	}
 	if runs[0].Change != nil {
-		s := over(func(r *sim.Report) float64 { return orNever(r.Settle) })
+		s := over(func(r *fleet.Report) float64 { return orNever(r.Settle) })
 		r.Settle = &s
 	}
 }

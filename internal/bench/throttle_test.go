@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
 
 func TestThrottleRow(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
-	runs := []sim.Report{
+	runs := []fleet.Report{
 		{Clients: 5, RetryPercent: 4, Jain: 0.9, Change: number(60), Settle: number(30)},
 		{Clients: 5, RetryPercent: 1, Jain: 0.5, Change: number(60)},
 		{Clients: 5, RetryPercent: 2, Jain: 0.7, Change: number(60), Settle: number(10)},
@@ -28,7 +29,7 @@ func TestThrottleRow(t *testing.T) {
 		runs[0], runs[2] = runs[2], runs[0] // finished in another order
 	}
 	row := ThrottleRow{Scenario: "clear-1s"}
-	row.sum([]sim.Report{{Clear: number(80)}, {}, {}})
+	row.sum([]fleet.Report{{Clear: number(80)}, {}, {}})
 	if text(row.Clear) != "never / never" || row.Settle != nil {
 		t.Errorf("cleared %s", text(row.Clear))
 	}
@@ -39,18 +40,18 @@ func TestThrottleRow(t *testing.T) {
 
 // Rows come scenario by scenario, whichever was finished first, and are those of their seeds.
 func TestRunThrottles(t *testing.T) {
-	null, err := throttle.Named("null")
+	null, err := strategy.Named("null")
 	if err != nil {
 		t.Fatal(err)
 	}
-	retry, err := throttle.Named("retry-only")
+	retry, err := strategy.Named("retry-only")
 	if err != nil {
 		t.Fatal(err)
 	}
-	what := ThrottleRuns{Ours: "none", Strategies: []throttle.Strategy{retry, null}, Seeds: 2, Scenarios: func(s throttle.Strategy) []sim.Scenario {
-		return []sim.Scenario{
-			{Name: "short", Duration: time.Minute, Groups: []sim.Group{{Strategy: s}}},
-			{Name: "long", Duration: 10 * time.Minute, Groups: []sim.Group{{Strategy: s, Threads: 2, Demand: sim.Demand{Kind: sim.Light, PerSecond: 0.1}}}},
+	what := ThrottleRuns{Ours: "none", Strategies: []throttle.Strategy{retry, null}, Seeds: 2, Scenarios: func(s throttle.Strategy) []fleet.Scenario {
+		return []fleet.Scenario{
+			{Name: "short", Duration: time.Minute, Groups: []fleet.Group{{Strategy: s}}},
+			{Name: "long", Duration: 10 * time.Minute, Groups: []fleet.Group{{Strategy: s, Threads: 2, Demand: fleet.Demand{Kind: fleet.Light, PerSecond: 0.1}}}},
 		}
 	}}
 	told := 0
@@ -71,8 +72,8 @@ func TestRunThrottles(t *testing.T) {
 			t.Errorf("row %d: both seeds leave %v %% unused", i, *r.Unused.Worst)
 		}
 	}
-	what.Scenarios = func(s throttle.Strategy) []sim.Scenario {
-		return []sim.Scenario{{Name: "bad", Groups: []sim.Group{{Strategy: s}}}}
+	what.Scenarios = func(s throttle.Strategy) []fleet.Scenario {
+		return []fleet.Scenario{{Name: "bad", Groups: []fleet.Group{{Strategy: s}}}}
 	}
 	if _, err := RunThrottles(t.Context(), what, nil); err == nil || !strings.Contains(err.Error(), "Duration") {
 		t.Errorf("an impossible scenario: %v", err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/throttle"
@@ -22,7 +23,7 @@ import (
 // Config is what a client process has to know. It crosses to another process as JSON.
 type Config struct {
 	URL      string          `json:"url"`
-	Strategy string          `json:"strategy"` // of throttle.Named
+	Strategy string          `json:"strategy"` // of strategy.Named
 	Params   throttle.Params `json:"params"`
 	Process  int             `json:"process"` // its number
 	Threads  int             `json:"threads"`
@@ -106,19 +107,19 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 	case c.Duration <= 0:
 		return nil, fmt.Errorf("live: Duration %v is not above 0", c.Duration)
 	}
-	strategy, err := throttle.Named(c.Strategy)
+	s, err := strategy.Named(c.Strategy)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{Config: c, base: time.Now(), tell: tell}
 	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute}
 	rng := rand.New(rand.NewPCG(c.Seed, uint64(c.Process)))
-	if strategy.NewLimiter != nil {
+	if s.NewLimiter != nil {
 		// A Gate goes by the real clock, and so must its limiter: in real time the quota is refilled Scale times as fast.
 		params := c.Params
 		params.Rate *= c.Scale
 		params.MaxWait = p.real(params.MaxWait)
-		l, err := strategy.NewLimiter(params, rng)
+		l, err := s.NewLimiter(params, rng)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +127,7 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 		p.gate = paceline.NewGate(l)
 		return p, nil
 	}
-	shared, err := strategy.New(c.Params)
+	shared, err := s.New(c.Params)
 	if err != nil {
 		return nil, err
 	}

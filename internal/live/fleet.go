@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 )
 
 // Fleet is a server and processes of clients that share its quota.
@@ -32,7 +32,7 @@ type Fleet struct {
 	Tell func(Line)
 }
 
-// Report is what became of a Fleet. Fields are those of sim.Report, as far as they can be measured from outside, so that
+// Report is what became of a Fleet. Fields are those of fleet.Report, as far as they can be measured from outside, so that
 // a run in real time can be laid beside one in virtual time. Sleep.Max is with jitter, P99 and Median without.
 type Report struct {
 	Strategy string  `json:"strategy"`
@@ -45,13 +45,13 @@ type Report struct {
 	Served   int `json:"served"`
 	Limited  int `json:"limited"`
 	// LimitedLate were refused more than two minutes after the beginning.
-	LimitedLate        int        `json:"limited_late"`
-	RetryPercent       float64    `json:"retry_percent"`
-	RetryPercentPooled float64    `json:"retry_percent_pooled"`
-	Sleep              sim.Sleeps `json:"sleep_s"`
-	OptimumSleep       float64    `json:"optimum_sleep_s"`
-	RequestSD          float64    `json:"request_sd"`
-	Jain               float64    `json:"jain"`
+	LimitedLate        int          `json:"limited_late"`
+	RetryPercent       float64      `json:"retry_percent"`
+	RetryPercentPooled float64      `json:"retry_percent_pooled"`
+	Sleep              fleet.Sleeps `json:"sleep_s"`
+	OptimumSleep       float64      `json:"optimum_sleep_s"`
+	RequestSD          float64      `json:"request_sd"`
+	Jain               float64      `json:"jain"`
 
 	RequestCount []int     `json:"request_count"` // by client: the threads of each process in turn
 	LimitedCount []int     `json:"limited_count"`
@@ -60,7 +60,7 @@ type Report struct {
 
 	Server ratetest.GCRAReport `json:"server"`
 	// Series is at the instants of Sample.
-	Series *sim.Series `json:"series,omitempty"`
+	Series *fleet.Series `json:"series,omitempty"`
 }
 
 // tally gathers lines.
@@ -73,7 +73,7 @@ type tally struct {
 	tell    func(Line)
 
 	sample float64 // seconds
-	series sim.Series
+	series fleet.Series
 }
 
 // until samples the instants up to at, with what was last heard. Clocks of processes differ by what they took to start.
@@ -200,7 +200,7 @@ func (t *tally) report() (r Report) {
 		slices.Sort(t.before)
 		r.Sleep.P99, r.Sleep.Median = t.before[(n-1)*99/100], t.before[(n-1)/2]
 	}
-	r.RequestSD, r.Jain = sim.Spread(r.RequestCount)
+	r.RequestSD, r.Jain = fleet.Spread(r.RequestCount)
 	return r
 }
 

@@ -29,14 +29,16 @@ var Table = []Package{
 	{Name: "backoff", Core: true, Ours: "mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "mono window", Std: pure},
 	{Name: "throttle", Core: true, Ours: "mono limit window", Std: pure},
+	{Name: "internal/strategy", Core: true, Ours: "mono limit throttle", Std: pure},
 	{Name: "queue", Core: true, Ours: "mono limit", Std: pure + " container/heap"},
 	{Name: "internal/line", Core: true, Ours: "mono limit", Std: pure},
 	{Name: "dispatch", Core: true, Ours: "mono limit throttle backoff queue", Std: pure + " container/heap"},
 
 	// What servers do, and virtual time.
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
-	{Name: "sim", Core: true, Ours: decisions, Std: pure + " container/heap encoding/json io"},
-	{Name: "sim/scenario", Ours: "sim throttle latency", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "sim", Core: true, Ours: decisions, Std: pure},
+	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim", Std: pure + " encoding/json io"},
+	{Name: "sim/scenario", Ours: "sim/fleet throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim internal/race", Std: pure + " testing"},
 
 	// Words on the wire.
@@ -50,11 +52,14 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},
 	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
-	{Name: "ratetest", Ours: "mono rule quota latency", Std: "any"},
-	{Name: "chart", Std: "any", Modules: "gonum.org/v1/plot"},
+	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/llm", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/service", Ours: "mono rule quota latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/internal/host", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota", Std: "any", Modules: "golang.org/x/sys"},
-	{Name: "internal/live", Ours: "paceline mono limit throttle ratetest sim", Std: "any"},
+	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
+	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 
 	// Help for the tests.

@@ -237,7 +237,7 @@ func TestPlantedText(t *testing.T) {
 		{"part of a word", "README.md", "homewo" + "rk/main net" + "work/a", ""},
 		{"a checksum", "go.sum", home, ""},
 		{"a nested module's checksum", "bench/go.sum", home, ""},
-		{"a binary", "chart/testdata/a.png", "\x89PNG\x00" + home, ""},
+		{"a binary", "internal/chart/testdata/a.png", "\x89PNG\x00" + home, ""},
 		{"unfinished", "limit/a.go", "package limit\n\n// TO" + "DO: all of it", "3: TO"},
 		{"unfinished in a test", "limit/a_test.go", "// FIX" + "ME", "1: FIX"},
 		{"the word in prose", "README.md", "TO" + "DO lists", ""},

@@ -11,8 +11,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
 
@@ -42,41 +43,41 @@ type field[T any] struct {
 
 // They are set in init, because they name functions that name them.
 var (
-	scenarioFields []field[sim.Scenario]
-	serverFields   []field[sim.Quota]
-	changeFields   []field[sim.Change]
-	groupFields    []field[sim.Group]
+	scenarioFields []field[fleet.Scenario]
+	serverFields   []field[fleet.Quota]
+	changeFields   []field[fleet.Change]
+	groupFields    []field[fleet.Group]
 	paramFields    []field[throttle.Params]
-	demandFields   []field[sim.Demand]
+	demandFields   []field[fleet.Demand]
 )
 
 func init() {
-	scenarioFields = []field[sim.Scenario]{
-		{"version", func(d *decoder, n *yaml.Node, _ *sim.Scenario) {
+	scenarioFields = []field[fleet.Scenario]{
+		{"version", func(d *decoder, n *yaml.Node, _ *fleet.Scenario) {
 			if n.Value != strconv.Itoa(Version) || n.Kind != yaml.ScalarNode {
 				d.refuse(n, "version: %s is not %d, the only one there is", show(n), Version)
 			}
 		}},
-		{"name", func(d *decoder, n *yaml.Node, s *sim.Scenario) { s.Name = d.text(n, "name") }},
-		{"duration", func(d *decoder, n *yaml.Node, s *sim.Scenario) { s.Duration = d.duration(n, "duration") }},
-		{"seed", func(d *decoder, n *yaml.Node, s *sim.Scenario) {
+		{"name", func(d *decoder, n *yaml.Node, s *fleet.Scenario) { s.Name = d.text(n, "name") }},
+		{"duration", func(d *decoder, n *yaml.Node, s *fleet.Scenario) { s.Duration = d.duration(n, "duration") }},
+		{"seed", func(d *decoder, n *yaml.Node, s *fleet.Scenario) {
 			v, err := strconv.ParseUint(n.Value, 10, 64)
 			if n.Kind != yaml.ScalarNode || err != nil {
 				d.refuse(n, "seed: %s is not a whole number of 0 or more", show(n))
 			}
 			s.Seed = v
 		}},
-		{"sample", func(d *decoder, n *yaml.Node, s *sim.Scenario) { s.Sample = d.duration(n, "sample") }},
-		{"server", func(d *decoder, n *yaml.Node, s *sim.Scenario) { mapping(d, n, "server", serverFields, &s.Server) }},
-		{"groups", func(d *decoder, n *yaml.Node, s *sim.Scenario) {
+		{"sample", func(d *decoder, n *yaml.Node, s *fleet.Scenario) { s.Sample = d.duration(n, "sample") }},
+		{"server", func(d *decoder, n *yaml.Node, s *fleet.Scenario) { mapping(d, n, "server", serverFields, &s.Server) }},
+		{"groups", func(d *decoder, n *yaml.Node, s *fleet.Scenario) {
 			sequence(d, n, "groups", groupFields, &s.Groups)
 		}},
 	}
-	serverFields = []field[sim.Quota]{
-		{"kind", func(d *decoder, n *yaml.Node, q *sim.Quota) { d.named(n, "kind", &q.Kind) }},
-		{"quota", func(d *decoder, n *yaml.Node, q *sim.Quota) { q.Limit, q.Window = d.rate(n, "quota") }},
-		{"capacity", func(d *decoder, n *yaml.Node, q *sim.Quota) { q.Capacity = int64(d.count(n, "capacity")) }},
-		{"level", func(d *decoder, n *yaml.Node, q *sim.Quota) {
+	serverFields = []field[fleet.Quota]{
+		{"kind", func(d *decoder, n *yaml.Node, q *fleet.Quota) { d.named(n, "kind", &q.Kind) }},
+		{"quota", func(d *decoder, n *yaml.Node, q *fleet.Quota) { q.Limit, q.Window = d.rate(n, "quota") }},
+		{"capacity", func(d *decoder, n *yaml.Node, q *fleet.Quota) { q.Capacity = int64(d.count(n, "capacity")) }},
+		{"level", func(d *decoder, n *yaml.Node, q *fleet.Quota) {
 			switch {
 			case n.Kind == yaml.ScalarNode && n.Value == "full":
 				q.Full = true
@@ -85,18 +86,18 @@ func init() {
 				q.Level = int64(d.count(n, "level (which may be full, too, or 0)"))
 			}
 		}},
-		{"tick", func(d *decoder, n *yaml.Node, q *sim.Quota) { q.Tick = d.duration(n, "tick") }},
-		{"service", func(d *decoder, n *yaml.Node, q *sim.Quota) { q.Service = d.law(n, "service") }},
-		{"silent", func(d *decoder, n *yaml.Node, q *sim.Quota) { q.Silent = d.yes(n, "silent") }},
-		{"changes", func(d *decoder, n *yaml.Node, q *sim.Quota) { sequence(d, n, "changes", changeFields, &q.Changes) }},
+		{"tick", func(d *decoder, n *yaml.Node, q *fleet.Quota) { q.Tick = d.duration(n, "tick") }},
+		{"service", func(d *decoder, n *yaml.Node, q *fleet.Quota) { q.Service = d.law(n, "service") }},
+		{"silent", func(d *decoder, n *yaml.Node, q *fleet.Quota) { q.Silent = d.yes(n, "silent") }},
+		{"changes", func(d *decoder, n *yaml.Node, q *fleet.Quota) { sequence(d, n, "changes", changeFields, &q.Changes) }},
 	}
-	changeFields = []field[sim.Change]{
-		{"at", func(d *decoder, n *yaml.Node, c *sim.Change) { c.At = d.duration(n, "at") }},
-		{"factor", func(d *decoder, n *yaml.Node, c *sim.Change) { c.Factor = d.number(n, "factor") }},
+	changeFields = []field[fleet.Change]{
+		{"at", func(d *decoder, n *yaml.Node, c *fleet.Change) { c.At = d.duration(n, "at") }},
+		{"factor", func(d *decoder, n *yaml.Node, c *fleet.Change) { c.Factor = d.number(n, "factor") }},
 	}
-	groupFields = []field[sim.Group]{
-		{"name", func(d *decoder, n *yaml.Node, g *sim.Group) { g.Name = d.text(n, "name") }},
-		{"strategy", func(d *decoder, n *yaml.Node, g *sim.Group) {
+	groupFields = []field[fleet.Group]{
+		{"name", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Name = d.text(n, "name") }},
+		{"strategy", func(d *decoder, n *yaml.Node, g *fleet.Group) {
 			name := n.Value // null is a strategy, whatever YAML thinks
 			if name == "" || n.Kind != yaml.ScalarNode {
 				name = d.text(n, "strategy")
@@ -104,38 +105,38 @@ func init() {
 			if name == "" {
 				return
 			}
-			s, err := throttle.Named(name)
+			s, err := strategy.Named(name)
 			if err != nil {
 				d.refuse(n, "%s", strings.TrimPrefix(err.Error(), "throttle: "))
 			}
 			g.Strategy = s
 		}},
-		{"params", func(d *decoder, n *yaml.Node, g *sim.Group) { mapping(d, n, "params", paramFields, &g.Params) }},
-		{"processes", func(d *decoder, n *yaml.Node, g *sim.Group) { g.Processes = d.count(n, "processes") }},
-		{"threads", func(d *decoder, n *yaml.Node, g *sim.Group) { g.Threads = d.count(n, "threads") }},
-		{"link", func(d *decoder, n *yaml.Node, g *sim.Group) { g.Link = d.law(n, "link") }},
-		{"work", func(d *decoder, n *yaml.Node, g *sim.Group) { g.Work = d.duration(n, "work") }},
-		{"demand", func(d *decoder, n *yaml.Node, g *sim.Group) {
+		{"params", func(d *decoder, n *yaml.Node, g *fleet.Group) { mapping(d, n, "params", paramFields, &g.Params) }},
+		{"processes", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Processes = d.count(n, "processes") }},
+		{"threads", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Threads = d.count(n, "threads") }},
+		{"link", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Link = d.law(n, "link") }},
+		{"work", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Work = d.duration(n, "work") }},
+		{"demand", func(d *decoder, n *yaml.Node, g *fleet.Group) {
 			if n.Kind == yaml.ScalarNode { // demand: always
 				d.named(n, "demand", &g.Demand.Kind)
 				return
 			}
 			mapping(d, n, "demand", demandFields, &g.Demand)
 		}},
-		{"join", func(d *decoder, n *yaml.Node, g *sim.Group) { g.Join = d.duration(n, "join") }},
-		{"spread", func(d *decoder, n *yaml.Node, g *sim.Group) { g.Spread = d.duration(n, "spread") }},
-		{"leave", func(d *decoder, n *yaml.Node, g *sim.Group) {
+		{"join", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Join = d.duration(n, "join") }},
+		{"spread", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Spread = d.duration(n, "spread") }},
+		{"leave", func(d *decoder, n *yaml.Node, g *fleet.Group) {
 			if g.Leave = d.duration(n, "leave"); g.Leave == 0 {
 				d.refuse(n, "leave: nobody leaves at 0: want an instant after join, or no leave")
 			}
 		}},
 	}
-	demandFields = []field[sim.Demand]{
-		{"kind", func(d *decoder, n *yaml.Node, to *sim.Demand) { d.named(n, "kind", &to.Kind) }},
-		{"on", func(d *decoder, n *yaml.Node, to *sim.Demand) { to.On = d.duration(n, "on") }},
-		{"off", func(d *decoder, n *yaml.Node, to *sim.Demand) { to.Off = d.duration(n, "off") }},
-		{"rate", func(d *decoder, n *yaml.Node, to *sim.Demand) { to.PerSecond = d.perSecond(n, "rate") }},
-		{"total", func(d *decoder, n *yaml.Node, to *sim.Demand) { to.Total = d.count(n, "total") }},
+	demandFields = []field[fleet.Demand]{
+		{"kind", func(d *decoder, n *yaml.Node, to *fleet.Demand) { d.named(n, "kind", &to.Kind) }},
+		{"on", func(d *decoder, n *yaml.Node, to *fleet.Demand) { to.On = d.duration(n, "on") }},
+		{"off", func(d *decoder, n *yaml.Node, to *fleet.Demand) { to.Off = d.duration(n, "off") }},
+		{"rate", func(d *decoder, n *yaml.Node, to *fleet.Demand) { to.PerSecond = d.perSecond(n, "rate") }},
+		{"total", func(d *decoder, n *yaml.Node, to *fleet.Demand) { to.Total = d.count(n, "total") }},
 	}
 	span := func(key string, of func(*throttle.Params) *time.Duration) field[throttle.Params] {
 		return field[throttle.Params]{key, func(d *decoder, n *yaml.Node, p *throttle.Params) { *of(p) = d.duration(n, key) }}
@@ -163,7 +164,7 @@ func init() {
 }
 
 // scenario reads the file's mapping, and what must be in it.
-func (d *decoder) scenario(root *yaml.Node, s *sim.Scenario) {
+func (d *decoder) scenario(root *yaml.Node, s *fleet.Scenario) {
 	mapping(d, root, "", scenarioFields, s)
 	for _, key := range []string{"version", "duration", "groups"} {
 		if member(root, key) == nil {
@@ -171,7 +172,7 @@ func (d *decoder) scenario(root *yaml.Node, s *sim.Scenario) {
 		}
 	}
 	server := member(root, "server")
-	if level := s.Server.Level; server != nil && level == 0 && !s.Server.Full && s.Server.Kind != sim.Bucket && s.Server.Kind != sim.GCRA {
+	if level := s.Server.Level; server != nil && level == 0 && !s.Server.Full && s.Server.Kind != fleet.Bucket && s.Server.Kind != fleet.GCRA {
 		if at := member(server, "level"); at != nil && at.Value == "0" {
 			d.refuse(at, "level: 0 of a %v server: want 1 or more, or full", s.Server.Kind)
 		}
@@ -188,7 +189,7 @@ func (d *decoder) scenario(root *yaml.Node, s *sim.Scenario) {
 }
 
 func strategies() (names []string) {
-	for _, s := range throttle.Strategies() {
+	for _, s := range strategy.All() {
 		names = append(names, s.Name)
 	}
 	return names

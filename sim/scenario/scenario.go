@@ -1,4 +1,4 @@
-// Package scenario reads the scenarios of package sim from YAML files:
+// Package scenario reads the scenarios of package fleet from YAML files:
 //
 //	version: 1
 //	name: nightly import
@@ -26,7 +26,7 @@
 //	    leave: 2h
 //	    demand: {kind: on-off, on: 5m, off: 10m}
 //
-// Only version, duration and groups with a strategy must be there. Every name is that of a field of sim.Scenario, whose
+// Only version, duration and groups with a strategy must be there. Every name is that of a field of fleet.Scenario, whose
 // documentation says what is done without it, in lower case; quota is its Limit per Window, and the rate of a light demand
 // its PerSecond. Decoding is strict: what is not known, is there twice, or cannot be is an error that says where, and what
 // can. All errors of a file are reported, not just the first.
@@ -45,7 +45,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 )
 
 // Version is that of the format.
@@ -69,10 +69,10 @@ func (e *Error) Error() string {
 const mostBytes = 1 << 20
 
 // Load reads a file. Recorded latencies are files beside it.
-func Load(name string) (sim.Scenario, error) {
+func Load(name string) (fleet.Scenario, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return sim.Scenario{}, err
+		return fleet.Scenario{}, err
 	}
 	defer f.Close()
 	return Read(name, f, func(recording string) (io.ReadCloser, error) {
@@ -85,10 +85,10 @@ func Load(name string) (sim.Scenario, error) {
 
 // Read reads a scenario; name is for errors, open opens recorded latencies, and if it is nil there are none. Its error is an
 // *Error, or several of them, joined in the order of their lines, unless r itself failed.
-func Read(name string, r io.Reader, open func(name string) (io.ReadCloser, error)) (sim.Scenario, error) {
+func Read(name string, r io.Reader, open func(name string) (io.ReadCloser, error)) (fleet.Scenario, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostBytes+1))
 	if err != nil {
-		return sim.Scenario{}, fmt.Errorf("%s: %w", name, err)
+		return fleet.Scenario{}, fmt.Errorf("%s: %w", name, err)
 	}
 	d := &decoder{file: name, open: open, last: lines(text)}
 	if d.open == nil {
@@ -96,19 +96,19 @@ func Read(name string, r io.Reader, open func(name string) (io.ReadCloser, error
 	}
 	if len(text) > mostBytes {
 		d.refuse(nil, "is longer than %d bytes", mostBytes)
-		return sim.Scenario{}, d.err()
+		return fleet.Scenario{}, d.err()
 	}
 	root := d.parse(text)
 	if root == nil {
-		return sim.Scenario{}, d.err()
+		return fleet.Scenario{}, d.err()
 	}
-	var s sim.Scenario
+	var s fleet.Scenario
 	d.scenario(root, &s)
 	if len(d.errs) == 0 {
 		d.check(root, s.Check())
 	}
 	if err := d.err(); err != nil {
-		return sim.Scenario{}, err
+		return fleet.Scenario{}, err
 	}
 	return s, nil
 }
@@ -171,7 +171,7 @@ func (d *decoder) check(root *yaml.Node, err error) {
 		all = joined.Unwrap()
 	}
 	for _, err := range all {
-		var field *sim.FieldError
+		var field *fleet.FieldError
 		if !errors.As(err, &field) {
 			d.refuse(root, "%v", err)
 			continue

@@ -11,32 +11,32 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/sim/scenario"
 	"github.com/paceline-go/paceline/throttle"
 )
 
-func read(text string) (sim.Scenario, error) {
+func read(text string) (fleet.Scenario, error) {
 	return scenario.Read("test.yaml", strings.NewReader(text), nil)
 }
 
 // Each example runs, and says what it seems to say.
 func TestExamples(t *testing.T) {
 	near := latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
-	want := map[string]sim.Scenario{
-		"shared": {Name: "ten workers", Duration: 30 * time.Minute, Seed: 1, Server: sim.Quota{Limit: 4500, Window: time.Hour},
-			Groups: []sim.Group{{Name: "workers", Processes: 2, Threads: 5, Link: near}}},
+	want := map[string]fleet.Scenario{
+		"shared": {Name: "ten workers", Duration: 30 * time.Minute, Seed: 1, Server: fleet.Quota{Limit: 4500, Window: time.Hour},
+			Groups: []fleet.Group{{Name: "workers", Processes: 2, Threads: 5, Link: near}}},
 		"quota-halved": {Name: "halved in secret", Duration: 3 * time.Hour, Seed: 7, Sample: 10 * time.Second,
-			Server: sim.Quota{Limit: 4500, Window: time.Hour, Capacity: 4500, Full: true, Service: latency.Exponential(20*time.Millisecond, 10*time.Millisecond),
-				Changes: []sim.Change{{At: time.Hour, Factor: 0.5}, {At: 2 * time.Hour, Factor: 1}}},
-			Groups: []sim.Group{{Name: "workers", Processes: 10, Link: latency.Lognormal(15*time.Millisecond, 80*time.Millisecond)}}},
-		"mixed": {Name: "a mixed day", Duration: 24 * time.Hour, Server: sim.Quota{Kind: sim.GCRA, Limit: 4500, Window: time.Hour, Level: 100},
-			Groups: []sim.Group{
+			Server: fleet.Quota{Limit: 4500, Window: time.Hour, Capacity: 4500, Full: true, Service: latency.Exponential(20*time.Millisecond, 10*time.Millisecond),
+				Changes: []fleet.Change{{At: time.Hour, Factor: 0.5}, {At: 2 * time.Hour, Factor: 1}}},
+			Groups: []fleet.Group{{Name: "workers", Processes: 10, Link: latency.Lognormal(15*time.Millisecond, 80*time.Millisecond)}}},
+		"mixed": {Name: "a mixed day", Duration: 24 * time.Hour, Server: fleet.Quota{Kind: fleet.GCRA, Limit: 4500, Window: time.Hour, Level: 100},
+			Groups: []fleet.Group{
 				{Name: "always", Processes: 5, Link: near},
-				{Name: "in bursts", Processes: 5, Link: near, Demand: sim.Demand{Kind: sim.OnOff, On: 5 * time.Minute, Off: 10 * time.Minute}},
-				{Name: "seldom", Processes: 10, Link: latency.Bimodal(30*time.Millisecond, 3*time.Second, 0.01), Demand: sim.Demand{Kind: sim.Light, PerSecond: 30. / 3600}},
+				{Name: "in bursts", Processes: 5, Link: near, Demand: fleet.Demand{Kind: fleet.OnOff, On: 5 * time.Minute, Off: 10 * time.Minute}},
+				{Name: "seldom", Processes: 10, Link: latency.Bimodal(30*time.Millisecond, 3*time.Second, 0.01), Demand: fleet.Demand{Kind: fleet.Light, PerSecond: 30. / 3600}},
 				{Name: "import", Threads: 4, Params: throttle.Params{Weight: 2, MaxWait: time.Hour}, Work: 50 * time.Millisecond,
-					Join: 22 * time.Hour, Spread: 10 * time.Second, Leave: 24 * time.Hour, Demand: sim.Demand{Total: 2000}},
+					Join: 22 * time.Hour, Spread: 10 * time.Second, Leave: 24 * time.Hour, Demand: fleet.Demand{Total: 2000}},
 				{Name: "slow start", Processes: 2, Link: near, Params: throttle.Params{Start: 20 * time.Second}},
 				{Name: "fast start", Processes: 2, Link: near, Params: throttle.Params{Start: 4 * time.Second}},
 			}},
@@ -65,9 +65,9 @@ func TestExamples(t *testing.T) {
 }
 
 // runs has a scenario run for ten minutes of it.
-func runs(t *testing.T, name string, s sim.Scenario) {
+func runs(t *testing.T, name string, s fleet.Scenario) {
 	t.Helper()
-	f, err := sim.NewFleet(s)
+	f, err := fleet.New(s)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -105,7 +105,7 @@ func TestLoadOpensRecordings(t *testing.T) {
 	if largest, ok := s.Groups[0].Link.Max(); !ok || largest != 45*time.Millisecond {
 		t.Errorf("the largest recorded latency is %v (%v)", largest, ok)
 	}
-	if !s.Server.Silent || s.Server.Kind != sim.Calendar || s.Server.Tick != time.Second || s.Server.Limit != 75 || s.Server.Window != time.Minute {
+	if !s.Server.Silent || s.Server.Kind != fleet.Calendar || s.Server.Tick != time.Second || s.Server.Limit != 75 || s.Server.Window != time.Minute {
 		t.Errorf("the server is %+v", s.Server)
 	}
 	runs(t, "counted", s)
@@ -223,7 +223,7 @@ func FuzzRead(f *testing.F) {
 			if clients > 1000 { // takes long, that is all
 				err = s.Check()
 			} else {
-				_, err = sim.NewFleet(s)
+				_, err = fleet.New(s)
 			}
 			if err != nil {
 				t.Errorf("read, but %v", err)

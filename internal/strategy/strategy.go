@@ -1,0 +1,65 @@
+// Package strategy lists the strategies that simulators compare, by name: the published ones, of the rate_throttle_client
+// gem and of the demo before it, as they were published; peers that other systems share by, AIMD and the CUBIC of the AWS
+// SDKs' adaptive mode; and this module's own, which are in package throttle.
+//
+// It is internal because nobody should send by the published ones: they are here to be measured. Who has a strategy of
+// their own writes a throttle.Strategy.
+//
+// As in throttle, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use, and random numbers come
+// from the source that the driver hands in.
+package strategy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+// all are in the order in which tables show them: baselines first, ours last.
+var all = slices.Concat(gem, demo, peers, ours)
+
+// All returns all, baselines first.
+func All() []throttle.Strategy { return slices.Clone(all) }
+
+// Named returns the strategy of that name. The error lists the names there are.
+func Named(name string) (throttle.Strategy, error) {
+	i := slices.IndexFunc(all, func(s throttle.Strategy) bool { return s.Name == name })
+	if i < 0 {
+		names := make([]string, len(all))
+		for i, s := range all {
+			names[i] = s.Name
+		}
+		return throttle.Strategy{}, fmt.Errorf("throttle: strategy %q is none of %s", name, strings.Join(names, ", "))
+	}
+	return all[i], nil
+}
+
+// ours are the laws of package throttle.
+var ours = []throttle.Strategy{
+	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlot},
+	{Name: "slot-headerless", Text: "the same where the server says only served or limited: finds the end of the quota by refusals", NewLimiter: newHeaderless},
+}
+
+func slotConfig(p throttle.Params, rng *rand.Rand) throttle.SlotConfig {
+	return throttle.SlotConfig{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+}
+
+func newSlot(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+	s, err := throttle.NewSlot(slotConfig(p, rng))
+	if err != nil {
+		return nil, err // not s: a nil *Slot is no nil Limiter
+	}
+	return s, nil
+}
+
+func newHeaderless(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+	h, err := throttle.NewHeaderless(slotConfig(p, rng))
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}

@@ -1,0 +1,103 @@
+// Package host is what all servers of ratetest have in common: their life on a socket, the requests under way, the log, and
+// a few words and answers.
+package host
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Host is the life of a server on a socket: it listens, and ends without leaving anything behind. A server embeds it, so
+// that its methods are the server's. Made by New.
+type Host struct {
+	handler http.Handler
+	last    func() error // after the last request: what is left to write
+	work    *Requests
+
+	server *http.Server
+	addr   net.Addr
+	served chan struct{}
+}
+
+// New returns the Host of a handler, and the requests that the handler has to enter and leave. last is called at the end of
+// Shutdown: it writes what is left to write.
+func New(handler http.Handler, last func() error) (Host, *Requests) {
+	work := &Requests{cut: make(chan struct{}), idle: make(chan struct{})}
+	return Host{handler: handler, last: last, work: work}, work
+}
+
+// Start listens on a TCP address and serves it; "" is a free port of the loopback interface. Call it, or StartListener,
+// once.
+func (h *Host) Start(addr string) error {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	h.StartListener(l)
+	return nil
+}
+
+// StartListener serves l until Close, which closes it.
+func (h *Host) StartListener(l net.Listener) {
+	if h.server != nil {
+		panic("ratetest: server started twice")
+	}
+	h.addr = l.Addr()
+	h.served = make(chan struct{})
+	h.server = &http.Server{
+		Handler:           h.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       20 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	go func() {
+		defer close(h.served)
+		h.server.Serve(l) // returns on Shutdown
+	}()
+}
+
+// URL returns "http://host:port" of a started server.
+func (h *Host) URL() string {
+	if h.addr == nil {
+		panic("ratetest: server not started")
+	}
+	return "http://" + h.addr.String()
+}
+
+// Close is Shutdown that waits up to 5 s for the requests under way.
+func (h *Host) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return h.Shutdown(ctx)
+}
+
+// Shutdown takes no more requests and waits for those under way. When ctx is done it cuts their latencies short: those
+// not checked yet are dropped, the others are answered at once. Nothing runs any more when it returns. The error is that
+// of writing the log, if there was one. Call it, or Close, as often as you like.
+func (h *Host) Shutdown(ctx context.Context) error {
+	if h.server != nil {
+		h.server.Shutdown(ctx) // an error says that ctx is done, which is seen below
+	}
+	h.work.close()
+	select {
+	case <-h.work.idle:
+	case <-ctx.Done():
+		h.work.cutShort()
+	}
+	if h.server != nil {
+		// The last answers may not be written yet. Then close the connections of clients that send or read too slowly.
+		flush, cancel := context.WithTimeout(context.Background(), time.Second)
+		h.server.Shutdown(flush)
+		cancel()
+		h.server.Close()
+		<-h.served
+	}
+	<-h.work.idle
+	return h.last()
+}

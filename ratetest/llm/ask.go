@@ -1,0 +1,228 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Ask is what a request to a Server asks for.
+type Ask struct {
+	// API is "chat", "responses", "embeddings" or "messages".
+	API    string
+	Model  string
+	Stream bool
+	// Choices is how many answers are wanted, 1 or more, and MaxOutput the most tokens of each, 0 if there is no bound.
+	Choices, MaxOutput int64
+	// Estimate is the server's guess of the input when the request arrives: a token per 4 characters of what the model reads,
+	// 765 per picture, sound or file, 1 or more.
+	Estimate int64
+
+	usage      bool // a chat stream ends with its usage
+	inputs     int  // of embeddings
+	dimensions int
+	base64     bool
+}
+
+// output is the most tokens that it may be answered with, 0 if there is no bound.
+func (a *Ask) output() int64 { return a.MaxOutput * a.Choices }
+
+const (
+	mostBody       = 32 << 20 // of a request
+	mostOutput     = 1 << 20  // tokens that a request may allow itself
+	mostChoices    = 128
+	mostInputs     = 2048 // of embeddings
+	mostDimensions = 3072
+	perMedium      = 765 // tokens: a picture of 1024 × 1024
+)
+
+// readAsk reads the body of a request.
+func readAsk(api string, body []byte) (Ask, *problem) {
+	a := Ask{API: api, Choices: 1, inputs: 1, dimensions: 1536, usage: api != "chat"}
+	bad := func(param, format string, args ...any) (Ask, *problem) {
+		return a, &problem{kind: badRequest, param: param, text: fmt.Sprintf(format, args...)}
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+		if err == nil {
+			err = fmt.Errorf("null is no object")
+		}
+		return bad("", "We could not parse the JSON body of your request: %v.", err)
+	}
+	var wrong string // the first field of a wrong type
+	read := func(name string, to any) bool {
+		raw := fields[name]
+		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+			return false
+		}
+		if json.Unmarshal(raw, to) != nil {
+			if wrong == "" {
+				wrong = name
+			}
+			return false
+		}
+		return true
+	}
+	number := func(name string, most int64, to *int64) *problem {
+		var n int64
+		if !read(name, &n) {
+			return nil
+		}
+		if n < 1 || n > most {
+			_, p := bad(name, "%s: %d is not from 1 to %d", name, n, most)
+			return p
+		}
+		*to = max(*to, n)
+		return nil
+	}
+	read("model", &a.Model)
+	bounds := map[string][]string{"chat": {"max_tokens", "max_completion_tokens"}, "responses": {"max_output_tokens"}, "messages": {"max_tokens"}}[api]
+	for _, name := range bounds {
+		if p := number(name, mostOutput, &a.MaxOutput); p != nil {
+			return a, p
+		}
+	}
+	var text, want []string // the fields that the model reads, and those that must be there
+	switch api {
+	case "chat":
+		a.Choices = 0
+		if p := number("n", mostChoices, &a.Choices); p != nil {
+			return a, p
+		}
+		a.Choices = max(a.Choices, 1)
+		var options struct {
+			Usage bool `json:"include_usage"`
+		}
+		read("stream_options", &options)
+		a.usage = options.Usage
+		text, want = []string{"messages", "tools", "functions", "response_format"}, []string{"messages"}
+	case "responses":
+		text, want = []string{"input", "instructions", "tools", "text"}, []string{"input"}
+		if fields["prompt"] != nil || fields["previous_response_id"] != nil || fields["conversation"] != nil {
+			want = nil
+		}
+	case "embeddings":
+		text, want = []string{"input"}, []string{"input"}
+		dimensions := int64(0)
+		if p := number("dimensions", mostDimensions, &dimensions); p != nil {
+			return a, p
+		}
+		if dimensions > 0 {
+			a.dimensions = int(dimensions)
+		}
+		var format string
+		if read("encoding_format", &format) && format != "float" && format != "base64" {
+			return bad("encoding_format", "encoding_format: %.50q is not float or base64", format)
+		}
+		a.base64 = format == "base64"
+	case "messages":
+		text, want = []string{"messages", "system", "tools"}, []string{"max_tokens", "messages"}
+	}
+	if api != "embeddings" {
+		read("stream", &a.Stream)
+	}
+	if wrong != "" {
+		return bad(wrong, "%s: %.50s is of a wrong type", wrong, fields[wrong])
+	}
+	for _, name := range append([]string{"model"}, want...) {
+		if raw := fields[name]; len(raw) == 0 || string(raw) == "null" || string(raw) == `""` || string(raw) == "[]" {
+			return a, &problem{kind: badRequest, param: name, missing: true, text: name + ": field required"}
+		}
+	}
+	var r reader
+	for _, name := range text {
+		raw := fields[name]
+		if len(raw) == 0 {
+			continue
+		}
+		if name == "tools" || name == "functions" || name == "response_format" || name == "text" {
+			r.characters += int64(len(raw)) // schemas are read as they stand
+			continue
+		}
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return bad(name, "%s: %v", name, err)
+		}
+		if list, ok := v.([]any); name == "messages" {
+			if !ok {
+				return bad(name, "messages: not a list")
+			}
+			for i, m := range list {
+				if message, ok := m.(map[string]any); !ok || message["role"] == nil {
+					return bad(fmt.Sprintf("messages[%d].role", i), "messages.%d.role: field required", i)
+				}
+			}
+		} else if api == "embeddings" {
+			if !r.embeddings(&a, v) {
+				return bad("input", "input: not a string, or a list of 1 to %d strings, token numbers or lists of token numbers", mostInputs)
+			}
+			continue
+		}
+		r.read(v)
+	}
+	a.Estimate = max(1, (r.characters+3)/4+r.media*perMedium+r.tokens)
+	return a, nil
+}
+
+// reader measures what the model reads.
+type reader struct{ characters, media, tokens int64 }
+
+func (r *reader) read(v any) {
+	switch v := v.(type) {
+	case string:
+		r.characters += int64(utf8.RuneCountInString(v))
+	case []any:
+		for _, v := range v {
+			r.read(v)
+		}
+	case map[string]any:
+		for name, v := range v {
+			s, text := v.(string)
+			switch {
+			case name == "type" || name == "role" || name == "id" || name == "detail" || name == "media_type":
+			case name == "data" || name == "file_data" || name == "file_id" || text && strings.HasPrefix(s, "data:") || text && name == "url":
+				r.media++
+			default:
+				r.read(v)
+			}
+		}
+	}
+}
+
+// embeddings reads the input of embeddings, and reports whether it is one.
+func (r *reader) embeddings(a *Ask, v any) bool {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	if len(list) == 0 || len(list) > mostInputs {
+		return false
+	}
+	a.inputs = len(list)
+	numbers := 0
+	for _, v := range list {
+		switch v := v.(type) {
+		case string:
+			r.read(v)
+		case float64:
+			numbers++
+			r.tokens++
+		case []any:
+			for _, v := range v {
+				if _, ok := v.(float64); !ok {
+					return false
+				}
+				r.tokens++
+			}
+		default:
+			return false
+		}
+	}
+	if numbers > 0 {
+		a.inputs = 1
+		return ok && numbers == len(list)
+	}
+	return true
+}

@@ -1,0 +1,292 @@
+package llm
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// Line is a line of Config.LogTo: a request that was checked, or what its cost was amended by. Instants are in
+// nanoseconds since the start of the server. Fields are only ever added.
+type Line struct {
+	// Event is "request" or "amended".
+	Event string `json:"event"`
+	At    int64  `json:"at_ns"`
+	N     uint64 `json:"n"` // of the request, from 1, in order of receipt
+	// Key is as in Config.Keys, or "key 1", "key 2" and so on where any will do: what a stranger sends may be a secret of
+	// another server. Empty: unknown.
+	Key     string `json:"key,omitempty"`
+	Model   string `json:"model,omitempty"`
+	API     string `json:"api,omitempty"`
+	Stream  bool   `json:"stream,omitempty"`
+	Before  int64  `json:"before_ns,omitempty"` // latency as drawn
+	Verdict string `json:"verdict,omitempty"`   // see Report.Verdicts
+	Status  int    `json:"status,omitempty"`    // 0: none was sent
+	By      string `json:"by,omitempty"`        // the limit that refused
+	Wait    int64  `json:"wait_ns,omitempty"`   // until it would pass if nothing else came
+	Fault   string `json:"fault,omitempty"`     // what was done to it: see Fault
+	Retry   string `json:"retry,omitempty"`     // its X-Stainless-Retry-Count: which retry of an official SDK it is
+	// Estimate and MaxOutput are what it asked for, Used what the server made it use.
+	Estimate  int64 `json:"estimate,omitempty"`
+	MaxOutput int64 `json:"max_output,omitempty"`
+	Used      Usage `json:"used,omitzero"`
+	// Counted is what counts against the limits: of requests, input, output and tokens. In an amendment, what is added.
+	Counted [4]int64 `json:"counted,omitzero"`
+	// Passed is, in an amendment, when the request was checked.
+	Passed int64 `json:"passed_ns,omitempty"`
+}
+
+// The verdicts beside those of package host.
+const (
+	unpaid       = "unpaid"
+	faulty       = "faulty"
+	malformed    = "malformed"
+	unauthorized = "unauthorized"
+	unknownModel = "unknown_model"
+)
+
+// Report sums up what reached a Server, as an independent judge sees it who reads the lines of the log. Fields are only
+// ever added.
+type Report struct {
+	Accounts []Account `json:"accounts"` // in the order of their first requests
+	// Verdicts counts the requests: accepted, limited, too_large (more than a limit: 429, too), unpaid (no credit left), faulty
+	// (refused by a fault, before the limits were looked at), malformed, unauthorized, unknown_model.
+	Verdicts map[string]int `json:"verdicts"`
+	// Faults is what was injected, by name, also into requests that were accepted.
+	Faults map[string]int `json:"faults"`
+	// Retries counts the requests that an official SDK says are its retries.
+	Retries int `json:"retries"`
+	// Wrong is how many verdicts of the limits were against the rule, FirstWrong the first few. It is 0, or the server has a
+	// bug.
+	Wrong      int           `json:"wrong"`
+	FirstWrong []string      `json:"first_wrong,omitempty"`
+	Dropped    int           `json:"dropped"` // on their way when the server closed
+	Elapsed    time.Duration `json:"elapsed_ns"`
+}
+
+// Account is a key and a model.
+type Account struct {
+	Key      string `json:"key"`
+	Model    string `json:"model"`
+	Accepted int    `json:"accepted"`
+	Limited  int    `json:"limited"` // with those that were too large
+	// Input, Cached and Output are what the accepted ones used, in tokens.
+	Input  int64    `json:"input_tokens"`
+	Cached int64    `json:"cached_tokens"`
+	Output int64    `json:"output_tokens"`
+	Limits []Window `json:"limits"`
+}
+
+// Window is one limit of an account. A bucket that is full lets through up to twice its limit in a window.
+type Window struct {
+	Name   string        `json:"name"` // as of Line.By
+	Limit  int64         `json:"limit"`
+	Window time.Duration `json:"window_ns"`
+	// Counted is the most that was counted when a request passed: never above Limit.
+	Counted int64 `json:"counted_most"`
+	// Worst is what the accepted requests of the fullest closed window used in truth, by their arrival, and Sent the same with
+	// what was limited; in percent of the limit, too.
+	Worst        int64   `json:"worst_window"`
+	WorstPercent float64 `json:"worst_window_percent"`
+	Sent         int64   `json:"worst_window_sent"`
+	SentPercent  float64 `json:"worst_window_sent_percent"`
+}
+
+// judge hears lines. It shares with the server the names of things, nothing that decides.
+type judge struct {
+	config Config
+	index  map[[2]string]*judged
+	order  []*judged
+	report Report
+}
+
+type judged struct {
+	Account
+	limits    [families]int64
+	windows   [families]time.Duration
+	witnesses [families]rule.AmendedWitness
+	true, all [families]*rule.Densest
+}
+
+func newJudge(c Config) *judge {
+	return &judge{config: c, index: map[[2]string]*judged{}, report: Report{Verdicts: map[string]int{}, Faults: map[string]int{}}}
+}
+
+func (j *judge) account(key, model string) (*judged, error) {
+	id := [2]string{key, model}
+	if a := j.index[id]; a != nil {
+		return a, nil
+	}
+	a := &judged{Account: Account{Key: key, Model: model}}
+	limits := j.config.limitsOf(model)
+	for f := range families {
+		limit, window := limits.of(f)
+		if limit == 0 {
+			continue
+		}
+		a.limits[f], a.windows[f] = limit, window
+		var w rule.Witness
+		var err error
+		if j.config.Rolling {
+			w, err = j.config.rolling(f, limit, window).Witness()
+		} else {
+			w, err = rule.BucketConfig{Limit: limit, Window: window}.Witness()
+		}
+		if err != nil {
+			return nil, err
+		}
+		a.witnesses[f] = w.(rule.AmendedWitness)
+		if a.true[f], err = rule.NewDensest(window, 0); err != nil {
+			return nil, err
+		}
+		a.all[f], _ = rule.NewDensest(window, 0)
+	}
+	j.index[id] = a
+	j.order = append(j.order, a)
+	return a, nil
+}
+
+// spread is the counts of a line by family.
+func spread(c [4]int64) amounts { return amounts{c[0], c[1], c[2], c[3], c[0], c[3]} }
+
+func (j *judge) hear(line *Line) error {
+	if line.Event == "request" {
+		j.report.Verdicts[line.Verdict]++
+		if line.Fault != "" {
+			j.report.Faults[line.Fault]++
+		}
+		if line.Retry != "" && line.Retry != "0" {
+			j.report.Retries++
+		}
+		if line.Verdict != host.Accepted && line.Verdict != host.Limited && line.Verdict != host.TooLarge {
+			return nil
+		}
+	}
+	a, err := j.account(line.Key, line.Model)
+	if err != nil {
+		return err
+	}
+	at, counted := mono.Time(line.At), spread(line.Counted)
+	if line.Event == "amended" {
+		for f, w := range a.witnesses {
+			if w != nil {
+				w.Amend(at, mono.Time(line.Passed), counted[f])
+			}
+		}
+		return nil
+	}
+	passed := line.Verdict == host.Accepted
+	used := j.config.used(line.Used)
+	if passed {
+		a.Accepted++
+		a.Input += line.Used.Input
+		a.Cached += line.Used.Cached
+		a.Output += line.Used.Output
+	} else {
+		a.Limited++
+	}
+	obstacles, over := 0, false // limits in its way; it is larger than one of them
+	for f, w := range a.witnesses {
+		if w == nil {
+			continue
+		}
+		before := w.Finding()
+		w.Hear(at, counted[f], passed)
+		after := w.Finding()
+		if passed && after.Most > after.Limit && after.Most > before.Most {
+			j.wrong("request %d passed though %d of %d %s were used with it", line.N, after.Most, after.Limit, familyNames[f])
+		}
+		if !passed && after.Refused > before.Refused && after.Needless == before.Needless {
+			obstacles++
+		}
+		over = over || counted[f] > a.limits[f]
+		a.all[f].Hear(at, used[f])
+		if passed {
+			a.true[f].Hear(at, used[f])
+		}
+	}
+	if !passed && (obstacles == 0 || over != (line.Verdict == host.TooLarge)) {
+		j.wrong("request %d was %s by %s with %d limits in its way", line.N, line.Verdict, line.By, obstacles)
+	}
+	return nil
+}
+
+func (j *judge) wrong(format string, args ...any) {
+	if j.report.Wrong++; len(j.report.FirstWrong) < 5 {
+		j.report.FirstWrong = append(j.report.FirstWrong, fmt.Sprintf(format, args...))
+	}
+}
+
+// sum returns a report that shares nothing with the judge.
+func (j *judge) sum() Report {
+	r := j.report
+	r.Verdicts, r.Faults = map[string]int{}, map[string]int{}
+	maps.Copy(r.Verdicts, j.report.Verdicts)
+	maps.Copy(r.Faults, j.report.Faults)
+	r.FirstWrong = append([]string(nil), j.report.FirstWrong...)
+	r.Accounts = make([]Account, 0, len(j.order))
+	for _, a := range j.order {
+		account := a.Account
+		for f, w := range a.witnesses {
+			if w == nil {
+				continue
+			}
+			worst, _, _ := a.true[f].Most()
+			all, _, _ := a.all[f].Most()
+			percent := func(n int64) float64 { return 100 * float64(n) / float64(a.limits[f]) }
+			account.Limits = append(account.Limits, Window{
+				Name: familyNames[f], Limit: a.limits[f], Window: a.windows[f], Counted: w.Finding().Most,
+				Worst: worst, WorstPercent: percent(worst), Sent: all, SentPercent: percent(all),
+			})
+		}
+		r.Accounts = append(r.Accounts, account)
+	}
+	return r
+}
+
+// Judge reads a log that a Server of that configuration wrote and sums it up as its Report does, but for Dropped and
+// Elapsed, which a log does not have. The error names the line.
+func Judge(c Config, log io.Reader) (Report, error) {
+	c, err := c.filled()
+	if err != nil {
+		return Report{}, err
+	}
+	j := newJudge(c)
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		var line Line
+		err := json.Unmarshal(lines.Bytes(), &line)
+		if err == nil {
+			err = line.check()
+		}
+		if err == nil {
+			err = j.hear(&line)
+		}
+		if err != nil {
+			return Report{}, fmt.Errorf("ratetest: line %d of the log: %w", n, err)
+		}
+	}
+	return j.sum(), lines.Err()
+}
+
+// check keeps from the witnesses what they do not take.
+func (l *Line) check() error {
+	if l.Event != "request" && l.Event != "amended" {
+		return fmt.Errorf("event %.50q is not request or amended", l.Event)
+	}
+	const most = 1 << 44
+	for _, n := range append([]int64{l.Used.Input, l.Used.Output, l.Used.Cached, l.Used.Input - l.Used.Cached}, l.Counted[:]...) {
+		if n > most || n < 0 && (l.Event == "request" || n < -most) {
+			return fmt.Errorf("%d tokens are not from 0 to %d", n, int64(most))
+		}
+	}
+	return nil
+}

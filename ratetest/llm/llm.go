@@ -1,0 +1,504 @@
+// Package llm has servers of language models to test clients against: OpenAI's and Anthropic's endpoints, limits, header
+// fields, streams, refusals and faults, and a judge that reads their logs.
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
+)
+
+// Server is a server of language models with the limits of a provider. It answers with made-up text in the provider's
+// formats, whole or as event streams, and with the provider's header fields and errors. What a request uses it decides itself: more
+// or less input than estimated, and output up to what the request allows itself.
+//
+// A request is received, waits for its latency, is checked, generates its answer and is answered. A client that gives up
+// before the check changes nothing: the request is on its way. One that leaves a stream has used what was sent.
+//
+// It is an http.Handler that runs in memory as well, and in a synctest bubble (there a broken connection is a panic with
+// http.ErrAbortHandler, as of any handler); Start gives it a socket. Safe for concurrent use.
+type Server struct {
+	host.Host // Start, StartListener, URL, Close, Shutdown
+
+	config Config
+	base   time.Time
+	speak  speaker
+	log    host.Journal
+	truth  sync.Mutex // held while config.Truth is called
+	work   *host.Requests
+
+	mu       sync.Mutex // guards what follows, and is never held across a wait or a write
+	received uint64
+	keys     map[string]string // what they are called
+	accounts map[[2]string]*account
+	credit   map[string]int64 // used by each key
+	judge    *judge
+	dropped  int
+}
+
+// unbounded is the most tokens of output of a request that does not bound it.
+const unbounded = 16_384
+
+// mostAccounts bounds the memory where any key will do.
+const mostAccounts = 1000
+
+// New returns a server that no request has reached. Its clock starts now. The error names the field and value.
+func New(c Config) (*Server, error) {
+	c, err := c.filled()
+	if err != nil {
+		return nil, err
+	}
+	for _, limits := range append(slices.Collect(maps.Values(c.ModelLimits)), c.Limits) {
+		if _, err := c.newAccount("", limits); err != nil {
+			return nil, err
+		}
+	}
+	l := &Server{
+		config: c, base: time.Now(), log: host.Journal{To: c.LogTo},
+		keys: map[string]string{}, accounts: map[[2]string]*account{}, credit: map[string]int64{}, judge: newJudge(c),
+	}
+	if l.speak = (openAI{}); c.Provider == Anthropic {
+		l.speak = anthropic{}
+	}
+	for _, k := range c.Keys {
+		l.keys[k] = k
+	}
+	l.Host, l.work = host.New(l, l.log.Flush)
+	return l, nil
+}
+
+func (l *Server) now() mono.Time { return mono.Time(time.Since(l.base)) }
+
+// kind is what is wrong with a request, as the providers tell it apart.
+type kind uint8
+
+const (
+	badRequest kind = iota
+	badKey
+	noModel
+	noPath
+	badMethod
+	badMedia
+	tooLong
+	rateLimited
+	noCredit
+	serverFailed
+	overloaded
+	closing
+)
+
+// problem is why a request is not served.
+type problem struct {
+	kind     kind
+	text     string
+	param    string // the field
+	missing  bool   // the field is
+	decision        // of the limits
+	model    string
+	window   time.Duration
+	injected bool
+}
+
+// speaker is a provider's language.
+type speaker interface {
+	// api returns the API at a path, "" if there is none.
+	api(path string) string
+	// key returns the request's API key.
+	key(h http.Header) string
+	// identify writes the fields that every answer has.
+	identify(h http.Header, id string)
+	// limits writes the fields about limits.
+	limits(h http.Header, v [families]view, now time.Time)
+	// retryAfter writes how long to wait.
+	retryAfter(h http.Header, d time.Duration)
+	// refusal returns the status and the body of an error.
+	refusal(p *problem, id string) (status int, body any)
+	// needs returns what else the fields of a request must have.
+	needs(h http.Header) *problem
+	// whole returns an answer, events the same as a stream.
+	whole(c *call) any
+	events(c *call) iter.Seq[event]
+	// broken returns the event that reports an error in a stream.
+	broken(c *call) event
+}
+
+// event is one of a stream.
+type event struct {
+	name string
+	data any   // a string goes as it stands
+	done int64 // tokens of output with it
+	last bool  // everything has been generated: what is settled is settled now
+}
+
+// call is a request on its way.
+type call struct {
+	Ask
+	n        uint64
+	id       string // 24 letters and digits
+	received mono.Time
+	created  int64 // seconds
+	used     Usage
+	fault    Fault
+	first    time.Duration // to the first token
+	perToken time.Duration
+	perEvent int64
+	account  *account // nil: it did not pass
+	passed   mono.Time
+	counted  amounts
+	noUsage  bool
+}
+
+// length is how many tokens of each choice are shown, and whether the answer had to stop there.
+func (c *call) length() (tokens int64, cut bool) {
+	each := c.used.Output / c.Choices
+	return (c.used.Output - c.used.Reasoning) / c.Choices, c.MaxOutput > 0 && each >= c.MaxOutput
+}
+
+// fails reports whether it is answered 500 once it has passed.
+func (c *call) fails() bool { return c.fault == Failed || c.fault == ErrorEvent && !c.Stream }
+
+// piece is n tokens of a choice, from the given one on; with them, done tokens have been generated.
+type piece struct {
+	choice        int
+	from, n, done int64
+}
+
+// chunks yields what is shown of each choice, in order.
+func (c *call) chunks(yield func(piece) bool) {
+	shown, _ := c.length()
+	for from := int64(0); from < shown; from += c.perEvent {
+		n := min(c.perEvent, shown-from)
+		for i := range c.Choices {
+			if !yield(piece{int(i), from, n, c.used.Reasoning + from*c.Choices + (i+1)*n}) {
+				return
+			}
+		}
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (l *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{received: l.now(), created: time.Now().Unix()}
+	l.mu.Lock()
+	l.received++
+	c.n = l.received
+	l.mu.Unlock()
+	// Of its own: what one request draws does not change the fate of the next.
+	rng := rand.New(rand.NewPCG(l.config.Seed, c.n))
+	const letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789"
+	id := make([]byte, 24)
+	for i := range id {
+		id[i] = letters[rng.IntN(len(letters))]
+	}
+	c.id = string(id)
+	l.speak.identify(w.Header(), c.id)
+	if !l.work.Enter() {
+		l.refuse(w, c, &problem{kind: closing})
+		return
+	}
+	defer l.work.Leave()
+	api := l.speak.api(r.URL.Path)
+	switch {
+	case api == "":
+		l.refuse(w, c, &problem{kind: noPath, text: fmt.Sprintf("Unknown request URL: %.20s %.200s.", r.Method, r.URL.Path)})
+		return
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		l.refuse(w, c, &problem{kind: badMethod, text: "POST, not " + r.Method})
+		return
+	}
+	p := l.read(w, r, c, api)
+	l.handle(w, r, c, p, rng)
+}
+
+func (l *Server) read(w http.ResponseWriter, r *http.Request, c *call, api string) (p *problem) {
+	c.API, c.Choices = api, 1
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return &problem{kind: tooLong, text: fmt.Sprintf("Request exceeds the maximum size of %d bytes", mostBody)}
+		}
+		return &problem{kind: badRequest, text: "body: " + err.Error()}
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &problem{kind: badMedia, text: fmt.Sprintf("Content-Type: want application/json, not %.100q", r.Header.Get("Content-Type"))}
+	}
+	if p := l.speak.needs(r.Header); p != nil {
+		return p
+	}
+	c.Ask, p = readAsk(api, body)
+	return p
+}
+
+// handle takes the request through latency, check and answer.
+func (l *Server) handle(w http.ResponseWriter, r *http.Request, c *call, p *problem, rng *rand.Rand) {
+	key := l.speak.key(r.Header)
+	before := l.draw(rng, c, p == nil)
+	if !l.work.Wait(before) {
+		l.mu.Lock()
+		l.dropped++
+		l.mu.Unlock()
+		l.refuse(w, c, &problem{kind: closing})
+		return
+	}
+	p = l.check(w.Header(), r.Header, c, p, key, before)
+	l.log.Flush()       // Close returns the error
+	defer l.log.Flush() // what is amended below
+	if p != nil {
+		l.refuse(w, c, p)
+		return
+	}
+	switch {
+	case c.fault == Reset:
+		l.settle(c, c.used)
+		reset(w)
+	case c.fault == BadGateway:
+		l.pause(r.Context(), c.first+time.Duration(c.used.Output)*c.perToken)
+		l.settle(c, c.used)
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusBadGateway)
+		io.WriteString(w, "<html>\n<head><title>502 Bad Gateway</title></head>\n<body><h1>502 Bad Gateway</h1></body>\n</html>\n")
+	case c.fails():
+		l.pause(r.Context(), c.first)
+		l.settle(c, Usage{})
+		l.refuse(w, c, &problem{kind: serverFailed})
+	case c.Stream:
+		l.stream(w, r, c)
+	default:
+		l.whole(w, r, c)
+	}
+}
+
+// draw decides what chance decides.
+func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration) {
+	before = l.config.Before.Draw(rng)
+	c.first = l.config.First.Draw(rng)
+	x, y, cached, fault := rng.NormFloat64(), rng.NormFloat64(), rng.Float64(), rng.Float64()
+	if c.fault = pick(l.config.Faults, fault); c.n <= uint64(len(l.config.Script)) {
+		c.fault = l.config.Script[c.n-1]
+	}
+	c.noUsage, c.perEvent = c.fault == NoUsage, l.config.EventTokens
+	if n := l.config.TokensPerSecond; n > 0 {
+		c.perToken = time.Duration(float64(time.Second) / n)
+	}
+	if !readable {
+		return before
+	}
+	most := cmp.Or(c.MaxOutput, max(1, unbounded/c.Choices))
+	law := l.config.Law
+	u := Usage{Input: max(1, int64(math.Round(float64(c.Estimate)*math.Exp(max(law.Spread, 0)*min(max(x, -4), 4)))))}
+	if cached < law.Cached && u.Input >= 1024 {
+		u.Cached = u.Input / 128 * 128
+	}
+	const z99 = 2.3263478740408408 // of the normal distribution
+	sigma := math.Log(float64(law.OutputP99)/float64(law.OutputMedian)) / z99
+	u.Output = c.Choices * int64(math.Round(min(max(float64(law.OutputMedian)*math.Exp(sigma*y), 1), float64(most))))
+	u.Reasoning = int64(float64(u.Output) * law.Reasoning)
+	if l.config.Truth != nil {
+		l.truth.Lock()
+		u = l.config.Truth(c.Ask)
+		l.truth.Unlock()
+		u.Input = min(max(u.Input, 1), 1<<40)
+		u.Cached = min(max(u.Cached, 0), u.Input)
+		u.Output = min(max(u.Output, 1), most*c.Choices)
+		u.Reasoning = min(max(u.Reasoning, 0), u.Output)
+	}
+	if c.API == "embeddings" {
+		u.Output, u.Reasoning = 0, 0
+	}
+	c.used = u
+	return before
+}
+
+// check decides about the request, writes the fields about limits and the line of the log.
+func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, before time.Duration) *problem {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	line := Line{Event: "request", At: int64(now), N: c.n, Model: c.Model, API: c.API, Stream: c.Stream, Before: int64(before),
+		Estimate: c.Estimate, MaxOutput: c.output(), Used: c.used, Retry: asked.Get("X-Stainless-Retry-Count")}
+	if len(line.Retry) > 3 || strings.Trim(line.Retry, "0123456789") != "" {
+		line.Retry = ""
+	}
+	limits := l.config.limitsOf(c.Model)
+	a, verdict, p := l.decide(&line, c, p, key, limits, now)
+	line.Verdict = verdict
+	switch {
+	case verdict == faulty:
+		line.Fault = c.fault.String()
+	case verdict == host.Accepted && c.fault != NoFault, (verdict == host.Limited || verdict == host.TooLarge) && c.fault >= NoHeaders:
+		line.Fault = c.fault.String()
+	}
+	if a != nil {
+		v := a.views(now)
+		switch c.fault {
+		case LyingHeaders:
+			for f := range v {
+				v[f].left, v[f].reset = v[f].limit, 0
+			}
+		}
+		if c.fault != NoHeaders {
+			l.speak.limits(h, v, time.Now())
+		}
+	}
+	if p != nil && p.kind == rateLimited && !p.never || p != nil && p.kind == overloaded {
+		switch {
+		case c.fault == NoHeaders || p.wait < 0:
+		case c.fault == LyingHeaders:
+			l.speak.retryAfter(h, 0)
+		default:
+			l.speak.retryAfter(h, p.wait)
+		}
+	}
+	if c.fault == GarbledHeaders {
+		garble(h)
+	}
+	line.Status = http.StatusOK
+	switch {
+	case p != nil:
+		line.Status, _ = l.speak.refusal(p, c.id)
+	case c.fails():
+		line.Status = http.StatusInternalServerError
+	case c.fault == BadGateway:
+		line.Status = http.StatusBadGateway
+	case c.fault == Reset:
+		line.Status = 0
+	}
+	if err := l.judge.hear(&line); err != nil {
+		panic(err) // the limits were checked by New
+	}
+	l.log.Add(line)
+	return p
+}
+
+// decide returns the account whose limits the answer tells, the verdict and, unless the request passed, the problem. The lock
+// is held.
+func (l *Server) decide(line *Line, c *call, p *problem, key string, limits Limits, now mono.Time) (*account, string, *problem) {
+	name, known := l.keys[key]
+	if !known && key != "" && len(l.config.Keys) == 0 && len(l.keys) < mostAccounts {
+		name, known = "key "+strconv.Itoa(len(l.keys)+1), true
+		l.keys[key] = name
+	}
+	if !known {
+		return nil, unauthorized, &problem{kind: badKey, missing: key == ""}
+	}
+	line.Key = name
+	if p != nil {
+		line.Model = "" // whatever it says
+		return nil, malformed, p
+	}
+	id := [2]string{name, c.Model}
+	a := l.accounts[id]
+	if a == nil && (len(l.config.Models) > 0 && !slices.Contains(l.config.Models, c.Model) || len(c.Model) > 200 || len(l.accounts) >= mostAccounts) {
+		line.Model = ""
+		return nil, unknownModel, &problem{kind: noModel, model: c.Model}
+	}
+	if a == nil {
+		var err error
+		if a, err = l.config.newAccount(name, limits); err != nil {
+			panic(err) // New has checked them
+		}
+		l.accounts[id] = a
+	}
+	switch {
+	case c.fault == Refused:
+		return a, faulty, &problem{kind: rateLimited, model: c.Model, injected: true, decision: decision{wait: l.config.RetryAfter}}
+	case c.fault == Unavailable:
+		return nil, faulty, &problem{kind: overloaded, decision: decision{wait: l.config.RetryAfter}}
+	case c.fault == Unpaid:
+		return nil, faulty, &problem{kind: noCredit}
+	case l.config.Credit > 0 && l.credit[name] >= l.config.Credit:
+		return nil, unpaid, &problem{kind: noCredit}
+	}
+	if c.fails() {
+		c.used = Usage{}
+	}
+	cost := l.config.reserved(&c.Ask, c.used)
+	line.Counted = [4]int64(cost[:4])
+	d := a.arrive(now, cost)
+	if d.passed {
+		c.account, c.passed, c.counted = a, now, cost
+		line.Used = c.used
+		l.credit[name] += c.used.Input + c.used.Output
+		return a, host.Accepted, nil
+	}
+	line.By = familyNames[d.by]
+	p = &problem{kind: rateLimited, model: c.Model, decision: d}
+	_, p.window = limits.of(d.by)
+	if d.never {
+		return a, host.TooLarge, p
+	}
+	line.Wait = int64(d.wait)
+	return a, host.Limited, p
+}
+
+// settle puts what was used in the place of what was reserved, where the server counts so.
+func (l *Server) settle(c *call, used Usage) {
+	a := c.account
+	if a == nil || l.config.Count != CountCorrected {
+		return
+	}
+	c.account = nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	by := l.config.used(used)
+	for f := range by {
+		by[f] -= c.counted[f]
+	}
+	by[requests], by[requestsDay] = 0, 0
+	now := l.now()
+	a.amend(now, c.passed, by)
+	line := Line{Event: "amended", At: int64(now), N: c.n, Key: a.key, Model: c.Model, Counted: [4]int64(by[:4]), Passed: int64(c.passed)}
+	if err := l.judge.hear(&line); err != nil {
+		panic(err) // it knows the account
+	}
+	l.log.Add(line)
+}
+
+// pause waits, and reports whether the client is still there. On a closing server it does not wait.
+func (l *Server) pause(ctx context.Context, d time.Duration) bool {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-l.work.Cut():
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// Config returns the configuration with its defaults filled in.
+func (l *Server) Config() Config {
+	c, err := l.config.filled()
+	if err != nil {
+		panic(err) // it has been filled before
+	}
+	return c
+}
+
+// Report sums up what happened so far.
+func (l *Server) Report() Report {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.judge.sum()
+	r.Dropped, r.Elapsed = l.dropped, time.Since(l.base)
+	return r
+}

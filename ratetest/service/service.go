@@ -1,0 +1,693 @@
+// Package service has servers with the published limits of many providers of APIs, to test clients against, and a judge that
+// reads their logs. It is written from the providers' documentation and knows nothing of how package quota reads it.
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// Config describes a Server. Only Provider has no default.
+type Config struct {
+	// Provider is whose limits and words it has: a name of All.
+	Provider string
+	// Preset is another set of that provider's limits: one of its Presets. If empty, the first.
+	Preset string
+	// Limits replaces limits of the preset, each the one of its Name, by what is not zero of Limit, Window, Burst and Rule.
+	Limits []quota.Policy
+	// Scale is how many times faster its clock runs than the real one. If zero, 1. At most 1000. All that it says of time
+	// is by its clock.
+	Scale float64
+	// Before and After are the latencies, by its clock, that each request meets on its way to the check and back. If
+	// zero, none.
+	Before, After latency.Law
+	// Seed is for the latencies.
+	Seed uint64
+	// LogTo, if not nil, is written lines of JSON: see Line. A slow writer delays answers, not checks. It is not closed.
+	LogTo io.Writer
+}
+
+// Server is a server with the limits of a provider: it enforces them by the kind of window that the provider documents,
+// for each key, address, model or route as documented, and says so in the provider's header fields, status codes and
+// bodies of errors. What it serves is made up: any method of any path will do.
+//
+// Keys are those of the usual header fields (Authorization, X-Api-Key and the providers' own); a request without one
+// counts as its address. A route is a key, a method and a path, unless the provider says otherwise. Requests cost what a
+// provider documents of a few paths, otherwise 1; tokens are estimated as one per four bytes of body, and the output that
+// it allows itself.
+//
+// It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
+// concurrent use.
+type Server struct {
+	host.Host // Start, StartListener, URL, Close, Shutdown
+
+	config Config
+	row    *tableRow
+	set    string
+	limits []quota.Policy
+	ban    *banRule
+	base   time.Time
+	log    host.Journal
+	work   *host.Requests
+
+	mu      sync.Mutex // guards what follows, and is never held across a wait or a write
+	rng     *rand.Rand
+	n       uint64
+	keys    map[string]string // what they are called
+	gauges  map[gaugeID]*gauge
+	outlaws map[string]*outlaw
+	judge   *judge
+	dropped int
+	peak    int
+}
+
+// Info is a provider that a Server can be.
+type Info struct {
+	Name, About string
+	// Presets are the sets of limits that it has, the default first.
+	Presets []string
+	// Assumed says which kind of window it enforces where the provider does not document one; empty: all are documented.
+	Assumed string
+}
+
+// All returns the providers, sorted by name.
+func All() []Info {
+	all := make([]Info, 0, len(table))
+	for _, r := range table {
+		s := Info{r.name, r.about, nil, r.assumed}
+		for _, set := range r.sets() {
+			s.Presets = append(s.Presets, set.name)
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// gauge is one limit at work for one who shares it.
+type gauge struct {
+	who  string
+	rule rule.Timed // nil: of concurrency
+	open int64
+	left int64 // as last looked at
+}
+
+type gaugeID struct {
+	policy int
+	who    string
+}
+
+// outlaw is who was refused.
+type outlaw struct {
+	inARow int
+	until  mono.Time
+	next   time.Duration // how long the next ban takes
+}
+
+// mostGauges bounds the memory that strangers take. Beyond it, all others share what is left.
+const mostGauges = 20_000
+
+// New returns a server that no request has reached. The error names the field and value.
+func New(c Config) (*Server, error) {
+	row, set, limits, err := c.policies()
+	if err != nil {
+		return nil, err
+	}
+	if c.Scale == 0 {
+		c.Scale = 1
+	}
+	if !(c.Scale > 0 && c.Scale <= 1000) {
+		return nil, fmt.Errorf("ratetest: Service: Scale %v is not above 0 and at most 1000", c.Scale)
+	}
+	s := &Server{
+		config: c, row: row, set: set, limits: limits, ban: banOf(row, limits), base: time.Now(), log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
+		keys: map[string]string{}, gauges: map[gaugeID]*gauge{}, outlaws: map[string]*outlaw{}, judge: newJudge(row, limits),
+	}
+	for i := range limits {
+		if _, err := s.newGauge(i, ""); err != nil {
+			return nil, fmt.Errorf("ratetest: Service: Limits: %q: %w", limits[i].Name, err)
+		}
+	}
+	s.Host, s.work = host.New(s, s.log.Flush)
+	return s, nil
+}
+
+// policies returns the provider and what it enforces.
+func (c *Config) policies() (row *tableRow, name string, limits []quota.Policy, err error) {
+	i := slices.IndexFunc(table, func(r *tableRow) bool { return r.name == c.Provider })
+	if i < 0 {
+		return nil, "", nil, fmt.Errorf("ratetest: Service: no Provider %q", c.Provider)
+	}
+	row = table[i]
+	sets := row.sets()
+	set := sets[0]
+	if c.Preset != "" {
+		if i = slices.IndexFunc(sets, func(s limitSet) bool { return s.name == c.Preset }); i < 0 {
+			var names []string
+			for _, s := range sets {
+				names = append(names, s.name)
+			}
+			return nil, "", nil, fmt.Errorf("ratetest: Service: Preset %q: %s has %s", c.Preset, row.name, strings.Join(names, ", "))
+		}
+		set = sets[i]
+	}
+	limits = set.policies
+	for _, with := range c.Limits {
+		i := slices.IndexFunc(limits, func(p quota.Policy) bool { return p.Name == with.Name })
+		if i < 0 {
+			var names []string
+			for _, p := range limits {
+				names = append(names, strconv.Quote(p.Name))
+			}
+			return nil, "", nil, fmt.Errorf("ratetest: Service: Limits: no %q: %s has %s", with.Name, set.name, strings.Join(names, ", "))
+		}
+		p := &limits[i]
+		if with.Limit != 0 {
+			p.Limit, p.Burst = with.Limit, 0
+		}
+		if with.Window != 0 {
+			p.Window = with.Window
+		}
+		if with.Burst != 0 {
+			p.Burst = with.Burst
+		}
+		if with.Rule != "" {
+			p.Rule = with.Rule
+		}
+	}
+	for i := range limits {
+		if limits[i].Rule == "" {
+			limits[i].Rule = row.assume
+		}
+	}
+	return row, set.name, limits, nil
+}
+
+// Limits returns what it enforces. The caller owns them.
+func (s *Server) Limits() []quota.Policy { return slices.Clone(s.limits) }
+
+// now is what its own clock says.
+func (s *Server) now() time.Time {
+	return s.base.Add(time.Duration(float64(time.Since(s.base)) * s.config.Scale))
+}
+
+// epoch is that of the instants that rules see: a midnight, UTC, so that ticks and intervals are those of the clock.
+func epoch(t time.Time) time.Time { return t.Truncate(day).UTC() }
+
+// servedRule is how a policy is enforced, by instants since an epoch.
+func servedRule(row *tableRow, p quota.Policy, epoch time.Time) (rule.Timed, func() (rule.Witness, error), error) {
+	switch p.Rule {
+	case quota.Rolling:
+		c := rule.RollingConfig{Limit: p.Limit, Window: p.Window}
+		r, err := rule.NewRolling(c)
+		return r, c.Witness, err
+	case quota.Calendar:
+		phase := mono.Of(epoch, time.Unix(0, 0))
+		if p.Window >= day {
+			phase = phase.Add(row.midnight)
+		}
+		c := rule.CalendarConfig{Limit: p.Limit, Window: p.Window, Phase: phase}
+		r, err := rule.NewCalendar(c)
+		return r, c.Witness, err
+	case quota.Anchored:
+		c := rule.AnchoredConfig{Limit: p.Limit, Window: p.Window}
+		r, err := rule.NewAnchored(c)
+		return r, c.Witness, err
+	case quota.Bucket:
+		c := rule.BucketConfig{Limit: p.Limit, Window: p.Window, Capacity: p.Burst}
+		r, err := rule.NewBucket(c)
+		return r, c.Witness, err
+	}
+	return nil, nil, fmt.Errorf("no rule %q", p.Rule)
+}
+
+// most is how much may be there at once.
+func most(p *quota.Policy) int64 {
+	if p.Rule == quota.Bucket && p.Burst > 0 {
+		return p.Burst
+	}
+	return p.Limit
+}
+
+func (s *Server) newGauge(policy int, who string) (*gauge, error) {
+	p := s.limits[policy]
+	if p.Limit < 1 || p.Limit > quota.MaxCount || p.Burst < 0 || p.Burst > quota.MaxCount {
+		return nil, fmt.Errorf("limit %d or burst %d is not from 1 to %d", p.Limit, p.Burst, int64(quota.MaxCount))
+	}
+	g := &gauge{who: who, left: most(&p)}
+	if p.Rule == quota.Concurrency {
+		return g, nil
+	}
+	r, _, err := servedRule(s.row, p, epoch(s.base))
+	g.rule = r
+	return g, err
+}
+
+// gauge returns the one of a policy for who shares it. The lock is held.
+func (s *Server) gauge(policy int, who string) *gauge {
+	id := gaugeID{policy, who}
+	if g := s.gauges[id]; g != nil {
+		return g
+	}
+	if len(s.gauges) >= mostGauges {
+		id.who = everybody
+		if g := s.gauges[id]; g != nil {
+			return g
+		}
+	}
+	g, err := s.newGauge(policy, id.who)
+	if err != nil {
+		panic(err) // New has made one
+	}
+	s.gauges[id] = g
+	return g
+}
+
+const everybody = "everybody else"
+
+// asked is a request as a provider's limits see it.
+type asked struct {
+	*http.Request
+	Client string // "key 1"; its address if it has no key
+	Addr   string
+	Keyed  bool
+	Body   []byte // the beginning
+	Model  string
+	Tokens int64 // estimated, of input
+	Output int64 // that it allows itself
+}
+
+// keyFields are where providers want a key.
+var keyFields = []string{
+	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "Ok-Access-Key", "X-Bapi-Api-Key", "Cb-Access-Key",
+	"X-Shopify-Access-Token", "X-Auth-Key",
+}
+
+const mostRead = 64 << 10
+
+// read takes from a request what the limits need. Whatever it is, it is a request.
+func (s *Server) read(r *http.Request) *asked {
+	a := &asked{Request: r, Addr: r.RemoteAddr}
+	if addr, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		a.Addr = addr
+	}
+	if a.URL == nil || a.Header == nil {
+		a.Request = (&http.Request{Method: r.Method, URL: r.URL, Header: r.Header}).Clone(r.Context())
+	}
+	if r.Body != nil {
+		a.Body, _ = io.ReadAll(io.LimitReader(r.Body, mostRead)) // one that breaks off is a shorter one
+	}
+	var body struct {
+		Model      string `json:"model"`
+		Max        int64  `json:"max_tokens"`
+		Completion int64  `json:"max_completion_tokens"`
+		Generation struct {
+			Max int64 `json:"maxOutputTokens"`
+		} `json:"generationConfig"`
+	}
+	json.Unmarshal(a.Body, &body) // what is no JSON has none of it
+	a.Model = clipped(body.Model)
+	for _, before := range []string{"/models/", "/deployments/"} {
+		if _, rest, ok := strings.Cut(a.path(), before); ok && a.Model == "" {
+			a.Model, _, _ = strings.Cut(clipped(rest), "/")
+			a.Model, _, _ = strings.Cut(a.Model, ":")
+		}
+	}
+	a.Tokens = max(1, int64(len(a.Body)+3)/4)
+	a.Output = min(max(body.Max, body.Completion, body.Generation.Max, 0), 1<<32)
+
+	secret := ""
+	for _, f := range keyFields {
+		if v := r.Header.Get(f); v != "" && secret == "" {
+			secret = v
+		}
+	}
+	if secret == "" && r.URL != nil {
+		secret = r.URL.Query().Get("key")
+	}
+	a.Addr = clipped(a.Addr)
+	a.Client = a.Addr
+	if a.Keyed = secret != ""; a.Keyed {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		name, ok := s.keys[secret]
+		if !ok && len(s.keys) < mostGauges {
+			name = fmt.Sprintf("key %d", len(s.keys)+1)
+			s.keys[secret] = name
+		} else if !ok {
+			name = everybody
+		}
+		a.Client = name
+	}
+	return a
+}
+
+// path returns the path of any request.
+func (a *asked) path() string {
+	if a.URL == nil {
+		return ""
+	}
+	return a.URL.Path
+}
+
+// clipped bounds what strangers make us keep, and print.
+func clipped(s string) string {
+	s = strings.ToValidUTF8(s, "?")
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, s)
+	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
+}
+
+// who returns who shares a policy with a request.
+func (s *Server) who(a *asked, p *quota.Policy) string {
+	switch p.Scope {
+	case quota.IP:
+		return a.Addr
+	case quota.Model:
+		return strings.TrimSpace(a.Client + " " + a.Model)
+	case quota.Route:
+		if s.row.route != nil {
+			return a.Client + " " + clipped(s.row.route(a))
+		}
+		return a.Client + " " + clipped(a.Method+" "+a.path())
+	case quota.All:
+		return "all"
+	}
+	return a.Client
+}
+
+// standing is what is left of a limit for who asked, once the request was decided about.
+type standing struct {
+	quota.Policy
+	Who        string
+	Cost, Left int64
+	// Whole is when everything is there again. Zero: of concurrency, which is when others are answered.
+	Whole time.Time
+	// Over: it was in the way. Ready is when it is no longer. Zero: never, or not known.
+	Over  bool
+	Ready time.Time
+}
+
+// Used is what is gone.
+func (s *standing) Used() int64 { return most(&s.Policy) - s.Left }
+
+// reply is an answer in the making.
+type reply struct {
+	*asked
+	n      uint64
+	preset string
+	now    time.Time // by the server's clock
+	limits []standing
+	// by is the limit that refused, nil if none did. Of several, the one that keeps it waiting longest.
+	by    *standing
+	never bool          // it costs more than there can be
+	wait  time.Duration // until it would pass if nothing else came; 0: not known, or never
+	until time.Time     // it is banned until then; zero: it is not
+
+	header http.Header
+	status int
+	body   any // a string goes as it is
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.work.Enter() {
+		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
+		return
+	}
+	defer s.work.Leave()
+	real := func(d time.Duration) time.Duration { return time.Duration(float64(d) / s.config.Scale) }
+	s.mu.Lock()
+	before, after := s.config.Before.Draw(s.rng), s.config.After.Draw(s.rng)
+	s.peak = max(s.peak, s.work.Underway())
+	s.mu.Unlock()
+	asked := s.read(r)
+	if !s.work.Wait(real(before)) {
+		s.mu.Lock()
+		s.dropped++
+		s.mu.Unlock()
+		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
+		return
+	}
+	a, open := s.check(asked)
+	s.log.Flush() // Close returns the error
+	defer s.log.Flush()
+	s.work.Wait(real(after))
+	defer s.answered(a, open)
+
+	h := w.Header()
+	maps.Copy(h, a.header)
+	if text, ok := a.body.(string); ok {
+		w.WriteHeader(a.status)
+		io.WriteString(w, text) // nobody to tell: the client has gone
+		return
+	}
+	text, err := json.Marshal(a.body)
+	if err != nil {
+		panic(err) // numbers and strings
+	}
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(a.status)
+	w.Write(append(text, '\n'))
+}
+
+// check decides about a request and returns the answer, with the gauges of concurrency that it holds open.
+func (s *Server) check(q *asked) (*reply, []*gauge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	clock := s.now()
+	now := mono.Of(epoch(s.base), clock)
+	a := &reply{asked: q, n: s.n, preset: s.set, now: clock, header: http.Header{}, status: http.StatusOK, body: map[string]any{"status": "OK"}}
+	// A server whose clock runs at its own speed says what it thinks.
+	a.header.Set("Date", clock.UTC().Format(http.TimeFormat))
+	line := Line{Event: "request", At: clock.UnixNano(), N: s.n, Method: clipped(q.Method), Path: clipped(q.path()), Client: q.Client, Verdict: host.Accepted}
+
+	var out *outlaw
+	b := s.ban
+	if b != nil {
+		if out, line.Bannable = s.outlaw(b.who(q)); out.until > now {
+			a.until = clock.Add(out.until.Sub(now))
+			line.Verdict, line.Until = banned, a.until.UnixNano()
+		}
+	}
+	var open []*gauge
+	if a.until.IsZero() {
+		open = s.decide(a, now)
+		if a.by != nil {
+			line.Verdict, line.By, line.Wait = host.Limited, a.by.Name, int64(a.wait)
+			if a.never {
+				line.Verdict = host.TooLarge
+			}
+			s.banish(a, out, now)
+			if !a.until.IsZero() {
+				line.Until = a.until.UnixNano()
+			}
+		} else if out != nil {
+			out.inARow = 0
+		}
+	}
+	switch {
+	case !a.until.IsZero() && (line.Verdict == banned || b.atOnce):
+		a.status = http.StatusForbidden
+	case a.by != nil:
+		a.status = http.StatusTooManyRequests
+		a.until = time.Time{} // of the next one
+	}
+	s.row.speak(a)
+	line.Status = a.status
+	for i := range a.limits {
+		l := &a.limits[i]
+		c := Count{Policy: l.Name, Who: l.Who, Cost: l.Cost, Left: l.Left}
+		if !l.Whole.IsZero() {
+			c.Whole = int64(l.Whole.Sub(clock))
+		}
+		line.Counts = append(line.Counts, c)
+	}
+	s.hear(&line)
+	return a, open
+}
+
+// hear tells the judge and the log. The lock is held.
+func (s *Server) hear(line *Line) {
+	if err := s.judge.hear(line); err != nil {
+		s.judge.wrong("line %d: %v", line.N, err)
+	}
+	if s.log.To != nil {
+		s.log.Add(line)
+	}
+}
+
+// decide asks all limits that the request counts in. The lock is held.
+func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
+	var gauges []*gauge
+	at := func(t mono.Time) time.Time { return a.now.Add(t.Sub(now)) }
+	by := -1
+	for i := range s.limits {
+		p := s.limits[i]
+		cost := int64(1)
+		if s.row.cost != nil {
+			cost = s.row.cost(a.asked, &p)
+		}
+		if cost <= 0 {
+			continue
+		}
+		g := s.gauge(i, s.who(a.asked, &p))
+		l := standing{Policy: p, Who: g.who, Cost: cost}
+		fits := false
+		if g.rule == nil {
+			l.Cost = 1
+			fits = g.open < p.Limit
+		} else if fits = g.rule.Fits(now, cost); !fits {
+			if t, ok := g.rule.Ready(now, cost); ok {
+				l.Ready = at(t)
+			}
+		}
+		gauges, a.limits = append(gauges, g), append(a.limits, l)
+		if fits {
+			continue
+		}
+		a.limits[len(a.limits)-1].Over = true
+		never := g.rule != nil && cost > most(&p)
+		if by < 0 || !a.never && (never || l.Ready.After(a.limits[by].Ready)) {
+			by, a.never = len(a.limits)-1, never
+		}
+	}
+	for i, g := range gauges {
+		l := &a.limits[i]
+		if g.rule == nil {
+			if by < 0 {
+				g.open++
+				open = append(open, g)
+			}
+			l.Left = l.Limit - g.open
+			continue
+		}
+		g.rule.Count(now, l.Cost, by < 0)
+		g.left = rule.Left(g.rule, now, most(&l.Policy), g.left)
+		l.Left = g.left
+		t, _ := g.rule.Ready(now, most(&l.Policy))
+		l.Whole = at(t)
+	}
+	if by >= 0 {
+		if a.by = &a.limits[by]; !a.by.Ready.IsZero() {
+			a.wait = a.by.Ready.Sub(a.now)
+		}
+	}
+	return open
+}
+
+// banRule says who is banned: who was refused so often without one request that passed in between.
+type banRule struct {
+	scope  quota.Scope
+	after  int
+	by     string // only refusals by this limit count; empty: all
+	beyond string // after is how far this limit is above that one: what is refused counts towards it
+	atOnce bool   // the last of those refusals says so
+	// first is how long the first ban takes; each is twice the one before, up to most.
+	first, most time.Duration
+}
+
+// banOf returns the rule of a provider with those limits, nil if there is none.
+func banOf(row *tableRow, limits []quota.Policy) *banRule {
+	if row.ban == nil || row.ban.beyond == "" {
+		return row.ban
+	}
+	b, above := *row.ban, map[string]int64{}
+	for _, p := range limits {
+		above[p.Name] = p.Limit
+	}
+	b.after = int(max(above[b.beyond]-above[b.by], 1))
+	return &b
+}
+
+func (b *banRule) who(a *asked) string {
+	if b.scope == quota.IP {
+		return a.Addr
+	}
+	return a.Client
+}
+
+// outlaw returns the record of who may be banned, and what that one is called. The lock is held.
+func (s *Server) outlaw(who string) (*outlaw, string) {
+	o := s.outlaws[who]
+	if o == nil && len(s.outlaws) >= mostGauges {
+		who = everybody
+		o = s.outlaws[who]
+	}
+	if o == nil {
+		o = &outlaw{until: mono.Min, next: s.ban.first}
+		s.outlaws[who] = o
+	}
+	return o, who
+}
+
+// banish bans who was refused once too often. The lock is held.
+func (s *Server) banish(a *reply, o *outlaw, now mono.Time) {
+	b := s.ban
+	if b == nil || b.by != "" && b.by != a.by.Name {
+		return
+	}
+	if o.inARow++; o.inARow < b.after {
+		return
+	}
+	o.inARow, o.until = 0, now.Add(o.next)
+	a.until = a.now.Add(o.next)
+	o.next = min(2*o.next, b.most)
+}
+
+// answered closes what a request held open.
+func (s *Server) answered(a *reply, open []*gauge) {
+	if len(open) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := Line{Event: "answered", At: s.now().UnixNano(), N: a.n}
+	for _, l := range a.limits {
+		if l.Rule == quota.Concurrency {
+			line.Counts = append(line.Counts, Count{Policy: l.Name, Who: l.Who, Cost: 1})
+		}
+	}
+	for _, g := range open {
+		g.open--
+	}
+	s.hear(&line)
+}
+
+// Report sums up what happened so far.
+func (s *Server) Report() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.judge.sum()
+	r.Provider = s.row.name
+	r.Dropped, r.Peak = s.dropped, s.peak
+	r.Elapsed = s.now().Sub(s.base)
+	return r
+}
+
+// errLine is for lines of a log that no Server writes.
+var errLine = errors.New("is no line of a Service")

@@ -1,0 +1,304 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/service"
+)
+
+// said is what the answers of a provider say of one of the limits that a Service enforces.
+type said struct {
+	policy string // the Service's name for it
+	limit  string // the name under which package quota reads it
+	// what of it is said: how much it is, what is left or used.
+	most, left, used bool
+	reset            time.Duration // the unit of the instant at which all is there again, up; 0: not said
+}
+
+// spoken is how a provider says what it limits. The units are those of its documentation; what a client reads is never too
+// early, and late by less than one unit.
+type spoken struct {
+	provider, preset string
+	requests         []string // METHOD path body, in turn
+	limits           []quota.Policy
+	says             []said
+	// A refusal is read as this, and by these policies; wait is the unit of the wait that it asks for, or of the reset
+	// that stands for one. 0: it does not say how long.
+	refusal quota.Refusal
+	by      []string
+	wait    time.Duration
+	dialect string // if not the provider's
+}
+
+const (
+	sec = time.Second
+	ms  = time.Millisecond
+)
+
+// years puts a limit of a day out of the way.
+var years = []quota.Policy{{Name: "daily", Limit: 100_000}}
+
+var providers = []spoken{
+	{provider: "ietf", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "burst", true, true, false, sec}, {"daily", "daily", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"burst"}, wait: sec},
+	{provider: "ietf", requests: []string{"GET /"}, limits: []quota.Policy{{Name: "daily", Limit: 40}}, says: []said{{"daily", "daily", true, true, false, sec}}, refusal: quota.QuotaExhausted, by: []string{"daily"}, wait: sec},
+	{provider: "ietf", preset: "ietf:07", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "1m", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"burst"}, wait: sec},
+	{provider: "ietf", preset: "ietf:06", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "1m", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"burst"}, wait: sec},
+	{provider: "cloudflare", requests: []string{"GET /client/v4/zones"}, says: []said{{"requests", "default", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "generic", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "generic", preset: "generic:date", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "x-ratelimit-epoch", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "x-ratelimit-seconds", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "heroku", requests: []string{"GET /apps"}, says: []said{{"requests", "requests", true, true, false, 0}}, refusal: quota.RateLimited},
+	{provider: "github", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "github", requests: []string{"GET /search/code"}, says: []said{{"search", "search", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "github", preset: "github:unauthenticated", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "shopify", requests: []string{"GET /admin/api/2025-01/products.json"}, says: []said{{"requests", "", true, true, true, 0}}, refusal: quota.RateLimited, wait: 100 * ms},
+	// The level is told in whole points, of which there are 50 per second.
+	{provider: "shopify", requests: []string{`POST /admin/api/2025-01/graphql.json {"query":"{products(first:160){nodes{id}}}"}`, `POST /admin/api/2025-01/graphql.json {"query":"mutation{x}"}`},
+		says: []said{{"query cost", "query cost", false, true, false, 21 * ms}}, refusal: quota.RateLimited, wait: 21 * ms},
+	{provider: "stripe", requests: []string{"POST /v1/charges"}, refusal: quota.RateLimited, by: []string{"global-rate"}},
+	{provider: "discord", requests: []string{"POST /api/v10/channels/1/messages"}, says: []said{{"route", "*", true, true, false, ms}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "discord", requests: []string{"GET /api/v10/gateway"}, limits: []quota.Policy{{Name: "route", Limit: 9000}}, refusal: quota.RateLimited, by: []string{"global"}, wait: sec},
+	{provider: "x", requests: []string{"GET /2/tweets"}, says: []said{{"15 minutes", "15 minutes", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "slack", requests: []string{"POST /api/conversations.list"}, refusal: quota.RateLimited, wait: sec},
+	{provider: "slack", preset: "slack:tier1", requests: []string{"POST /api/x"}, refusal: quota.RateLimited, wait: sec},
+	{provider: "notion", requests: []string{"GET /v1/users"}, refusal: quota.RateLimited, by: []string{"public_api_request_rate_limit"}, wait: sec},
+	{provider: "reddit", requests: []string{"GET /api/v1/me"}, says: []said{{"requests", "", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "okta", requests: []string{"GET /api/v1/users"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "atlassian", requests: []string{"GET /rest/api/3/issue/1"}, says: []said{{"burst", "endpoint", true, true, false, sec}, {"weight", "global-app-quota", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"jira-burst-based"}, wait: sec},
+	{provider: "atlassian", requests: []string{"GET /rest/api/3/issue/1"}, limits: []quota.Policy{{Name: "weight", Limit: 60}}, says: []said{{"weight", "global-app-quota", true, true, false, sec}}, refusal: quota.QuotaExhausted, by: []string{"jira-quota-global-based"}, wait: sec},
+	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":50}`}, says: []said{{"requests", "requests", true, true, false, ms}, {"tokens", "tokens", true, true, false, ms}}, refusal: quota.RateLimited, by: []string{"RPM"}, wait: sec},
+	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":1500}`}, says: []said{{"requests", "requests", true, true, false, ms}, {"tokens", "tokens", true, true, false, ms}}, refusal: quota.RateLimited, by: []string{"tokens"}, wait: sec},
+	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":5000}`}, limits: []quota.Policy{{Name: "tokens per day", Limit: 11_000}}, refusal: quota.QuotaExhausted, by: []string{"TPD"}, wait: sec},
+	{provider: "azure-openai", requests: []string{`POST /openai/deployments/d/chat/completions {"max_tokens":9}`}, says: []said{{"requests", "requests", true, true, false, sec}, {"tokens", "tokens", true, true, false, sec}}, refusal: quota.RateLimited, wait: ms},
+	{provider: "azure-openai", requests: []string{`POST /openai/deployments/d/chat/completions {"max_tokens":9000}`}, says: []said{{"requests", "requests", true, true, false, sec}, {"tokens", "tokens", true, true, false, sec}}, refusal: quota.RateLimited, wait: ms},
+	{provider: "gemini", requests: []string{`POST /v1beta/models/gemini-2.5-flash:generateContent {}`}, refusal: quota.RateLimited, by: []string{"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}, wait: time.Nanosecond},
+	{provider: "binance", requests: []string{"GET /api/v3/depth?limit=5000"}, says: []said{{"weight", "x-mbx-used-weight-1m", false, false, true, ms}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "binance-spot", requests: []string{"GET /api/v3/depth?limit=5000", "GET /api/v3/ping"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "binance-spot", requests: []string{"POST /api/v3/order"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}, {"orders", "x-mbx-order-count-10s", true, true, true, ms}, {"orders per day", "x-mbx-order-count-1d", true, true, true, ms}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "binance-futures", requests: []string{"GET /fapi/v1/depth?limit=1000"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "bybit", requests: []string{"GET /v5/order/realtime"}, says: []said{{"endpoint", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: ms},
+	{provider: "kraken", requests: []string{"POST /0/private/Balance", "POST /0/private/Ledgers"}, refusal: quota.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
+	{provider: "kraken", preset: "kraken:pro", requests: []string{"POST /0/private/Balance"}, refusal: quota.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
+	{provider: "coinbase", requests: []string{"GET /orders"}, refusal: quota.RateLimited, by: []string{"key"}},
+	{provider: "okx", requests: []string{"GET /api/v5/account/balance"}, refusal: quota.RateLimited, by: []string{"endpoint"}},
+	{provider: "okx", requests: []string{`POST /api/v5/trade/order {"instId":"BTC-USDT"}`}, limits: []quota.Policy{{Name: "orders", Limit: 40}}, refusal: quota.RateLimited, by: []string{"sub-account orders"}},
+	{provider: "cme", dialect: "generic", requests: []string{"POST /"}, refusal: quota.RateLimited},
+}
+
+// at sleeps until d after start.
+func at(start time.Time, d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
+
+func newServer(t testing.TB, c service.Config) *service.Server {
+	t.Helper()
+	s, err := service.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// sends makes a request of "METHOD path body".
+func sends(s http.Handler, key, request string) quota.Response {
+	method, rest, _ := strings.Cut(request, " ")
+	path, body, _ := strings.Cut(rest, " ")
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return quota.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
+}
+
+// TestServiceSpeaks: whoever reads the answers of a provider through package quota alone gets back what the server
+// enforces; who is refused and waits as long as the server says passes, and who waits one unit less does not.
+func TestServiceSpeaks(t *testing.T) {
+	covered := map[string]bool{}
+	for i, p := range providers {
+		covered[p.provider] = true
+		t.Run(fmt.Sprintf("%s %s %s", p.provider, p.preset, p.requests[0]), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { p.run(t, uint64(i)) })
+		})
+	}
+	for _, name := range quota.Names() {
+		if name != "openai" && name != "anthropic" && !covered[name] { // those are an LLM's
+			t.Errorf("%s has no test", name)
+		}
+	}
+	for _, s := range service.All() {
+		if !covered[s.Name] {
+			t.Errorf("%s has no test", s.Name)
+		}
+	}
+}
+
+func (p *spoken) run(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var log bytes.Buffer
+	config := service.Config{Provider: p.provider, Preset: p.preset, Limits: p.limits, LogTo: &log}
+	time.Sleep(time.Duration(rng.Int64N(int64(time.Hour)))) // no round instant
+	s := newServer(t, config)
+	dialect, ok := quota.Lookup(map[bool]string{true: p.provider, false: p.dialect}[p.dialect == ""])
+	if !ok {
+		t.Fatal("no such dialect")
+	}
+	policies := map[string]quota.Policy{}
+	for _, l := range s.Limits() {
+		policies[l.Name] = l
+	}
+	n := 0
+	send := func() (line service.Line, o quota.Observation) {
+		t.Helper()
+		log.Reset()
+		r := sends(s, "secret", p.requests[n%len(p.requests)])
+		first, _, _ := bytes.Cut(log.Bytes(), []byte("\n")) // another says that it was answered
+		if err := json.Unmarshal(first, &line); err != nil {
+			t.Fatalf("%v: %s", err, &log)
+		}
+		o = dialect.Read(time.Now(), r)
+		if len(o.Problems) > 0 {
+			t.Fatalf("%v: %d %v %s", o.Problems, r.Status, r.Header, r.Body)
+		}
+		if by := line.By != ""; by != (o.Refusal != quota.None) || by && o.Refusal != p.refusal {
+			t.Fatalf("refused by %q, read as %q, want %q: %d %v %s", line.By, o.Refusal, p.refusal, r.Status, r.Header, r.Body)
+		}
+		if o.Refusal != quota.None && p.by != nil && !reflect.DeepEqual(o.RefusedBy, p.by) {
+			t.Fatalf("refused by %q, read as %q", line.By, o.RefusedBy)
+		}
+		for _, v := range p.says {
+			v.check(t, policies[v.policy], line, o)
+		}
+		if t.Failed() {
+			t.Fatalf("request %d: %d %v %s\n%+v", n, r.Status, r.Header, r.Body, line)
+		}
+		return line, o
+	}
+	refusals, passed := 0, 0
+	rounds, least := 12, 2
+	if race.Enabled {
+		rounds, least = 4, 1
+	}
+	for range rounds {
+		burst := rng.IntN(300)
+		if refusals < least { // a limit of 5000 is to be reached as well
+			burst = 7000
+		}
+		for range burst {
+			n++
+			line, o := send()
+			if line.By == "" {
+				passed++
+				continue
+			}
+			refusals++
+			wait, truth := time.Duration(0), time.Duration(line.Wait)
+			if at, ok := o.ComeBack(time.Now()); ok != (p.wait > 0) {
+				t.Fatalf("it says when to come back: %v", ok)
+			} else if ok {
+				wait = time.Until(at)
+			} else {
+				wait = truth
+			}
+			unit := max(p.wait, ms) // of the server's clock
+			if wait < truth || wait >= truth+unit {
+				t.Fatalf("it asks to wait %v, and %v would do", wait, truth)
+			}
+			if early := wait - unit; early > 0 {
+				time.Sleep(early)
+				if line, _ := send(); line.By == "" {
+					t.Fatalf("it asked to wait %v, and after %v the request passed", wait, early)
+				}
+				wait -= early
+			}
+			time.Sleep(wait)
+			if line, _ := send(); line.By != "" {
+				t.Fatalf("it asked to wait, and then: %+v", line)
+			}
+			break
+		}
+		if line, _ := send(); line.By == "" {
+			time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Second))))
+		} else {
+			time.Sleep(time.Duration(rng.Int64N(int64(line.Wait))))
+		}
+	}
+	if refusals < least || passed == 0 {
+		t.Errorf("%d refused, %d passed: too few to tell", refusals, passed)
+	}
+	if r := s.Report(); r.Wrong != 0 {
+		t.Errorf("%+v", r.FirstWrong)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// check compares what was read of a limit with what the server counted.
+func (v *said) check(t *testing.T, p quota.Policy, line service.Line, o quota.Observation) {
+	t.Helper()
+	var truth *service.Count
+	for i := range line.Counts {
+		if line.Counts[i].Policy == v.policy {
+			truth = &line.Counts[i]
+		}
+	}
+	if truth == nil {
+		t.Errorf("it does not count in %s", v.policy)
+		return
+	}
+	// When it was refused, some say only what refused.
+	found := false
+	for _, l := range o.Limits {
+		if l.Policy != v.limit && v.limit != "*" {
+			continue
+		}
+		found = true
+		full := p.Limit
+		if p.Burst > 0 && p.Rule == quota.Bucket {
+			full = p.Burst
+		}
+		if v.left && l.Remaining != (quota.Count{N: truth.Left, OK: true}) {
+			t.Errorf("%s: %d left, read as %+v", v.policy, truth.Left, l.Remaining)
+		}
+		if v.used && l.Used != (quota.Count{N: full - truth.Left, OK: true}) {
+			t.Errorf("%s: %d of %d left, used read as %+v", v.policy, truth.Left, full, l.Used)
+		}
+		if v.reset == 0 {
+			if !l.Reset.IsZero() && line.By == "" { // some say it when they refuse
+				t.Errorf("%s: reset %v", v.policy, l.Reset)
+			}
+		} else if late := time.Until(l.Reset) - time.Duration(truth.Whole); truth.Whole > 0 && (late < -v.slack() || late >= v.reset) {
+			t.Errorf("%s: whole in %v, read %v later", v.policy, time.Duration(truth.Whole), late)
+		}
+		if q, ok := o.Policy(l.Policy); v.most && (!ok || q.Limit != p.Limit || q.Window != 0 && q.WindowSource != quota.Inferred && q.Window != p.Window) {
+			t.Errorf("%s: enforced %+v, read %+v", v.policy, p, q)
+		}
+		if q, ok := o.Policy(l.Policy); ok && (q.Unit != p.Unit || q.Scope != "" && q.Scope != p.Scope || q.Rule != "" && q.Rule != p.Rule) {
+			t.Errorf("%s: enforced %+v, read %+v", v.policy, p, q)
+		}
+	}
+	if !found {
+		t.Errorf("%s is not read: %+v", v.policy, o.Limits)
+	}
+}
+
+// slack is how much too early a reset may be: only where the client computes it from a level in whole points.
+func (v *said) slack() time.Duration {
+	if v.policy == "query cost" {
+		return v.reset
+	}
+	return 0
+}

@@ -1,0 +1,313 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+type groupState struct {
+	threads   span32 // in Fleet.threads
+	processes span32
+	todo      int // of Total, not yet taken by a thread
+	doing     int // taken, not yet served
+	gone      bool
+	gaveUp    int
+	delay     delays
+}
+
+type span32 struct{ from, to int32 }
+
+// delays are from when a request was at hand to its being served.
+type delays struct {
+	sum     time.Duration
+	longest time.Duration
+	n       int
+}
+
+func (d *delays) add(t time.Duration) {
+	d.sum += t
+	d.longest = max(d.longest, t)
+	d.n++
+}
+
+// processState drives the limiter of a process as a Gate does: first come first served.
+type processState struct {
+	limiter    limit.Limiter // nil: its threads decide
+	sleeper    throttle.Sleeper
+	wake       mono.Time // for which a readied event is under way; 0: none
+	head, tail int32     // of the line; −1: nobody
+	gen        uint32
+}
+
+type threadState struct {
+	thread  throttle.Thread // nil: the process has a limiter
+	group   int32
+	process int32
+	behind  int32 // in the line
+	busy    bool  // has a request
+	waiting bool  // sleeps, or stands in the line
+	limited bool  // the answer under way
+
+	remaining int64
+	lease     limit.Lease
+	since     mono.Time // when the request at hand came
+	asked     mono.Time // when the try at hand did
+	sent      mono.Time
+
+	served, refused int
+	longest, last   time.Duration // sleep
+	demand          *demand       // of Light
+}
+
+// demand is what comes to a thread.
+type demand struct {
+	rng   rand.Rand
+	queue []mono.Time // came, and not begun
+}
+
+// populate makes the clients.
+func (f *Fleet) populate() error {
+	for i := range f.scenario.Groups {
+		g := &f.scenario.Groups[i]
+		group := groupState{todo: g.Demand.Total,
+			threads: span32{from: int32(len(f.threads))}, processes: span32{from: int32(len(f.processes))}}
+		for range g.Processes {
+			p := processState{head: -1, tail: -1}
+			rng := rand.New(rand.NewPCG(f.scenario.Seed, 0xc1<<32+uint64(len(f.processes))))
+			process, limiter, err := g.process(rng)
+			if err != nil {
+				return fmt.Errorf("fleet: strategy %q makes one process but not another: %w", g.Strategy.Name, err)
+			}
+			p.limiter = limiter
+			p.sleeper, _ = limiter.(throttle.Sleeper)
+			for range g.Threads {
+				t := threadState{group: int32(i), process: int32(len(f.processes)), behind: -1}
+				if process != nil {
+					t.thread = process.Thread(rng)
+				}
+				if g.Demand.Kind == Light {
+					// Of its own, so that every strategy meets the same demand.
+					t.demand = &demand{rng: *rand.New(rand.NewPCG(f.scenario.Seed, 0xde<<32+uint64(len(f.threads))))}
+				}
+				f.threads = append(f.threads, t)
+			}
+			f.processes = append(f.processes, p)
+		}
+		group.threads.to, group.processes.to = int32(len(f.threads)), int32(len(f.processes))
+		f.groups = append(f.groups, group)
+	}
+	return nil
+}
+
+// process returns a process of a group: threads that decide for themselves, or their limiter.
+func (g *Group) process(rng *rand.Rand) (throttle.Process, limit.Limiter, error) {
+	if g.Strategy.NewLimiter != nil {
+		l, err := g.Strategy.NewLimiter(g.Params, rng)
+		return nil, l, err
+	}
+	p, err := g.Strategy.New(g.Params)
+	return p, nil, err
+}
+
+// join has the threads of a group begin.
+func (f *Fleet) join(now mono.Time, who int32) {
+	g := &f.scenario.Groups[who]
+	for t := f.groups[who].threads.from; t < f.groups[who].threads.to; t++ {
+		at := now
+		if g.Spread > 0 {
+			at = at.Add(time.Duration(f.link.Uint64N(uint64(g.Spread))))
+		}
+		f.loop.At(at, event{what: entered, who: t})
+	}
+}
+
+// leave removes a group.
+func (f *Fleet) leave(who int32) {
+	g := &f.groups[who]
+	g.gone = true
+	for p := g.processes.from; p < g.processes.to; p++ {
+		f.processes[p].head, f.processes[p].tail = -1, -1
+		f.processes[p].gen++
+	}
+}
+
+func (f *Fleet) enter(now mono.Time, who int32) {
+	if f.threads[who].demand != nil {
+		f.awaitDemand(now, who)
+		return
+	}
+	f.next(now, who)
+}
+
+func (f *Fleet) awaitDemand(now mono.Time, who int32) {
+	t := &f.threads[who]
+	interval := t.demand.rng.ExpFloat64() / f.scenario.Groups[t.group].Demand.PerSecond
+	f.loop.At(now.Add(time.Duration(min(interval*1e9, 1e18))), event{what: wanted, who: who})
+}
+
+// want is a request that comes.
+func (f *Fleet) want(now mono.Time, who int32) {
+	t := &f.threads[who]
+	t.demand.queue = append(t.demand.queue, now)
+	f.awaitDemand(now, who)
+	if !t.busy {
+		f.next(now, who)
+	}
+}
+
+// next takes the next request, if there is one.
+func (f *Fleet) next(now mono.Time, who int32) {
+	t := &f.threads[who]
+	g, d := &f.groups[t.group], &f.scenario.Groups[t.group]
+	t.busy = false
+	switch d.Demand.Kind {
+	case OnOff:
+		period := d.Demand.On + d.Demand.Off
+		if in := now.Sub(mono.Time(d.Join)) % period; in >= d.Demand.On {
+			t.busy = true // until then
+			f.loop.At(now.Add(period-in), event{what: idled, who: who})
+			return
+		}
+	case Light:
+		if len(t.demand.queue) == 0 {
+			return
+		}
+	}
+	if d.Demand.Total > 0 {
+		if g.todo == 0 {
+			return
+		}
+		g.todo--
+		g.doing++
+	}
+	t.since = now
+	if t.demand != nil {
+		t.since = t.demand.queue[0]
+		t.demand.queue = t.demand.queue[1:]
+	}
+	t.busy = true
+	f.try(now, who)
+}
+
+// try waits for leave to send.
+func (f *Fleet) try(now mono.Time, who int32) {
+	t := &f.threads[who]
+	t.asked, t.waiting = now, true
+	if t.thread != nil {
+		at := max(t.thread.Send(now), now)
+		// As planned, even if that is after the end: it is what was throttled.
+		f.m.slept(t, at.Sub(now))
+		if at == now {
+			f.send(now, who)
+		} else {
+			f.loop.At(at, event{what: slept, who: who})
+		}
+		return
+	}
+	p := &f.processes[t.process]
+	t.behind = -1
+	if p.head < 0 {
+		p.head = who
+	} else {
+		f.threads[p.tail].behind = who
+	}
+	p.tail = who
+	if p.head == who {
+		f.ask(now, t.process)
+	}
+}
+
+// ask lets those go that may, in the order of the line.
+func (f *Fleet) ask(now mono.Time, process int32) {
+	p := &f.processes[process]
+	for p.head >= 0 {
+		at := p.limiter.Ready(now, limit.One)
+		if at > now {
+			if at < limit.AfterSettle && at != p.wake {
+				p.gen++
+				p.wake = at
+				f.loop.At(at, event{what: readied, who: process, gen: p.gen})
+			}
+			return
+		}
+		who := p.head
+		t := &f.threads[who]
+		p.head = t.behind
+		f.m.slept(t, now.Sub(t.asked))
+		t.lease = p.limiter.Admit(now, limit.One)
+		f.send(now, who)
+	}
+}
+
+// send puts the request on its way.
+func (f *Fleet) send(now mono.Time, who int32) {
+	t := &f.threads[who]
+	t.sent, t.waiting = now, false
+	f.m.sending(now)
+	f.loop.At(now.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), event{what: arrived, who: who})
+}
+
+// answer tells a client what became of its request.
+func (f *Fleet) answer(now mono.Time, who int32) {
+	t := &f.threads[who]
+	g, c := &f.groups[t.group], &f.scenario.Groups[t.group]
+	if t.limited {
+		t.refused++
+	} else {
+		t.served++
+	}
+	f.m.answered(t.limited)
+	if t.thread != nil {
+		a := throttle.Answer{Limited: t.limited, Known: !f.scenario.Server.Silent, Sent: t.sent}
+		if a.Known {
+			a.Remaining = float64(t.remaining)
+		}
+		t.thread.Answer(now, a)
+	} else {
+		o := limit.Outcome{Result: limit.Accepted, RTT: now.Sub(t.sent)}
+		if t.limited {
+			o.Result = limit.Limited
+		}
+		if !f.scenario.Server.Silent {
+			o.Known = 1 << limit.Requests
+			o.Remaining[limit.Requests] = t.remaining
+		}
+		f.processes[t.process].limiter.Settle(now, t.lease, o)
+		f.ask(now, t.process) // who waits is before who comes again
+	}
+	again := t.limited && !c.Strategy.GivesUp
+	switch {
+	case again:
+	case t.limited:
+		g.gaveUp++
+		if c.Demand.Total > 0 {
+			g.doing--
+			g.todo++
+		}
+	default:
+		g.delay.add(now.Sub(t.since))
+		if c.Demand.Total > 0 {
+			if g.doing--; g.todo == 0 && g.doing == 0 {
+				f.open--
+				f.ended = f.open == 0
+				f.m.cleared = now
+			}
+		}
+	}
+	switch {
+	case g.gone:
+	case c.Work > 0 && again:
+		f.loop.At(now.Add(c.Work), event{what: retried, who: who})
+	case c.Work > 0:
+		f.loop.At(now.Add(c.Work), event{what: idled, who: who})
+	case again:
+		f.try(now, who)
+	default:
+		f.next(now, who)
+	}
+}

@@ -1,0 +1,82 @@
+package fleet
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// What is said to remain is exactly what would pass: one by one, that many do, and no more.
+func FuzzQuotaRemaining(f *testing.F) {
+	for kind := range uint8(6) {
+		f.Add(uint64(kind), kind, uint16(17), uint16(40))
+		f.Add(uint64(kind)+100, kind, uint16(300), uint16(3))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, kind uint8, limit, factor uint16) {
+		q := Quota{Kind: QuotaKind(kind % 6), Limit: int64(limit%500) + 1, Window: time.Second}
+		if q.Kind != DecreaseOnly {
+			q.Changes = []Change{{time.Second, 1}} // so that it keeps what passed
+		}
+		s := Scenario{Server: q}.filled()
+		server, twin := newQuotaServer(&s.Server), newQuotaServer(&s.Server)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		now := mono.Time(0)
+		for range 30 {
+			now = now.Add(time.Duration(rng.Int64N(int64(time.Second) / 4)))
+			if rng.IntN(8) == 0 && q.Kind != DecreaseOnly {
+				by := float64(factor%400+1) / 100
+				server.change(now, by)
+				twin.change(now, by)
+			}
+			for range rng.IntN(int(q.Limit) + 2) {
+				if a, b := server.arrive(now), twin.arrive(now); a != b {
+					t.Fatalf("%v at %v: %v, and %v if asked what remains", q.Kind, now, b, a)
+				}
+			}
+			n := server.remaining(now)
+			passed := int64(0)
+			for twin.started && twin.rule.Fits(now, passed+1) {
+				passed++
+			}
+			if twin.started && n != passed {
+				t.Fatalf("%v at %v: said that %d remain, but %d would pass", q.Kind, now, n, passed)
+			}
+		}
+	})
+}
+
+// A histogram's classes are less than 1 % wide, and in order.
+func TestHistogram(t *testing.T) {
+	last := -1
+	for _, d := range []time.Duration{0, 1, 200, 255, 256, 257, 1000, 1_000_003, time.Second, 20 * time.Hour, 1<<62 + 12345, 1<<63 - 1} {
+		class := classOf(d)
+		if class <= last && d > 257 {
+			t.Errorf("%v is in class %d, after %d", d, class, last)
+		}
+		last = class
+		if off := float64(middle(class)-d) / float64(max(d, 1)); off > 0.005 || off < -0.005 {
+			t.Errorf("%v became %v", d, middle(class))
+		}
+	}
+	var h histogram
+	if h.quantile(0.5) != 0 {
+		t.Error("nothing has a median")
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var all []time.Duration
+	for range 10_000 {
+		d := time.Duration(rng.ExpFloat64() * 1e9)
+		all = append(all, d)
+		h.add(d)
+	}
+	slices.Sort(all)
+	for _, p := range []float64{0.001, 0.5, 0.99, 1} {
+		exact := all[int(p*float64(len(all)))-1]
+		if got := h.quantile(p); (got - exact).Abs() > exact/100 {
+			t.Errorf("quantile %v is %v, want %v", p, got, exact)
+		}
+	}
+}
