@@ -9,50 +9,45 @@ import (
 
 // Counts returns how often the timer called back and how many waiters were woken.
 func (g *Gate) Counts() (ticks, wakes uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.ticks, g.wakes
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.ticks, j.wakes
 }
 
-// Waiting returns the length of the line, and checks its links.
+// Waiting returns the length of the line.
 func (g *Gate) Waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	n := 0
-	var prev *waiter
-	for w := g.head; w != nil; prev, w = w, w.next {
-		if n++; w.prev != prev || !w.inLine {
-			panic("paceline: broken line")
-		}
-	}
-	if n != g.waiting || g.tail != prev {
-		panic("paceline: broken line")
-	}
-	return n
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return g.lane.lane.Len()
 }
 
 // Armed reports whether the timer is set.
 func (g *Gate) Armed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.armed != notArmed
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.armed != notArmed
 }
 
 // Freed returns how many waiters are kept for the next ones.
 func (g *Gate) Freed() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.freed
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.freed
 }
 
 // Tick is what the timer does, at any time.
-func (g *Gate) Tick() { g.tick() }
+func (g *Gate) Tick() { g.junction.tick() }
 
 // Misfire makes the timer, which is set, call back after d instead of when it should.
 func (g *Gate) Misfire(d time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.timer.Reset(d)
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.timer.Reset(d)
 }
 
 // Epoch is instant 0 of p.
@@ -69,37 +64,41 @@ func Submitters(p *Pool) (n int) {
 }
 
 // Hinted returns whether the next TryWait of the cost last refused may be refused without the lock.
-func (g *Gate) Hinted() bool { return g.hint.until.Load() != noHint }
+func (g *Gate) Hinted() bool { return g.junction.hint.until.Load() != noHint }
 
 // Hint notes a refusal of cost until after the making of g.
 func (g *Gate) Hint(until time.Duration, cost limit.Cost) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.hint.set(mono.Time(until), mono.Time(until), &cost)
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.hint.set(mono.Time(until), mono.Time(until), &cost, g.lane)
 }
 
 // Repeat repeats the last refusal, if there is one of cost, without the lock.
-func (g *Gate) Repeat(cost limit.Cost) (retry time.Duration, ok bool) { return g.refuse(&cost) }
+func (g *Gate) Repeat(cost limit.Cost) (retry time.Duration, ok bool) { return g.lane.refuse(&cost) }
 
 // ForgetHint makes the next TryWait ask the limiter.
 func (g *Gate) ForgetHint() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.hint.clear()
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.hint.clear()
 }
 
 // Lead makes the timer go off that long before it is needed. It returns what it was.
 func (g *Gate) Lead(d time.Duration) time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	before := g.lead
-	g.lead = d
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before := j.lead
+	j.lead = d
 	return before
 }
 
 // Spinning reports whether somebody yields until the head of the line is due.
 func (g *Gate) Spinning() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.spinner != nil
+	j := &g.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.spinner != nil
 }

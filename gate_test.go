@@ -346,12 +346,12 @@ func TestUpdate(t *testing.T) {
 			t.Fatal(s)
 		}
 		e, f, h := waiting(bg, g, weight(5, 9)), waiting(soon, g, weight(6, 1)), waiting(bg, g, weight(7, 2))
-		set(4) // the head
-		if s := state(start, e, f, h); s != "never, -, -" {
+		set(4)                                                                // the head
+		if s := state(start, e, f, h); s != "never, deadline (ready 1s), -" { // all that is open counts until then at least
 			t.Fatal(s)
 		}
 		time.Sleep(time.Second)
-		if s := state(start, f, h); s != "deadline, -" {
+		if s := state(start, h); s != "-" {
 			t.Fatal(s)
 		}
 		// 10 weight of a settled request leave at 2.5 s, the 10 open of a, c and d stay.
@@ -536,18 +536,17 @@ func TestDeadlineAtTheEarliestInstantIsWorthWaitingFor(t *testing.T) {
 		(<-waiting(bg, g, weight(0, 1))).p.Settle(accepted)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		first := waiting(bg, g, weight(1, 1))
-		at := waiting(ctx, g, weight(2, 1))
+		at := waiting(ctx, g, weight(1, 1))
+		behind := waiting(ctx, g, weight(2, 1))
 		time.Sleep(500 * ms)
-		g.Update(func(mono.Time) {}) // asks about both again
-		if s := state(start, first, at); s != "-, -" {
-			t.Errorf("before the deadline: %s, want both in line", s)
+		g.Update(func(mono.Time) {}) // asks about it again
+		if s := state(start, at, behind); s != "-, deadline (ready 2s)" {
+			t.Errorf("before the deadline: %s, want it in line, and nobody behind it", s)
 		}
 		<-at // which of the two events of that instant comes first is chance
 		if d := time.Since(start); d != time.Second {
 			t.Errorf("gave up at %v, want 1s", d)
 		}
-		(<-first).p.Settle(accepted)
 	})
 }
 
@@ -643,14 +642,23 @@ func TestWaitErrors(t *testing.T) {
 
 		soon, cancel := context.WithTimeout(bg, 400*ms)
 		defer cancel()
-		e := wait(soon, 2, "paceline: cost 1 request + 2 weight could go 600ms after the deadline at the earliest, with 1 ahead")
-		if d := time.Until(e.Ready); d != time.Second || time.Until(e.Deadline) != 400*ms || e.Waited != 0 || e.Ahead != 1 {
+		e := wait(soon, 2, "paceline: cost 1 request + 2 weight could go 1.6s after the deadline at the earliest, with 1 ahead")
+		if d := time.Until(e.Ready); d != 2*time.Second || time.Until(e.Deadline) != 400*ms || e.Waited != 0 || e.Ahead != 1 {
 			t.Errorf("%+v", e)
 		}
 		p := (<-line).p
 		soon, cancel = context.WithTimeout(bg, 400*ms)
 		defer cancel()
+		e = wait(soon, 2, "paceline: cost 1 request + 2 weight could go 600ms after the deadline at the earliest")
+		if e.Waited != 0 {
+			t.Errorf("%+v", e)
+		}
+		inFlight := g
+		g = paceline.NewGate(concurrency(t, 1)) // of which nobody can tell
+		one, _, _ := g.TryWait(limit.One)
 		e = wait(soon, 2, "paceline: cost 1 request + 2 weight had no turn before the deadline, after 400ms in line")
+		one.Settle(accepted)
+		g = inFlight
 		if e.Waited != 400*ms || !e.Ready.IsZero() || !e.Timeout() {
 			t.Errorf("%+v", e)
 		}
@@ -993,14 +1001,19 @@ func runProgram(t *testing.T, program []byte, fill int) {
 	w := &witness{Limiter: r, t: t}
 	g, err := paceline.NewGateWith(paceline.GateConfig{Limiter: seer{w}, Fill: fill})
 	try(t, err)
+	var mu sync.Mutex
+	got := map[int64]string{}
 	m := &model{t: t, limit: 8, span: mono.Time(window), open: map[int64]int64{}, fill: fill}
+	m.got = func(id int64) string {
+		mu.Lock()
+		defer mu.Unlock()
+		return got[id]
+	}
 
 	all, stop := context.WithCancel(bg) // a failed test must end, too
 	defer synctest.Wait()
 	defer stop()
 
-	var mu sync.Mutex
-	got := map[int64]string{}
 	permits := map[int64]paceline.Permit{}
 	note := func(id int64, p paceline.Permit, err error) {
 		mu.Lock()
@@ -1031,6 +1044,7 @@ func runProgram(t *testing.T, program []byte, fill int) {
 			settled[id], sent[id] = m.now, m.open[id]
 		}
 		p.Settle(limit.Outcome{Result: result})
+		synctest.Wait()
 		m.settle(id, result)
 	}
 	advance := func(d time.Duration) {
@@ -1094,6 +1108,7 @@ func runProgram(t *testing.T, program []byte, fill int) {
 				}
 			})
 			m.limit = n
+			synctest.Wait()
 			for _, q := range m.line {
 				q.foreseen = limit.Never
 			}
@@ -1165,6 +1180,7 @@ type model struct {
 
 	t    testing.TB
 	fill int
+	got  func(id int64) string // what has become of one
 }
 
 type queued struct {
@@ -1227,17 +1243,67 @@ func (m *model) admit(id, cost int64) {
 	m.end(id, "ok")
 }
 
-// hopeless ends q if it cannot be served any more.
+// hopeless ends q if it cannot be served any more. Whether it could be served in time is for the Gate to say; it must not be wrong.
 func (m *model) hopeless(q *queued, at mono.Time) bool {
-	switch {
-	case at == limit.Never:
+	if at == limit.Never {
 		m.end(q.id, "never")
-	case at < limit.AfterSettle && at > q.deadline:
-		m.end(q.id, fmt.Sprintf("deadline (ready %v)", time.Duration(at)))
-	default:
+		return true
+	}
+	when, ready := m.refused(q)
+	if when != m.now {
 		return false
 	}
+	if true := m.soonest(q); ready <= q.deadline || ready > true {
+		m.t.Errorf("%v: request %d, until %v, is refused until %v, and could go at %v", m.now, q.id, q.deadline, ready, true)
+	}
+	m.end(q.id, fmt.Sprintf("deadline (ready %v)", time.Duration(ready)))
 	return true
+}
+
+// refused returns when the Gate refused q before its deadline, and until when; limit.Never: it did not.
+func (m *model) refused(q *queued) (when, ready mono.Time) {
+	at, verdict, ok := strings.Cut(m.got(q.id), " deadline (ready ")
+	w, err := time.ParseDuration(at)
+	if !ok || err != nil || mono.Time(w) >= q.deadline {
+		return limit.Never, 0
+	}
+	r, err := time.ParseDuration(strings.TrimSuffix(verdict, ")"))
+	if err != nil {
+		m.t.Errorf("request %d: %v", q.id, err)
+	}
+	return mono.Time(w), mono.Time(r)
+}
+
+// soonest returns when q could go at best: all that is open is answered now, and those before it go as soon as they can and are
+// answered at once. With fill the dearest of them may come after it.
+func (m *model) soonest(q *queued) mono.Time {
+	after := &model{now: m.now, limit: m.limit, span: m.span, past: slices.Clone(m.past)}
+	for _, cost := range m.open {
+		after.past = append(after.past, admission{cost, m.now})
+	}
+	ahead := m.line
+	if i := slices.Index(m.line, q); i >= 0 {
+		ahead = m.line[:i]
+	}
+	turn := m.now
+	if len(ahead) > 0 && len(ahead) >= 2*m.fill { // the first goes before it: so many may not pass it
+		turn = after.ready(ahead[0].cost)
+	}
+	var costs []int64
+	for _, before := range ahead {
+		costs = append(costs, before.cost)
+	}
+	if m.fill > 0 { // it may pass so many
+		slices.Sort(costs)
+		costs = costs[:max(len(costs)-m.fill, 0)]
+	}
+	for _, cost := range costs {
+		if cost > 0 {
+			after.now = max(after.now, after.ready(cost))
+			after.past = append(after.past, admission{cost, after.now})
+		}
+	}
+	return max(turn, after.ready(q.cost))
 }
 
 func (m *model) wait(q *queued) {
@@ -1246,16 +1312,15 @@ func (m *model) wait(q *queued) {
 		head = m.ready(m.line[0].cost)
 	}
 	near := len(m.line) > 0 && len(m.line) <= m.fill
-	switch at := max(own, head); {
-	case at <= m.now:
+	switch {
+	case max(own, head) <= m.now:
 		m.admit(q.id, q.cost)
-	case near && at < limit.Never && !m.hopeless(q, own):
-		m.line = append(m.line, q)
-		m.pass()
-	case near && at < limit.Never:
-	case m.hopeless(q, at), m.hopeless(q, own), m.hopeless(q, head):
+	case m.hopeless(q, own):
 	default:
 		m.line = append(m.line, q)
+		if near {
+			m.pass()
+		}
 	}
 }
 
@@ -1279,7 +1344,8 @@ func (m *model) serve() {
 // pass lets those go ahead of the head that leave it its instant.
 func (m *model) pass() {
 	head := m.line[0]
-	for _, q := range slices.Clone(m.line[1:min(len(m.line), m.fill+1)]) {
+	for k := 1; k < len(m.line) && k <= m.fill; k++ { // who moves up is looked at, too
+		q := m.line[k]
 		at := m.ready(head.cost)
 		if head.passed == m.fill || at >= limit.AfterSettle || m.ready(q.cost) > m.now {
 			continue
@@ -1292,20 +1358,26 @@ func (m *model) pass() {
 		}
 		m.admit(q.id, q.cost)
 		head.foreseen = min(head.foreseen, at)
-		k := slices.Index(m.line, q)
 		for _, before := range m.line[:k] {
 			if before.passed++; before.passed > m.fill {
 				m.t.Errorf("%v: request %d is overtaken for the %d. time", m.now, before.id, before.passed)
 			}
 		}
 		m.line = slices.Delete(m.line, k, k+1)
+		k--
 	}
 }
 
 func (m *model) review() {
 	m.serve()
 	n := len(m.line)
-	m.line = slices.DeleteFunc(m.line, func(q *queued) bool { return m.hopeless(q, m.ready(q.cost)) })
+	for k := 0; k < len(m.line); {
+		if q := m.line[k]; m.hopeless(q, m.ready(q.cost)) {
+			m.line = slices.Delete(m.line, k, k+1)
+		} else {
+			k++
+		}
+	}
 	if len(m.line) < n && m.fill > 0 { // others have moved up
 		m.serve()
 	}
@@ -1325,9 +1397,17 @@ func (m *model) advance(to mono.Time) {
 		next := to + 1
 		for _, q := range m.line {
 			next = min(next, q.deadline, q.cancel)
+			if when, _ := m.refused(q); when > m.now {
+				next = min(next, when)
+			}
 		}
 		if len(m.line) > 0 {
 			next = min(next, m.ready(m.line[0].cost))
+			for _, q := range m.line[1:min(len(m.line), m.fill+1)] {
+				if at := m.ready(q.cost); at > m.now {
+					next = min(next, at)
+				}
+			}
 		}
 		if next > to {
 			m.now = to

@@ -180,7 +180,7 @@ func TestLLMConfigurations(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const inFlight, minutes = 20, 5
 			all, _, _, _ := llmLimits(c.requests, c.tokens, inFlight)
-			g, m := paceline.NewGate(all), newMetrics(t, paceline.MetricsConfig{})
+			g := paceline.NewGate(all)
 			server := struct {
 				sync.Mutex
 				rpm, tpm         *rule.Rolling
@@ -207,7 +207,6 @@ func TestLLMConfigurations(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					sent := m.Send()
 					time.Sleep(forward)
 					server.Lock()
 					now := mono.Time(time.Since(start))
@@ -226,18 +225,17 @@ func TestLLMConfigurations(t *testing.T) {
 					server.Unlock()
 					o := limit.Outcome{Result: limit.Accepted, Metered: true, Actual: tokens(actual)}
 					permit.Settle(o)
-					sent.Settle(o)
 				})
 			}
 			wg.Wait()
-			s := m.Snapshot()
-			if server.refused != 0 || server.most > inFlight || s.Received != minutes*c.requests || s.InFlight != 0 {
+			s := g.Stats()
+			if server.refused != 0 || server.most > inFlight || s.Accepted != minutes*c.requests || s.InFlight != 0 {
 				t.Errorf("%s: %d refused, %d at once; %+v", c.name, server.refused, server.most, s)
 			}
 			// Of what binds: so many minutes less the first, which is free, and the time that answers take.
-			least := time.Duration(max(minutes*c.requests/c.requests, s.Tokens/c.tokens)-1) * time.Minute
+			least := time.Duration(max(minutes*c.requests/c.requests, s.Used[limit.Tokens]/c.tokens)-1) * time.Minute
 			if got := time.Since(start); got < least || got > (least+time.Minute)*12/10 {
-				t.Errorf("%s: %d requests and %d tokens in %v, at least %v", c.name, s.Sent, s.Tokens, got, least)
+				t.Errorf("%s: %d requests and %d tokens in %v, at least %v", c.name, s.Admitted, s.Used[limit.Tokens], got, least)
 			}
 		})
 	}

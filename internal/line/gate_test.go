@@ -3,6 +3,7 @@ package line_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,11 +190,11 @@ func TestFull(t *testing.T) {
 	l := line.New(line.Config{Size: 3})
 	m := l.Limit(slots(t, 1), line.Sharing{})
 	a, b := l.Lane(line.LaneConfig{Size: 2}, []*line.Limit{m}), l.Lane(line.LaneConfig{}, []*line.Limit{m})
-	got := ""
+	var got strings.Builder
 	for _, lane := range []*line.Lane{a, a, a, a, b, b} {
-		got += fmt.Sprint(l.Enter(0, lane, ticket("", 0)), " ")
+		got.WriteString(fmt.Sprint(l.Enter(0, lane, ticket("", 0)), " "))
 	}
-	want(t, got, fmt.Sprintf("%d %d %d %d %d %d ", line.Granted, line.Waiting, line.Waiting, line.Full, line.Waiting, line.Full))
+	want(t, got.String(), fmt.Sprintf("%d %d %d %d %d %d ", line.Granted, line.Waiting, line.Waiting, line.Full, line.Waiting, line.Full))
 	want(t, l.Waiting(), 3)
 }
 
@@ -278,15 +279,15 @@ func TestWaysTakeTurns(t *testing.T) {
 		ways = append(ways, []*line.Limit{l.Limit(rolling(t, 2, time.Second), line.Sharing{})})
 	}
 	lane := l.Lane(line.LaneConfig{}, ways...)
-	got := ""
+	var got strings.Builder
 	var under []*line.Ticket
 	for range 6 {
 		u := ticket("", 0)
 		want(t, l.Enter(0, lane, u), line.Granted)
-		got += fmt.Sprint(u.Pass.Way.Index)
+		got.WriteString(fmt.Sprint(u.Pass.Way.Index))
 		under = append(under, u)
 	}
-	want(t, got, "012012")
+	want(t, got.String(), "012012")
 	want(t, l.Enter(0, lane, ticket("x", 0)), line.Waiting)
 	want(t, l.Enter(0, lane, ticket("y", 0)), line.Waiting)
 	for i, u := range under {

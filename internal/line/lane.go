@@ -14,6 +14,8 @@ const levels = 5
 type Lane struct {
 	// Of is the driver's.
 	Of any
+	// Watched says that Config.Watch is to be told.
+	Watched bool
 
 	line   *Line
 	config LaneConfig

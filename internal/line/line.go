@@ -37,6 +37,9 @@ type Config struct {
 	Fill int
 	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
 	Size int
+	// Watch, if not nil, is told of each lane with Watched set whose first was looked at and stays, or in which nobody waits any
+	// more. It must not use the Line but for what changes nothing.
+	Watch func(now mono.Time, a *Lane)
 }
 
 // Line is who waits for which limits. Made by New.
@@ -45,6 +48,7 @@ type Line struct {
 	last    mono.Time
 	seq     uint64
 	turn    uint64
+	changes uint64
 	waiting int
 	lanes   int // how often lanes were made or retired
 

@@ -3,6 +3,7 @@ package line_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,7 +47,6 @@ type net struct {
 	lanes  []*line.Lane
 	ways   [][][]int
 	now    mono.Time
-	seq    int
 	waits  []*guest // all that wait, in the order of places
 	open   []*guest
 	ended  int
@@ -112,10 +112,8 @@ func (n *net) share(a, b int) bool {
 	for _, v := range n.ways[a] {
 		for _, w := range n.ways[b] {
 			for _, i := range v {
-				for _, j := range w {
-					if i == j {
-						return true
-					}
+				if slices.Contains(w, i) {
+					return true
 				}
 			}
 		}

@@ -173,6 +173,7 @@ func (l *Line) empty(a *Lane) {
 
 // park has w wait for m, with its verdict there.
 func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
+	l.changes++
 	w.state, w.at, w.ready = parked, m, at
 	w.rank(m, t)
 	m.parked.push(w)
@@ -315,4 +316,14 @@ func (a *Lane) ease(w *Way) {
 		a.line.unpark(w)
 		a.loosen(w)
 	}
+}
+
+// Bound says what the first that waits for m waits for.
+func (m *Limit) Bound(now mono.Time) limit.Bound {
+	w := m.top()
+	if w == nil {
+		return limit.Bound{}
+	}
+	_, b := limit.Explain(m.Limiter, now, w.lane.head[0].Cost)
+	return b
 }

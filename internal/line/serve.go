@@ -74,6 +74,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		l.renew(a)
 	case first:
 		l.parkAll(a, t, at)
+		l.watch(now, a)
 	case l.config.Fill > 0 && len(a.ways) == 1 && a.count <= l.config.Fill+1:
 		l.mark(a.ways[0].at)
 	}
@@ -86,7 +87,8 @@ func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost)
 	for _, w := range a.ways {
 		bound = min(bound, l.bound(now, w, &t.Cost, n, ahead))
 	}
-	if n > l.config.Fill {
+	// Somebody passes the first only within its Fill places, and as the last of so many.
+	if n > 0 && n >= 2*l.config.Fill {
 		if on, turn := a.At(); turn < limit.AfterSettle && on.spare == (limit.Cost{}) {
 			bound = max(bound, turn) // those before it stay
 		}
@@ -139,7 +141,8 @@ func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Tim
 		}
 		at = min(at, t)
 	}
-	if _, turn := a.At(); a.count > l.config.Fill {
+	if a.count > 0 && a.count >= 2*l.config.Fill {
+		_, turn := a.At()
 		at = max(at, turn)
 	}
 	return at, a.count
@@ -167,6 +170,7 @@ func (l *Line) Settle(now mono.Time, p Pass, o *limit.Outcome) {
 // SettleEach is Settle where each limit hears an outcome of its own. of is called once per limit, in their order.
 func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) {
 	now = l.Tick(now)
+	l.changes++
 	w := p.Way
 	if !p.booked {
 		m := w.limits[0]
@@ -185,12 +189,19 @@ func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome)
 }
 
 // Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
-func (l *Line) Touch(m *Limit) { l.mark(m) }
+func (l *Line) Touch(m *Limit) {
+	l.changes++
+	l.mark(m)
+}
+
+// Changes returns a number that is larger after anything that may have changed what Try says.
+func (l *Line) Changes() uint64 { return l.changes }
 
 // Review is Touch, and ends all who have no hope any more: whose cost no longer fits, or not by their deadline.
 func (l *Line) Review(now mono.Time, m *Limit) {
 	now = l.Tick(now)
-	l.mark(m)
+	l.Touch(m)
+	l.serve(now) // who is first and has no hope is ahead of nobody
 	for _, w := range m.ways {
 		if a := w.lane; len(a.ways) == 1 && a.count > 0 {
 			l.review(now, a)
@@ -199,9 +210,9 @@ func (l *Line) Review(now mono.Time, m *Limit) {
 }
 
 func (l *Line) review(now mono.Time, a *Lane) {
-	w, n := a.ways[0], 0
-	var ahead limit.Cost
-	for t := a.head[0]; t != nil; {
+	w, n := a.ways[0], 1
+	ahead, waiting := a.head[0].Least, a.count
+	for t := a.head[0].next[0]; t != nil; { // the first is looked at anyway
 		next := t.next[0]
 		at := now
 		for _, m := range w.limits {
@@ -220,8 +231,8 @@ func (l *Line) review(now mono.Time, a *Lane) {
 		}
 		t = next
 	}
-	if w.at != nil {
-		l.mark(w.at)
+	if a.count < waiting && l.config.Fill > 0 {
+		l.mark(w.at) // others have moved up
 	}
 }
 
@@ -242,6 +253,14 @@ func (l *Line) Wake() mono.Time {
 		return limit.Never
 	}
 	return l.timers.all[0].wake
+}
+
+// Soonest returns the ticket that Wake is for: the first of those that are known to go then. Nil: nobody.
+func (l *Line) Soonest() *Ticket {
+	if l.Wake() == limit.Never {
+		return nil
+	}
+	return l.timers.all[0].parked.all[0].lane.head[0]
 }
 
 // Next returns a ticket that has its verdict, in the order in which they got it, or nil. After it returned nil nobody waits who
@@ -265,6 +284,7 @@ func (l *Line) Next(now mono.Time) *Ticket {
 // admit opens the leases of a way.
 func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.turn++
+	l.changes++
 	w.used = l.turn
 	w.lane.ease(w)
 	if len(w.limits) == 1 && *cost == *least {
@@ -326,11 +346,13 @@ func (l *Line) end(t *Ticket, s State) {
 	if !first {
 		return
 	}
+	l.changes++
 	for _, w := range a.ways {
 		l.disclaim(w)
 	}
 	if a.count == 0 {
 		l.empty(a)
+		l.watch(l.last, a)
 	} else {
 		l.renew(a)
 	}
@@ -350,6 +372,7 @@ func (l *Line) serve(now mono.Time) {
 // look asks about the first that waits for m, and reports whether the next is to be looked at as well.
 func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	a, t := w.lane, w.lane.head[0]
+	l.changes++
 	at, on := l.ask(now, w, t)
 	switch {
 	case at <= now:
@@ -365,7 +388,9 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		l.park(w, on, at, t)
 		if at == limit.Never && a.allNever() {
 			l.refuse(t, Never)
+			return true
 		}
+		l.watch(now, a)
 		return true
 	}
 	w.ready, m.first = at, at
@@ -375,6 +400,7 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	}
 	if l.config.Fill == 0 || len(a.ways) > 1 {
 		l.rouse(m, at)
+		l.watch(now, a)
 		return false
 	}
 	soon, filled := l.fill(now, w, t, at)
@@ -385,7 +411,14 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		w.ready, m.first = at, at
 	}
 	l.rouse(m, min(soon, at))
+	l.watch(now, a)
 	return false
+}
+
+func (l *Line) watch(now mono.Time, a *Lane) {
+	if a.Watched && l.config.Watch != nil {
+		l.config.Watch(now, a)
+	}
 }
 
 // hopeless refuses t, whose verdict is at, if waiting does not help it.

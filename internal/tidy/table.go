@@ -47,7 +47,7 @@ var Table = []Package{
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
 	// The runtime: clock, locks, timers, goroutines.
-	{Name: Root, Ours: "mono window limit throttle backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
 	// Edges: HTTP, files, pictures.
 	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},

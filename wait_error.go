@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/line"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 )
 
 // Why a Wait failed. A third reason is the error of a context that was cancelled.
@@ -15,17 +17,19 @@ var (
 	ErrNever = errors.New("paceline: cost never fits the limit")
 	// ErrDeadline: the context's deadline comes first. Such an error also is context.DeadlineExceeded.
 	ErrDeadline = errors.New("paceline: the deadline comes first")
+	// ErrFull: as many wait already as may: GateConfig.MaxWaiting.
+	ErrFull = errors.New("paceline: too many wait already")
 )
 
 // WaitError says what a Wait asked for and what stood in the way.
 type WaitError struct {
-	// Reason is ErrNever, ErrDeadline or the error of the context.
+	// Reason is ErrNever, ErrDeadline, ErrFull or the error of the context.
 	Reason error
 	// Cause is what the context was cancelled with, if that says more than Reason; otherwise nil.
 	Cause error
 	// Cost is what was asked for.
 	Cost limit.Cost
-	// Ahead is how many goroutines were in line when it asked.
+	// Ahead is how many goroutines were before it in line when it asked.
 	Ahead int
 	// Waited is how long it was in line; 0 if it was refused at once.
 	Waited time.Duration
@@ -34,8 +38,75 @@ type WaitError struct {
 	// Deadline is the context's. Zero: none.
 	Deadline time.Time
 	// Bound is the limit that stood in the way: with ErrNever the one that Cost is larger than, otherwise the one that it, or
-	// the head of the line before it, waited for. Zero if the context was done before the call.
+	// the first in line before it, waited for. Zero if the context was done before the call.
 	Bound limit.Bound
+	// Limit is what has that Bound.
+	Limit *Limit
+}
+
+// refusedLocked is the error of w, which got a verdict that it may not go.
+func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
+	t := &w.ticket
+	e := &WaitError{Cost: t.Cost, Ahead: t.Ahead, Waited: now.Sub(w.asked)}
+	e.Deadline, _ = ctx.Deadline()
+	switch t.State {
+	case line.Never:
+		e.Reason = ErrNever
+		e.Limit, e.Bound = a.boundLocked(now, &t.Cost)
+	case line.Late:
+		e.Reason, e.Ready = ErrDeadline, a.junction.base.Add(time.Duration(t.At))
+		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
+	case line.Full:
+		e.Reason = ErrFull
+		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
+	}
+	a.counts.refused(e.Reason)
+	return e
+}
+
+// gaveUpLocked is the error of w, which waits and whose context ended.
+func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
+	e := &WaitError{Cost: w.ticket.Cost, Ahead: w.ticket.Ahead, Waited: now.Sub(w.asked)}
+	e.ended(ctx)
+	e.Limit, e.Bound = a.turnLocked(now, &w.ticket.Cost)
+	if _, at := a.lane.At(); at > now && at < limit.AfterSettle {
+		e.Ready = a.junction.base.Add(time.Duration(at))
+	}
+	a.counts.refused(e.Reason)
+	return e
+}
+
+// turnLocked says what the first in line waits for, or if nobody does what cost would.
+func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
+	first := a.lane.First()
+	if first == nil {
+		return a.boundLocked(now, cost)
+	}
+	on, _ := a.lane.At()
+	if on == nil {
+		return a.boundLocked(now, &first.Cost)
+	}
+	return on.Of.(*Limit), on.Bound(now)
+}
+
+// boundLocked says which limit cost would wait for if it were alone: of the way that is ready first the limit that is ready last.
+func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
+	var on *line.Limit
+	soonest := limit.Never
+	for _, w := range a.lane.Ways() {
+		var last *line.Limit
+		at := now
+		for _, m := range w.Limits() {
+			if r := m.Limiter.Ready(now, *cost); last == nil || r > at {
+				last, at = m, max(at, r)
+			}
+		}
+		if on == nil || at < soonest {
+			on, soonest = last, at
+		}
+	}
+	_, b := limit.Explain(on.Limiter, now, *cost)
+	return on.Of.(*Limit), b
 }
 
 // ended fills in why ctx, which is done, ended.
@@ -67,6 +138,8 @@ func (e *WaitError) Error() string {
 		s += fmt.Sprintf(" could go %v after the deadline at the earliest", e.Ready.Sub(e.Deadline))
 	case e.Reason == ErrDeadline:
 		s += " had no turn before the deadline"
+	case e.Reason == ErrFull:
+		s += " has no place in line: too many wait already"
 	default:
 		s += fmt.Sprintf(" had no turn: %v", e.Reason)
 	}

@@ -13,12 +13,13 @@ import (
 // with every change of the head of the line. It holds for the very same cost alone: a dearer one is refused too, but for
 // how long only the limiter knows.
 //
-// It is written under the Gate's lock. A reader without it takes one hint and not parts of two if version was even and
+// It is written under the Junction's lock. A reader without it takes one hint and not parts of two if version was even and
 // the same before and after; what it then says was so at an instant during the call.
 type hint struct {
 	version atomic.Uint64
 	until   atomic.Int64 // from then on the Gate must be asked; noHint: now
-	at      atomic.Int64 // the refusal: a verdict of askLocked, until or later
+	at      atomic.Int64 // the refusal: until or later
+	lane    atomic.Pointer[Lane]
 	cost    [len(limit.Cost{})]atomic.Int64
 }
 
@@ -30,8 +31,11 @@ func (h *hint) clear() {
 	}
 }
 
-func (h *hint) set(until, at mono.Time, cost *limit.Cost) {
+func (h *hint) set(until, at mono.Time, cost *limit.Cost, a *Lane) {
 	h.version.Add(1)
+	if h.lane.Load() != a {
+		h.lane.Store(a)
+	}
 	h.until.Store(int64(until))
 	h.at.Store(int64(at))
 	for u, n := range cost {
@@ -43,10 +47,10 @@ func (h *hint) set(until, at mono.Time, cost *limit.Cost) {
 }
 
 // refuse repeats the last refusal, if it was of the same cost and nothing has changed.
-func (g *Gate) refuse(cost *limit.Cost) (retry time.Duration, ok bool) {
-	h := &g.hint
+func (a *Lane) refuse(cost *limit.Cost) (retry time.Duration, ok bool) {
+	h := &a.junction.hint
 	version, until, at := h.version.Load(), h.until.Load(), h.at.Load()
-	if until == noHint || version%2 != 0 {
+	if until == noHint || version%2 != 0 || h.lane.Load() != a {
 		return 0, false
 	}
 	for u, n := range cost {
@@ -54,7 +58,7 @@ func (g *Gate) refuse(cost *limit.Cost) (retry time.Duration, ok bool) {
 			return 0, false
 		}
 	}
-	now := g.now()
+	now := a.junction.now()
 	if now >= mono.Time(until) || h.version.Load() != version {
 		return 0, false
 	}

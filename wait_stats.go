@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/line"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -86,111 +87,131 @@ func (s WaitStats) LogValue() slog.Value {
 	return slog.GroupValue(append(a, slog.Group("ms", each...))...)
 }
 
-// limitSpent is how long the heads of a Gate's line have waited for a limit, of which there are few.
+// limitSpent is how long the first of a lane has waited for a limit, of which there are few.
 type limitSpent struct {
 	name string
 	time time.Duration
 }
 
-// tally is what a waiter knows of its waiting. Times per limit are differences of what the Gate spent on them, so that a
+// watch is what a lane's first waits for, which is looked at only while somebody wants to know.
+type watch struct {
+	measured int          // how many of those in line do
+	spent    []limitSpent // how long the first waited for each limit
+	bound    int          // the one that it waits for: an index of spent; -1: nobody waits, or nobody looked
+	since    mono.Time    // spent is right up to then
+	round    mono.Time    // the instant of the last round
+	rounds   uint64       // with log
+	noted    notedRound   // the last that was logged
+}
+
+// tally is what a waiter knows of its waiting. Times per limit are differences of what the lane spent on them, so that a
 // line costs nothing per waiter and change.
 type tally struct {
-	led    mono.Time // when it got to the head of the line; limit.Never: not yet
+	led    mono.Time // when it got to be the first; limit.Never: not yet
 	rounds int
 	until  mono.Time // its last round
 	waited time.Duration
 	behind time.Duration
-	spent  []time.Duration // while in line: by the Gate before; then: on each
+	spent  []time.Duration // while in line: by the lane before; then: on each
 }
 
 // beginLocked notes that w asks now.
-func (g *Gate) beginLocked(now mono.Time, w *waiter, measured bool) {
+func (w *waiter) beginLocked(now mono.Time, measured bool) {
 	if w.measured = measured; !measured {
 		return
 	}
 	if w.tally == nil {
 		w.tally = new(tally)
 	}
-	t := w.tally
+	t, a := w.tally, w.lane
 	*t = tally{led: limit.Never, until: mono.Min, spent: t.spent[:0]}
-	g.measured++
-	g.spendLocked(now)
-	if g.head != nil && g.bound < 0 {
-		g.lookLocked(now)
+	a.watch.measured++
+	a.lane.Watched = true
+	a.spendLocked(now)
+	if a.watch.bound < 0 {
+		a.lookLocked(now)
 	}
-	for i := range g.spent {
-		t.spent = append(t.spent, g.spent[i].time)
+	for i := range a.watch.spent {
+		t.spent = append(t.spent, a.watch.spent[i].time)
+	}
+	if a.lane.First() == &w.ticket {
+		a.roundLocked(now)
 	}
 }
 
 // endLocked notes that w leaves the line.
-func (g *Gate) endLocked(now mono.Time, w *waiter) {
+func (w *waiter) endLocked(now mono.Time) {
 	if !w.measured {
 		return
 	}
-	g.measured--
-	g.spendLocked(now)
-	t := w.tally
+	w.measured = false
+	a, t := w.lane, w.tally
+	a.watch.measured--
+	a.spendLocked(now)
+	if a.watch.measured == 0 && a.log == nil {
+		a.lane.Watched = false
+		a.watch.bound = -1
+	}
 	t.waited = now.Sub(w.asked)
 	t.behind = min(t.led, now).Sub(w.asked)
-	for i := range g.spent {
+	for i := range a.watch.spent {
 		if i == len(t.spent) { // heard of since
 			t.spent = append(t.spent, 0)
 		}
-		t.spent[i] = g.spent[i].time - t.spent[i]
+		t.spent[i] = a.watch.spent[i].time - t.spent[i]
 	}
 }
 
 // tellLocked fills in s, unless it is nil, from w, which has left the line.
-func (g *Gate) tellLocked(w *waiter, s *WaitStats) {
-	if s == nil || w.tally.waited == 0 {
+func (w *waiter) tellLocked(s *WaitStats) {
+	if s == nil || w.tally == nil || w.tally.waited == 0 {
 		return
 	}
 	*s = WaitStats{Waited: w.tally.waited, Behind: w.tally.behind, Rounds: w.tally.rounds}
 	for i, d := range w.tally.spent {
 		if d > 0 {
-			s.Limits = append(s.Limits, LimitWait{g.spent[i].name, d})
+			s.Limits = append(s.Limits, LimitWait{w.lane.watch.spent[i].name, d})
 		}
 	}
 	sortLimits(s.Limits)
 }
 
 // spendLocked brings spent up to now.
-func (g *Gate) spendLocked(now mono.Time) {
-	if g.bound >= 0 {
-		g.spent[g.bound].time += now.Sub(g.since)
+func (a *Lane) spendLocked(now mono.Time) {
+	if v := &a.watch; v.bound >= 0 {
+		v.spent[v.bound].time += now.Sub(v.since)
 	}
-	g.since = now
+	a.watch.since = now
 }
 
-// boundLocked says which limit cost waits for.
-func (g *Gate) boundLocked(now mono.Time, cost *limit.Cost) limit.Bound {
-	if g.why == nil {
-		return limit.Bound{Name: "limit"}
+// lookLocked finds out which limit the first in line waits for.
+func (a *Lane) lookLocked(now mono.Time) {
+	v := &a.watch
+	name := "limit"
+	if on, _ := a.lane.At(); on != nil {
+		name = on.Bound(now).Name
 	}
-	_, b := g.why.Explain(now, *cost)
-	return b
-}
-
-// lookLocked finds out which limit the head of the line waits for.
-func (g *Gate) lookLocked(now mono.Time) {
-	name := g.boundLocked(now, &g.head.cost).Name
-	g.bound = slices.IndexFunc(g.spent, func(s limitSpent) bool { return s.name == name })
-	if g.bound < 0 {
-		g.bound = len(g.spent)
-		g.spent = append(g.spent, limitSpent{name: name})
+	v.bound = slices.IndexFunc(v.spent, func(s limitSpent) bool { return s.name == name })
+	if v.bound < 0 {
+		v.bound = len(v.spent)
+		v.spent = append(v.spent, limitSpent{name: name})
 	}
 }
 
-// roundLocked notes that the head of the line, if there is one, waits until at.
-func (g *Gate) roundLocked(now, at mono.Time) {
-	g.spendLocked(now)
-	w := g.head
-	if w == nil {
-		g.bound = -1
+// watched is told by the line, under the lock, that the first of a lane was looked at and waits, or that nobody does any more.
+func watched(now mono.Time, a *line.Lane) { a.Of.(*Lane).roundLocked(now) }
+
+// roundLocked notes what the first in line waits for, and until when.
+func (a *Lane) roundLocked(now mono.Time) {
+	a.spendLocked(now)
+	v, first := &a.watch, a.lane.First()
+	if first == nil {
+		v.bound = -1
 		return
 	}
-	g.lookLocked(now)
+	a.lookLocked(now)
+	_, at := a.lane.At()
+	w := first.Of.(*waiter)
 	if w.measured {
 		t := w.tally
 		t.led = min(t.led, now)
@@ -199,18 +220,18 @@ func (g *Gate) roundLocked(now, at mono.Time) {
 			t.rounds++
 		}
 	}
-	if g.log == nil || at >= limit.AfterSettle || at == g.round {
+	if a.log == nil || at >= limit.AfterSettle || at == v.round {
 		return
 	}
-	g.round = at
-	g.rounds++
-	same := g.noted.head == w && g.noted.asked == w.asked
-	if same && now < g.noted.at.Add(sameHead) && at <= g.noted.until.Add(sameHead) {
+	v.round = at
+	v.rounds++
+	same := v.noted.first == w && v.noted.asked == w.asked
+	if same && now < v.noted.at.Add(sameHead) && at <= v.noted.until.Add(sameHead) {
 		return
 	}
 	if d := at.Sub(now); d > logged {
-		g.noted = notedRound{w, w.asked, now, at}
-		g.notice = notice{limit: g.spent[g.bound].name, waiting: g.waiting, next: d, round: g.rounds}
+		v.noted = notedRound{w, w.asked, now, at}
+		a.junction.noteLocked(notice{lane: a, limit: v.spent[v.bound].name, next: d, round: v.rounds})
 	}
 }
 
@@ -223,14 +244,15 @@ const (
 
 // notedRound is a round that was noted to be logged. A waiter is used again, so when it asked is part of who it is.
 type notedRound struct {
-	head  *waiter
+	first *waiter
 	asked mono.Time
 	at    mono.Time
 	until mono.Time
 }
 
-// notice is a line of the log. Without a round it is none.
+// notice is a line of the log.
 type notice struct {
+	lane    *Lane
 	limit   string
 	waiting int
 	next    time.Duration
@@ -244,18 +266,34 @@ func (n *notice) String() string {
 	return fmt.Sprintf("%s: %d waiting, next in %.1f s", n.limit, n.waiting, n.next.Seconds())
 }
 
+// noteLocked has a notice logged, in place of one of the same lane.
+func (j *Junction) noteLocked(n notice) {
+	for i := range j.notices {
+		if j.notices[i].lane == n.lane {
+			j.notices[i] = n
+			return
+		}
+	}
+	j.notices = append(j.notices, n)
+}
+
 // unlock lets go of the lock, and then logs what was noted under it.
-func (g *Gate) unlock() {
-	if g.log == nil || g.notice.round == 0 {
-		g.mu.Unlock()
+func (j *Junction) unlock() {
+	if len(j.notices) == 0 {
+		j.mu.Unlock()
 		return
 	}
-	n := g.notice
-	n.waiting = g.waiting // since it was noted some may have been refused, or gone ahead
-	g.notice = notice{}
-	g.mu.Unlock()
-	if ctx := context.Background(); g.log.Enabled(ctx, slog.LevelInfo) {
-		g.log.LogAttrs(ctx, slog.LevelInfo, n.String(), slog.String("limit", n.limit), slog.Int("waiting", n.waiting),
-			slog.Duration("next", n.next), slog.Uint64("round", n.round))
+	all := j.notices
+	j.notices = nil
+	for i := range all { // since it was noted some may have been refused, or gone ahead
+		all[i].waiting = all[i].lane.lane.Len()
+	}
+	j.mu.Unlock()
+	ctx := context.Background()
+	for i := range all {
+		if n := &all[i]; n.lane.log.Enabled(ctx, slog.LevelInfo) {
+			n.lane.log.LogAttrs(ctx, slog.LevelInfo, n.String(), slog.String("limit", n.limit), slog.Int("waiting", n.waiting),
+				slog.Duration("next", n.next), slog.Uint64("round", n.round))
+		}
 	}
 }

@@ -1,0 +1,271 @@
+package paceline
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Junction lets goroutines wait for several limits at once, in lanes that share them: an account's limit that all models count
+// in, beside one of each model; tenants who share a quota by weight; several keys of which any will do.
+//
+//	j, err := paceline.NewJunction(paceline.JunctionConfig{})
+//	account := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(500, time.Minute)})
+//	model := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(60, time.Minute)})
+//	lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{model, account})
+//	permit, err := lane.Wait(ctx, limit.One)
+//
+// A permit is of all limits of a way at once: nobody holds what others could use while it waits for something else. Within a lane the
+// order is first come, first served; between the lanes at a limit too, or by weight where the limit is fair; nobody starves. A Gate
+// is a Junction of one limit and one lane.
+//
+// A Junction starts no goroutine and needs no closing. It has one lock and one timer, set only while somebody knows when it may go.
+// Safe for concurrent use. Made by NewJunction; the zero Junction is not usable.
+type Junction struct {
+	base time.Time     // epoch of the instants that the limiters see
+	lead time.Duration // how long before its instant the first is woken, to spin until then; 0: not at all
+	hint hint          // written under the lock
+
+	_ [64]byte // refusals read what is above, from all cores; what is below changes with every Permit
+
+	mu      sync.Mutex // guards all below, and the lanes
+	line    *line.Line
+	changes uint64 // in it, as of the latest look
+	timer   *time.Timer
+	armed   mono.Time // instant the timer is set for, as far as the Junction cares; notArmed: none
+
+	spinner *waiter      // if it was told to look at the clock itself; then the timer is not needed
+	due     atomic.Int64 // when, for it to read without the lock
+
+	notices []notice // to be logged by whoever lets go of the lock
+
+	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
+	free  *waiter
+	freed int
+
+	ticks uint64 // timer callbacks
+	wakes uint64 // waiters woken
+}
+
+const (
+	notArmed = limit.Never
+	// freeMax bounds what a burst of waiters leaves behind, at about 500 bytes each.
+	freeMax = 1024
+)
+
+// JunctionConfig describes a Junction. The zero value is ready.
+type JunctionConfig struct {
+	// Fill is how many goroutines behind the first of a lane are looked at for one that may go ahead of it: see GateConfig.Fill. The
+	// limiters must be able to foresee (limit.Foresees). If zero, none.
+	Fill int
+	// MaxWaiting is the most goroutines that may wait, in all lanes together. If zero, any number.
+	MaxWaiting int
+}
+
+// NewJunction returns a Junction without limits and lanes. The error names the field and the value that make no sense.
+func NewJunction(c JunctionConfig) (*Junction, error) {
+	j := new(Junction)
+	if err := j.init("Junction", c); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Junction) init(what string, c JunctionConfig) error {
+	switch {
+	case c.Fill < 0:
+		return fmt.Errorf("paceline: %s: Fill %d is negative", what, c.Fill)
+	case c.MaxWaiting < 0:
+		return fmt.Errorf("paceline: %s: MaxWaiting %d is negative", what, c.MaxWaiting)
+	}
+	j.base, j.armed = time.Now(), notArmed
+	j.line = line.New(line.Config{Fill: c.Fill, Size: c.MaxWaiting, Watch: watched})
+	j.hint.clear()
+	return nil
+}
+
+// Limit is a limiter of a Junction, which its lanes share.
+type Limit struct{ limit *line.Limit }
+
+// LimitConfig describes a Limit.
+type LimitConfig struct {
+	// Limiter says when a cost may go. It belongs to the Junction from now on: nobody else may use it, other than inside Update.
+	Limiter limit.Limiter
+	// Fair has lanes take turns by weight instead of by arrival, in what they use of Unit.
+	Fair bool
+	Unit limit.Unit
+}
+
+// Limit adds a limit. It panics if the Limiter is nil. A limit that no lane has any more is forgotten with its last permit.
+func (j *Junction) Limit(c LimitConfig) *Limit {
+	if c.Limiter == nil {
+		panic("paceline: Junction: the Limiter is nil")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	m := &Limit{j.line.Limit(c.Limiter, line.Sharing{Fair: c.Fair, Unit: c.Unit})}
+	m.limit.Of = m
+	return m
+}
+
+// Lane is goroutines that wait for the same limits, first come, first served. Safe for concurrent use.
+type Lane struct {
+	junction *Junction
+	lane     *line.Lane
+	log      *slog.Logger // nil: none
+	watch    watch
+	counts   counts
+}
+
+// LaneConfig describes a Lane. The zero value is ready.
+type LaneConfig struct {
+	// Weight is the lane's share where a limit is fair. If zero, 1.
+	Weight float64
+	// MaxWaiting is the most goroutines that may wait in it. If zero, any number.
+	MaxWaiting int
+	// Logger is told what the first waits for: see GateConfig. If nil, nobody is told.
+	Logger *slog.Logger
+}
+
+// Lane adds a lane whose goroutines pass by any one of the ways, at least one, each of 1 to 8 different limits of this Junction that
+// are passed at once, narrowest first. It panics if there is no way, or one of none or too many.
+func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
+	all := make([][]*line.Limit, len(ways))
+	for i, way := range ways {
+		for _, m := range way {
+			all[i] = append(all[i], m.limit)
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	a := &Lane{junction: j, log: c.Logger, watch: watch{bound: -1, round: mono.Min}}
+	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Size: c.MaxWaiting}, all...)
+	a.lane.Of = a
+	a.lane.Watched = a.log != nil
+	return a
+}
+
+// Retire takes a lane out of the Junction. Its permits may still be settled. It panics if somebody waits in it; nobody may come to
+// it any more.
+func (a *Lane) Retire() {
+	a.junction.mu.Lock()
+	defer a.junction.mu.Unlock()
+	a.junction.line.Retire(a.lane)
+}
+
+// Permit is leave to send one request now. Every Permit must be settled, exactly once: until then it counts in full
+// against the limits. Copies are the same Permit. The zero Permit is none.
+type Permit struct {
+	lane *Lane
+	pass line.Pass
+}
+
+// Settle says how the request ended, as soon as that is known: with limit.Unsent if it was not sent after all, with the
+// zero Outcome if nobody can tell. It admits whoever may go if that makes room. It panics if the Permit was
+// settled before or is the zero Permit.
+func (p Permit) Settle(o limit.Outcome) {
+	j := p.settles()
+	defer j.unlock() // the limiter panics if this is the second time
+	now := j.now()
+	j.line.Settle(now, p.pass, &o)
+	p.lane.counts.settled(&o)
+	j.deliverLocked(now)
+}
+
+// SettleEach is Settle where each limit hears an outcome of its own, which of returns. It is called under the Junction's lock and must
+// not use the Junction.
+func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
+	j := p.settles()
+	defer j.unlock()
+	now := j.now()
+	var own limit.Outcome
+	j.line.SettleEach(now, p.pass, func(m *line.Limit) *limit.Outcome {
+		own = of(m.Of.(*Limit))
+		return &own
+	})
+	p.lane.counts.settled(&o)
+	j.deliverLocked(now)
+}
+
+func (p Permit) settles() *Junction {
+	if p.lane == nil {
+		panic("paceline: settle of the zero Permit")
+	}
+	p.lane.junction.mu.Lock()
+	return p.lane.junction
+}
+
+// Way returns the number of the way that the Permit is of.
+func (p Permit) Way() int { return p.pass.Way.Index }
+
+// Wait returns when cost may go and has been admitted. It takes its place at the end of the lane and leaves it only by
+// being served or by an error, which is always a *WaitError:
+//
+//   - ErrNever, at once, if the cost is larger than a limit of every way can ever allow; also later, if an Update makes it so.
+//   - ErrDeadline, at once, if it cannot go before ctx's deadline, given those before it in the lane; also later, as soon as that is
+//     found out, or if the deadline passes. The error says when it could have gone. It is right if those before it stay and
+//     use what they surely use (limit.Cost.Least) or more.
+//   - ErrFull, at once, if as many wait as may.
+//   - ctx's error and its cause, if ctx is or gets cancelled.
+//
+// Giving up costs the limits nothing and those behind no time. A grant that races with giving up wins: the Permit is returned even
+// if ctx is done by then (settle it as limit.Unsent if it is of no more use). A ctx done before the call never gets one.
+func (a *Lane) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
+	return a.wait(ctx, &cost, nil)
+}
+
+// WaitWithStats is Wait, and tells how long it was in line and what for, also with an error. It allocates if it waited.
+func (a *Lane) WaitWithStats(ctx context.Context, cost limit.Cost) (p Permit, s WaitStats, err error) {
+	p, err = a.wait(ctx, &cost, &s)
+	return p, s, err
+}
+
+// Ask returns when cost, if it came now, could go behind those that wait in the lane, and how many they are: an instant that is no
+// later than the true one, if those before it stay and use what they surely use. The zero Time: it may go now, or nobody knows. It
+// changes nothing, and takes as long with many in line as with none. ErrNever says that it never can.
+func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
+	j, least := a.junction, cost.Least()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.now()
+	t, n := j.line.Ask(now, a.lane, &cost, &least)
+	switch {
+	case t == limit.Never:
+		e := &WaitError{Reason: ErrNever, Cost: cost, Ahead: n}
+		e.Limit, e.Bound = a.boundLocked(now, &cost)
+		return time.Time{}, n, e
+	case t <= now || t == limit.AfterSettle:
+		return time.Time{}, n, nil
+	}
+	return j.base.Add(time.Duration(t)), n, nil
+}
+
+// Update calls f under the Junction's lock, to change or read limiters: SetLimit, the replay of a journal. now is the instant on
+// the limiters' scale, whose epoch is the making of the Junction. Afterwards every goroutine that waits for one of the limits given
+// is asked about again: those that may go now go, and those whose cost can no longer fit, or no longer by their deadline, fail. f
+// must not call the Junction, nor settle one of its Permits: that would hang.
+func (j *Junction) Update(f func(now mono.Time), changed ...*Limit) {
+	j.mu.Lock()
+	defer j.unlock()
+	j.hint.clear()
+	defer func() { // even if f panics: it may have changed something before
+		now := j.now()
+		for _, m := range changed {
+			j.line.Review(now, m.limit)
+		}
+		j.deliverLocked(now)
+	}()
+	f(j.now())
+}
+
+// Limiter returns the limiter, to be used inside Update alone.
+func (m *Limit) Limiter() limit.Limiter { return m.limit.Limiter }
+
+func (j *Junction) now() mono.Time { return mono.Time(time.Since(j.base)) }

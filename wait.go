@@ -1,0 +1,280 @@
+package paceline
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// waiter is a goroutine in line. All but woken is guarded by the Junction's lock. Whoever gives it a verdict sees to it that
+// something is on woken, once. What is received while it is in line tells the spinner to begin.
+type waiter struct {
+	ticket   line.Ticket
+	lane     *Lane
+	next     *waiter // of those that are free
+	here     bool    // it is what looks after the line just now, and need not be woken
+	asked    mono.Time
+	woken    chan struct{} // room for one
+	measured bool
+	tally    *tally // not nil if it is or was measured
+}
+
+func (a *Lane) wait(ctx context.Context, cost *limit.Cost, s *WaitStats) (Permit, error) {
+	if ctx.Err() != nil {
+		e := &WaitError{Cost: *cost}
+		e.ended(ctx)
+		a.counts.gaveUp.Add(1)
+		return Permit{}, e
+	}
+	p, w, err := a.enter(ctx, cost, s != nil)
+	if w == nil {
+		return p, err
+	}
+	done := ctx.Done()
+	for {
+		select {
+		case <-w.woken:
+		case <-done:
+		}
+		p, then, err := a.leave(ctx, w, s)
+		for then == spin {
+			a.junction.spin(w, done)
+			p, then, err = a.leave(ctx, w, s)
+		}
+		if then == gone {
+			return p, err
+		}
+	}
+}
+
+// enter admits cost at once, or refuses it at once, or returns its new place in the line.
+func (a *Lane) enter(ctx context.Context, cost *limit.Cost, measured bool) (Permit, *waiter, error) {
+	j := a.junction
+	j.mu.Lock()
+	defer j.unlock()
+	now := j.now()
+	w := j.takeLocked()
+	t := &w.ticket
+	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), now, limit.Never
+	if d, ok := ctx.Deadline(); ok {
+		t.Deadline = mono.Of(j.base, d)
+	}
+	w.lane, w.asked, w.measured = a, now, false
+	if state := j.line.Enter(now, a.lane, t); state != line.Waiting {
+		p := Permit{a, t.Pass}
+		var err error
+		if state != line.Granted {
+			p, err = Permit{}, a.refusedLocked(ctx, now, w)
+		}
+		j.recycleLocked(w)
+		j.deliverLocked(now)
+		return p, nil, err
+	}
+	w.beginLocked(now, measured)
+	w.here = true
+	j.deliverLocked(now)
+	w.here = false
+	if t.State == line.Granted { // it may pass those before it
+		p := Permit{a, t.Pass}
+		j.recycleLocked(w)
+		return p, nil, nil
+	}
+	if j.spinner == w {
+		w.nudge()
+	}
+	return Permit{}, w, nil
+}
+
+// What a waiter does next.
+type next int
+
+const (
+	gone  next = iota // return
+	spin              // look at the clock
+	sleep             // until woken, or the context ends
+)
+
+// leave reads the verdict of a waiter that was woken, gives up, or is done with spinning, and frees its place unless it
+// is to go on waiting.
+func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next, error) {
+	j := a.junction
+	j.mu.Lock()
+	defer j.unlock()
+	t := &w.ticket
+	if t.State == line.Waiting && ctx.Err() != nil {
+		now := j.now()
+		e := a.gaveUpLocked(ctx, now, w)
+		j.line.Leave(now, t)
+		w.endLocked(now)
+		if j.spinner == w {
+			j.spinner = nil
+		}
+		w.tellLocked(s)
+		j.recycleLocked(w)
+		j.deliverLocked(now)
+		return Permit{}, gone, e
+	}
+	if j.spinner == w {
+		if now := j.now(); !j.nearLocked(now) {
+			j.spinner, w.here = nil, true
+			j.deliverLocked(now)
+			w.here = false
+		}
+	}
+	switch {
+	case t.State == line.Waiting && j.spinner == w:
+		return Permit{}, spin, nil
+	case t.State == line.Waiting:
+		return Permit{}, sleep, nil
+	}
+	w.tellLocked(s)
+	p := Permit{a, t.Pass}
+	var err error
+	if t.State != line.Granted {
+		p, err = Permit{}, a.refusedLocked(ctx, j.now(), w)
+	}
+	j.recycleLocked(w)
+	return p, gone, err
+}
+
+// TryWait admits cost now or not at all. Whatever Fill is, it does not overtake goroutines that wait: while others wait in the lane
+// ok is false, even if cost would fit.
+//
+// If ok is false, retry is more than 0: for at least that long, as far as is known now, asking again is in vain. It is
+// the time until both this cost and the first in line could go, not a place in the line. Where no such time is known
+// it is RetryAfterSettle or RetryNever. Asking again for the same cost takes no lock while nothing has changed.
+func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool) {
+	j := a.junction
+	if j.hint.until.Load() != noHint {
+		if retry, ok := a.refuse(&cost); ok {
+			return Permit{}, retry, false
+		}
+	}
+	j.mu.Lock()
+	defer j.unlock()
+	now, least := j.now(), cost.Least()
+	pass, at := j.line.Try(now, a.lane, &cost, &least)
+	j.deliverLocked(now)
+	if at <= now {
+		return Permit{a, pass}, 0, true
+	}
+	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on asking serves the line
+	return Permit{}, retryAfter(now, at), false
+}
+
+// deliverLocked wakes all that have a verdict, and sees to it that the Junction is looked at again in time. It must follow every use
+// of the line.
+func (j *Junction) deliverLocked(now mono.Time) {
+	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
+		w := t.Of.(*waiter)
+		w.endLocked(now)
+		if j.spinner == w {
+			j.spinner = nil
+		}
+		j.wakes++
+		if !w.here {
+			w.nudge()
+		}
+	}
+	if n := j.line.Changes(); n != j.changes {
+		j.changes = n
+		j.hint.clear()
+	}
+	j.armLocked(now)
+}
+
+// armLocked sets the timer for the first that may go at an instant that is known, or stops it, or has that one look at the clock if
+// it is soon.
+func (j *Junction) armLocked(now mono.Time) {
+	at := j.line.Wake()
+	if j.lead > 0 {
+		j.due.Store(int64(at))
+		if t := j.line.Soonest(); j.spinner == nil && t != nil && j.nearLocked(now) {
+			j.spinner = t.Of.(*waiter)
+			if !j.spinner.here { // it would take the nudge for its verdict, over and over
+				j.spinner.nudge()
+			}
+		}
+	}
+	if j.spinner != nil {
+		at = notArmed
+	}
+	if at == j.armed {
+		return
+	}
+	j.armed = at
+	switch {
+	case at == notArmed:
+		j.timer.Stop()
+	case j.timer == nil:
+		j.timer = time.AfterFunc(at.Sub(now)-j.lead, j.tick)
+	default:
+		j.timer.Reset(at.Sub(now) - j.lead)
+	}
+}
+
+// tick is the timer's callback. A callback overtaken by another setting of the timer is harmless: it asks and sets again.
+func (j *Junction) tick() {
+	j.mu.Lock()
+	defer j.unlock()
+	j.ticks++
+	j.armed = notArmed
+	j.deliverLocked(j.now())
+}
+
+// spin yields until w is due, or not soon, or has its verdict, or gives up.
+func (j *Junction) spin(w *waiter, done <-chan struct{}) {
+	for len(w.woken) == 0 {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		runtime.Gosched()
+		if d := mono.Time(j.due.Load()).Sub(j.now()); d <= 0 || d > j.lead {
+			return
+		}
+	}
+}
+
+// nearLocked tells whether the first is due soon, but not yet.
+func (j *Junction) nearLocked(now mono.Time) bool {
+	d := j.line.Wake().Sub(now)
+	return d > 0 && d <= j.lead
+}
+
+// nudge has w look for what is new.
+func (w *waiter) nudge() {
+	select {
+	case w.woken <- struct{}{}:
+	default: // it was told to spin, has not begun, and will see
+	}
+}
+
+func (j *Junction) takeLocked() *waiter {
+	w := j.free
+	if w == nil {
+		w = &waiter{woken: make(chan struct{}, 1)}
+		w.ticket.Of = w
+		return w
+	}
+	j.free, w.next = w.next, nil
+	j.freed--
+	return w
+}
+
+// recycleLocked keeps a waiter that is out of the line and has read its verdict.
+func (j *Junction) recycleLocked(w *waiter) {
+	if j.freed == freeMax {
+		return
+	}
+	if len(w.woken) > 0 { // it found out by itself
+		<-w.woken
+	}
+	w.next, j.free = j.free, w
+	j.freed++
+}
