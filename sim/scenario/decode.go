@@ -134,27 +134,27 @@ var demandFields = []field[fleet.Demand]{
 
 var paramFields = []field[throttle.Params]{
 	{"rate", func(d *decoder, n *yaml.Node, p *throttle.Params) { p.Rate = d.perSecond(n, "rate") }},
-	number("burst", func(p *throttle.Params) *float64 { return &p.Burst }),
-	span("start", func(p *throttle.Params) *time.Duration { return &p.Start }),
-	span("min_sleep", func(p *throttle.Params) *time.Duration { return &p.MinSleep }),
-	number("multiplier", func(p *throttle.Params) *float64 { return &p.Multiplier }),
-	number("jitter", func(p *throttle.Params) *float64 { return &p.Jitter }),
-	number("divisor", func(p *throttle.Params) *float64 { return &p.Divisor }),
+	paramNumber("burst", func(p *throttle.Params) *float64 { return &p.Burst }),
+	paramSpan("start", func(p *throttle.Params) *time.Duration { return &p.Start }),
+	paramSpan("min_sleep", func(p *throttle.Params) *time.Duration { return &p.MinSleep }),
+	paramNumber("multiplier", func(p *throttle.Params) *float64 { return &p.Multiplier }),
+	paramNumber("jitter", func(p *throttle.Params) *float64 { return &p.Jitter }),
+	paramNumber("divisor", func(p *throttle.Params) *float64 { return &p.Divisor }),
 	{"sharing", func(d *decoder, n *yaml.Node, p *throttle.Params) { d.named(n, "sharing", &p.Sharing) }},
-	number("increase", func(p *throttle.Params) *float64 { return &p.Increase }),
-	number("decrease", func(p *throttle.Params) *float64 { return &p.Decrease }),
+	paramNumber("increase", func(p *throttle.Params) *float64 { return &p.Increase }),
+	paramNumber("decrease", func(p *throttle.Params) *float64 { return &p.Decrease }),
 	{"min_rate", func(d *decoder, n *yaml.Node, p *throttle.Params) { p.MinRate = d.perSecond(n, "min_rate") }},
-	number("scale", func(p *throttle.Params) *float64 { return &p.Scale }),
-	number("smooth", func(p *throttle.Params) *float64 { return &p.Smooth }),
-	number("weight", func(p *throttle.Params) *float64 { return &p.Weight }),
-	span("max_wait", func(p *throttle.Params) *time.Duration { return &p.MaxWait }),
+	paramNumber("scale", func(p *throttle.Params) *float64 { return &p.Scale }),
+	paramNumber("smooth", func(p *throttle.Params) *float64 { return &p.Smooth }),
+	paramNumber("weight", func(p *throttle.Params) *float64 { return &p.Weight }),
+	paramSpan("max_wait", func(p *throttle.Params) *time.Duration { return &p.MaxWait }),
 }
 
-func span(key string, of func(*throttle.Params) *time.Duration) field[throttle.Params] {
+func paramSpan(key string, of func(*throttle.Params) *time.Duration) field[throttle.Params] {
 	return field[throttle.Params]{key, func(d *decoder, n *yaml.Node, p *throttle.Params) { *of(p) = d.duration(n, key) }}
 }
 
-func number(key string, of func(*throttle.Params) *float64) field[throttle.Params] {
+func paramNumber(key string, of func(*throttle.Params) *float64) field[throttle.Params] {
 	return field[throttle.Params]{key, func(d *decoder, n *yaml.Node, p *throttle.Params) { *of(p) = d.number(n, key) }}
 }
 
