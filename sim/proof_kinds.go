@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -87,19 +88,21 @@ func one(s rule.Server) []ProofServer { return []ProofServer{{Server: s}} }
 
 // ProofKinds returns the kinds of servers.
 func ProofKinds() []ProofKind {
-	rolling := largest(held(proofN, proofWindow, limit.Requests))
-	bucket := func(rate, burst float64) func(Path) ProofCeiling {
-		return func(Path) ProofCeiling {
-			return ProofCeiling{Most: rate, Uses: func(_ limit.Cost, known time.Duration) float64 { return (known.Seconds() + 1/rate) / burst }}
-		}
-	}
+	return slices.Concat(rollingKinds(), intervalKinds(), bucketKinds(), weightedKinds(), combinedKinds())
+}
+
+// heldForWindow is the ceiling where a request is held for a window from its arrival.
+var heldForWindow = largest(held(proofN, proofWindow, limit.Requests))
+
+// rollingKinds forget a request a window after it arrived.
+func rollingKinds() []ProofKind {
 	return []ProofKind{
 		{"rolling", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))),
 				Limiter: limit.MustRolling(proofN, proofWindow),
 			}
-		}, rolling},
+		}, heldForWindow},
 		{"rolling, clock drifts and jumps ahead", func(seed uint64) Proof {
 			clock := rule.Clock{DriftPPM: -100}
 			for i := range 1000 {
@@ -107,7 +110,13 @@ func ProofKinds() []ProofKind {
 			}
 			server := must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))
 			return Proof{Servers: one(must(rule.NewClocked(server, clock))), Limiter: limit.MustRolling(proofN, proofWindow)}
-		}, rolling},
+		}, heldForWindow},
+	}
+}
+
+// intervalKinds count in intervals that follow each other, or begin with a request.
+func intervalKinds() []ProofKind {
+	return []ProofKind{
 		{"calendar, phase known", func(seed uint64) Proof {
 			// Its clock is off by up to the skew less a tick, which is off too.
 			off := time.Duration(rand.New(rand.NewPCG(seed, 6)).Int64N(int64(2*(proofSkew-proofTick)))) - (proofSkew - proofTick)
@@ -126,7 +135,7 @@ func ProofKinds() []ProofKind {
 				Servers: one(must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
 				Limiter: limit.MustRolling(proofN, proofWindow),
 			}
-		}, rolling},
+		}, heldForWindow},
 		{"message-anchored", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewAnchored(rule.AnchoredConfig{Limit: proofN, Window: proofAnchored, Closed: true}))),
@@ -138,12 +147,25 @@ func ProofKinds() []ProofKind {
 				return float64(1+known/interval) * interval.Seconds() / proofN
 			}}
 		}},
+	}
+}
+
+// refilled is the ceiling of a bucket: rate is per second.
+func refilled(rate, burst float64) func(Path) ProofCeiling {
+	return func(Path) ProofCeiling {
+		return ProofCeiling{Most: rate, Uses: func(_ limit.Cost, known time.Duration) float64 { return (known.Seconds() + 1/rate) / burst }}
+	}
+}
+
+// bucketKinds are refilled evenly.
+func bucketKinds() []ProofKind {
+	return []ProofKind{
 		{"token bucket", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewBucket(rule.BucketConfig{Limit: proofN, Window: proofWindow}))),
 				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})),
 			}
-		}, bucket(proofN, proofN)},
+		}, refilled(proofN, proofN)},
 		{"token bucket of one", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewBucket(rule.BucketConfig{Limit: 300, Window: 7 * proofWindow, Capacity: 1}))),
@@ -160,13 +182,19 @@ func ProofKinds() []ProofKind {
 				Servers: one(must(rule.NewClocked(server, rule.Clock{DriftPPM: -150}))),
 				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})),
 			}
-		}, bucket(proofN*(1-150e-6), proofN)},
+		}, refilled(proofN*(1-150e-6), proofN)},
 		{"GCRA", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewGCRA(rule.GCRAConfig{Limit: 450, Window: time.Minute, Burst: 30}))),
 				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: 450, Window: time.Minute, Burst: 30})),
 			}
-		}, bucket(7.5, 30)},
+		}, refilled(7.5, 30)},
+	}
+}
+
+// weightedKinds count the interval before in proportion.
+func weightedKinds() []ProofKind {
+	return []ProofKind{
 		{"weighted previous window", func(seed uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Phase: 60 * proofPhase(seed)}))),
@@ -184,13 +212,19 @@ func ProofKinds() []ProofKind {
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Rotating: true, RefusedCount: true, RoundsDown: true}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, RoundsDown: true})),
 			}
-		}, rolling},
+		}, heldForWindow},
 		{"weighted, few in a window", func(seed uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow})),
 			}
 		}, largest(held(proofN-1, proofWindow, limit.Requests))},
+	}
+}
+
+// combinedKinds have several limits at once.
+func combinedKinds() []ProofKind {
+	return []ProofKind{
 		{"two at once, with weights", func(uint64) Proof {
 			orders := must(limit.NewRolling(limit.RollingConfig{Limit: 300, Window: 10 * time.Second, Unit: limit.Orders}))
 			weight := must(limit.NewRolling(limit.RollingConfig{Limit: 6000, Window: time.Minute, Unit: limit.Weight}))

@@ -236,37 +236,14 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
 	c.Log = slog.New(slog.NewTextHandler(screen, &slog.HandlerOptions{Level: level}))
 
-	in, isFile := io.Reader(cmd.InOrStdin()), false
-	if name == "-" {
-		if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) && cmd.Flags().NArg() == 0 {
-			return usageError{errors.New("no FILE, expected one, or - for standard input")}
-		}
-		name = "standard input"
-	} else {
-		file, err := os.Open(name)
-		if err != nil {
-			return exitError{exitConfig, err}
-		}
-		defer file.Close()
-		info, err := file.Stat()
-		if err != nil {
-			return err
-		}
-		if info.IsDir() {
-			return exitError{exitConfig, fmt.Errorf("%s is a folder, expected a file", name)}
-		}
-		in, isFile, c.InputInfo = file, info.Mode().IsRegular(), info
-	}
-	provider, isLLM, in, err := f.llm.readFormat(in, int(f.maxLine))
-	switch {
-	case err != nil:
+	in, err := openRunInput(cmd, name)
+	if err != nil {
 		return err
-	case isLLM:
-		if err := f.llm.config(cmd, provider, &c); err != nil {
-			return err
-		}
-	case len(f.llm.bounded) > 0:
-		return usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
+	}
+	defer in.close()
+	c.InputInfo = in.info
+	if err := f.format(cmd, in, &c); err != nil {
+		return err
 	}
 
 	// A reader of the results that goes away is a write that fails, not a death with requests in flight.
@@ -274,46 +251,110 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	ctx, abort := context.WithCancel(cmd.Context())
-	defer abort()
 
 	r, err := batch.New(c)
 	if err != nil {
 		return codeOf(err)
 	}
-	if isLLM || f.llm.dryRun {
-		if err := interruptible(signals, r.Peek); err != nil {
-			return codeOf(err)
-		}
+	if err := f.check(r, in, signals); err != nil {
+		return err
 	}
-	if isFile || f.llm.dryRun {
-		err := interruptible(signals, func() error { return r.Check(name, in) })
-		if err != nil {
-			return codeOf(err)
-		}
-		if f.llm.dryRun {
-			return f.llm.printPlan(cmd.OutOrStdout(), f.llm.plan(r), f.output)
-		}
-		if _, err := in.(io.Seeker).Seek(0, io.SeekStart); err != nil {
-			return err
-		}
+	if f.llm.dryRun {
+		return f.llm.printPlan(cmd.OutOrStdout(), f.llm.plan(r), f.output)
 	}
 	if err := r.Open(); err != nil {
 		return codeOf(err)
 	}
-	if isLLM && isFile {
+	if in.isLLM && in.isFile {
 		p := f.llm.plan(r)
 		screen.line(announce(p))
 		for _, n := range p.Notes {
 			screen.line("note: " + n)
 		}
 	}
+	return f.send(cmd.Context(), r, in, signals, screen)
+}
+
+// runInput is what a run reads.
+type runInput struct {
+	reader io.Reader
+	name   string
+	info   os.FileInfo // nil: standard input
+	isFile bool        // it can be read twice
+	isLLM  bool        // a batch file for language models
+	close  func() error
+}
+
+// openRunInput opens the FILE of the command line, or takes standard input.
+func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
+	if name == "-" {
+		in := cmd.InOrStdin()
+		if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) && cmd.Flags().NArg() == 0 {
+			return nil, usageError{errors.New("no FILE, expected one, or - for standard input")}
+		}
+		return &runInput{reader: in, name: "standard input", close: func() error { return nil }}, nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, exitError{exitConfig, err}
+	}
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = exitError{exitConfig, fmt.Errorf("%s is a folder, expected a file", name)}
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return &runInput{reader: file, name: name, info: info, isFile: info.Mode().IsRegular(), close: file.Close}, nil
+}
+
+// format looks for a batch file for language models, and configures the run for it.
+func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) error {
+	provider, isLLM, reader, err := f.llm.readFormat(in.reader, int(f.maxLine))
+	if err != nil {
+		return err
+	}
+	in.reader, in.isLLM = reader, isLLM
+	if isLLM {
+		return f.llm.config(cmd, provider, c)
+	}
+	if len(f.llm.bounded) > 0 {
+		return usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
+	}
+	return nil
+}
+
+// check reads the whole input before anything is sent, if it can be read twice or nothing will be sent.
+func (f *runFlags) check(r *batch.Run, in *runInput, signals <-chan os.Signal) error {
+	if in.isLLM || f.llm.dryRun {
+		if err := interruptible(signals, r.Peek); err != nil {
+			return codeOf(err)
+		}
+	}
+	if !in.isFile && !f.llm.dryRun {
+		return nil
+	}
+	if err := interruptible(signals, func() error { return r.Check(in.name, in.reader) }); err != nil {
+		return codeOf(err)
+	}
+	if f.llm.dryRun {
+		return nil
+	}
+	_, err := in.reader.(io.Seeker).Seek(0, io.SeekStart)
+	return err
+}
+
+// send sends the input until its end or a signal, and reports.
+func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals <-chan os.Signal, screen *screen) error {
+	ctx, abort := context.WithCancel(ctx)
+	defer abort()
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)
 	go func() { interrupted <- listen(signals, done, r, abort, screen) }()
 	stopProgress := screen.follow(r)
 	began := time.Now()
-	err = r.Send(ctx, name, in)
+	err := r.Send(ctx, in.name, in.reader)
 	stopProgress()
 	close(done)
 	wasInterrupted := <-interrupted
@@ -324,25 +365,36 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if serr := f.report(screen, totals, time.Since(began)); cerr == nil {
 		cerr = serr
 	}
-	switch {
-	case wasInterrupted:
-		how := "interrupted"
-		if totals.Left > 0 {
-			how += fmt.Sprintf(": %d requests are left", totals.Left)
-			if f.out != "-" {
-				how += "; the same command again resumes"
-			}
+	if wasInterrupted {
+		return f.interruption(totals)
+	}
+	return f.end(totals, err, cerr)
+}
+
+// interruption is the error of a run that a signal ended.
+func (f *runFlags) interruption(t batch.Totals) error {
+	how := "interrupted"
+	if t.Left > 0 {
+		how += fmt.Sprintf(": %d requests are left", t.Left)
+		if f.out != "-" {
+			how += "; the same command again resumes"
 		}
-		return exitError{exitInterrupted, errors.New(how)}
-	case errors.Is(err, batch.ErrOutput) && f.out != "-":
-		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", err)}
-	case err != nil:
-		return codeOf(err)
-	case cerr != nil:
-		return exitError{exitFailure, cerr}
-	case totals.Lost > 0:
-		return exitError{exitSomeFailed, fmt.Errorf("%d requests are lost: they have no end state in %s", totals.Lost, f.out)}
-	case totals.Dead+totals.Expired+totals.SkippedDead+totals.Invalid > 0:
+	}
+	return exitError{exitInterrupted, errors.New(how)}
+}
+
+// end is the error of a run that ended by itself, by what came of sending, of closing, and of the requests.
+func (f *runFlags) end(t batch.Totals, sending, closing error) error {
+	switch {
+	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
+		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
+	case sending != nil:
+		return codeOf(sending)
+	case closing != nil:
+		return exitError{exitFailure, closing}
+	case t.Lost > 0:
+		return exitError{exitSomeFailed, fmt.Errorf("%d requests are lost: they have no end state in %s", t.Lost, f.out)}
+	case t.Dead+t.Expired+t.SkippedDead+t.Invalid > 0:
 		return exitError{code: exitSomeFailed}
 	}
 	return nil

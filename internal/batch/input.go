@@ -12,6 +12,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,102 +190,23 @@ func (r *Reader) parse(line []byte) (*Request, error) {
 		return nil, r.errorf(w.at+1, "%s, expected a JSON object with at least a url", kind(w.peek()))
 	}
 	q := &Request{Line: r.line, Column: 1, Method: http.MethodGet, Cost: limit.One}
-	var (
-		seen     [8]bool
-		bodyType string
-		urlAt    = w.at
-		costAt   = w.at
-	)
-	err := r.object(&w, func(name string, nameAt int, raw []byte, at int) error {
-		field := -1
-		for i, f := range fieldNames {
-			if f == name {
-				field = i
-			}
-		}
-		if field < 0 {
-			return r.errorf(nameAt+1, "unknown field %q, expected %s", name, fields)
-		}
-		if seen[field] {
-			return r.errorf(nameAt+1, "field %q is given twice, expected once", name)
-		}
-		seen[field] = true
-		if raw[0] == 'n' { // null
-			return nil
-		}
-		var err error
-		switch name {
-		case "id":
-			q.Column = at + 1
-			if q.ID, err = r.text(name, raw, at); err != nil {
-				return err
-			}
-			if q.ID == "" || len(q.ID) > maxIDLen {
-				return r.errorf(at+1, "the id has %d bytes, expected 1 to %d", len(q.ID), maxIDLen)
-			}
-		case "method":
-			if q.Method, err = r.text(name, raw, at); err != nil {
-				return err
-			}
-			if !isToken(q.Method) || q.Method == http.MethodConnect || q.Method == http.MethodTrace {
-				return r.errorf(at+1, "method %q, expected an HTTP method other than CONNECT and TRACE", q.Method)
-			}
-			// Methods are case-sensitive; "get" is answered 400 or 405 where it is meant as GET.
-			if up := strings.ToUpper(q.Method); up != q.Method {
-				return r.errorf(at+1, "method %q, expected upper case: %s", q.Method, up)
-			}
-		case "url":
-			urlAt = at
-			return r.url(q, raw, at)
-		case "headers":
-			return r.headers(q, raw, at)
-		case "body":
-			switch raw[0] {
-			case '"':
-				s, err := r.text(name, raw, at)
-				if err != nil {
-					return err
-				}
-				q.Body = []byte(s)
-			case '{', '[':
-				var b bytes.Buffer
-				if err := json.Compact(&b, raw); err != nil {
-					return r.errorf(at+1, "body: %v", err)
-				}
-				q.Body, bodyType = b.Bytes(), "application/json"
-			default:
-				return r.errorf(at+1, "body is %s, expected a string, an object or an array", kind(raw[0]))
-			}
-			if len(q.Body) > r.limits.Body {
-				return r.errorf(at+1, "the body has %d bytes, expected at most %d (--max-body)", len(q.Body), r.limits.Body)
-			}
-		case "cost":
-			costAt = at
-			q.Cost[limit.Requests], err = r.integer(name, raw, at, 0, limit.MaxCost)
-			return err
-		case "priority":
-			n, err := r.integer(name, raw, at, math.MinInt32, math.MaxInt32)
-			q.Priority = int(n)
-			return err
-		case "deadline":
-			return r.deadline(q, raw, at)
-		}
-		return nil
-	})
-	if err != nil {
+	p := parts{urlAt: w.at, costAt: w.at}
+	if err := r.object(&w, func(name string, nameAt int, raw []byte, at int) error {
+		return r.field(q, &p, name, nameAt, raw, at)
+	}); err != nil {
 		return nil, err
 	}
 	if q.URL == nil {
-		return nil, r.errorf(urlAt+1, "there is no url, expected one (http:// or https://)")
+		return nil, r.errorf(p.urlAt+1, "there is no url, expected one (http:// or https://)")
 	}
 	if n := q.Cost[limit.Requests]; n > r.limits.Cost {
-		return nil, r.errorf(costAt+1, "cost %d can never go: the limits allow at most %d at once", n, r.limits.Cost)
+		return nil, r.errorf(p.costAt+1, "cost %d can never go: the limits allow at most %d at once", n, r.limits.Cost)
 	}
-	if bodyType != "" && q.Header.Get("Content-Type") == "" {
+	if p.bodyType != "" && q.Header.Get("Content-Type") == "" {
 		if q.Header == nil {
 			q.Header = http.Header{}
 		}
-		q.Header.Set("Content-Type", bodyType)
+		q.Header.Set("Content-Type", p.bodyType)
 	}
 	q.Raw = bytes.Clone(bytes.Trim(line, " \t\r"))
 	if q.ID == "" {
@@ -295,6 +217,100 @@ func (r *Reader) parse(line []byte) (*Request, error) {
 		q.Raw = withID(q.Raw, q.ID)
 	}
 	return q, nil
+}
+
+// parts are what is known of a line while it is read, for what can only be said at its end.
+type parts struct {
+	seen          [8]bool // by fieldNames
+	bodyType      string
+	urlAt, costAt int
+}
+
+// field reads a member of a line: its name, and the text of its value.
+func (r *Reader) field(q *Request, p *parts, name string, nameAt int, raw []byte, at int) (err error) {
+	field := slices.Index(fieldNames, name)
+	if field < 0 {
+		return r.errorf(nameAt+1, "unknown field %q, expected %s", name, fields)
+	}
+	if p.seen[field] {
+		return r.errorf(nameAt+1, "field %q is given twice, expected once", name)
+	}
+	p.seen[field] = true
+	if raw[0] == 'n' { // null
+		return nil
+	}
+	switch name {
+	case "id":
+		return r.id(q, raw, at)
+	case "method":
+		return r.method(q, raw, at)
+	case "url":
+		p.urlAt = at
+		return r.url(q, raw, at)
+	case "headers":
+		return r.headers(q, raw, at)
+	case "body":
+		p.bodyType, err = r.body(q, raw, at)
+	case "cost":
+		p.costAt = at
+		q.Cost[limit.Requests], err = r.integer(name, raw, at, 0, limit.MaxCost)
+	case "priority":
+		var n int64
+		n, err = r.integer(name, raw, at, math.MinInt32, math.MaxInt32)
+		q.Priority = int(n)
+	case "deadline":
+		return r.deadline(q, raw, at)
+	}
+	return err
+}
+
+func (r *Reader) id(q *Request, raw []byte, at int) (err error) {
+	q.Column = at + 1
+	if q.ID, err = r.text("id", raw, at); err != nil {
+		return err
+	}
+	if q.ID == "" || len(q.ID) > maxIDLen {
+		return r.errorf(at+1, "the id has %d bytes, expected 1 to %d", len(q.ID), maxIDLen)
+	}
+	return nil
+}
+
+func (r *Reader) method(q *Request, raw []byte, at int) (err error) {
+	if q.Method, err = r.text("method", raw, at); err != nil {
+		return err
+	}
+	if !isToken(q.Method) || q.Method == http.MethodConnect || q.Method == http.MethodTrace {
+		return r.errorf(at+1, "method %q, expected an HTTP method other than CONNECT and TRACE", q.Method)
+	}
+	// Methods are case-sensitive; "get" is answered 400 or 405 where it is meant as GET.
+	if up := strings.ToUpper(q.Method); up != q.Method {
+		return r.errorf(at+1, "method %q, expected upper case: %s", q.Method, up)
+	}
+	return nil
+}
+
+// body reads a text as it is, and JSON as its content type.
+func (r *Reader) body(q *Request, raw []byte, at int) (contentType string, err error) {
+	switch raw[0] {
+	case '"':
+		s, err := r.text("body", raw, at)
+		if err != nil {
+			return "", err
+		}
+		q.Body = []byte(s)
+	case '{', '[':
+		var b bytes.Buffer
+		if err := json.Compact(&b, raw); err != nil {
+			return "", r.errorf(at+1, "body: %v", err)
+		}
+		q.Body, contentType = b.Bytes(), "application/json"
+	default:
+		return "", r.errorf(at+1, "body is %s, expected a string, an object or an array", kind(raw[0]))
+	}
+	if len(q.Body) > r.limits.Body {
+		return "", r.errorf(at+1, "the body has %d bytes, expected at most %d (--max-body)", len(q.Body), r.limits.Body)
+	}
+	return contentType, nil
 }
 
 // withID puts an id in front of what an object has. A null id goes.

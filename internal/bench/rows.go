@@ -73,76 +73,106 @@ func publishedLimiter(c sim.PublishedConfig) func() limit.Limiter {
 
 // Rows returns the whole table for a latency law. slack is added to the largest latency that a client is told.
 func Rows(law latency.Law, slack time.Duration) []Row {
-	const ms = time.Millisecond
-	largest := latencyMax + slack
-	promise := "the largest one-way latency is configured: " + largest.String()
+	t := rowTable{
+		// The published queue ends what failed: nothing is tried again.
+		once: queue.Config{MaxAttempts: 1, KeepDead: -1},
+		ours: queue.Config{KeepDead: -1},
+		base: sim.Exchange{
+			Server:  rule.ExchangeConfig{Keys: 5},
+			Forward: law, Back: law, TTL: ttl, Timeout: timeout,
+		},
+		largest: latencyMax + slack,
+	}
+	t.promise = "the largest one-way latency is configured: " + t.largest.String()
 	if most, ok := law.Max(); !ok || most > latencyMax {
-		promise += ", which this law exceeds"
+		t.promise += ", which this law exceeds"
 	}
-	// The published queue ends what failed: nothing is tried again.
-	once := queue.Config{MaxAttempts: 1, KeepDead: -1}
-	ours := queue.Config{KeepDead: -1}
-	base := sim.Exchange{
-		Server:  rule.ExchangeConfig{Keys: 5},
-		Forward: law, Back: law, TTL: ttl, Timeout: timeout,
-	}
-	var rows []Row
-	add := func(r Row, change func(*sim.Exchange)) {
-		change(&r.Scenario)
-		rows = append(rows, r)
-	}
-
 	for _, generator := range []sim.Generator{sim.Original, sim.Saturating} {
 		for _, numbered := range []bool{true, false} {
-			for _, p := range []struct {
-				name    string
-				limiter sim.PublishedConfig
-				poll    time.Duration
-				live    bool
-				nonce   sim.Nonces
-			}{
-				{"original", sim.PublishedConfig{Gap: 50 * ms}, ms, true, sim.Timestamp},
-				{"circular", sim.PublishedConfig{}, ms, true, sim.Timestamp},
-				{"circular+50ms", sim.PublishedConfig{Buffer: 50 * ms}, ms, false, sim.Timestamp},
-				{"circular+100ms", sim.PublishedConfig{Buffer: 100 * ms}, ms, false, sim.Timestamp},
-				{"adaptive, as printed", sim.PublishedConfig{Buffer: 50 * ms}, 0, true, sim.Timestamp},
-				{"adaptive, as printed, threads", sim.PublishedConfig{Buffer: 40 * ms, Inclusive: true}, 0, false, sim.Concatenated},
-				{"adaptive, as described", sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0, true, sim.Timestamp},
-			} {
-				add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
-					Live: p.live && generator == sim.Original && numbered, Scenario: base}, func(x *sim.Exchange) {
-					x.Generator, x.Workers, x.Queue = generator, true, once
-					x.Limiter, x.Poll = publishedLimiter(p.limiter), p.poll
-					if numbered {
-						x.Nonce = p.nonce
-					}
-				})
-			}
-			for _, bounded := range []bool{false, true} {
-				r := Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: rule.Answers, Scenario: base}
-				r.Live = generator == sim.Saturating || !bounded && numbered
-				add(r, func(x *sim.Exchange) {
-					x.Generator, x.Limiter, x.Queue = generator, lease, ours
-					if numbered {
-						x.Nonce = sim.Ours
-					}
-				})
-				last := &rows[len(rows)-1]
-				switch {
-				case bounded:
-					last.Name, last.Knows, last.Scenario.Limiter = "lease-bounded", rule.LargestLatency, leaseBounded(largest)
-					last.Note, last.Largest = promise, largest
-					if numbered {
-						last.Scenario.Gap = largest + nonceSlack
-						last.Note += ", and the gap that keeps nonces in order"
-					}
-				case numbered:
-					last.Knows, last.Concurrency = rule.OneInFlight, "one in flight per key"
-				}
-			}
+			t.published(generator, numbered)
+			t.leases(generator, numbered)
 		}
 	}
+	t.models()
+	t.queues()
+	t.nonces()
+	t.generators()
+	t.keys()
+	return t.rows
+}
 
+// rowTable is the table as it is made, and what its rows have in common.
+type rowTable struct {
+	base       sim.Exchange
+	once, ours queue.Config
+	largest    time.Duration // one-way latency that clients are told
+	promise    string
+	rows       []Row
+}
+
+// add gives a row the common scenario, with changes.
+func (t *rowTable) add(r Row, change func(*sim.Exchange)) *Row {
+	r.Scenario = t.base
+	change(&r.Scenario)
+	t.rows = append(t.rows, r)
+	return &t.rows[len(t.rows)-1]
+}
+
+// published are the limiters that were published, each by a worker per key.
+func (t *rowTable) published(generator sim.Generator, numbered bool) {
+	const ms = time.Millisecond
+	for _, p := range []struct {
+		name    string
+		limiter sim.PublishedConfig
+		poll    time.Duration
+		live    bool
+		nonce   sim.Nonces
+	}{
+		{"original", sim.PublishedConfig{Gap: 50 * ms}, ms, true, sim.Timestamp},
+		{"circular", sim.PublishedConfig{}, ms, true, sim.Timestamp},
+		{"circular+50ms", sim.PublishedConfig{Buffer: 50 * ms}, ms, false, sim.Timestamp},
+		{"circular+100ms", sim.PublishedConfig{Buffer: 100 * ms}, ms, false, sim.Timestamp},
+		{"adaptive, as printed", sim.PublishedConfig{Buffer: 50 * ms}, 0, true, sim.Timestamp},
+		{"adaptive, as printed, threads", sim.PublishedConfig{Buffer: 40 * ms, Inclusive: true}, 0, false, sim.Concatenated},
+		{"adaptive, as described", sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0, true, sim.Timestamp},
+	} {
+		t.add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
+			Live: p.live && generator == sim.Original && numbered}, func(x *sim.Exchange) {
+			x.Generator, x.Workers, x.Queue = generator, true, t.once
+			x.Limiter, x.Poll = publishedLimiter(p.limiter), p.poll
+			if numbered {
+				x.Nonce = p.nonce
+			}
+		})
+	}
+}
+
+// leases are ours, with and without the promise of a largest latency.
+func (t *rowTable) leases(generator sim.Generator, numbered bool) {
+	for _, bounded := range []bool{false, true} {
+		r := t.add(Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: rule.Answers,
+			Live: generator == sim.Saturating || !bounded && numbered}, func(x *sim.Exchange) {
+			x.Generator, x.Limiter, x.Queue = generator, lease, t.ours
+			if numbered {
+				x.Nonce = sim.Ours
+			}
+		})
+		switch {
+		case bounded:
+			r.Name, r.Knows, r.Scenario.Limiter = "lease-bounded", rule.LargestLatency, leaseBounded(t.largest)
+			r.Note, r.Largest = t.promise, t.largest
+			if numbered {
+				r.Scenario.Gap = t.largest + nonceSlack
+				r.Note += ", and the gap that keeps nonces in order"
+			}
+		case numbered:
+			r.Knows, r.Concurrency = rule.OneInFlight, "one in flight per key"
+		}
+	}
+}
+
+// models are what may be in flight.
+func (t *rowTable) models() {
 	for _, m := range []struct {
 		name, concurrency string
 		workers           bool
@@ -153,67 +183,79 @@ func Rows(law latency.Law, slack time.Duration) []Row {
 		{"model: workers", "one worker per key", true, 1, rule.OneInFlight},
 		{"model: pipelined", "pool", false, 0, rule.Answers},
 	} {
-		add(Row{Group: "concurrency", Name: m.name, Concurrency: m.concurrency, Queue: "drop", Knows: m.knows, Scenario: base},
+		t.add(Row{Group: "concurrency", Name: m.name, Concurrency: m.concurrency, Queue: "drop", Knows: m.knows},
 			func(x *sim.Exchange) {
-				x.Generator, x.Limiter, x.Workers, x.InFlight, x.Queue = sim.Original, lease, m.workers, m.inFlight, once
+				x.Generator, x.Limiter, x.Workers, x.InFlight, x.Queue = sim.Original, lease, m.workers, m.inFlight, t.once
 			})
 	}
+}
 
+// queues are what becomes of requests that fail or grow old.
+func (t *rowTable) queues() {
 	refreshed := queue.Config{MaxAttempts: 1 << 30, OnExpiry: queue.Retry, RetriesLast: true, KeepDead: -1}
 	graveyard := refreshed
 	graveyard.MaxAttempts = 6 // one and five retries
 	pressed := graveyard
 	pressed.MaxLen = 20
-	oursPressed := ours
+	oursPressed := t.ours
 	oursPressed.MaxLen = 20
 	for _, q := range []struct {
 		name, queue, note string
 		workers           bool
 		config            queue.Config
+		reserve           time.Duration
 	}{
-		{"queue: drop", "drop", "", true, once},
-		{"queue: dlq", "dlq, time refreshed for ever", "", true, refreshed},
-		{"queue: graveyard", "dlq, five retries", "", true, graveyard},
-		{"queue: graveyard, backpressure", "dlq, five retries, 20 waiting", "the generator waits for room", true, pressed},
-		{"queue: ours", "ours", "", false, ours},
-		{"queue: ours, time to answer", "ours, 100 ms of the TTL kept for the answer", "", false, ours},
-		{"queue: ours, backpressure", "ours, 20 waiting", "the generator waits for room", false, oursPressed},
+		{"queue: drop", "drop", "", true, t.once, 0},
+		{"queue: dlq", "dlq, time refreshed for ever", "", true, refreshed, 0},
+		{"queue: graveyard", "dlq, five retries", "", true, graveyard, 0},
+		{"queue: graveyard, backpressure", "dlq, five retries, 20 waiting", "the generator waits for room", true, pressed, 0},
+		{"queue: ours", "ours", "", false, t.ours, 0},
+		{"queue: ours, time to answer", "ours, 100 ms of the TTL kept for the answer", "", false, t.ours, 2 * latencyMax},
+		{"queue: ours, backpressure", "ours, 20 waiting", "the generator waits for room", false, oursPressed, 0},
 	} {
-		add(Row{Group: "queues", Name: q.name, Concurrency: "workers", Queue: q.queue, Note: q.note, Knows: rule.OneInFlight, Scenario: base},
+		concurrency := "workers"
+		if !q.workers {
+			concurrency = "one in flight per key"
+		}
+		t.add(Row{Group: "queues", Name: q.name, Concurrency: concurrency, Queue: q.queue, Note: q.note, Knows: rule.OneInFlight},
 			func(x *sim.Exchange) {
 				x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce = sim.Original, lease, q.workers, q.config, sim.Ours
+				x.Reserve = q.reserve
 			})
-		if last := &rows[len(rows)-1]; !q.workers {
-			last.Concurrency = "one in flight per key"
-			if q.name == "queue: ours, time to answer" {
-				last.Scenario.Reserve = 2 * latencyMax
-			}
-		}
 	}
+}
 
+// nonces are how requests are numbered.
+func (t *rowTable) nonces() {
 	for _, n := range []struct {
 		name   string
 		nonces sim.Nonces
 	}{
 		{"nonce: timestamp", sim.Timestamp}, {"nonce: timestamp‖thread‖counter", sim.Concatenated}, {"nonce: ours", sim.Ours},
 	} {
-		add(Row{Group: "nonces", Name: n.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
-			Note: "the client is restarted every minute", Scenario: base}, func(x *sim.Exchange) {
-			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, lease, true, once, n.nonces, time.Minute
+		t.add(Row{Group: "nonces", Name: n.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
+			Note: "the client is restarted every minute"}, func(x *sim.Exchange) {
+			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, lease, true, t.once, n.nonces, time.Minute
 		})
 	}
+}
 
+// generators are other loads.
+func (t *rowTable) generators() {
 	for _, g := range []sim.Generator{sim.Burst, sim.Constant} {
-		add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: rule.Answers, Scenario: base},
-			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue = g, lease, ours })
-		add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours", Knows: rule.OneInFlight, Scenario: base},
-			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue, x.Nonce = g, lease, ours, sim.Ours })
+		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},
+			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue = g, lease, t.ours })
+		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours", Knows: rule.OneInFlight},
+			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue, x.Nonce = g, lease, t.ours, sim.Ours })
 	}
+}
+
+// keys are how many there are.
+func (t *rowTable) keys() {
 	for _, keys := range []int{5, 50, 500} {
-		add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: rule.Answers, Scenario: base},
+		t.add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},
 			func(x *sim.Exchange) {
-				x.Generator, x.Limiter, x.Queue, x.Server.Keys = sim.Saturating, lease, ours, keys
+				x.Generator, x.Limiter, x.Queue, x.Server.Keys = sim.Saturating, lease, t.ours, keys
 			})
 	}
-	return rows
 }

@@ -1,6 +1,7 @@
 // Package tidy checks what the compiler does not: that packages import only what the table allows, that the core reads
-// no clock and starts nothing, and that no file has what should not be published. Its test runs it on this module; to
-// allow a package something, change the table in table.go and say why in ARCHITECTURE.md.
+// no clock and starts nothing, that functions and folders keep to a size, and that no file has what should not be
+// published. Its test runs it on this module; to allow a package something, change the table in table.go and say why in
+// ARCHITECTURE.md.
 //
 // It reads every file that is not a test, whatever its build tags.
 package tidy
@@ -30,30 +31,12 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s:%d: %s", v.File, v.Line, v.Message) }
 
-// Sources checks the Go files below fsys, the folder of the module called module, against table. Like the go command it
-// leaves out testdata, vendor, nested modules, and what begins with a dot or an underscore. The error is for what could
+// Sources checks the Go files below fsys, the folder of the module called module, against table. The error is for what could
 // not be read or parsed; the violations, in order of file and line, are of all that could.
 func Sources(fsys fs.FS, module string, table []Package) ([]Violation, error) {
 	c := checker{module: module, table: table, fset: token.NewFileSet()}
 	var errs []error
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		base := d.Name()
-		hidden := name != "." && (base[0] == '.' || base[0] == '_')
-		if d.IsDir() {
-			if hidden || base == "testdata" || base == "vendor" {
-				return fs.SkipDir
-			}
-			if _, err := fs.Stat(fsys, path.Join(name, "go.mod")); err == nil && name != "." {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if hidden || !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
-			return nil
-		}
+	err := goFiles(fsys, false, func(name string) error {
 		src, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return err
@@ -66,10 +49,39 @@ func Sources(fsys fs.FS, module string, table []Package) ([]Violation, error) {
 		c.file(name, file)
 		return nil
 	})
-	slices.SortStableFunc(c.found, func(a, b Violation) int {
+	return sorted(c.found), errors.Join(append(errs, err)...)
+}
+
+func sorted(found []Violation) []Violation {
+	slices.SortStableFunc(found, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
-	return c.found, errors.Join(append(errs, err)...)
+	return found
+}
+
+// goFiles calls visit with each Go file below fsys that is no test, in order. Like the go command it leaves out testdata,
+// vendor, what begins with a dot or an underscore, and, unless nested, modules of their own.
+func goFiles(fsys fs.FS, nested bool, visit func(name string) error) error {
+	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := d.Name()
+		hidden := name != "." && (base[0] == '.' || base[0] == '_')
+		if d.IsDir() {
+			if hidden || base == "testdata" || base == "vendor" {
+				return fs.SkipDir
+			}
+			if _, err := fs.Stat(fsys, path.Join(name, "go.mod")); err == nil && name != "." && !nested {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if hidden || !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
+			return nil
+		}
+		return visit(name)
+	})
 }
 
 type checker struct {

@@ -1,6 +1,7 @@
 package tidy
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +19,17 @@ var root = filepath.Join("..", "..")
 // The sources of this module, against the table.
 func TestSources(t *testing.T) {
 	found, err := Sources(os.DirFS(root), module, Table)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+}
+
+// The functions and folders of this module, and of those nested in it.
+func TestSizes(t *testing.T) {
+	found, err := Sizes(os.DirFS(root))
 	if err != nil {
 		t.Error(err)
 	}
@@ -98,7 +110,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s is of the core: the table must name what it may import, and no module of others", p.Name)
 		}
 	}
-	for _, judge := range []string{"rule", "ratetest"} {
+	for _, judge := range []string{"rule", "ratetest", "ratetest/llm", "ratetest/service"} {
 		for _, proven := range []string{"limit", "window", "throttle"} {
 			if slices.Contains(reach(judge, nil), proven) {
 				t.Errorf("%s judges %s and may reach it", judge, proven)
@@ -222,6 +234,58 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("error %v, want one at limit/a.go:2", err)
 	}
 	expect(t, found, "limit/b.go", "2: limit imports sync")
+}
+
+// Functions of just so many lines and of one more, and folders of just so many files that begin alike and of one more.
+func TestPlantedSizes(t *testing.T) {
+	function := func(before string, lines int) string { // from the line with before
+		return "package p\n\n" + before + " {" + strings.Repeat("\n", lines-1) + "}\n"
+	}
+	files := func(n int, names string) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf(names, 'a'+i))
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name  string
+		files []string
+		src   string
+		want  string
+	}{
+		{"a function of 100 lines", []string{"limit/a.go"}, function("func f()", 100), ""},
+		{"a function of 101 lines", []string{"limit/a.go"}, function("func f()", 101), "3: f has 101 lines, more than 100"},
+		{"a method", []string{"limit/a.go"}, function("func (T) f()", 101), "3: f has 101 lines"},
+		{"its signature counts", []string{"limit/a.go"}, function("func f(\n\ta int,\n)", 99), "3: f has 101 lines"},
+		{"a function in a variable", []string{"limit/a.go"}, function("var f = func()", 101), "3: a function without a name has 101 lines"},
+		{"one in another: once", []string{"limit/a.go"}, "package p\n\nfunc g() {\n\tdefer func() {" + strings.Repeat("\n", 101) + "\t}()\n}\n", "3: g has 104 lines"},
+		{"in a nested module", []string{"bench/a.go"}, function("func f()", 101), "3: f has 101 lines"},
+		{"in a test", []string{"limit/a_test.go"}, function("func f()", 101), ""},
+		{"in testdata", []string{"limit/testdata/a.go"}, function("func f()", 101), ""},
+		{"a table is no function", []string{"limit/a.go"}, function("var t = []int", 300), ""},
+
+		{"eight files with a prefix", files(8, "limit/llm_%c.go"), "package p", ""},
+		{"nine files with a prefix", files(9, "limit/llm_%c.go"), "package p", "1: 9 files of limit begin with llm, more than 8"},
+		{"eight, and the one that is called so", append(files(8, "limit/llm_%c.go"), "limit/llm.go"), "package p", "1: 9 files of limit begin with llm"},
+		{"the first word counts, not the next", files(9, "limit/llm_x_%c.go"), "package p", "1: 9 files of limit begin with llm"},
+		{"eight, and tests", append(files(8, "limit/llm_%c.go"), files(8, "limit/llm_%c_test.go")...), "package p", ""},
+		{"words that begin alike", append(files(8, "limit/llm_%c.go"), "limit/llms.go"), "package p", ""},
+		{"two folders", append(files(8, "limit/llm_%c.go"), files(8, "queue/llm_%c.go")...), "package p", ""},
+		{"in the root", files(9, "gate_%c.go"), "package p", "1: 9 files of paceline begin with gate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fsys := fstest.MapFS{"bench/go.mod": {}}
+			for _, name := range c.files {
+				fsys[name] = &fstest.MapFile{Data: []byte(c.src)}
+			}
+			found, err := Sizes(fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := slices.Min(c.files)
+			expect(t, found, file, c.want)
+		})
+	}
 }
 
 func TestPlantedText(t *testing.T) {

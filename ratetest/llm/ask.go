@@ -41,133 +41,170 @@ const (
 // readAsk reads the body of a request.
 func readAsk(api string, body []byte) (Ask, *problem) {
 	a := Ask{API: api, Choices: 1, inputs: 1, dimensions: 1536, usage: api != "chat"}
-	bad := func(param, format string, args ...any) (Ask, *problem) {
-		return a, &problem{kind: badRequest, param: param, text: fmt.Sprintf(format, args...)}
+	f, p := readForm(body)
+	if p != nil {
+		return a, p
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
-		if err == nil {
-			err = fmt.Errorf("null is no object")
-		}
-		return bad("", "We could not parse the JSON body of your request: %v.", err)
-	}
-	var wrong string // the first field of a wrong type
-	read := func(name string, to any) bool {
-		raw := fields[name]
-		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
-			return false
-		}
-		if json.Unmarshal(raw, to) != nil {
-			if wrong == "" {
-				wrong = name
-			}
-			return false
-		}
-		return true
-	}
-	number := func(name string, most int64, to *int64) *problem {
-		var n int64
-		if !read(name, &n) {
-			return nil
-		}
-		if n < 1 || n > most {
-			_, p := bad(name, "%s: %d is not from 1 to %d", name, n, most)
-			return p
-		}
-		*to = max(*to, n)
-		return nil
-	}
-	read("model", &a.Model)
-	bounds := map[string][]string{"chat": {"max_tokens", "max_completion_tokens"}, "responses": {"max_output_tokens"}, "messages": {"max_tokens"}}[api]
-	for _, name := range bounds {
-		if p := number(name, mostOutput, &a.MaxOutput); p != nil {
-			return a, p
-		}
-	}
-	var text, want []string // the fields that the model reads, and those that must be there
-	switch api {
-	case "chat":
-		a.Choices = 0
-		if p := number("n", mostChoices, &a.Choices); p != nil {
-			return a, p
-		}
-		a.Choices = max(a.Choices, 1)
-		var options struct {
-			Usage bool `json:"include_usage"`
-		}
-		read("stream_options", &options)
-		a.usage = options.Usage
-		text, want = []string{"messages", "tools", "functions", "response_format"}, []string{"messages"}
-	case "responses":
-		text, want = []string{"input", "instructions", "tools", "text"}, []string{"input"}
-		if fields["prompt"] != nil || fields["previous_response_id"] != nil || fields["conversation"] != nil {
-			want = nil
-		}
-	case "embeddings":
-		text, want = []string{"input"}, []string{"input"}
-		dimensions := int64(0)
-		if p := number("dimensions", mostDimensions, &dimensions); p != nil {
-			return a, p
-		}
-		if dimensions > 0 {
-			a.dimensions = int(dimensions)
-		}
-		var format string
-		if read("encoding_format", &format) && format != "float" && format != "base64" {
-			return bad("encoding_format", "encoding_format: %.50q is not float or base64", format)
-		}
-		a.base64 = format == "base64"
-	case "messages":
-		text, want = []string{"messages", "system", "tools"}, []string{"max_tokens", "messages"}
+	text, want, p := a.options(f)
+	if p != nil {
+		return a, p
 	}
 	if api != "embeddings" {
-		read("stream", &a.Stream)
+		f.read("stream", &a.Stream)
 	}
-	if wrong != "" {
-		return bad(wrong, "%s: %.50s is of a wrong type", wrong, fields[wrong])
+	if f.wrong != "" {
+		return a, badField(f.wrong, "%s: %.50s is of a wrong type", f.wrong, f.fields[f.wrong])
 	}
 	for _, name := range append([]string{"model"}, want...) {
-		if raw := fields[name]; len(raw) == 0 || string(raw) == "null" || string(raw) == `""` || string(raw) == "[]" {
+		if raw := f.fields[name]; len(raw) == 0 || string(raw) == "null" || string(raw) == `""` || string(raw) == "[]" {
 			return a, &problem{kind: badRequest, param: name, missing: true, text: name + ": field required"}
 		}
 	}
 	var r reader
 	for _, name := range text {
-		raw := fields[name]
-		if len(raw) == 0 {
-			continue
+		if p := r.field(&a, name, f.fields[name]); p != nil {
+			return a, p
 		}
-		if name == "tools" || name == "functions" || name == "response_format" || name == "text" {
-			r.characters += int64(len(raw)) // schemas are read as they stand
-			continue
-		}
-		var v any
-		if err := json.Unmarshal(raw, &v); err != nil {
-			return bad(name, "%s: %v", name, err)
-		}
-		if list, ok := v.([]any); name == "messages" {
-			if !ok {
-				return bad(name, "messages: not a list")
-			}
-			for i, m := range list {
-				if message, ok := m.(map[string]any); !ok || message["role"] == nil {
-					return bad(fmt.Sprintf("messages[%d].role", i), "messages.%d.role: field required", i)
-				}
-			}
-		} else if api == "embeddings" {
-			if !r.embeddings(&a, v) {
-				return bad("input", "input: not a string, or a list of 1 to %d strings, token numbers or lists of token numbers", mostInputs)
-			}
-			continue
-		}
-		r.read(v)
 	}
 	a.Estimate = max(1, (r.characters+3)/4+r.media*perMedium+r.tokens)
 	return a, nil
 }
 
+func badField(param, format string, args ...any) *problem {
+	return &problem{kind: badRequest, param: param, text: fmt.Sprintf(format, args...)}
+}
+
+// form is the fields of a request.
+type form struct {
+	fields map[string]json.RawMessage
+	wrong  string // the first field of a wrong type
+}
+
+func readForm(body []byte) (*form, *problem) {
+	f := &form{}
+	if err := json.Unmarshal(body, &f.fields); err != nil || f.fields == nil {
+		if err == nil {
+			err = fmt.Errorf("null is no object")
+		}
+		return nil, badField("", "We could not parse the JSON body of your request: %v.", err)
+	}
+	return f, nil
+}
+
+// read reports whether a field is there and of the type of to.
+func (f *form) read(name string, to any) bool {
+	raw := f.fields[name]
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return false
+	}
+	if json.Unmarshal(raw, to) != nil {
+		if f.wrong == "" {
+			f.wrong = name
+		}
+		return false
+	}
+	return true
+}
+
+// number raises to to a number from 1 to most, if the field is there.
+func (f *form) number(name string, most int64, to *int64) *problem {
+	var n int64
+	if !f.read(name, &n) {
+		return nil
+	}
+	if n < 1 || n > most {
+		return badField(name, "%s: %d is not from 1 to %d", name, n, most)
+	}
+	*to = max(*to, n)
+	return nil
+}
+
+// options reads what a request asks for. It returns the fields that the model reads, and those that must be there.
+func (a *Ask) options(f *form) (text, want []string, p *problem) {
+	f.read("model", &a.Model)
+	bounds := map[string][]string{"chat": {"max_tokens", "max_completion_tokens"}, "responses": {"max_output_tokens"}, "messages": {"max_tokens"}}[a.API]
+	for _, name := range bounds {
+		if p := f.number(name, mostOutput, &a.MaxOutput); p != nil {
+			return nil, nil, p
+		}
+	}
+	switch a.API {
+	case "chat":
+		a.Choices = 0
+		if p := f.number("n", mostChoices, &a.Choices); p != nil {
+			return nil, nil, p
+		}
+		a.Choices = max(a.Choices, 1)
+		var options struct {
+			Usage bool `json:"include_usage"`
+		}
+		f.read("stream_options", &options)
+		a.usage = options.Usage
+		return []string{"messages", "tools", "functions", "response_format"}, []string{"messages"}, nil
+	case "responses":
+		if f.fields["prompt"] == nil && f.fields["previous_response_id"] == nil && f.fields["conversation"] == nil {
+			want = []string{"input"}
+		}
+		return []string{"input", "instructions", "tools", "text"}, want, nil
+	case "embeddings":
+		return []string{"input"}, []string{"input"}, a.embeddingOptions(f)
+	case "messages":
+		return []string{"messages", "system", "tools"}, []string{"max_tokens", "messages"}, nil
+	}
+	return nil, nil, nil
+}
+
+func (a *Ask) embeddingOptions(f *form) *problem {
+	dimensions := int64(0)
+	if p := f.number("dimensions", mostDimensions, &dimensions); p != nil {
+		return p
+	}
+	if dimensions > 0 {
+		a.dimensions = int(dimensions)
+	}
+	var format string
+	if f.read("encoding_format", &format) && format != "float" && format != "base64" {
+		return badField("encoding_format", "encoding_format: %.50q is not float or base64", format)
+	}
+	a.base64 = format == "base64"
+	return nil
+}
+
 // reader measures what the model reads.
 type reader struct{ characters, media, tokens int64 }
+
+// field reads a field, if it is there.
+func (r *reader) field(a *Ask, name string, raw json.RawMessage) *problem {
+	if len(raw) == 0 {
+		return nil
+	}
+	if name == "tools" || name == "functions" || name == "response_format" || name == "text" {
+		r.characters += int64(len(raw)) // schemas are read as they stand
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return badField(name, "%s: %v", name, err)
+	}
+	if name == "messages" {
+		list, ok := v.([]any)
+		if !ok {
+			return badField(name, "messages: not a list")
+		}
+		for i, m := range list {
+			if message, ok := m.(map[string]any); !ok || message["role"] == nil {
+				return badField(fmt.Sprintf("messages[%d].role", i), "messages.%d.role: field required", i)
+			}
+		}
+	} else if a.API == "embeddings" {
+		if !r.embeddings(a, v) {
+			return badField("input", "input: not a string, or a list of 1 to %d strings, token numbers or lists of token numbers", mostInputs)
+		}
+		return nil
+	}
+	r.read(v)
+	return nil
+}
 
 func (r *reader) read(v any) {
 	switch v := v.(type) {

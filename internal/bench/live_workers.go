@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/sim"
+)
+
+// workers is the published client: a worker per key takes a request from the shared queue, waits for its limiter, sends it
+// and waits for the answer.
+type workers struct {
+	*client
+	x *sim.Exchange
+
+	shared sync.Mutex // guards what follows; the client's own lock guards its tally
+	q      *queue.Queue
+	// Two, or every request taken would wake the idle workers, and they would queue up in another order: first come,
+	// first served is the one in which the keys have rested longest.
+	work, room *sync.Cond
+	stopped    bool
+}
+
+func (c *client) runWorkers(ctx context.Context) error {
+	w := &workers{client: c, x: &c.row.Scenario}
+	w.work, w.room = sync.NewCond(&w.shared), sync.NewCond(&w.shared)
+	var err error
+	if w.q, err = queue.New(w.x.Queue); err != nil {
+		return err
+	}
+	making, stop := context.WithDeadline(ctx, c.began.Add(c.length))
+	defer stop()
+	var wg sync.WaitGroup
+	errs := make([]error, w.x.Server.Keys)
+	for key := range errs {
+		wg.Go(func() { errs[key] = w.run(ctx, key) })
+	}
+	wake := context.AfterFunc(making, func() {
+		w.shared.Lock() // or it may come between the generator's look and its wait
+		defer w.shared.Unlock()
+		w.room.Broadcast()
+	})
+	defer wake()
+	c.generate(making, w.submit)
+	w.shared.Lock()
+	w.stopped = true
+	w.shared.Unlock()
+	w.work.Broadcast()
+	wg.Wait()
+	c.tally.Counts = w.q.Counts()
+	c.tally.WakeUps = c.tally.Polls + c.tally.Sent
+	c.tally.Lost = c.requests - c.ended - c.tally.Counts.Waiting - c.tally.Counts.InFlight
+	return errors.Join(errs...)
+}
+
+func (w *workers) now() mono.Time { return mono.Time(time.Since(w.began)) }
+
+// submit puts a request into the queue, once there is room.
+func (w *workers) submit(ctx context.Context) (waited bool, err error) {
+	w.shared.Lock()
+	defer w.shared.Unlock()
+	for w.full() && ctx.Err() == nil {
+		waited = true
+		w.room.Wait()
+	}
+	if err := ctx.Err(); err != nil {
+		return waited, err
+	}
+	_, err = w.q.Submit(w.now(), w.request())
+	w.work.Signal()
+	return waited, err
+}
+
+func (w *workers) full() bool {
+	most := w.x.Queue.MaxLen
+	if w.x.Generator == sim.Saturating {
+		most = w.x.Server.Keys
+	}
+	return most > 0 && w.q.Counts().Waiting >= most
+}
+
+// run is the worker of a key.
+func (w *workers) run(ctx context.Context, key int) error {
+	nonce, err := dispatch.NewNonce(w.began, dispatch.NonceConfig{})
+	if err != nil {
+		return err
+	}
+	nonces := numbers{workers: w, key: key, ours: nonce}
+	limiter := w.x.Limiter()
+	for {
+		t, ok := w.take()
+		if !ok {
+			return nil
+		}
+		if !w.await(limiter, t.info.Deadline) {
+			w.retry(t, "deadline passed while waiting for the limiter")
+			continue
+		}
+		sent := w.now()
+		digits := nonces.next(sent)
+		w.sent(t.request, sent.Sub(t.info.Submitted))
+		lease := limiter.Admit(sent, limit.One)
+		attempt, cancel := context.WithTimeout(ctx, w.x.Timeout)
+		ans := w.send(attempt, key, digits, t.number)
+		cancel()
+		read := w.now()
+		w.answered(&ans, read.Sub(t.info.Submitted), read.Sub(sent))
+		limiter.Settle(read, lease, ans.Outcome)
+		if ans.Result == limit.Accepted {
+			w.done(t)
+		} else {
+			w.retry(t, ans.Result.String())
+		}
+	}
+}
+
+// taken is a request that a worker has.
+type taken struct {
+	ticket  queue.Ticket
+	request queue.Request
+	info    queue.Info
+	number  int // of the attempt
+}
+
+// take waits for a request. There is none when the client stops.
+func (w *workers) take() (t taken, ok bool) {
+	w.shared.Lock()
+	defer w.shared.Unlock()
+	for !w.stopped {
+		if ticket, r, ok := w.q.Head(w.now()); ok {
+			t = taken{ticket: ticket, request: *r, info: w.q.Info(ticket)}
+			t.number = w.q.Take(w.now(), ticket)
+			w.room.Signal()
+			return t, true
+		}
+		w.work.Wait()
+	}
+	return t, false
+}
+
+// await waits for leave to send, and reports whether it came before the deadline.
+func (w *workers) await(limiter limit.Limiter, deadline mono.Time) bool {
+	t := w.now()
+	ready := limiter.Ready(t, limit.One)
+	late := deadline <= t
+	for ; ready > t && !late; t = w.now() {
+		w.mu.Lock()
+		w.tally.Polls++
+		w.mu.Unlock()
+		if w.x.Poll > 0 {
+			time.Sleep(w.x.Poll)
+		} else {
+			time.Sleep(ready.Sub(t))
+		}
+		late = w.now() > deadline
+		ready = limiter.Ready(w.now(), limit.One)
+	}
+	return !late
+}
+
+func (w *workers) done(t taken) {
+	w.shared.Lock()
+	defer w.shared.Unlock()
+	w.retire(w.q.Done(w.now(), t.ticket))
+}
+
+func (w *workers) retry(t taken, why string) {
+	w.shared.Lock()
+	defer w.shared.Unlock()
+	w.retire(w.q.Retry(w.now(), t.ticket, w.now(), why))
+}
+
+func (w *workers) retire(e queue.Ended) {
+	if e.State.Ended() {
+		w.ended++
+	}
+}
+
+// numbers are the nonces of a worker, each for itself: there is nothing that they share.
+type numbers struct {
+	*workers
+	key              int
+	ours             *dispatch.Nonce
+	process, counter uint64
+}
+
+func (n *numbers) next(sent mono.Time) string {
+	if n.x.Restart > 0 {
+		if p := uint64(time.Duration(sent) / n.x.Restart); p != n.process {
+			n.process, n.counter = p, 0
+		}
+	}
+	n.counter++
+	switch wall := n.began.Add(time.Duration(sent)).UnixMilli(); n.x.Nonce {
+	case sim.Timestamp:
+		return strconv.FormatInt(wall, 10)
+	case sim.Concatenated:
+		return sim.ConcatenatedNonce(wall, n.process, n.key, n.counter)
+	case sim.Ours:
+		return strconv.FormatUint(n.ours.Next(sent), 10)
+	}
+	return ""
+}
