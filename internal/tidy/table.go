@@ -63,6 +63,7 @@ var Table = []Package{
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 
 	// Help for the tests.
+	{Name: "internal/corpus", Ours: "quota", Std: "any"},
 	{Name: "internal/need", Std: "any"},
 	{Name: "internal/race"},
 	{Name: "internal/realserver", Ours: "limit internal/need", Std: "any"},
