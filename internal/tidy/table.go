@@ -46,6 +46,9 @@ var Table = []Package{
 	{Name: "tokens/tiktoken", Ours: "tokens", Std: "sync", Modules: "github.com/tiktoken-go/tokenizer"},
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
+	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
+	{Name: "verdict", Ours: "limit dispatch quota", Std: pure + " bytes context crypto/tls crypto/x509 net net/http"},
+
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono window limit throttle backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
