@@ -111,7 +111,7 @@ func TestFillAndDeadlines(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 			defer cancel()
 			r1 := <-waiting(ctx, g, weight(2, 30))
-			if got := verdict(start, r1.err); got != want {
+			if got := ending(start, r1.err); got != want {
 				t.Errorf("Fill %d: %s, want %s", fill, got, want)
 			}
 			var e *paceline.WaitError

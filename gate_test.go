@@ -96,8 +96,8 @@ func concurrency(t testing.TB, n int64) *limit.Concurrency {
 // weight is a cost of n by request id.
 func weight(id, n int64) limit.Cost { return limit.Cost{limit.Weight: n, limit.Other: id} }
 
-// verdict prints how a Wait ended: "ok", "never", "deadline (ready 1s)", "canceled".
-func verdict(start time.Time, err error) string {
+// ending prints how a Wait ended: "ok", "never", "deadline (ready 1s)", "canceled".
+func ending(start time.Time, err error) string {
 	var e *paceline.WaitError
 	switch {
 	case err == nil:
@@ -225,7 +225,7 @@ func TestTimelines(t *testing.T) {
 						}
 						time.Sleep(r.at)
 						p, err := g.Wait(ctx, weight(int64(i), r.weight))
-						got[i] = fmt.Sprint(time.Since(start), " ", verdict(start, err))
+						got[i] = fmt.Sprint(time.Since(start), " ", ending(start, err))
 						if err == nil {
 							time.Sleep(r.rtt)
 							p.Settle(accepted)
@@ -272,7 +272,7 @@ func state(start time.Time, waits ...<-chan result) string {
 	for _, c := range waits {
 		select {
 		case r := <-c:
-			s = append(s, verdict(start, r.err))
+			s = append(s, ending(start, r.err))
 		default:
 			s = append(s, "-")
 		}
@@ -1018,7 +1018,7 @@ func runProgram(t *testing.T, program []byte, fill int) {
 	note := func(id int64, p paceline.Permit, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		got[id] = fmt.Sprintf("%v %s", time.Since(start), verdict(start, err))
+		got[id] = fmt.Sprintf("%v %s", time.Since(start), ending(start, err))
 		if err == nil {
 			permits[id] = p
 		}

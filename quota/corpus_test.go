@@ -1,81 +1,20 @@
 package quota_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"flag"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/corpus"
 	"github.com/paceline-go/paceline/quota"
 )
 
 var update = flag.Bool("update", false, "write the expected readings of testdata; read each against its source before it is committed")
-
-// The corpus: testdata/DIALECT/NAME.http is a response, with its source in the first line, and NAME.json what it means.
-// Values that are "constructed", and sources that say so, are of the documented format, for want of a published example.
-// A response without Date has the instant at which it is read in a second line.
-type saved struct {
-	name, source string
-	now          time.Time
-	response     quota.Response
-}
-
-func load(t testing.TB, path string) saved {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := saved{name: path}
-	for bytes.HasPrefix(data, []byte("# ")) {
-		line, rest, _ := bytes.Cut(data, []byte("\n"))
-		data = rest
-		if v, ok := strings.CutPrefix(string(line), "# source: "); ok {
-			s.source = v
-		}
-		if v, ok := strings.CutPrefix(string(line), "# now: "); ok {
-			if s.now, err = time.Parse(time.RFC3339Nano, v); err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-		}
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(data)), nil)
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	s.response = quota.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}
-	if s.now.IsZero() {
-		if s.now, err = http.ParseTime(resp.Header.Get("Date")); err != nil {
-			t.Fatalf("%s: neither Date nor now: %v", path, err)
-		}
-	}
-	return s
-}
-
-func corpus(t testing.TB, dialect string) []saved {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", dialect, "*.http"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []saved
-	for _, p := range paths {
-		all = append(all, load(t, p))
-	}
-	return all
-}
 
 func TestCorpus(t *testing.T) {
 	total := 0
@@ -84,23 +23,23 @@ func TestCorpus(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s is not found by its name", name)
 		}
-		all := corpus(t, name)
+		all := corpus.Load(t, "testdata", name)
 		if len(all) < 5 {
 			t.Errorf("%s: %d responses, want 5 at least", name, len(all))
 		}
 		total += len(all)
 		for _, s := range all {
-			if s.source == "" {
-				t.Errorf("%s does not name its source", s.name)
+			if s.Source == "" {
+				t.Errorf("%s does not name its source", s.Name)
 			}
-			o := d.Read(s.now, s.response)
-			check(t, s.name, s.now, o)
+			o := d.Read(s.Now, s.Response)
+			check(t, s.Name, s.Now, o)
 			got, err := json.MarshalIndent(o, "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}
 			got = append(got, '\n')
-			path := strings.TrimSuffix(s.name, ".http") + ".json"
+			path := strings.TrimSuffix(s.Name, ".http") + ".json"
 			if *update {
 				if err := os.WriteFile(path, got, 0o644); err != nil {
 					t.Fatal(err)
@@ -111,7 +50,7 @@ func TestCorpus(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("%s is read as\n%swant\n%s", s.name, got, want)
+				t.Errorf("%s is read as\n%swant\n%s", s.Name, got, want)
 			}
 		}
 	}

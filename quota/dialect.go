@@ -31,6 +31,10 @@ type dialect struct {
 	hosts []string
 	// is reports whether the headers, or the body of a refusal, are this provider's and nobody else's. Nil: they never show.
 	is func(*Response) bool
+	// inBody says that it refuses with status 200, or says only in the body what is left.
+	inBody bool
+	// refusers are all names that it may give in RefusedBy: its own, and patterns of its server's.
+	refusers []Pattern
 	// read fills in the reading; Retry-After is there already, and what it does not refuse is refused by status.
 	read func(*reading)
 }
@@ -38,7 +42,7 @@ type dialect struct {
 func (d *dialect) Name() string { return d.name }
 
 func (d *dialect) Read(now time.Time, resp Response) Observation {
-	r := newReading(d.name, now, resp)
+	r := newReading(d, now, resp)
 	r.retryAfter()
 	d.read(r)
 	r.refuse(r.byStatus())
@@ -81,6 +85,46 @@ func Lookup(name string) (Dialect, bool) {
 		}
 	}
 	return nil, false
+}
+
+// InBody reports whether a dialect wants the body of answers that were served too: its provider refuses with status 200, or
+// says only there what is left. A Dialect of your own says so by a method InBody() bool.
+func InBody(d Dialect) bool {
+	switch d := d.(type) {
+	case *dialect:
+		return d.inBody
+	case interface{ InBody() bool }:
+		return d.InBody()
+	}
+	return false
+}
+
+// Refusers returns the names that the dialect of a name may give in Observation.RefusedBy: no others come. "*" stands for
+// whatever the server says, after the names of its that are documented.
+func Refusers(dialect string) []Pattern {
+	for _, d := range dialects {
+		if d.name == dialect {
+			return slices.Clone(d.refusers)
+		}
+	}
+	return nil
+}
+
+// Pattern is a name in which * stands for any text: "global", "endpoint-*", "*-quota-*".
+type Pattern string
+
+// Match reports whether a name is the pattern's.
+func (p Pattern) Match(name string) bool {
+	head, rest, more := strings.Cut(string(p), "*")
+	name, ok := strings.CutPrefix(name, head)
+	for ok && more {
+		var piece string
+		if piece, rest, more = strings.Cut(rest, "*"); !more {
+			return strings.HasSuffix(name, piece)
+		}
+		_, name, ok = strings.Cut(name, piece)
+	}
+	return ok && name == ""
 }
 
 // ForHost returns the dialect of a provider by the host of its API, with or without a port.

@@ -116,9 +116,11 @@ func interval(s string) (time.Duration, bool) {
 // is the ban of an address, for ten minutes at least.
 // https://bybit-exchange.github.io/docs/v5/rate-limit
 var bybit = &dialect{
-	name:  "bybit",
-	hosts: []string{"api.bybit.com", "api.bytick.com", ".bybit.com"},
-	is:    func(r *Response) bool { return sendsPrefix(r.Header, "X-Bapi-Limit") },
+	name:     "bybit",
+	inBody:   true,
+	refusers: []Pattern{"address"},
+	hosts:    []string{"api.bybit.com", "api.bytick.com", ".bybit.com"},
+	is:       func(r *Response) bool { return sendsPrefix(r.Header, "X-Bapi-Limit") },
 	read: func(r *reading) {
 		var body struct {
 			Code    any    `json:"retCode"`
@@ -142,7 +144,7 @@ var bybit = &dialect{
 			r.refuse(RateLimited)
 		case code == 10018:
 			r.refuse(RateLimited)
-			r.RefusedBy = append(r.RefusedBy, "address")
+			r.by("address")
 		case r.Status == http.StatusForbidden && !mentions(&r.Response, "from your country"):
 			r.refuse(Banned)
 			if r.RetryAfter == 0 {
@@ -157,8 +159,11 @@ var bybit = &dialect{
 // call and down by a third to one per second, by tier. Nonces must rise per key.
 // https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits
 var kraken = &dialect{
-	name:  "kraken",
-	hosts: []string{"api.kraken.com"},
+	name:   "kraken",
+	inBody: true,
+	// As the server writes them: EOrder is what counts per pair, EService what all of it is.
+	refusers: []Pattern{"EOrder:*", "EAPI:*", "EGeneral:*", "EService:*", "*"},
+	hosts:    []string{"api.kraken.com"},
 	is: func(r *Response) bool {
 		return mentions(r, `"EAPI:`) || mentions(r, `"EGeneral:`) || mentions(r, `"EService:`) || mentions(r, `"EOrder:`)
 	},
@@ -191,6 +196,9 @@ var kraken = &dialect{
 			case what == "Temporary lockout":
 				r.refuse(Banned)
 				r.note("the key is locked for about 15 minutes; each further call makes it longer")
+				if r.RetryAfter == 0 {
+					r.RetryAfter = 15 * time.Minute
+				}
 			case what == "Invalid nonce":
 				r.refuse(Misordered)
 			case class == "EService" && (what == "Unavailable" || what == "Busy"):
@@ -198,7 +206,7 @@ var kraken = &dialect{
 			default:
 				continue
 			}
-			r.RefusedBy = append(r.RefusedBy, clip(e))
+			r.by(e)
 		}
 	},
 }
@@ -206,8 +214,9 @@ var kraken = &dialect{
 // Coinbase says nothing of what is left: 429, with a message that tells public from private limits, or a page.
 // https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits
 var coinbase = &dialect{
-	name:  "coinbase",
-	hosts: []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
+	name:     "coinbase",
+	refusers: []Pattern{"address", "key"},
+	hosts:    []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
 	is: func(r *Response) bool {
 		return r.Status == http.StatusTooManyRequests && (mentions(r, "ublic rate limit exceeded") || mentions(r, "rivate rate limit exceeded") || mentions(r, "<title>Coinbase"))
 	},
@@ -224,9 +233,9 @@ var coinbase = &dialect{
 		r.refuse(RateLimited)
 		switch m := strings.ToLower(body.Message); {
 		case strings.HasPrefix(m, "public"):
-			r.RefusedBy = append(r.RefusedBy, "address")
+			r.by("address")
 		case strings.HasPrefix(m, "private"), strings.HasPrefix(m, "slow"):
-			r.RefusedBy = append(r.RefusedBy, "key")
+			r.by("key")
 		}
 	},
 }
@@ -235,8 +244,10 @@ var coinbase = &dialect{
 // sub-account; windows are mostly two seconds. Busy servers answer 429 as well.
 // https://www.okx.com/docs-v5/en/#overview-rate-limits
 var okx = &dialect{
-	name:  "okx",
-	hosts: []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
+	name:     "okx",
+	inBody:   true,
+	refusers: []Pattern{"endpoint", "sub-account orders"},
+	hosts:    []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
 	is: func(r *Response) bool {
 		return mentions(r, `"code":"50011"`) || mentions(r, `"code":50011`) || mentions(r, `"code":"50061"`)
 	},
@@ -254,10 +265,10 @@ var okx = &dialect{
 		switch code {
 		case "50011":
 			r.refuse(RateLimited)
-			r.RefusedBy = append(r.RefusedBy, "endpoint")
+			r.by("endpoint")
 		case "50061":
 			r.refuse(RateLimited)
-			r.RefusedBy = append(r.RefusedBy, "sub-account orders")
+			r.by("sub-account orders")
 		case "50001", "50013", "50026":
 			r.refuse(Overloaded)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/corpus"
 	"github.com/paceline-go/paceline/quota"
 )
 
@@ -13,14 +14,14 @@ import (
 // "Name: value" lines.
 func FuzzRead(f *testing.F) {
 	for _, name := range quota.Names() {
-		for _, s := range corpus(f, name) {
+		for _, s := range corpus.Load(f, "testdata", name) {
 			var b strings.Builder
-			for k, vs := range s.response.Header {
+			for k, vs := range s.Response.Header {
 				for _, v := range vs {
 					b.WriteString(k + ": " + v + "\n")
 				}
 			}
-			f.Add(s.response.Status, b.String(), s.response.Body, s.now.Unix())
+			f.Add(s.Response.Status, b.String(), s.Response.Body, s.Now.Unix())
 		}
 	}
 	f.Add(429, "Retry-After: 99999999999999999999\nDate: x", []byte("{"), int64(0))
@@ -52,8 +53,8 @@ func FuzzRead(f *testing.F) {
 func FuzzValue(f *testing.F) {
 	fields := http.Header{}
 	for _, name := range quota.Names() {
-		for _, s := range corpus(f, name) {
-			for k := range s.response.Header {
+		for _, s := range corpus.Load(f, "testdata", name) {
+			for k := range s.Response.Header {
 				fields[k] = nil
 			}
 		}
@@ -92,9 +93,9 @@ func nth(which uint8) quota.Dialect {
 // FuzzBody gives a dialect a body, with a status that refuses and one that does not.
 func FuzzBody(f *testing.F) {
 	for i, name := range quota.Names() {
-		for _, s := range corpus(f, name) {
-			if len(s.response.Body) > 0 {
-				f.Add(s.response.Body, uint8(i))
+		for _, s := range corpus.Load(f, "testdata", name) {
+			if len(s.Response.Body) > 0 {
+				f.Add(s.Response.Body, uint8(i))
 			}
 		}
 	}

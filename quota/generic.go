@@ -19,8 +19,9 @@ import (
 //
 // All resets are seconds from now. A field that is malformed is ignored, as the draft asks.
 var ietf = &dialect{
-	name: "ietf",
-	is:   sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
+	name:     "ietf",
+	refusers: violated,
+	is:       sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
 	read: func(r *reading) {
 		r.ietf()
 		r.problemDetails()
@@ -45,14 +46,14 @@ var cloudflare = &dialect{
 }
 
 // generic reads what may be any server's.
-var generic = &dialect{name: "generic", read: func(r *reading) { r.anybody(nil) }}
+var generic = &dialect{name: "generic", refusers: violated, read: func(r *reading) { r.anybody(nil) }}
 
 // The two below are for servers whose X-RateLimit-Reset is known to be one or the other.
 var (
-	epochDialect = &dialect{name: "x-ratelimit-epoch", read: func(r *reading) {
+	epochDialect = &dialect{name: "x-ratelimit-epoch", refusers: violated, read: func(r *reading) {
 		r.anybody(func(name string) time.Time { return r.at(name, epoch) })
 	}}
-	secondsDialect = &dialect{name: "x-ratelimit-seconds", read: func(r *reading) {
+	secondsDialect = &dialect{name: "x-ratelimit-seconds", refusers: violated, read: func(r *reading) {
 		r.anybody(func(name string) time.Time { return r.after(name, seconds) })
 	}}
 )
@@ -380,6 +381,9 @@ func unit(s string) Unit {
 	return Other
 }
 
+// violated are the names that a server gives its policies.
+var violated = []Pattern{"*"}
+
 // problemDetails reads the draft's problem types (RFC 9457).
 func (r *reading) problemDetails() {
 	if !strings.Contains(r.Header.Get("Content-Type"), "application/problem+json") {
@@ -405,6 +409,6 @@ func (r *reading) problemDetails() {
 		return
 	}
 	for _, name := range body.Violated {
-		r.RefusedBy = append(r.RefusedBy, clip(name))
+		r.by(name)
 	}
 }

@@ -12,8 +12,9 @@ import (
 // for some accounts. Limits are an organization's or project's, per model.
 // https://platform.openai.com/docs/guides/rate-limits
 var openai = &dialect{
-	name:  "openai",
-	hosts: []string{"api.openai.com", ".api.openai.com"},
+	name:     "openai",
+	hosts:    []string{"api.openai.com", ".api.openai.com"},
+	refusers: openAIRefusers,
 	// A refusal for want of credit has no fields, and whoever speaks as OpenAI does has its code.
 	is: func(r *Response) bool {
 		return openAIFields(r.Header) || r.Status == http.StatusTooManyRequests && mentions(r, `"insufficient_quota"`)
@@ -28,8 +29,9 @@ var openai = &dialect{
 // Groq speaks as OpenAI does; its documentation says that requests are always those of a day and tokens those of a minute.
 // https://console.groq.com/docs/rate-limits
 var groq = &dialect{
-	name:  "groq",
-	hosts: []string{"api.groq.com"},
+	name:     "groq",
+	hosts:    []string{"api.groq.com"},
+	refusers: openAIRefusers,
 	is: func(r *Response) bool {
 		return r.Header.Get("X-Groq-Region") != "" || mentions(r, "console.groq.com") && openAIFields(r.Header)
 	},
@@ -51,8 +53,9 @@ var groq = &dialect{
 // stand for what it does not know. For a while it wrote x-rate-limit-reset-tokens.
 // https://learn.microsoft.com/azure/ai-services/openai/how-to/quota
 var azure = &dialect{
-	name:  "azure-openai",
-	hosts: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
+	name:     "azure-openai",
+	refusers: openAIRefusers,
+	hosts:    []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
 	is: func(r *Response) bool {
 		return sends("Apim-Request-Id", "X-Ms-Region", "Azureml-Model-Session")(r) &&
 			(openAIFields(r.Header) || r.refusedStatus() || sends("X-Rate-Limit-Reset-Tokens")(r))
@@ -102,6 +105,9 @@ var azure = &dialect{
 		}
 	},
 }
+
+// openAIRefusers are the names in messages, and those of the families that header fields speak of.
+var openAIRefusers = []Pattern{"RPM", "TPM", "RPD", "TPD", "*"}
 
 // refusedStatus reports whether the status may be a limit's.
 func (r *Response) refusedStatus() bool {
@@ -242,14 +248,14 @@ func (r *reading) statedInWords(m string) {
 		r.refuse(TooLarge)
 		r.note("it asked for %d of a limit of %d: it never fits", requested.N, limit.N)
 	}
-	r.RefusedBy = append(r.RefusedBy, p.Name)
 	for i, h := range r.Policies {
 		if h.Unit == p.Unit && h.Limit == limit.N {
-			r.RefusedBy[len(r.RefusedBy)-1] = h.Name
+			r.by(h.Name)
 			r.Policies[i].Window, r.Policies[i].WindowSource = p.Window, Stated
 			return
 		}
 	}
+	r.by(p.Name)
 	p.Limit = limit.N
 	l := ServiceLimit{Used: used}
 	if used.OK {
@@ -327,8 +333,9 @@ var anthropic = &dialect{
 // ask for seconds all the same; it is back at midnight Pacific time.
 // https://ai.google.dev/gemini-api/docs/rate-limits
 var gemini = &dialect{
-	name:  "gemini",
-	hosts: []string{"generativelanguage.googleapis.com", ".aiplatform.googleapis.com", "aiplatform.googleapis.com", "cloudcode-pa.googleapis.com"},
+	name:     "gemini",
+	refusers: []Pattern{"*PerModel*", "*"},
+	hosts:    []string{"generativelanguage.googleapis.com", ".aiplatform.googleapis.com", "aiplatform.googleapis.com", "cloudcode-pa.googleapis.com"},
 	is: func(r *Response) bool {
 		return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")
 	},
@@ -350,7 +357,7 @@ var gemini = &dialect{
 			case strings.HasSuffix(d.Type, "google.rpc.ErrorInfo"):
 				daily = daily || strings.Contains(d.Metadata.QuotaLimit, "PerDay")
 				if name := d.Metadata.QuotaLimit; name != "" {
-					r.RefusedBy = append(r.RefusedBy, clip(name))
+					r.by(name)
 				}
 			case strings.HasSuffix(d.Type, "google.rpc.RetryInfo"):
 				wait, err := span(d.RetryDelay)
@@ -428,7 +435,7 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 		}
 	}
 	if id != "" {
-		r.RefusedBy = append(r.RefusedBy, p.Name)
+		r.by(p.Name)
 	}
 	r.add(p, ServiceLimit{Remaining: Count{0, true}})
 	return daily

@@ -136,6 +136,11 @@ const (
 	Overloaded     Refusal = "overloaded"         // the server's trouble, not the client's
 )
 
+// Refusals returns all of them but None.
+func Refusals() []Refusal {
+	return []Refusal{RateLimited, QuotaExhausted, Unpaid, Banned, TooLarge, TooMany, Conflict, Misordered, Overloaded}
+}
+
 // Observation is what one response says about limits. The zero Observation says nothing.
 type Observation struct {
 	// Dialect is the name of the dialect that it was read in.
@@ -149,7 +154,7 @@ type Observation struct {
 	// Worked is how long the server says that it worked on the request, which had arrived before that: 0 … MaxWait. 0: it did
 	// not say.
 	Worked time.Duration
-	// RefusedBy are names of policies that were exceeded, where the server names them.
+	// RefusedBy are names of policies that were exceeded, where the server names them: see Refusers.
 	RefusedBy []string
 	// Notes are what a person would want to know besides. Problems are values that were ignored or bent, and why.
 	Notes, Problems []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 type reading struct {
 	Observation
 	Response
+	refusers []Pattern
 	// now is the caller's clock, clock the server's at the same instant.
 	now, clock time.Time
 	whole      bool // the body is all there
@@ -25,9 +27,9 @@ type reading struct {
 // below that it would spoil the reading of two clocks that agree.
 const maxSkew = 2 * time.Second
 
-func newReading(name string, now time.Time, resp Response) *reading {
-	r := &reading{Response: resp, now: now, clock: now, whole: len(resp.Body) <= MaxBody}
-	r.Dialect = name
+func newReading(d *dialect, now time.Time, resp Response) *reading {
+	r := &reading{Response: resp, refusers: d.refusers, now: now, clock: now, whole: len(resp.Body) <= MaxBody}
+	r.Dialect = d.name
 	r.Body = resp.Body[:min(len(resp.Body), MaxBody)]
 	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
 		// With more between them than any limit lasts, one of the clocks says nothing.
@@ -253,6 +255,11 @@ func (r *reading) retryAfter() {
 		return
 	}
 	if date, err := http.ParseTime(v); err == nil {
+		// Both dates have no fraction, and so their difference has no error, however little the clocks are apart.
+		if clock, err := http.ParseTime(r.Header.Get("Date")); err == nil && clock.Sub(r.now).Abs() <= MaxWait {
+			defer func(clock time.Time) { r.clock = clock }(r.clock)
+			r.clock = clock
+		}
 		r.RetryAfter = r.instant("Retry-After", v, date).Sub(r.now)
 		return
 	}
@@ -308,6 +315,16 @@ func (r *reading) byStatus() Refusal {
 		return Overloaded
 	}
 	return None
+}
+
+// by records what refused. A name that the dialect does not list is left out, so that whoever looks names up knows all.
+func (r *reading) by(name string) {
+	name = clip(name)
+	if !slices.ContainsFunc(r.refusers, func(p Pattern) bool { return p.Match(name) }) {
+		r.problem("refused by %q, which is no name that the dialect %s knows; ignored", name, r.Dialect)
+		return
+	}
+	r.RefusedBy = append(r.RefusedBy, name)
 }
 
 // refuse sets the reason unless a better one is known.

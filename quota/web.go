@@ -11,9 +11,10 @@ import (
 // else a minute at least, and more each time.
 // https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 var github = &dialect{
-	name:  "github",
-	hosts: []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
-	is:    sends("X-GitHub-Request-Id", "X-GitHub-Media-Type"),
+	name:     "github",
+	refusers: []Pattern{"secondary"},
+	hosts:    []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
+	is:       sends("X-GitHub-Request-Id", "X-GitHub-Media-Type"),
 	read: func(r *reading) {
 		resource, _ := r.field("X-RateLimit-Resource")
 		p := Policy{Name: clip(resource), Unit: Requests, Scope: Key, Rule: Anchored, Limit: r.limit("X-RateLimit-Limit").N}
@@ -46,7 +47,7 @@ var github = &dialect{
 		switch {
 		case secondary:
 			r.refuse(RateLimited)
-			r.RefusedBy = append(r.RefusedBy, "secondary")
+			r.by("secondary")
 			if r.RetryAfter == 0 && !spent {
 				r.RetryAfter = time.Minute
 				r.note("the server does not say how long; its documentation asks for a minute at least, and for more each time")
@@ -91,8 +92,9 @@ var heroku = &dialect{
 // body what the query cost and what is left, and refuses with 200.
 // https://shopify.dev/docs/api/usage/limits
 var shopify = &dialect{
-	name:  "shopify",
-	hosts: []string{".myshopify.com"},
+	name:   "shopify",
+	inBody: true,
+	hosts:  []string{".myshopify.com"},
 	is: func(r *Response) bool {
 		return sendsPrefix(r.Header, "X-Shopify-") || sends("X-Shopid")(r) || mentions(r, `"throttleStatus"`)
 	},
@@ -186,9 +188,10 @@ func wait(n, perSecond float64) time.Duration {
 // has the object.
 // https://docs.stripe.com/rate-limits
 var stripe = &dialect{
-	name:  "stripe",
-	hosts: []string{"api.stripe.com", "files.stripe.com"},
-	is:    sends("Stripe-Rate-Limited-Reason", "Stripe-Version", "Stripe-Should-Retry"),
+	name:     "stripe",
+	refusers: []Pattern{"global-*", "endpoint-*", "resource-specific", "*"},
+	hosts:    []string{"api.stripe.com", "files.stripe.com"},
+	is:       sends("Stripe-Rate-Limited-Reason", "Stripe-Version", "Stripe-Should-Retry"),
 	read: func(r *reading) {
 		var body struct {
 			Error struct {
@@ -207,7 +210,7 @@ var stripe = &dialect{
 		if !ok {
 			return
 		}
-		r.RefusedBy = append(r.RefusedBy, clip(reason))
+		r.by(reason)
 		if strings.HasSuffix(reason, "-concurrency") {
 			r.refuse(TooMany)
 		} else {
@@ -221,9 +224,10 @@ var stripe = &dialect{
 // of JSON is the ban of an address that had too many refusals.
 // https://discord.com/developers/docs/topics/rate-limits
 var discord = &dialect{
-	name:  "discord",
-	hosts: []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
-	is:    sends("X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global"),
+	name:     "discord",
+	refusers: []Pattern{"global", "shared"},
+	hosts:    []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
+	is:       sends("X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global"),
 	read: func(r *reading) {
 		bucket, _ := r.field("X-RateLimit-Bucket")
 		p := Policy{Name: clip(bucket), Unit: Requests, Scope: Route, Limit: r.limit("X-RateLimit-Limit").N}
@@ -247,10 +251,10 @@ var discord = &dialect{
 			r.note("this is the ban of an address with too many refusals (10,000 in 10 minutes)")
 		case body.Global || scope == "global":
 			r.refuse(RateLimited)
-			r.RefusedBy = append(r.RefusedBy, "global")
+			r.by("global")
 		case scope == "shared":
 			r.refuse(RateLimited)
-			r.RefusedBy = append(r.RefusedBy, "shared")
+			r.by("shared")
 			r.note("the limit of something shared refused; it does not count against this key")
 		default:
 			r.refuse(RateLimited)
@@ -267,8 +271,9 @@ var discord = &dialect{
 // may come while requests remain; a cap on posts per month says so in the body only.
 // https://docs.x.com/x-api/fundamentals/rate-limits
 var x = &dialect{
-	name:  "x",
-	hosts: []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
+	name:     "x",
+	refusers: []Pattern{"usage cap*"},
+	hosts:    []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
 	is: func(r *Response) bool {
 		return sends("X-App-Limit-24hour-Limit", "X-User-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-User-Limit-24hour-Remaining")(r) ||
 			sends("X-Rate-Limit-Limit")(r) && sends("X-Transaction-Id", "X-Transaction", "X-Access-Level", "X-Twitter-Response-Tags")(r)
@@ -288,7 +293,7 @@ var x = &dialect{
 		}
 		if r.Status == http.StatusTooManyRequests && r.object(&body) && body.Title == "UsageCapExceeded" {
 			r.refuse(QuotaExhausted)
-			r.RefusedBy = append(r.RefusedBy, clip(strings.TrimSpace("usage cap "+body.Period)))
+			r.by(strings.TrimSpace("usage cap " + body.Period))
 		}
 	},
 }
@@ -296,9 +301,10 @@ var x = &dialect{
 // Slack says nothing until it refuses: then Retry-After, in whole seconds, of one method of one workspace.
 // https://docs.slack.dev/apis/web-api/rate-limits
 var slack = &dialect{
-	name:  "slack",
-	hosts: []string{"slack.com", ".slack.com", "hooks.slack.com"},
-	is:    sends("X-Slack-Req-Id", "X-Slack-Unique-Id", "X-Slack-Backend"),
+	name:   "slack",
+	inBody: true,
+	hosts:  []string{"slack.com", ".slack.com", "hooks.slack.com"},
+	is:     sends("X-Slack-Req-Id", "X-Slack-Unique-Id", "X-Slack-Backend"),
 	read: func(r *reading) {
 		var body struct {
 			Error string `json:"error"`
@@ -318,9 +324,10 @@ var slack = &dialect{
 // Notion gives whole seconds in Retry-After, and the reason in the body.
 // https://developers.notion.com/reference/request-limits
 var notion = &dialect{
-	name:  "notion",
-	hosts: []string{"api.notion.com"},
-	is:    sends("X-Notion-Request-Id"),
+	name:     "notion",
+	refusers: []Pattern{"public_api_request_*", "*"},
+	hosts:    []string{"api.notion.com"},
+	is:       sends("X-Notion-Request-Id"),
 	read: func(r *reading) {
 		var body struct {
 			Code string `json:"code"`
@@ -344,7 +351,7 @@ var notion = &dialect{
 			r.refuse(Conflict)
 		}
 		if body.More.Reason != "" {
-			r.RefusedBy = append(r.RefusedBy, clip(body.More.Reason))
+			r.by(body.More.Reason)
 		}
 		switch v := body.More.Retry.(type) {
 		case string:
@@ -403,8 +410,9 @@ var okta = &dialect{
 // RateLimit fields are the IETF draft's and those of the app; fields that begin with Beta are not enforced yet.
 // https://developer.atlassian.com/cloud/jira/platform/rate-limiting/
 var atlassian = &dialect{
-	name:  "atlassian",
-	hosts: []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
+	name:     "atlassian",
+	refusers: []Pattern{"*-quota-*", "*-burst-*", "*-per-issue-*", "*"},
+	hosts:    []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
 	is: func(r *Response) bool {
 		return sends("Atl-Traceid", "Atl-Request-Id", "X-Arequestid", "X-RateLimit-NearLimit", "RateLimit-Reason", "Beta-RateLimit-Policy", "Beta-RateLimit")(r)
 	},
@@ -437,7 +445,7 @@ var atlassian = &dialect{
 		if !refused || r.Status != http.StatusTooManyRequests {
 			return
 		}
-		r.RefusedBy = append(r.RefusedBy, clip(reason))
+		r.by(reason)
 		switch {
 		case quota:
 			r.refuse(QuotaExhausted)

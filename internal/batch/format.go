@@ -2,10 +2,9 @@ package batch
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/quota"
 )
 
 // Format is how requests and results are written: Plain, or an *LLM.
@@ -20,8 +19,10 @@ type Format interface {
 	start() string
 	// deadSuffix is what the dead letters beside OUT.jsonl are called.
 	deadSuffix() string
-	// judge says what an answer proves that only the format knows. False: nothing.
-	judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool)
+	// dialect reads what answers say of limits. Nil: as the host is known, or as each looks.
+	dialect() quota.Dialect
+	// judge changes what a whole answer proves by what only the format knows of it.
+	judge(r *Run, j *job, ans *dispatch.Answer)
 }
 
 // form is how a file of results is read.
@@ -44,8 +45,5 @@ func (Plain) entry(line []byte, _ bool) (entry, bool) {
 	return e, ok
 }
 
-func (Plain) judge(*Run, *job) (dispatch.Answer, bool, bool) { return dispatch.Answer{}, false, false }
-
-func statusText(status int) string {
-	return fmt.Sprintf("answered %d %s", status, http.StatusText(status))
-}
+func (Plain) dialect() quota.Dialect             { return nil }
+func (Plain) judge(*Run, *job, *dispatch.Answer) {}

@@ -57,7 +57,7 @@ type LLM struct {
 	c           LLMConfig
 	base        *url.URL
 	header      http.Header
-	dialect     quota.Dialect
+	provider    quota.Dialect
 	estimator   *tokens.Estimator
 	rough       *tokens.Estimator // guesses, which is quick
 	corrections map[string]*correction
@@ -87,8 +87,8 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		l.header["Anthropic-Version"] = []string{"2023-06-01"}
 	}
 	var known bool
-	if l.dialect, known = quota.ForHost(base.Host); !known {
-		l.dialect, _ = quota.Lookup([...]string{"openai", "anthropic"}[c.Provider])
+	if l.provider, known = quota.ForHost(base.Host); !known {
+		l.provider, _ = quota.Lookup([...]string{"openai", "anthropic"}[c.Provider])
 	}
 	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {
 		return nil, err

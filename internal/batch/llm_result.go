@@ -155,78 +155,47 @@ func outputOf(body json.RawMessage) (tokens int64, ok bool) {
 	return 0, false
 }
 
-// judge reads what an answer says of limits and of usage.
-func (l *LLM) judge(r *Run, j *job) (ans dispatch.Answer, final, ok bool) {
-	res := &j.res
-	ans.RTT, ans.Result, ans.Reason = res.rtt, limit.Failed, statusText(res.status)
-	if res.status < http.StatusMultipleChoices {
-		switch {
-		case res.cut:
-			ans.Invalid, ans.Reason = true, fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
-			return ans, true, true
-		case !json.Valid(res.body):
-			// A proxy that gave up in the middle of an answer may still end it in good order.
-			j.doubt, j.unsure = true, true
-			ans.Reason += ", and what is no whole JSON"
-			return ans, false, true
-		case isError(j.r.Estimate.API, res.body):
-			if said := messageOf(res.body, r.sender.redact); said != "" {
-				ans.Reason += ": " + said
-			}
-			return ans, false, true
-		}
-		ans.Result, ans.Reason = limit.Accepted, ""
-		usage, err := tokens.ParseUsage(j.r.Estimate.API, res.body)
-		if err != nil {
-			return ans, true, true // it stays at what it was admitted with
-		}
-		used := l.used(usage)
-		r.used(usage, l.c.Count == tokens.Used && used[limit.Output] > j.r.Cost[limit.Output])
-		if l.c.Count == tokens.Used { // otherwise the server counts what it estimated itself, and not what came of it
-			l.estimator.Learn(j.r.Estimate, usage)
-			ans.Metered, ans.Actual = true, used
-		}
-		return ans, true, true
-	}
-	if res.status < http.StatusBadRequest {
-		if isRedirect(res.status) && j.hop.count < r.c.Redirects {
-			return ans, false, false
-		}
+func (l *LLM) dialect() quota.Dialect { return l.provider }
+
+// judge reads what an answer says of usage. A refusal that says when to come back is not the prompt's fault: it goes then,
+// however often that is.
+func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
+	switch res := &j.res; {
+	case res.status >= http.StatusBadRequest:
+		ans.Reason = said(ans.Reason, res.body, r.sender.redact)
+		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
+	case res.status >= http.StatusMultipleChoices:
 		// No answer to a prompt: the wrong address.
-		ans.Invalid = true
+		ans.Result, ans.Invalid = limit.Failed, true
 		if to := res.header.Get("Location"); to != "" {
 			ans.Reason += " to " + r.sender.redact.answer(to) + " (--base-url, --redirects)"
 		}
-		return ans, true, true
+	case res.cut:
+		ans.Result, ans.Invalid = limit.Failed, true
+		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
+	case !json.Valid(res.body):
+		// A proxy that gave up in the middle of an answer may still end it in good order.
+		j.doubt, j.unsure = true, true
+		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
+	case isError(j.r.Estimate.API, res.body):
+		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.sender.redact)
+	default:
+		l.meter(r, j, ans)
 	}
-	if said := messageOf(res.body, r.sender.redact); said != "" {
-		ans.Reason += ": " + said
+}
+
+// meter has an answer's usage settle what the request was admitted with.
+func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
+	usage, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body)
+	if err != nil {
+		return // it stays at what it was admitted with
 	}
-	seen := l.dialect.Read(res.ended, quota.Response{Status: res.status, Header: res.header, Body: res.body})
-	switch seen.Refusal {
-	case quota.Unpaid:
-		ans.Result, ans.Banned = limit.Limited, true
-		ans.Reason += ": insufficient_quota, no credit is left"
-		r.bannedOnce(j.key, ans.Reason)
-		return ans, false, true
-	case quota.TooLarge:
-		ans.Result, ans.Invalid = limit.Limited, true
-		ans.Reason += ": it is larger than the limit"
-		return ans, true, true
-	case quota.RateLimited, quota.QuotaExhausted, quota.TooMany, quota.Overloaded:
-		ans.Result = limit.Limited
-		if at, stated := seen.ComeBack(res.ended); stated {
-			// The prompt is not to blame: it goes when the server says, however often that is.
-			ans.RetryAfter, ans.Returned = at.Sub(res.ended), at.After(res.ended)
-		}
-		return ans, false, true
+	used := l.used(usage)
+	r.used(usage, l.c.Count == tokens.Used && used[limit.Output] > j.r.Cost[limit.Output])
+	if l.c.Count == tokens.Used { // otherwise the server counts what it estimated itself, and not what came of it
+		l.estimator.Learn(j.r.Estimate, usage)
+		ans.Metered, ans.Actual = true, used
 	}
-	if ans.Result == limit.Failed && res.status != http.StatusRequestTimeout && res.status != http.StatusTooEarly &&
-		res.status != http.StatusTooManyRequests && res.status < http.StatusInternalServerError {
-		ans.Invalid = true
-		return ans, true, true
-	}
-	return ans, false, false
 }
 
 // isError tells of what some gateways answer with status 200. Of the responses API the error is a part of every answer.
@@ -237,20 +206,23 @@ func isError(api tokens.API, body []byte) bool {
 	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
 }
 
-// messageOf is what an error of any of the APIs says, on one line.
-func messageOf(body []byte, redact redactor) string {
+// said is a reason with what an error of any of the APIs says, on one line.
+func said(reason string, body []byte, redact redactor) string {
 	var e struct {
 		Error struct {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
 	if json.Unmarshal(body, &e) != nil {
-		return ""
+		return reason
 	}
 	const most = 200
-	said := redact.answer(strings.Join(strings.Fields(e.Error.Message), " ")) // before it is cut: a part of a secret is not found
-	if len(said) > most {
-		said = strings.ToValidUTF8(said[:most], "") + "…"
+	message := redact.answer(strings.Join(strings.Fields(e.Error.Message), " ")) // before it is cut: a part of a secret is not found
+	switch {
+	case message == "":
+		return reason
+	case len(message) > most:
+		message = strings.ToValidUTF8(message[:most], "") + "…"
 	}
-	return said
+	return reason + ": " + message
 }

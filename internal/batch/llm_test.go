@@ -321,7 +321,7 @@ func TestLLMUnpaid(t *testing.T) {
 			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Concurrency: 4, Limits: []Rate{minutely(500, limit.Requests, true)}},
 				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, Script: script}}
 			v.run(prompts(p, 50, 0))
-			if !errors.Is(v.err, dispatch.ErrExhausted) || !strings.Contains(v.err.Error(), "no credit is left") || v.totals.Done != 10 || v.totals.Left != 40 ||
+			if !errors.Is(v.err, dispatch.ErrExhausted) || !strings.Contains(v.err.Error(), "there is no credit") || v.totals.Done != 10 || v.totals.Left != 40 ||
 				v.totals.Dead != 0 || v.totals.Sends > 14 {
 				t.Errorf("%v: %v %+v", p, v.err, v.totals)
 			}

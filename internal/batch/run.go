@@ -17,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
 	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/verdict"
 )
 
 // What New, Check, Open and Send fail with, beside the errors of the system.
@@ -35,6 +36,8 @@ var (
 type Run struct {
 	c         Config
 	sender    *sender
+	policy    verdict.Policy
+	numbered  bool // requests carry nonces
 	ban       map[int]bool
 	keepNames map[string]bool
 	epoch     time.Time
@@ -161,7 +164,8 @@ func New(c Config) (*Run, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
 	}
-	r.sender = newSender(&r.c)
+	r.sender, r.policy = newSender(&r.c), r.c.newPolicy()
+	r.numbered = Uses(c.Header, "nonce") || Uses(c.Query, "nonce")
 	return r, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -231,30 +230,6 @@ func isRedirect(status int) bool {
 		return true
 	}
 	return false
-}
-
-// retryAfter reads how long the server asks to stay away: seconds or a date, which is compared with the server's own
-// clock where it tells it. Rounded up.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	const longest = 1000 * time.Hour
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v == "" {
-		return 0
-	}
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if !(s > 0) {
-			return 0
-		}
-		return time.Duration(min(s*1e9, float64(longest))) + 1
-	}
-	t, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date.Add(-time.Second) // dates are cut to the second: the answer may be almost one younger
-	}
-	return min(max(t.Sub(now), 0), longest)
 }
 
 // attempt knows what of one try has been written, on whatever connection.

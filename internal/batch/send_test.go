@@ -257,27 +257,3 @@ func TestKeysFromEnv(t *testing.T) {
 		}
 	}
 }
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
-	for _, c := range []struct {
-		value, date string
-		want        time.Duration
-	}{
-		{"", "", 0}, {"0", "", 0}, {"-1", "", 0}, {"soon", "", 0}, {"NaN", "", 0},
-		{"2", "", 2*time.Second + 1}, {"0.25", "", 250*time.Millisecond + 1}, {"1e99", "", 1000*time.Hour + 1},
-		{date(10 * time.Second), "", 10 * time.Second},
-		{date(-10 * time.Second), "", 0},
-		// The server's clock is an hour fast; its date was cut to the second.
-		{date(time.Hour + 10*time.Second), date(time.Hour), 11 * time.Second},
-	} {
-		h := http.Header{"Retry-After": {c.value}}
-		if c.date != "" {
-			h.Set("Date", c.date)
-		}
-		if got := retryAfter(h, now); got != c.want {
-			t.Errorf("Retry-After %q, Date %q: %v, want %v", c.value, c.date, got, c.want)
-		}
-	}
-}

@@ -7,73 +7,78 @@ import (
 
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/verdict"
 )
 
-// judge says what an attempt proves. final: it ends the request, and its result is to be written before the journal's
-// answer.
+// newPolicy is how attempts are judged: nobody waits for an answer, so a server may ask for any time, and all of a key stays
+// away for all of it; what may have been processed goes again, in doubt.
+func (c *Config) newPolicy() verdict.Policy {
+	return verdict.Policy{Dialect: c.Format.dialect(), MaxPause: -1, Repeat: true}
+}
+
+// verdict is what a job's attempt proves by itself.
+func (r *Run) verdict(j *job) verdict.Verdict {
+	res := &j.res
+	try := verdict.Attempt{
+		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Wrote: verdict.Nothing, RTT: res.rtt,
+		Now: res.ended, Nonce: r.numbered,
+	}
+	if res.written {
+		try.Wrote = verdict.Something
+	}
+	if j.hop.url != nil {
+		try.Provider, _ = quota.ForHost(j.hop.url.Host)
+	}
+	return r.policy.Of(&try)
+}
+
+// judge says what an attempt proves, and what becomes of its request. final: it ends the request, and its result is to be
+// written before the journal's answer.
 func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	res := &j.res
-	ans.RTT = res.rtt
-	j.unsure = false
-	switch {
-	case res.err != nil && !res.written:
-		ans.Result, ans.Reason = limit.Unsent, res.err.Error()
-		return ans, false
-	case res.err != nil && res.status == 0:
-		ans.Result, ans.Reason = limit.Unknown, "no answer: "+res.err.Error()
-		j.doubt, j.unsure = true, true
+	v := r.verdict(j)
+	ans = v.Answer()
+	j.unsure = res.err != nil && v.Result != limit.Unsent
+	j.doubt = j.doubt || j.unsure
+	ans.Reason = statusText(res.status)
+	switch s := res.status; {
+	case v.Result == limit.Unsent:
+		ans.Reason = res.err.Error()
+	case s == 0:
+		ans.Reason = "no answer: " + res.err.Error()
 		if r.c.HoldUnanswered {
 			ans.Invalid, ans.Reason = true, ans.Reason+": it may have been served, and is held back (--unanswered hold)"
-			return ans, true
 		}
-		return ans, false
-	}
-	// It was answered, if only by half: so it has arrived.
-	ans.Result = limit.Failed
-	status := statusText(res.status)
-	if res.err == nil && !r.ban[res.status] {
-		if ans, final, ok := r.c.Format.judge(r, j); ok {
-			return ans, final
-		}
-	}
-	switch s := res.status; {
 	case res.err != nil:
-		ans.Reason = status + ", broken off: " + res.err.Error()
-		j.doubt, j.unsure = true, true
-		return ans, false
+		ans.Reason += ", broken off: " + res.err.Error()
 	case r.ban[s]:
-		if said := messageOf(res.body, r.sender.redact); said != "" {
-			status += ": " + said
-		}
-		ans.Banned, ans.Reason = true, status
-		r.bannedOnce(j.key, status)
-		return ans, false
+		ans.Reason = said(ans.Reason, res.body, r.sender.redact)
+		ans.Result, ans.Banned, ans.Invalid = limit.Failed, true, false
 	case isRedirect(s) && j.hop.count < r.c.Redirects:
 		next, err := j.hop.next(res)
 		if err != nil {
-			ans.Invalid, ans.Reason = true, status+": "+err.Error()
-			return ans, true
+			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, ans.Reason+": "+err.Error()
+			break
 		}
 		// The next hop is a request like another: it waits for a permit of its own.
 		j.hop, j.unsure = next, true
-		ans.Returned, ans.Reason = true, status
+		ans.Result, ans.Returned = limit.Failed, true
 		return ans, false
-	case s < 400:
-		ans.Result = limit.Accepted
-		return ans, true
-	case s == http.StatusTooManyRequests:
-		ans.Result, ans.Reason = limit.Limited, status
-		ans.RetryAfter = retryAfter(res.header, res.ended)
-		return ans, false
-	case s == http.StatusRequestTimeout || s == http.StatusTooEarly || s >= 500:
-		ans.Reason = status
-		if ans.RetryAfter = retryAfter(res.header, res.ended); s == http.StatusServiceUnavailable && ans.RetryAfter > 0 {
-			ans.Result = limit.Limited // overload is a limit too
+	default:
+		r.c.Format.judge(r, j, &ans)
+		if ans.Result != limit.Accepted && v.Why != "" {
+			ans.Reason += "; " + v.Why
 		}
-		return ans, false
 	}
-	ans.Invalid, ans.Reason = true, status
-	return ans, true
+	if ans.Banned {
+		r.bannedOnce(j.key, ans.Reason)
+	}
+	return ans, ans.Invalid || ans.Result == limit.Accepted
+}
+
+func statusText(status int) string {
+	return fmt.Sprintf("answered %d %s", status, http.StatusText(status))
 }
 
 // bannedOnce tells that a key is out of use.

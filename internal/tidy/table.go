@@ -46,6 +46,9 @@ var Table = []Package{
 	{Name: "tokens/tiktoken", Ours: "tokens", Std: "sync", Modules: "github.com/tiktoken-go/tokenizer"},
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
+	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
+	{Name: "verdict", Ours: "limit dispatch quota", Std: pure + " bytes context crypto/tls crypto/x509 net net/http"},
+
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
@@ -57,12 +60,13 @@ var Table = []Package{
 	{Name: "ratetest/service", Ours: "mono rule quota latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/internal/host", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
-	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota", Std: "any", Modules: "golang.org/x/sys"},
+	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict", Std: "any", Modules: "golang.org/x/sys"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 
 	// Help for the tests.
+	{Name: "internal/corpus", Ours: "quota", Std: "any"},
 	{Name: "internal/need", Std: "any"},
 	{Name: "internal/race"},
 	{Name: "internal/realserver", Ours: "limit internal/need", Std: "any"},

@@ -57,7 +57,7 @@ var providers = []spoken{
 	{provider: "ietf", preset: "ietf:06", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "1m", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"burst"}, wait: sec},
 	{provider: "cloudflare", requests: []string{"GET /client/v4/zones"}, says: []said{{"requests", "default", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
 	{provider: "generic", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "generic", preset: "generic:date", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: sec},
+	{provider: "generic", preset: "generic:date", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: 2 * sec}, // two dates without a fraction
 	{provider: "x-ratelimit-epoch", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
 	{provider: "x-ratelimit-seconds", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
 	{provider: "heroku", requests: []string{"GET /apps"}, says: []said{{"requests", "requests", true, true, false, 0}}, refusal: quota.RateLimited},

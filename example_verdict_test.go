@@ -1,0 +1,64 @@
+package paceline_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/verdict"
+)
+
+// A Send over HTTP: what came of the request is a verdict, and its Answer is the Pool's. The server refuses the first
+// request and says for how long; the Pool sends it again after that.
+func ExamplePool_verdict() {
+	n := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n++; n == 1 {
+			w.Header().Set("Retry-After-Ms", "20")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer server.Close()
+
+	var policy verdict.Policy
+	send := func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/"+a.Request.ID, nil)
+		if err != nil {
+			return dispatch.Answer{Invalid: true, Reason: err.Error()}
+		}
+		began := time.Now()
+		resp, err := http.DefaultClient.Do(req)
+		try := verdict.From(req, resp, err)
+		if err == nil {
+			try.Body, try.Err = io.ReadAll(resp.Body)
+			resp.Body.Close()
+		}
+		try.Now, try.Took = time.Now(), time.Since(began)
+		return policy.Of(&try).Answer()
+	}
+
+	pool, err := paceline.NewPool(paceline.PoolConfig{
+		Keys:  []dispatch.Key{{Name: "one", Limiter: limit.MustRolling(20, time.Second)}},
+		Send:  send,
+		Ended: func(e queue.Ended) { fmt.Printf("%s: %v after %d attempts\n", e.Request.ID, e.State, e.Attempts) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := pool.Submit(context.Background(), queue.Request{ID: "a", Cost: limit.One}); err != nil {
+		fmt.Println(err)
+	}
+	pool.Close()
+	fmt.Println(pool.Run(context.Background()))
+	// Output:
+	// a: done after 2 attempts
+	// <nil>
+}

@@ -1,0 +1,104 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+func everybody(quota.Scope) bool { return true }
+
+// For returns the Outcome for a limiter that only limits of some scopes concern: has reports whether those of a scope do. Of
+// what is left it hears only of those, and RetryAfter only if a refusal was theirs.
+func (v *Verdict) For(has func(quota.Scope) bool) limit.Outcome {
+	o := v.Outcome
+	o.Known, o.Remaining, o.Reset = 0, limit.Outcome{}.Remaining, limit.Outcome{}.Reset
+	v.hints(has, &o)
+	if v.Result != limit.Limited || !has(v.Scope) {
+		o.RetryAfter = 0
+	}
+	return o
+}
+
+// hints puts what remains of limits in the scopes that has has into an outcome: of each unit the one of which the least is
+// left. One whose reset is known goes before one whose is not, which would hide it from those who need a reset.
+func (v *Verdict) hints(has func(quota.Scope) bool, o *limit.Outcome) {
+	for i := range v.Said.Limits {
+		l := &v.Said.Limits[i]
+		u, ok := UnitOf(l.Unit)
+		if !ok || !l.Remaining.OK || !has(l.Scope) {
+			continue
+		}
+		left := min(max(l.Remaining.N, 0), limit.MaxCost)
+		reset := time.Duration(0)
+		if !l.Reset.IsZero() {
+			reset = min(max(l.Reset.Sub(v.now), 0), quota.MaxWait)
+		}
+		if o.Known>>u&1 == 1 {
+			switch dated, was := reset > 0, o.Reset[u] > 0; {
+			case was && !dated:
+				continue
+			case dated && !was:
+			case left > o.Remaining[u] || left == o.Remaining[u] && reset <= o.Reset[u]:
+				continue
+			}
+		}
+		o.Known |= 1 << u
+		o.Remaining[u], o.Reset[u] = left, reset
+	}
+}
+
+// Policies returns the limits that the answer states in the scopes that has has, without what was only inferred, which is a
+// little different each time; and what the buckets among them hold whose resets say when they are full (see
+// throttle.HintsConfig).
+func (v *Verdict) Policies(has func(quota.Scope) bool) (stated []quota.Policy, capacity limit.Cost) {
+	for _, p := range v.Said.Policies {
+		if p.Limit <= 0 || !has(p.Scope) {
+			continue
+		}
+		if p.WindowSource == quota.Inferred {
+			p.Window, p.WindowSource = 0, ""
+		}
+		stated = append(stated, p)
+		u, ok := UnitOf(p.Unit)
+		for _, l := range v.Said.Limits {
+			if ok && p.Rule == quota.Bucket && l.Policy == p.Name && l.Whole {
+				capacity[u] = min(max(p.Limit, p.Burst), limit.MaxCost)
+			}
+		}
+	}
+	return stated, capacity
+}
+
+// asked returns for how long a refusal asks to stay away: by a Retry-After, or by resets. That of a limit of which something
+// is left is not among those: it does not explain a refusal, and may be that of a day. 0: it does not say.
+func asked(now time.Time, said *quota.Observation) time.Duration {
+	o := *said
+	o.Limits = slices.DeleteFunc(slices.Clone(o.Limits), func(l quota.ServiceLimit) bool { return l.Remaining.OK && l.Remaining.N > 0 })
+	at, ok := o.ComeBack(now)
+	if !ok {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), quota.MaxWait)
+}
+
+// UnitOf returns the unit that a Cost has for what a server counts.
+func UnitOf(u quota.Unit) (limit.Unit, bool) {
+	switch u {
+	case quota.Requests:
+		return limit.Requests, true
+	case quota.Weight:
+		return limit.Weight, true
+	case quota.Orders:
+		return limit.Orders, true
+	case quota.Input:
+		return limit.Input, true
+	case quota.Output:
+		return limit.Output, true
+	case quota.Tokens:
+		return limit.Tokens, true
+	}
+	return 0, false // money's unit is the caller's; bytes and the others have none
+}

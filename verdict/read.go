@@ -1,0 +1,155 @@
+package verdict
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/quota"
+)
+
+// NeedsBody reports whether the beginning of the body should be read before Of is asked: of what may be a refusal, and of
+// answers whose server refuses with 200. Never of an event stream, nor of a stream of documents that was not refused.
+func (p *Policy) NeedsBody(a *Attempt) bool {
+	return p.looks(a) && !strings.HasPrefix(contentType(a.Header), "text/event-stream")
+}
+
+// looks tells whether what the body says is part of the answer about limits.
+func (p *Policy) looks(a *Attempt) bool {
+	if mayRefuse(a.Status) {
+		return true
+	}
+	if a.Status/100 != 2 {
+		return false
+	}
+	d, _ := p.dialect(a)
+	return d != nil && quota.InBody(d) && isJSON(contentType(a.Header))
+}
+
+// dialect returns who is known to answer. believed: an answer that looks like another's is read in this one all the same.
+func (p *Policy) dialect(a *Attempt) (d quota.Dialect, believed bool) {
+	switch {
+	case p.Dialect != nil:
+		return p.Dialect, true
+	case a.Provider != nil:
+		return a.Provider, true
+	}
+	return a.Shown, false
+}
+
+// read fills in what the answer says of limits. Most of an unknown server's say nothing, and to see that costs less than to
+// read them.
+func (p *Policy) read(a *Attempt, v *Verdict) {
+	d, believed := p.dialect(a)
+	if !believed && !p.looks(a) && !speaks(a.Header) {
+		return
+	}
+	v.now = nowOf(a)
+	r := quota.Response{Status: a.Status, Header: a.Header}
+	if p.NeedsBody(a) {
+		r.Body = a.Body
+	}
+	p.observe(d, believed, r, v)
+	if v.Said.Refusal == quota.None && a.Nonce && a.Status >= 400 && a.Status < 500 && aboutNonce(r.Body) {
+		v.Said.Refusal = quota.Misordered
+	}
+	v.hints(everybody, &v.Outcome)
+}
+
+func (p *Policy) observe(d quota.Dialect, believed bool, r quota.Response, v *Verdict) {
+	if d != nil {
+		if v.Said = d.Read(v.now, r); believed || says(&v.Said) {
+			return
+		}
+	}
+	// Behind a gateway the next answer may be another provider's.
+	seen := quota.Detect(r)
+	name := seen.Name()
+	anybody := name == "generic" || name == "ietf" // what anybody may say does not tell who it is
+	if d != nil && name == v.Said.Dialect {
+		return
+	}
+	other := seen.Read(v.now, r)
+	if anybody && d != nil && !says(&other) {
+		return
+	}
+	v.Said = other
+	// A body may quote, so it does not tell, for more than this answer, who it is.
+	if !anybody && (len(r.Body) == 0 || quota.Detect(quota.Response{Status: r.Status, Header: r.Header}).Name() == name) {
+		v.Shown = seen
+	}
+}
+
+func says(o *quota.Observation) bool { return len(o.Limits) > 0 || len(o.Policies) > 0 }
+
+func nowOf(a *Attempt) time.Time {
+	if a.Now.IsZero() {
+		if date, err := http.ParseTime(a.Header.Get("Date")); err == nil {
+			return date
+		}
+	}
+	return a.Now
+}
+
+// mayRefuse tells whether a status can be that of a refusal, whose body says why.
+func mayRefuse(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusTeapot, http.StatusLocked, http.StatusTooManyRequests, 430, 498, http.StatusServiceUnavailable, 529:
+		return true
+	}
+	return false
+}
+
+func contentType(h http.Header) string {
+	if v := h["Content-Type"]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// isJSON tells of one document, not of a stream of them.
+func isJSON(kind string) bool {
+	kind, _, _ = strings.Cut(kind, ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
+}
+
+// speaks tells whether a header may say something of limits to a dialect of package quota.
+func speaks(h http.Header) bool {
+	for name := range h {
+		if len(name) < 9 {
+			continue
+		}
+		switch name[0] {
+		case 'R':
+			if name[:4] == "Rate" || name[:5] == "Retry" {
+				return true
+			}
+		case 'X':
+			if strings.Contains(name, "imit") || name[:6] == "X-Mbx-" || name[:7] == "X-Sapi-" {
+				return true
+			}
+		case 'A', 'S':
+			if strings.HasPrefix(name, "Anthropic-Ratelimit") || strings.HasPrefix(name, "Stripe-Rate-Limited") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// aboutNonce tells of a refusal because a number did not rise: "bad nonce: 7 is not above the last one", "Invalid nonce".
+func aboutNonce(body []byte) bool {
+	body = bytes.ToLower(body[:min(len(body), quota.MaxBody)])
+	if !bytes.Contains(body, []byte("nonce")) {
+		return false
+	}
+	for _, word := range [...]string{"invalid", "bad ", "small", "low", "above", "greater", "higher", "increas", "order", "used", "incorrect"} {
+		if bytes.Contains(body, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}

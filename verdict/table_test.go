@@ -1,0 +1,153 @@
+package verdict
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/corpus"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// Every name that package quota can give has its place in the table, and the table has no other.
+func TestTableHasEveryName(t *testing.T) {
+	var rows []string
+	for _, r := range table {
+		rows = append(rows, r.dialect)
+		var names []quota.Pattern
+		for _, n := range r.names {
+			names = append(names, n.pattern)
+			if n.scope != "" && !known(n.scope) {
+				t.Errorf("%s: %q concerns %q, which is no scope", r.dialect, n.pattern, n.scope)
+			}
+			if n.scope == "" && n.pattern != "*" {
+				t.Errorf("%s: nothing is said of %q", r.dialect, n.pattern)
+			}
+		}
+		if want := quota.Refusers(r.dialect); !slices.Equal(names, want) {
+			t.Errorf("%s: the table has the names %q, package quota gives %q", r.dialect, names, want)
+		}
+		if !known(r.limited) || !known(r.banned) {
+			t.Errorf("%s: limits concern %q, bans %q", r.dialect, r.limited, r.banned)
+		}
+	}
+	if !slices.Equal(rows, quota.Names()) {
+		t.Errorf("the table has rows for %q, there are %q", rows, quota.Names())
+	}
+	var refusals []quota.Refusal
+	for _, k := range kinds {
+		refusals = append(refusals, k.refusal)
+	}
+	want := append(quota.Refusals(), quota.None)
+	slices.Sort(want)
+	slices.Sort(refusals)
+	if !slices.Equal(refusals, want) {
+		t.Errorf("the table has the refusals %q, there are %q", refusals, want)
+	}
+}
+
+// The scopes of limits and policies are quota's, in all that is published and in all answers of the corpus; and whoever is
+// refused by the name of a policy that says whom it concerns is believed.
+func TestPoliciesHaveScopes(t *testing.T) {
+	check := func(where string, p quota.Policy) {
+		if p.Scope != "" && !known(p.Scope) {
+			t.Errorf("%s: policy %q is of %q, which is no scope", where, p.Name, p.Scope)
+		}
+		o := quota.Observation{Dialect: "generic", Refusal: quota.RateLimited, RefusedBy: []string{p.Name}, Policies: []quota.Policy{p}}
+		want := p.Scope
+		if want == "" {
+			want = quota.Key
+		}
+		if got := scopeOf(&o, false); got != want {
+			t.Errorf("%s: refused by %q of %q: concerns %q", where, p.Name, p.Scope, got)
+		}
+	}
+	for _, p := range quota.Presets() {
+		for _, policy := range p.Policies {
+			check(p.Name, policy)
+		}
+	}
+	n := 0
+	for _, name := range quota.Names() {
+		d, _ := quota.Lookup(name)
+		for _, s := range corpus.Load(t, "../quota/testdata", name) {
+			o := d.Read(s.Now, s.Response)
+			for _, p := range o.Policies {
+				n++
+				check(s.Name, p)
+			}
+			for _, l := range o.Limits {
+				if l.Scope != "" && !known(l.Scope) {
+					t.Errorf("%s: limit %q is of %q, which is no scope", s.Name, l.Policy, l.Scope)
+				}
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("the corpus has %d policies: some were lost", n)
+	}
+}
+
+func TestWhomARefusalConcerns(t *testing.T) {
+	spent := func(scopes ...quota.Scope) (l []quota.ServiceLimit) {
+		for _, s := range scopes {
+			l = append(l, quota.ServiceLimit{Unit: quota.Requests, Scope: s, Remaining: quota.Count{N: 0, OK: true}})
+		}
+		return l
+	}
+	by := func(names ...string) []string { return names }
+	for _, c := range []struct {
+		dialect string
+		refusal quota.Refusal
+		by      []string
+		limits  []quota.ServiceLimit
+		model   bool
+		want    quota.Scope
+	}{
+		{"okx", quota.RateLimited, by("endpoint"), nil, false, quota.Route},
+		{"okx", quota.RateLimited, by("sub-account orders"), nil, false, quota.Key}, // it paused a route once
+		{"okx", quota.RateLimited, nil, nil, false, quota.Route},
+		{"kraken", quota.RateLimited, by("EAPI:Rate limit exceeded"), nil, false, quota.Key},
+		{"kraken", quota.RateLimited, by("EOrder:Rate limit exceeded"), nil, false, quota.Route},
+		{"kraken", quota.Banned, by("EGeneral:Temporary lockout"), nil, false, quota.Key},
+		{"kraken", quota.Misordered, by("EAPI:Invalid nonce"), nil, false, quota.Key},
+		{"bybit", quota.RateLimited, by("address"), spent(quota.Route), false, quota.IP},
+		{"bybit", quota.Banned, nil, nil, false, quota.IP},
+		{"coinbase", quota.RateLimited, by("address"), nil, false, quota.IP},
+		{"coinbase", quota.RateLimited, by("key"), nil, false, quota.Key},
+		{"stripe", quota.RateLimited, by("global-rate"), nil, false, quota.Key},
+		{"stripe", quota.TooMany, by("endpoint-concurrency"), nil, false, quota.Route},
+		{"stripe", quota.RateLimited, by("resource-specific"), nil, false, quota.Route},
+		{"stripe", quota.RateLimited, by("a new reason"), nil, false, quota.Key},
+		{"stripe", quota.Conflict, nil, nil, false, ""},
+		{"atlassian", quota.QuotaExhausted, by("jira-quota-tenant-based"), nil, false, quota.Key},
+		{"atlassian", quota.RateLimited, by("jira-burst-based"), nil, false, quota.Route},
+		{"atlassian", quota.RateLimited, by("jira-per-issue-on-write"), nil, false, quota.Route},
+		{"atlassian", quota.RateLimited, by("jira-new-based"), spent(quota.Route), false, quota.Route},
+		{"discord", quota.RateLimited, by("shared"), nil, false, quota.Route},
+		{"discord", quota.RateLimited, by("global"), spent(quota.Route), false, quota.Key},
+		{"discord", quota.Banned, nil, nil, false, quota.IP},
+		{"github", quota.RateLimited, by("secondary"), spent(quota.IP), false, quota.Key},
+		{"github", quota.RateLimited, nil, spent(quota.IP), false, quota.IP},
+		{"x", quota.QuotaExhausted, by("usage cap Monthly"), nil, false, quota.Key},
+		{"x", quota.RateLimited, nil, spent(quota.Route, quota.Key), false, quota.Key},
+		{"x", quota.RateLimited, nil, spent(quota.Key, quota.Route), false, quota.Key},
+		{"x", quota.RateLimited, nil, nil, false, quota.Route},
+		{"gemini", quota.QuotaExhausted, by("GenerateRequestsPerDayPerProjectPerModel-FreeTier"), nil, true, quota.Model},
+		{"openai", quota.RateLimited, by("TPM"), nil, true, quota.Model},
+		{"openai", quota.Unpaid, nil, nil, true, quota.Key},
+		{"openai", quota.TooLarge, by("TPM"), nil, true, ""},
+		{"openai", quota.Overloaded, nil, nil, true, quota.Model},
+		{"openai", quota.Overloaded, nil, nil, false, quota.All},
+		{"binance", quota.Banned, nil, nil, false, quota.IP},
+		{"ietf", quota.RateLimited, by("address"), nil, false, quota.Key}, // that server's word, and not ours
+		{"ietf", quota.RateLimited, by("burst"), spent(""), false, quota.Key},
+		{"a stranger's", quota.RateLimited, by("?"), spent(quota.Route), false, quota.Route},
+		{"a stranger's", quota.RateLimited, nil, spent("planet"), false, quota.Key},
+		{"a stranger's", "a stranger's", nil, nil, false, quota.Key},
+	} {
+		o := quota.Observation{Dialect: c.dialect, Refusal: c.refusal, RefusedBy: c.by, Limits: c.limits}
+		if got := scopeOf(&o, c.model); got != c.want {
+			t.Errorf("%s, %s by %q: concerns %q, want %q", c.dialect, c.refusal, c.by, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package verdict
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of a request was written:
+// there was no name, no route or no connection, not even to a proxy, or no TLS on it. That holds for the try that the error
+// is of. An http.Transport that was given a kept connection may have tried before that, of an idempotent request: whoever
+// has to know about every byte watches the connection and says so in Attempt.Wrote.
+func NeverSent(err error) bool {
+	if err == nil {
+		return false
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e.Op == "dial" || e.Op == "proxyconnect" || e.Op == "socks connect"
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return e.Conn != nil // the first that it heard; with Conn nil it had shaken hands
+	}
+	return badCertificate(err) || errors.Is(err, http.ErrSchemeMismatch) || strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout")
+}
+
+func badCertificate(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[x509.CertificateInvalidError](err)
+	return ok
+}
