@@ -260,6 +260,10 @@ func (s *server) http2(c, raw net.Conn) {
 			case goAway:
 				frame(c, frameGoAway, 0, 0, words(last, 0))
 				return
+			default:
+				if flags&flagEnd == 0 { // it may be waiting for that
+					frame(c, frameHeaders, flagEndHeaders, stream, []byte("\x08\x03100")) // :status 100
+				}
 			}
 			last = stream
 		case frameData:

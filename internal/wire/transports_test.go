@@ -25,9 +25,9 @@ type tunnel struct {
 	asked atomic.Int64
 }
 
-func proxy(tb testing.TB, status int) *tunnel {
+func proxy(tb testing.TB, status int, secure bool) *tunnel {
 	p := &tunnel{}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		if r.Method != http.MethodConnect {
 			tb.Errorf("the proxy got %s %s", r.Method, r.URL)
@@ -53,6 +53,12 @@ func proxy(tb testing.TB, status int) *tunnel {
 		defer there.Close()
 		io.Copy(there, here)
 	}))
+	if secure {
+		p.TLS, _ = tlsConfigs()
+		p.StartTLS()
+	} else {
+		p.Start()
+	}
 	tb.Cleanup(p.Close)
 	return p
 }
@@ -67,6 +73,7 @@ func TestTransports(t *testing.T) {
 		set  func(t *testing.T, b *http.Transport, address string) (used func() bool)
 		// loose: not all that fails to arrive is known to be unwritten.
 		loose bool
+		to    string // instead of the server
 	}{
 		{name: "DialContext", link: links[0], set: func(t *testing.T, b *http.Transport, address string) func() bool {
 			return dials(&b.DialContext)
@@ -111,7 +118,7 @@ func TestTransports(t *testing.T) {
 			return dials(&b.DialTLSContext)
 		}},
 		{name: "CONNECT", link: links[1], set: func(t *testing.T, b *http.Transport, address string) func() bool {
-			p := proxy(t, 200)
+			p := proxy(t, 200, false)
 			b.Proxy = p.proxy
 			var n atomic.Int64
 			b.OnProxyConnectResponse = func(context.Context, *url.URL, *http.Request, *http.Response) error {
@@ -121,16 +128,17 @@ func TestTransports(t *testing.T) {
 			return func() bool { return n.Load() > 0 && p.asked.Load() > 0 }
 		}},
 		{name: "CONNECT for HTTP/2", link: links[2], set: func(t *testing.T, b *http.Transport, address string) func() bool {
-			p := proxy(t, 200)
+			p := proxy(t, 200, false)
 			b.Proxy = p.proxy
 			return func() bool { return p.asked.Load() > 0 }
 		}},
-		{name: "plain proxy", link: links[0], set: func(t *testing.T, b *http.Transport, address string) func() bool {
-			b.Proxy = func(r *http.Request) (*url.URL, error) { // it is the server, who is asked for the whole URL
-				to := *r.URL
-				r.URL.Host = "elsewhere.invalid"
-				return &to, nil
-			}
+		{name: "CONNECT over TLS", link: links[1], set: func(t *testing.T, b *http.Transport, address string) func() bool {
+			p := proxy(t, 200, true)
+			b.Proxy = p.proxy
+			return func() bool { return p.asked.Load() > 0 }
+		}},
+		{name: "plain proxy", link: links[0], to: "http://elsewhere.invalid", set: func(t *testing.T, b *http.Transport, address string) func() bool {
+			b.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(address) } // it is the server itself
 			return func() bool { return true }
 		}},
 		{name: "DisableKeepAlives", link: links[0], set: func(t *testing.T, b *http.Transport, address string) func() bool {
@@ -174,6 +182,9 @@ func TestTransports(t *testing.T) {
 			s, url, bare := c.link.start(t, alternately(do))
 			used := c.set(t, bare, url)
 			b := over1(t, bare)
+			if c.to != "" {
+				url = c.to
+			}
 			answered := 0
 			for i := range 20 {
 				a := new(Attempt)
@@ -205,6 +216,17 @@ func dials(d *dial) func() bool {
 		return in(ctx, network, addr)
 	}
 	return func() bool { return n.Load() > 0 }
+}
+
+// Below TLS within TLS, a proxy's, is our connection too.
+func TestLook(t *testing.T) {
+	for _, speaks := range []int32{one, two} {
+		in := &conn{}
+		in.speaks.Store(speaks) // there was no handshake to ask about
+		if own, h2 := new(Base).look(tls.Client(tls.Client(in, nil), nil)); own != in || h2 != (speaks == two) {
+			t.Errorf("%v, HTTP/2 %v", own, h2)
+		}
+	}
 }
 
 // Whether a Transport speaks HTTP/2 does not change, whether it has been used before or not.

@@ -25,7 +25,7 @@ var links = []link{{"http1", false, false}, {"https1", true, false}, {"h2", true
 // start starts a server, and returns it with its URL and a transport that speaks to it.
 func (l link) start(tb testing.TB, next func() act) (*server, string, *http.Transport) {
 	p := new(http.Protocols)
-	t := &http.Transport{Protocols: p, MaxIdleConnsPerHost: 100}
+	t := &http.Transport{Protocols: p, MaxIdleConnsPerHost: 100, ExpectContinueTimeout: time.Second}
 	tb.Cleanup(t.CloseIdleConnections)
 	switch {
 	case !l.secure:
@@ -64,6 +64,7 @@ type shape struct {
 var shapes = []shape{
 	{"GET", "", 0, true}, {"POST", "", 10, true}, {"PUT", "", 10, true}, {"POST", "Idempotency-Key", 10, true},
 	{"HEAD", "", 0, true}, {"POST", "X-Idempotency-Key", 0, true}, {"PUT", "", 10, false}, {"PUT", "", 100_000, true}, {"DELETE", "", 0, true},
+	{"PUT", "Expect", 10, true},
 }
 
 func (s shape) String() string { return fmt.Sprintf("%s/%d%s", s.method, s.body, s.key) }
@@ -79,7 +80,7 @@ func (s shape) request(ctx context.Context, url string, id int) *http.Request {
 	}
 	r.Header.Set("X-Id", idOf(id))
 	if s.key != "" {
-		r.Header.Set(s.key, "k")
+		r.Header.Set(s.key, "100-continue") // a key may be anything
 	}
 	if !s.rewinds {
 		r.GetBody = nil
@@ -211,7 +212,7 @@ func TestNotWritten(t *testing.T) {
 	wrong.RootCAs = nil
 	_, secure, _ := links[1].start(t, func() act { return answer })
 	_, h2, _ := links[2].start(t, func() act { return answer })
-	refusing := proxy(t, 403)
+	refusing := proxy(t, 403, false)
 	for _, c := range []struct {
 		name, url string
 		t         *http.Transport
