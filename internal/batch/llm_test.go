@@ -23,6 +23,7 @@ import (
 
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
@@ -53,7 +54,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
 	case p.conns <- there:
-		return &conn{Conn: here}, nil
+		return here, nil
 	case <-p.done:
 		return nil, net.ErrClosed
 	}
@@ -153,7 +154,9 @@ func (v *virtually) send(network *pipes, input string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.sender.transport.DialContext = network.dial
+	over := newTransport(&r.c)
+	over.DialContext = network.dial
+	r.sender.base = wire.New(over)
 	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 		t.Fatal(err)
 	}

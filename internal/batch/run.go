@@ -702,7 +702,7 @@ func (r *Run) sync(atLeast int) error {
 
 // Close reads the results and the dead letters back, compares them with the input, and closes the files.
 func (r *Run) Close() (Totals, error) {
-	defer r.sender.transport.CloseIdleConnections()
+	defer r.sender.base.CloseIdleConnections()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopped = true

@@ -3,26 +3,21 @@ package batch
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/wire"
 )
 
 // sender sends attempts over HTTP/1.1, each at most once.
-//
-// net/http sends a request again by itself when a connection that it had kept turns out to be closed and the request is
-// a GET, say: but the server may have read, and counted, the first one, and the limiter knows of one. So every connection
-// knows which attempt writes to it, and refuses the first byte of an attempt that has written to another.
 type sender struct {
-	transport   *http.Transport
+	base        *wire.Base
 	header      []Template
 	query       []Template
 	timeout     time.Duration
@@ -31,41 +26,30 @@ type sender struct {
 	redact      redactor
 }
 
-// errTwice is what a connection fails with instead of sending an attempt a second time.
-var errTwice = errors.New("the connection was closed by the server after the request was written")
-
 func newSender(c *Config) *sender {
-	dialer := &net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}
 	return &sender{
 		header: c.Header, query: c.Query, timeout: c.Timeout, maxResponse: c.MaxResponse, userAgent: c.UserAgent,
-		redact: newRedactor(c.Keys),
-		transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment,
-			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				in, err := dialer.DialContext(ctx, network, addr)
-				if err != nil {
-					return nil, err
-				}
-				return &conn{Conn: in}, nil
-			},
-			// HTTP/2 is left out: it has a resending of its own, and on its shared connections nothing tells when a
-			// request's bytes have left.
-			Protocols:           http1(),
-			TLSClientConfig:     c.TLS,
-			TLSHandshakeTimeout: c.Timeout,
-			MaxIdleConns:        0,
-			MaxIdleConnsPerHost: max(c.Concurrency, 1),
-			IdleConnTimeout:     90 * time.Second,
-			// A server may name its whole limit in header fields, but not fill the memory with them.
-			MaxResponseHeaderBytes: 1 << 20,
-		},
+		redact: newRedactor(c.Keys), base: wire.New(newTransport(c)),
 	}
 }
 
-func http1() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	return p
+func newTransport(c *Config) *http.Transport {
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext,
+		// HTTP/2 is left out: on its shared connections what has left may wait in the system behind the bytes of others, for
+		// longer than the one-way latency that a limit was promised.
+		Protocols:           http1,
+		TLSClientConfig:     c.TLS,
+		TLSHandshakeTimeout: c.Timeout,
+		MaxIdleConns:        0,
+		MaxIdleConnsPerHost: max(c.Concurrency, 1),
+		IdleConnTimeout:     90 * time.Second,
+		// A server may name its whole limit in header fields, but not fill the memory with them.
+		MaxResponseHeaderBytes: 1 << 20,
+	}
 }
 
 // response is how one attempt ended.
@@ -86,19 +70,10 @@ type response struct {
 func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) response {
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v", s.timeout))
 	defer cancelTimeout()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 
-	a := &attempt{}
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) {
-			if c := underlying(i.Conn); c != nil && !c.serve(a) {
-				cancel(errTwice) // else it would be tried on the next connection, and refused there
-			}
-		},
-	})
+	a := new(wire.Attempt)
 	out := response{began: time.Now()}
-	res, err := s.transport.RoundTrip(s.request(ctx, r, h, v))
+	res, err := s.base.Send(s.request(ctx, r, h, v), a)
 	if err == nil {
 		out.status, out.header = res.StatusCode, res.Header
 		out.body, err = io.ReadAll(io.LimitReader(res.Body, s.maxResponse+1))
@@ -116,7 +91,7 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) respons
 		out.err = s.reason(ctx, err)
 	}
 	var began time.Time
-	out.written, began, out.rtt = a.times(out.ended)
+	out.written, began, out.rtt = a.Times(out.ended)
 	if out.written {
 		out.began = began
 	}
@@ -182,7 +157,7 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 	}
 	if h.body && len(r.Body) > 0 {
 		q.ContentLength = int64(len(r.Body))
-		// For the case that a kept connection fails before a byte was written; see conn for the other.
+		// For the case that a kept connection fails before a byte was written.
 		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 		q.Body, _ = q.GetBody()
 	}
@@ -230,82 +205,4 @@ func isRedirect(status int) bool {
 		return true
 	}
 	return false
-}
-
-// attempt knows what of one try has been written, on whatever connection.
-type attempt struct {
-	mu      sync.Mutex
-	writing bool
-	written int64
-	began   time.Time // before the first write
-	last    time.Time // after the latest
-}
-
-// times returns whether anything may have left, when the first write began, and how long before end the last byte was
-// given to the system: from then on nothing on this machine delays its arrival, so a promised one-way latency can be
-// counted from there, however long the machine stalled before.
-func (a *attempt) times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.writing || a.written == 0 {
-		return a.writing, a.began, 0
-	}
-	return true, a.began, max(end.Sub(a.last), 0)
-}
-
-// conn is a connection that knows which attempt it serves.
-type conn struct {
-	net.Conn
-	mu      sync.Mutex
-	serves  *attempt
-	refused bool
-}
-
-// serve hands the connection to an attempt. False: the attempt has been written to another one, and is refused here.
-func (c *conn) serve(a *attempt) bool {
-	a.mu.Lock()
-	ok := !a.writing && a.written == 0
-	a.mu.Unlock()
-	c.mu.Lock()
-	c.serves, c.refused = a, !ok
-	c.mu.Unlock()
-	return ok
-}
-
-func (c *conn) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	a, refused := c.serves, c.refused
-	c.mu.Unlock()
-	if refused {
-		return 0, errTwice
-	}
-	if a == nil { // a TLS handshake, a proxy's CONNECT
-		return c.Conn.Write(b)
-	}
-	a.mu.Lock()
-	if a.began.IsZero() {
-		a.began = time.Now()
-	}
-	a.writing = true
-	a.mu.Unlock()
-	n, err := c.Conn.Write(b)
-	a.mu.Lock()
-	a.writing = false
-	a.written += int64(n)
-	a.last = time.Now()
-	a.mu.Unlock()
-	return n, err
-}
-
-func underlying(c net.Conn) *conn {
-	for {
-		switch in := c.(type) {
-		case *conn:
-			return in
-		case *tls.Conn:
-			c = in.NetConn()
-		default:
-			return nil
-		}
-	}
 }

@@ -75,7 +75,7 @@ func TestNeverSentTwice(t *testing.T) {
 	c := Config{}
 	c.defaults()
 	s := newSender(&c)
-	defer s.transport.CloseIdleConnections()
+	defer s.base.CloseIdleConnections()
 	broken := 0
 	for n, kind := range []struct{ method, body, header string }{
 		{"GET", "", ""}, {"GET", "", ""}, {"HEAD", "", ""}, {"GET", "x", ""}, {"POST", "x", "Idempotency-Key"}, {"POST", "", "Idempotency-Key"},
@@ -86,7 +86,7 @@ func TestNeverSentTwice(t *testing.T) {
 			r.Header.Set(kind.header, "k")
 		}
 		if n%2 == 0 { // two connections at a time that are kept: the one the attempt fails on, and one to try again on
-			s.transport.CloseIdleConnections()
+			s.base.CloseIdleConnections()
 			var both sync.WaitGroup
 			for i := range 2 {
 				both.Go(func() {
@@ -144,7 +144,7 @@ func TestOutcomes(t *testing.T) {
 	c := Config{Timeout: 60 * time.Millisecond, MaxResponse: 51}
 	c.defaults()
 	s := newSender(&c)
-	defer s.transport.CloseIdleConnections()
+	defer s.base.CloseIdleConnections()
 	for _, c := range []struct {
 		address string
 		status  int

@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// Attempt is what became of one permit: whether anything was written, and when. The zero value is ready. It is safe for
+// concurrent use, and must not be copied.
+type Attempt struct {
+	mu      sync.Mutex
+	over    over
+	writing bool // a Write is under way
+	left    bool // a byte may have left
+	whole   bool // the request has been written to its end
+	refused bool
+	began   time.Time // before the first byte was written
+	last    time.Time // after the last; zero: not known
+}
+
+// over is what an attempt is written to.
+type over int8
+
+const (
+	nothing over = iota
+	blind        // a RoundTripper that tells nothing
+	http1        // a connection of ours, which knows what is written
+	foreign      // a connection of HTTP/1.1 that is not ours
+	http2        // a stream
+)
+
+// Written tells whether at least a byte may have left. False, when Send has returned: none has, nor will.
+func (a *Attempt) Written() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.writtenLocked()
+}
+
+func (a *Attempt) writtenLocked() bool { return a.left || a.writing || a.over == blind }
+
+// Times returns whether anything may have left, an instant before the first byte was written, and how long before end the
+// last byte was given to the system: from then on nothing on this machine delays its arrival, so a promised one-way latency
+// can be counted from there, however long the machine, or a body that is slow, held it up before. rtt is never too long; 0 says
+// that it is not known, or that the answer came before the end of the request.
+func (a *Attempt) Times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.writtenLocked() {
+		return false, time.Time{}, 0
+	}
+	if a.writing || !a.whole || a.last.IsZero() {
+		return true, a.began, 0
+	}
+	return true, a.began, max(end.Sub(a.last), 0)
+}
+
+// start returns false if the attempt may have been written already.
+func (a *Attempt) start(own bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.writtenLocked() {
+		return false
+	}
+	a.over = nothing
+	if !own { // until it asks for a connection
+		a.over, a.began = blind, time.Now()
+	}
+	return true
+}
+
+// asked hears from a RoundTripper that it tells of connections.
+func (a *Attempt) asked(string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == blind {
+		a.over = nothing
+	}
+}
+
+// got hears of a connection to be written to: c, if it is ours. False: the attempt may have been written to another one.
+func (a *Attempt) got(c *conn, h2 bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.writtenLocked() {
+		a.refused = true
+		return false
+	}
+	a.whole = false
+	switch {
+	case h2:
+		a.over, a.began = http2, time.Now()
+	case c != nil:
+		a.over = http1
+		c.serves.Store(a)
+	default:
+		a.over, a.began, a.left = foreign, time.Now(), true
+	}
+	return true
+}
+
+// wroteField is called before the first byte of a stream is written, and over HTTP/1.1 at any time.
+func (a *Attempt) wroteField(string, []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == http2 && !a.left {
+		a.left, a.began = true, time.Now()
+	}
+}
+
+// wroteRequest is called when all of the request was written: over HTTP/2 to the system, but over HTTP/1.1 to a buffer, whose
+// Write is still to come.
+func (a *Attempt) wroteRequest(i httptrace.WroteRequestInfo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i.Err == nil {
+		a.whole = true
+		if a.over == http2 {
+			a.last = time.Now()
+		}
+	}
+}
+
+// wholly tells whether the request has been written to its end.
+func (a *Attempt) wholly() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.whole
+}
+
+// failed returns why, if it was refused. A stream that was given up may just be beginning: that counts as written.
+func (a *Attempt) failed(ended bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == http2 && ended {
+		a.left = true
+	}
+	switch {
+	case !a.refused:
+		return nil
+	case a.over == http2:
+		return ErrUnprocessed
+	}
+	return ErrTwice
+}
+
+// begin and end are around each Write of a connection that serves the attempt.
+func (a *Attempt) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.left {
+		a.began = time.Now()
+	}
+	a.writing = true
+}
+
+func (a *Attempt) end(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.writing = false
+	if n > 0 {
+		a.left, a.last = true, time.Now()
+	}
+}
