@@ -32,6 +32,8 @@ var Table = []Package{
 	{Name: "internal/strategy", Core: true, Ours: "mono limit throttle", Std: pure},
 	{Name: "queue", Core: true, Ours: "mono limit", Std: pure + " container/heap"},
 	{Name: "internal/line", Core: true, Ours: "mono limit", Std: pure},
+	{Name: "internal/guard", Core: true, Ours: "mono limit throttle backoff", Std: pure},
+	{Name: "internal/health", Core: true, Ours: "mono limit backoff internal/guard", Std: pure},
 	{Name: "dispatch", Core: true, Ours: "mono limit throttle backoff queue", Std: pure + " container/heap"},
 
 	// What servers do, and virtual time.
