@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -110,6 +111,32 @@ func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
 			open += unit(first[u])
 		}
 		ready = max(ready, h.words[u].ready(t, n, open))
+	}
+	return ready
+}
+
+// NotBefore implements limit.Forecaster, if the server's words are true: what is left only falls until the reset. What is in
+// flight may be in them, so it is not counted.
+func (h *Hints) NotBefore(now mono.Time, _ int, ahead, cost limit.Cost) mono.Time {
+	t := max(now, h.last)
+	ready := t
+	for u := range h.words {
+		w, n := &h.words[u], unit(cost[u])
+		if n == 0 || w.most < 0 || t >= w.until {
+			continue
+		}
+		over := n - w.least
+		if a := max(ahead[u], 0); over <= math.MaxInt64-a {
+			over += a
+		}
+		if over <= 0 {
+			continue
+		}
+		at := w.until
+		if w.per > 0 && over < int64(w.until.Sub(w.heard)/w.per) {
+			at = w.heard.Add(time.Duration(over) * w.per)
+		}
+		ready = max(ready, at)
 	}
 	return ready
 }

@@ -188,6 +188,24 @@ func (g *Guard) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 	return t
 }
 
+// NotBefore implements limit.Forecaster. A probe that is out may end the pause at once, and an answer makes room for more in
+// a slow beginning.
+func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
+	t := max(now, g.last)
+	if g.under != nil {
+		t = max(t, limit.NotBefore(g.under, now, n, ahead, cost))
+	}
+	switch {
+	case g.calm:
+		return t
+	case g.closed:
+		return limit.Never
+	case g.told != nil:
+		t = max(t, g.told.NotBefore(now, n, ahead, cost))
+	}
+	return max(t, g.pause.notBefore(max(now, g.last)))
+}
+
 // Explain implements limit.Explainer. Beside the names of the configured limits there are "pause" for what the server asked
 // for, "told" for what it says is left, and "beginning" while there is a slow one.
 func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {

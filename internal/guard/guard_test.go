@@ -350,6 +350,36 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// Who cannot make a deadline is told at once: by the latest of what is configured, a pause and what is left, whoever is ahead.
+func TestForecast(t *testing.T) {
+	l := newLine(t, guard.Config{Limiter: limit.MustRolling(10, time.Minute), Slow: true})
+	forecast := func(now time.Duration, n int, want time.Duration) {
+		t.Helper()
+		if got := l.g.NotBefore(at(now), n, limit.Cost{int64(n)}, limit.One); got != at(want) {
+			t.Errorf("%v: with %d ahead not before %v, want %v", now, n, got, at(want))
+		}
+	}
+	l.sends(0, "a", "b", "c")
+	forecast(0, 0, 0)
+	forecast(0, 26, 2*(time.Minute+7100*time.Microsecond))
+	l.ends(0, "a", asks(30*time.Second))
+	forecast(0, 0, 30*time.Second)
+	l.ends(0, "b", told(2, 45*time.Second))
+	forecast(0, 0, 30*time.Second) // of which there are two
+	forecast(0, 2, 45*time.Second)
+	forecast(0, 26, 2*(time.Minute+7100*time.Microsecond))
+	l.g.Lift(0)
+	forecast(0, 2, 0)
+	l.ends(0, "c", asks(24*time.Hour))
+	forecast(0, 0, time.Hour)
+	l.sends(time.Hour, "probe")
+	forecast(time.Hour, 0, time.Hour) // it may be served now
+	l.g.Hold(at(time.Hour), at(2*time.Hour))
+	forecast(time.Hour, 0, 2*time.Hour)
+	l.g.Close()
+	forecast(time.Hour, 0, never)
+}
+
 func TestExplain(t *testing.T) {
 	l := newLine(t, guard.Config{Limiter: limit.Named("the rule", limit.MustRolling(2, time.Minute)), InFlight: 9})
 	bound := func(now time.Duration, want string) {

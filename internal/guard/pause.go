@@ -55,6 +55,14 @@ func (p *pause) ready(now mono.Time) mono.Time {
 	return max(now, p.held, end)
 }
 
+// notBefore is ready if a probe that is out was served.
+func (p *pause) notBefore(now mono.Time) mono.Time {
+	if p.probe != 0 {
+		return max(now, p.held)
+	}
+	return p.ready(now)
+}
+
 // probes tells whether what is sent now is a probe.
 func (p *pause) probes(now mono.Time) bool {
 	return now < p.until && now >= p.next && now >= p.held && p.probe == 0
