@@ -52,6 +52,7 @@ var Table = []Package{
 	{Name: Root, Ours: "mono window limit throttle backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
 	// Edges: HTTP, files, pictures.
+	{Name: "internal/sight", Ours: "limit", Std: "any"},
 	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},
 	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
