@@ -48,7 +48,7 @@ func (c *Cooldown) Settle(now mono.Time, l Lease, o Outcome) {
 	if wait <= 0 && o.Result == Limited {
 		wait = c.pause
 	}
-	if wait > 0 {
+	if wait > 0 && !o.Elsewhere {
 		c.Extend(c.last.Add(wait))
 	}
 }

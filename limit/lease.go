@@ -1,5 +1,7 @@
 package limit
 
+import "iter"
+
 // Lease is a permit in use: opened by Admit, closed by Settle. It is a value of 16 bytes; the zero Lease is none.
 type Lease struct {
 	book       *ledger
@@ -22,35 +24,61 @@ type Book[T any] struct {
 
 // Open issues a lease and keeps v for it.
 func (b *Book[T]) Open(v T) Lease {
+	l, kept := b.Take()
+	*kept = v
+	return l
+}
+
+// Take is Open for a large T: what is to be kept is written where it is kept, all of it, since what is there is of a lease
+// before. The pointer holds until the next Open or Take.
+func (b *Book[T]) Take() (Lease, *T) {
 	var i uint32
 	if n := len(b.free); n > 0 {
 		i = b.free[n-1]
 		b.free = b.free[:n-1]
-		b.kept[i] = v
 	} else {
 		i = uint32(len(b.kept))
-		b.kept = append(b.kept, v)
+		var zero T
+		b.kept = append(b.kept, zero)
 		b.generations = append(b.generations, 0)
 	}
 	b.generations[i]++
-	return Lease{&b.ledger, i, b.generations[i]}
+	return Lease{&b.ledger, i, b.generations[i]}, &b.kept[i]
 }
 
 // Close ends a lease and returns what was kept for it. It panics if the lease is not open in this book.
-func (b *Book[T]) Close(l Lease) T {
-	if l.book != &b.ledger {
-		if l.book == nil {
-			panic("limit: settle of the zero Lease")
-		}
-		panic("limit: settle of another limiter's lease")
-	}
-	if b.generations[l.index] != l.generation {
-		panic("limit: lease settled twice")
+func (b *Book[T]) Close(l Lease) T { return *b.Return(l) }
+
+// Return is Close for a large T. The pointer holds until the next Open or Take.
+func (b *Book[T]) Return(l Lease) *T {
+	if l.book != &b.ledger || b.generations[l.index] != l.generation {
+		panic(b.wrong(l))
 	}
 	b.generations[l.index]++
 	b.free = append(b.free, l.index)
-	return b.kept[l.index]
+	return &b.kept[l.index]
+}
+
+func (b *ledger) wrong(l Lease) string {
+	switch l.book {
+	case b:
+		return "limit: lease settled twice"
+	case nil:
+		return "limit: settle of the zero Lease"
+	}
+	return "limit: settle of another limiter's lease"
 }
 
 // Len returns how many leases are open.
 func (b *Book[T]) Len() int { return len(b.kept) - len(b.free) }
+
+// All ranges over what is kept for the open leases, in no order. The book must not be used meanwhile.
+func (b *Book[T]) All() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range b.kept {
+			if b.generations[i]&1 == 1 && !yield(&b.kept[i]) {
+				return
+			}
+		}
+	}
+}

@@ -131,7 +131,12 @@ type Outcome struct {
 	Result  Result
 	Metered bool // Actual holds; otherwise the admitted cost stands
 	Known   uint8
-	Actual  Cost
+	// Elsewhere says that what refused the request (Limited) is another limit than the one that hears this: nothing keeps
+	// this one from sending more.
+	Elsewhere bool
+	// Sight is what became of the request on its way, for a limit that is about the way and not the quota.
+	Sight  Sight
+	Actual Cost
 	// RTT runs from just before the request was written to just after the answer was read. 0: not measured.
 	RTT time.Duration
 	// ArrivedAgo > 0: it arrived at least this long ago (a server's timestamp says so). < 0: it may still arrive for

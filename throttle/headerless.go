@@ -40,7 +40,7 @@ func (h *Headerless) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	a := h.book.Close(l)
 	now = max(now, h.last)
 	h.last = now
-	if a.seq > 0 && (o.Result == limit.Accepted || o.Result == limit.Limited) {
+	if a.seq > 0 && !o.Elsewhere && (o.Result == limit.Accepted || o.Result == limit.Limited) {
 		h.answer(&h.pacer, now, a, o.Result == limit.Limited, o.RetryAfter)
 	}
 }

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -43,11 +44,13 @@ type word struct {
 	most  int64         // ever left; below 0: not known
 	heard mono.Time     // a bucket: the instant that least is of
 	per   time.Duration // a bucket: what the refill of one takes; otherwise 0
+	cut   bool          // the reset was told for later than until: it still holds then
 }
 
 // HintsConfig describes Hints.
 type HintsConfig struct {
-	// Longest bounds how long a server is believed: a reset later than that is taken for that. If zero, 1 h.
+	// Longest bounds how long a server is believed whose reset is later than that: from then on one request goes at a
+	// time, until an answer says more. If zero, 1 h.
 	Longest time.Duration
 	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds. The reset is then when it
 	// will be full again, and there is more before: it is refilled evenly. Where it is zero all comes at the reset.
@@ -78,36 +81,74 @@ func NewHints(c HintsConfig) (*Hints, error) {
 // units holds a cost within what limiters count.
 func units(c limit.Cost) limit.Cost {
 	for u := range c {
-		c[u] = min(max(c[u], 0), limit.MaxCost)
+		c[u] = unit(c[u])
 	}
 	return c
 }
 
+func unit(n int64) int64 { return min(max(n, 0), limit.MaxCost) }
+
 // Ready implements limit.Limiter. What is more than is left waits for the reset, though an answer may say earlier that
 // there is more.
-func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time {
-	return h.ReadyAfter(now, limit.Cost{}, cost)
-}
+func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time { return h.When(now, nil, &cost) }
 
 // ReadyAfter implements limit.Foreseer.
 func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
+	return h.When(now, &first, &cost)
+}
+
+// When is Ready, and ReadyAfter if first is not nil, without a copy of the costs.
+func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
 	t := max(now, h.last)
-	first = units(first)
-	cost = units(cost)
 	ready := t
 	for u := range h.words {
-		if cost[u] > 0 && h.words[u].most >= 0 {
-			ready = max(ready, h.words[u].ready(t, cost[u], h.open[u]+first[u]))
+		n := unit(cost[u])
+		if n == 0 || h.words[u].most < 0 {
+			continue
 		}
+		open := h.open[u]
+		if first != nil {
+			open += unit(first[u])
+		}
+		ready = max(ready, h.words[u].ready(t, n, open))
+	}
+	return ready
+}
+
+// NotBefore implements limit.Forecaster, if the server's words are true: what is left only falls until the reset. What is in
+// flight may be in them, so it is not counted.
+func (h *Hints) NotBefore(now mono.Time, _ int, ahead, cost limit.Cost) mono.Time {
+	t := max(now, h.last)
+	ready := t
+	for u := range h.words {
+		w, n := &h.words[u], unit(cost[u])
+		if n == 0 || w.most < 0 || t >= w.until {
+			continue
+		}
+		over := n - w.least
+		if a := max(ahead[u], 0); over <= math.MaxInt64-a {
+			over += a
+		}
+		if over <= 0 {
+			continue
+		}
+		at := w.until
+		if w.per > 0 && over < int64(w.until.Sub(w.heard)/w.per) {
+			at = w.heard.Add(time.Duration(over) * w.per)
+		}
+		ready = max(ready, at)
 	}
 	return ready
 }
 
 func (w *word) ready(t mono.Time, cost, open int64) mono.Time {
-	if t < w.until {
+	if t < w.until || w.cut {
 		over := cost + open - w.least
 		if over <= 0 {
 			return t
+		}
+		if w.cut && open > 0 {
+			return limit.AfterSettle
 		}
 		if w.per > 0 && over < int64(w.until.Sub(w.heard)/w.per) {
 			return max(t, w.heard.Add(time.Duration(over)*w.per))
@@ -121,19 +162,29 @@ func (w *word) ready(t mono.Time, cost, open int64) mono.Time {
 
 // Admit implements limit.Limiter.
 func (h *Hints) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	h.last = max(now, h.last)
-	cost = units(cost)
-	for u, n := range cost {
-		h.open[u] += n
-	}
+	h.Sent(now, &cost)
 	return h.book.Open(hinted{h.last, cost})
 }
 
 // Settle implements limit.Limiter.
 func (h *Hints) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	h.last = max(now, h.last)
 	lease := h.book.Close(l)
-	actual := lease.cost
+	h.Ended(now, lease.at, &lease.cost, &o)
+}
+
+// Sent and Ended are Admit and Settle for whoever keeps by himself when a request was sent and at what cost.
+func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
+	h.last = max(now, h.last)
+	for u := range cost {
+		h.open[u] += unit(cost[u])
+	}
+}
+
+// Ended takes in how a request ended that was Sent at an instant, at a cost: each exactly once.
+func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
+	h.last = max(now, h.last)
+	admitted := units(*cost)
+	actual := admitted
 	switch {
 	case o.Result == limit.Unsent || o.Result == limit.Limited:
 		actual = limit.Cost{}
@@ -141,9 +192,9 @@ func (h *Hints) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		actual = units(o.Actual)
 	}
 	for u := range h.words {
-		h.open[u] -= lease.cost[u]
+		h.open[u] -= admitted[u]
 		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
-			h.hear(u, lease.at, min(max(o.Remaining[u], 0), limit.MaxCost), o.Reset[u])
+			h.hear(u, sent, unit(o.Remaining[u]), o.Reset[u])
 		} else {
 			h.words[u].least -= actual[u] // nobody said that it was in it
 		}
@@ -157,11 +208,12 @@ const rounding = time.Second
 func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration) {
 	w := &h.words[u]
 	w.most = max(w.most, remaining)
+	cut := reset > h.longest
 	reset = min(reset, h.longest)
 	since, until := sent.Add(reset-rounding), h.last.Add(reset)
 	switch {
 	case w.until <= h.last || since > w.until: // another window
-		*w = word{until: until, since: since, least: remaining, most: w.most, heard: h.last}
+		*w = word{until: until, since: since, least: remaining, most: w.most, heard: h.last, cut: cut}
 		if missing := h.capacity[u] - remaining; missing > 0 {
 			w.per = (reset-1)/time.Duration(missing) + 1
 		}
@@ -171,6 +223,9 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 		w.since, w.until = max(w.since, since), max(w.until, until)
 	default:
 		w.least = min(w.least, remaining)
-		w.since, w.until = max(w.since, since), min(w.until, until)
+		w.since = max(w.since, since)
+		if until < w.until {
+			w.until, w.cut = until, cut
+		}
 	}
 }

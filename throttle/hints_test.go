@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -89,6 +90,29 @@ func TestHintsOfABucket(t *testing.T) {
 	if got := h.Ready(at(7*time.Second), limit.Cost{2}); got != at(8*time.Second) {
 		t.Errorf("the second ready at %v", got)
 	}
+}
+
+// A forecast takes the server at its word.
+func TestHintsForecast(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{0, 60}}))
+	forecast := func(ahead, cost limit.Cost, want time.Duration) {
+		t.Helper()
+		if got := h.NotBefore(0, 1, ahead, cost); got != at(want) {
+			t.Errorf("%v with %v ahead: not before %v, want %v", cost, ahead, got, want)
+		}
+	}
+	forecast(limit.Cost{9}, limit.One, 0)
+	h.Admit(0, limit.Cost{2, 2}) // may be in what follows
+	o := says(3, time.Minute)
+	o.Known, o.Remaining[limit.Weight], o.Reset[limit.Weight] = 3, 10, 50*time.Second
+	h.Settle(0, h.Admit(0, limit.One), o)
+	forecast(limit.Cost{2}, limit.One, 0)
+	forecast(limit.Cost{-5}, limit.Cost{3}, 0)
+	forecast(limit.Cost{3}, limit.One, time.Minute)
+	forecast(limit.Cost{math.MaxInt64}, limit.One, time.Minute)
+	forecast(limit.Cost{}, limit.Cost{0, 10}, 0)
+	forecast(limit.Cost{0, 5}, limit.Cost{0, 10}, 5*time.Second)
+	forecast(limit.Cost{3, 90}, limit.Cost{0, 1}, 50*time.Second)
 }
 
 func TestHintsRefuseBadConfig(t *testing.T) {

@@ -112,7 +112,7 @@ func (s *Slot) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	a := s.book.Close(l)
 	now = max(now, s.last)
 	s.last = now
-	if a.seq == 0 || a.seq <= s.heard || a.seq <= s.changed {
+	if a.seq == 0 || a.seq <= s.heard || a.seq <= s.changed || o.Elsewhere {
 		return
 	}
 	limited := o.Result == limit.Limited

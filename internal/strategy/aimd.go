@@ -157,7 +157,7 @@ func (a *AIMD) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	case limit.Accepted, limit.Failed:
 		a.rate = min(a.rate+a.increase*s.credit, maxRate)
 	case limit.Limited:
-		if s.seq > a.decreased {
+		if s.seq > a.decreased && !o.Elsewhere {
 			a.decreased = a.seq
 			a.rate = max(a.rate*a.decrease, a.minRate)
 		}

@@ -133,7 +133,7 @@ func (c *Cubic) Admit(now mono.Time, _ limit.Cost) limit.Lease {
 func (c *Cubic) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	c.book.Close(l)
 	c.last = max(now, c.last)
-	if o.Result == limit.Unsent {
+	if o.Result == limit.Unsent || o.Elsewhere {
 		return
 	}
 	c.measure()

@@ -32,6 +32,8 @@ var Table = []Package{
 	{Name: "internal/strategy", Core: true, Ours: "mono limit throttle", Std: pure},
 	{Name: "queue", Core: true, Ours: "mono limit", Std: pure + " container/heap"},
 	{Name: "internal/line", Core: true, Ours: "mono limit", Std: pure},
+	{Name: "internal/guard", Core: true, Ours: "mono limit throttle backoff", Std: pure},
+	{Name: "internal/health", Core: true, Ours: "mono limit backoff internal/guard", Std: pure},
 	{Name: "dispatch", Core: true, Ours: "mono limit throttle backoff queue", Std: pure + " container/heap"},
 
 	// What servers do, and virtual time.
@@ -53,6 +55,7 @@ var Table = []Package{
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
 	// Edges: HTTP, files, pictures.
+	{Name: "internal/sight", Ours: "limit", Std: "any"},
 	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},
 	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},

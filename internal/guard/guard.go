@@ -1,0 +1,354 @@
+// Package guard has all that stands between one credential, or any other partition of a server's quota, and its next
+// request, as one limit.Limiter: the configured limit, what is in flight, a pause, what the server says is left, and a slow
+// beginning. It can only be stricter than the configured limit.
+//
+// Like every Limiter it is arithmetic on a now that it is given, owns no clock and no lock, and belongs to one driver. What an
+// outage of a host is, where nothing arrives, is package health's.
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+// Config describes a Guard. The zero value has no limit of its own, learns from answers, and begins fast.
+type Config struct {
+	// Limiter is the server's rule. It belongs to the Guard from now on. If nil, none.
+	Limiter limit.Limiter
+	// InFlight is the most requests in flight. If zero, no bound.
+	InFlight int
+	// Gap is the least time between two sends. If zero, none.
+	Gap time.Duration
+	// LearnGap has a limit.Sequence learn the gap. Not with Gap or InFlight.
+	LearnGap bool
+	// Late is how long a request whose outcome is unknown still counts as in flight for InFlight and LearnGap. If zero,
+	// 5 s; negative: not at all.
+	Late time.Duration
+	// Slow begins slowly after a pause: one request first, and each that is answered makes room for one more than before
+	// it. It is for where nobody knows a limit.
+	Slow bool
+	// Pause is how long to stay away after the n-th refusal in a row that names no time. Its zero value is ready; a negative
+	// Base: not at all.
+	Pause backoff.Policy
+	// MaxPause is the longest that one answer keeps everybody away, whatever it asks for: then one request goes, and if that
+	// is refused the next one twice as long after it, until the server's own time has come. If zero, 1 h; negative: no
+	// request goes before that time.
+	MaxPause time.Duration
+	// Rand jitters Pause. It belongs to the driver. If nil, there is no jitter.
+	Rand *rand.Rand
+}
+
+const (
+	defaultMaxPause = time.Hour
+	forEver         = 1 << 62 // 146 years
+)
+
+// Guard is all limits of one partition as one. Made by New. Not safe for concurrent use; Ready, Admit and Settle do not
+// allocate, but for the first word of what is left.
+type Guard struct {
+	own      limit.Limiter
+	under    limit.Limiter // own and the bounds on what is in flight; nil: none
+	foreseer limit.Foreseer
+	last     mono.Time
+	sent     uint64 // requests so far: each is known by its number
+	book     limit.Book[request]
+	calm     bool // nothing but under has anything to say
+
+	closed   bool
+	pause    pause
+	begin    Beginning
+	told     *throttle.Hints // nil: nothing was ever said
+	capacity limit.Cost
+}
+
+// request is what is kept of one in flight.
+type request struct {
+	under  limit.Lease
+	at     mono.Time
+	number uint64
+	cost   limit.Cost
+}
+
+// New checks the configuration and returns a Guard that has sent nothing. The error names the field and the value.
+func New(c Config) (*Guard, error) {
+	if err := c.Pause.Check(); err != nil {
+		return nil, fmt.Errorf("Pause: %w", err)
+	}
+	rules, err := c.rules()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.MaxPause == 0:
+		c.MaxPause = defaultMaxPause
+	case c.MaxPause < 0:
+		c.MaxPause = forEver
+	}
+	g := &Guard{own: c.Limiter, last: mono.Min, calm: true, pause: newPause(c)}
+	switch len(rules) {
+	case 0:
+	case 1:
+		g.under = rules[0]
+	default:
+		g.under = limit.NewAll(rules...)
+	}
+	if g.under != nil && limit.Foresees(g.under) {
+		g.foreseer = g.under.(limit.Foreseer)
+	}
+	return g, nil
+}
+
+// rules are the configured limit and the bounds on what is in flight.
+func (c *Config) rules() (rules []limit.Limiter, err error) {
+	if c.InFlight < 0 {
+		return nil, fmt.Errorf("InFlight %d is negative", c.InFlight)
+	}
+	if c.LearnGap && (c.Gap != 0 || c.InFlight != 0) {
+		return nil, errors.New("LearnGap with Gap or InFlight")
+	}
+	if c.Limiter != nil {
+		rules = append(rules, c.Limiter)
+	}
+	if c.InFlight > 0 {
+		l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: int64(c.InFlight), Late: c.Late})
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, l)
+	}
+	if c.LearnGap {
+		rules = append(rules, limit.NewSequence(limit.SequenceConfig{Late: c.Late}))
+	}
+	if c.Gap != 0 {
+		l, err := limit.NewSpacing(c.Gap)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, l)
+	}
+	return rules, nil
+}
+
+// Own returns the configured Limiter, nil if there is none: to change it (SetLimit), and to ask what fits it ever.
+func (g *Guard) Own() limit.Limiter { return g.own }
+
+// Ready implements limit.Limiter.
+func (g *Guard) Ready(now mono.Time, cost limit.Cost) mono.Time {
+	t := max(now, g.last)
+	if g.under != nil {
+		t = max(t, g.under.Ready(now, cost))
+	}
+	if g.calm {
+		return t
+	}
+	return max(t, g.heeds(max(now, g.last), nil, &cost))
+}
+
+// ReadyAfter implements limit.Foreseer. Over a limiter that does not foresee it never lets anybody pass.
+func (g *Guard) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
+	t := max(now, g.last)
+	switch {
+	case g.foreseer != nil:
+		t = max(t, g.foreseer.ReadyAfter(now, first, cost))
+	case g.under != nil:
+		return limit.Never
+	}
+	if g.calm {
+		return t
+	}
+	return max(t, g.heeds(max(now, g.last), &first, &cost))
+}
+
+// heeds is when what the answers have brought about lets a cost go: now, or after first if that is not nil.
+func (g *Guard) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
+	if g.closed {
+		return limit.Never
+	}
+	t := g.pause.ready(now)
+	more := 0
+	if first != nil {
+		more = 1
+		if g.pause.probes(now) {
+			t = g.pause.until
+		}
+	}
+	if g.told != nil {
+		t = max(t, g.told.When(now, first, cost))
+	}
+	if g.begin.Full(more) {
+		t = limit.AfterSettle
+	}
+	return t
+}
+
+// NotBefore implements limit.Forecaster. A probe that is out may end the pause at once, and an answer makes room for more in
+// a slow beginning.
+func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
+	t := max(now, g.last)
+	if g.under != nil {
+		t = max(t, limit.NotBefore(g.under, now, n, ahead, cost))
+	}
+	switch {
+	case g.calm:
+		return t
+	case g.closed:
+		return limit.Never
+	case g.told != nil:
+		t = max(t, g.told.NotBefore(now, n, ahead, cost))
+	}
+	return max(t, g.pause.notBefore(max(now, g.last)))
+}
+
+// Explain implements limit.Explainer. Beside the names of the configured limits there are "pause" for what the server asked
+// for, "told" for what it says is left, and "beginning" while there is a slow one.
+func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+	at := g.Ready(now, cost)
+	if g.under != nil {
+		if under, b := limit.Explain(g.under, now, cost); under == at {
+			return at, b
+		}
+	}
+	now = max(now, g.last)
+	switch {
+	case g.closed || g.pause.ready(now) == at:
+		return at, limit.Bound{Name: "pause"}
+	case g.told != nil && g.told.Ready(now, cost) == at:
+		return at, limit.Bound{Name: "told"}
+	}
+	return at, limit.Bound{Name: "beginning"}
+}
+
+// Admit implements limit.Limiter.
+func (g *Guard) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+	g.last = max(now, g.last)
+	g.sent++
+	lease, r := g.book.Take()
+	r.at, r.number, r.cost = g.last, g.sent, cost
+	if g.under != nil {
+		r.under = g.under.Admit(now, cost)
+	}
+	if !g.calm {
+		g.pause.admit(g.last, g.sent)
+		g.begin.Admit()
+		if g.told != nil {
+			g.told.Sent(g.last, &cost)
+		}
+	}
+	return lease
+}
+
+// Settle implements limit.Limiter. The configured limiter hears all that the outcome says.
+func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
+	r := g.book.Return(lease)
+	g.last = max(now, g.last)
+	if g.under != nil {
+		g.under.Settle(now, r.under, o)
+	}
+	if g.calm && o.Known == 0 && o.RetryAfter <= 0 && o.Result != limit.Limited {
+		g.pause.served(g.last, r.number, o.Result)
+		return
+	}
+	g.hear(r, &o)
+	switch {
+	case o.Elsewhere:
+		g.pause.unsure(g.last, r.number)
+	case o.RetryAfter > 0 || o.Result == limit.Limited:
+		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter) && g.pause.slow {
+			g.begin.Start(g.sent)
+		}
+	default:
+		g.pause.served(g.last, r.number, o.Result)
+	}
+	g.begin.Settle(r.number, o.RetryAfter <= 0 && (o.Result == limit.Accepted || o.Result == limit.Failed))
+	g.compose()
+}
+
+// compose finds out whether there is anything to heed.
+func (g *Guard) compose() {
+	g.calm = !g.closed && g.told == nil && !g.begin.On() && g.pause.over(g.last)
+}
+
+// hear takes in what an answer says is left.
+func (g *Guard) hear(r *request, o *limit.Outcome) {
+	if g.told == nil {
+		if !resets(o) {
+			return
+		}
+		g.tell()
+		g.told.Sent(r.at, &r.cost)
+	}
+	g.told.Ended(g.last, r.at, &r.cost, o)
+}
+
+// resets tells whether an answer says when there will be more of something.
+func resets(o *limit.Outcome) bool {
+	for u := range o.Reset {
+		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// tell begins to keep what the server says is left: what is in flight may not be in its words.
+func (g *Guard) tell() {
+	h, err := throttle.NewHints(throttle.HintsConfig{Longest: g.pause.most, Capacity: g.capacity})
+	if err != nil {
+		panic("guard: " + err.Error()) // New and Contain have checked it
+	}
+	for r := range g.book.All() {
+		h.Sent(r.at, &r.cost)
+	}
+	g.told = h
+}
+
+// Contain takes in what the server's buckets hold, in an answer read just now that says o besides: then a reset is when
+// they will be full again. Units that are 0 stay as they are. The error says which capacity makes no sense.
+func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) error {
+	g.last = max(now, g.last)
+	for u, n := range capacity {
+		if n == 0 { // an answer need not speak of all
+			capacity[u] = g.capacity[u]
+		}
+	}
+	if capacity == g.capacity {
+		return nil
+	}
+	if _, err := throttle.NewHints(throttle.HintsConfig{Capacity: capacity}); err != nil {
+		return err
+	}
+	g.capacity = capacity
+	if resets(o) || g.told != nil {
+		g.tell()
+		none := limit.Cost{}
+		g.told.Sent(g.last, &none)
+		g.told.Ended(g.last, g.last, &none, &limit.Outcome{Result: limit.Accepted, Known: o.Known, Remaining: o.Remaining, Reset: o.Reset})
+		g.compose()
+	}
+	return nil
+}
+
+// Close keeps everybody away until Open, for good as far as anybody can tell: Ready is limit.Never. It is for a pause that
+// nobody is to stand in line for.
+func (g *Guard) Close() { g.closed, g.calm = true, false }
+
+// Open ends what Close began.
+func (g *Guard) Open() {
+	g.closed = false
+	g.compose()
+}
+
+// Begin begins slowly, as after a pause where nobody knows a limit: one request first, and each that is answered makes room
+// for one more than before it.
+func (g *Guard) Begin(now mono.Time) {
+	g.last = max(now, g.last)
+	g.begin.Start(g.sent)
+	g.calm = false
+}

@@ -1,0 +1,199 @@
+package guard
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// pause is how long refusals keep everybody away.
+//
+// Requests that were in flight together are refused together. So what was sent before a pause began does not begin another,
+// and without a time of its own does not prolong it; and only what was sent since, and served, ends a row of refusals.
+//
+//	no pause ── refused ──► pause ── its end ─────────────────────────────► no pause
+//	                          │ MaxPause                                       ▲
+//	                          ▼                                                │
+//	                        a probe may go ── served ──────────────────────────┤
+//	                          ▲         │ refused: MaxPause × 2^k after that   │
+//	                          └─────────┴── or its end ────────────────────────┘
+type pause struct {
+	policy backoff.Policy
+	rand   *rand.Rand
+	most   time.Duration // without a probe
+	slow   bool
+
+	until   mono.Time // its end; mono.Min: none
+	since   mono.Time
+	named   bool      // the server named the end
+	next    mono.Time // when a probe may go
+	refusal int       // probes refused
+	probe   uint64    // the probe in flight; 0: none
+	before  uint64    // the last request that was sent before it began; 0: there was none ever
+	strikes int       // refusals in a row that named no end
+	count   int
+	held    mono.Time // somebody on this side wants nothing sent before
+}
+
+func newPause(c Config) pause {
+	return pause{policy: c.Pause, rand: c.Rand, most: c.MaxPause, slow: c.Slow, until: mono.Min, next: mono.Min, held: mono.Min}
+}
+
+// over tells whether nothing is left of it, at now and later.
+func (p *pause) over(now mono.Time) bool { return p.until <= now && p.held <= now }
+
+// ready is when the next request may go. While a probe is out it is the end: an answer may say more.
+func (p *pause) ready(now mono.Time) mono.Time {
+	end := p.until
+	if p.probe == 0 {
+		end = min(end, p.next)
+	}
+	return max(now, p.held, end)
+}
+
+// notBefore is ready if a probe that is out was served.
+func (p *pause) notBefore(now mono.Time) mono.Time {
+	if p.probe != 0 {
+		return max(now, p.held)
+	}
+	return p.ready(now)
+}
+
+// probes tells whether what is sent now is a probe.
+func (p *pause) probes(now mono.Time) bool {
+	return now < p.until && now >= p.next && now >= p.held && p.probe == 0
+}
+
+func (p *pause) admit(now mono.Time, number uint64) {
+	if p.probes(now) {
+		p.probe = number
+	}
+}
+
+// refused takes in a refusal of a request, and what it asks for; 0: nothing. It reports whether that keeps anybody away.
+func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration) bool {
+	if p.returned(number) {
+		p.refusal++
+		p.next = now.Add(p.rest())
+	}
+	same := number <= p.before
+	d := asked
+	if d <= 0 {
+		if same {
+			return false
+		}
+		p.strikes = min(p.strikes+1, math.MaxInt32)
+		if d = p.policy.Delay(p.strikes, p.rand); d <= 0 {
+			return false
+		}
+	}
+	end := now.Add(d)
+	begins := now >= p.until
+	if begins {
+		p.since, p.refusal, p.probe, p.next = now, 0, 0, now.Add(p.most)
+	}
+	if end >= p.until {
+		p.until, p.named = end, asked > 0
+	}
+	if !same {
+		p.before = sent
+		if begins {
+			p.count++
+		}
+	}
+	return true
+}
+
+// rest is how long after the last probe the next one goes.
+func (p *pause) rest() time.Duration {
+	if k := p.refusal; k < 62 && p.most <= math.MaxInt64>>k {
+		return p.most << k
+	}
+	return math.MaxInt64
+}
+
+// returned takes in that a request is back, and reports whether it was the probe.
+func (p *pause) returned(number uint64) bool {
+	if number != p.probe {
+		return false
+	}
+	p.probe = 0
+	return true
+}
+
+// unsure takes in an end that says nothing of the limit.
+func (p *pause) unsure(now mono.Time, number uint64) {
+	if p.returned(number) {
+		p.next = now.Add(p.rest())
+	}
+}
+
+// served takes in an end that is no refusal.
+func (p *pause) served(now mono.Time, number uint64, r limit.Result) {
+	switch r {
+	case limit.Unsent:
+		p.returned(number)
+	case limit.Unknown:
+		p.unsure(now, number)
+	default:
+		if number > p.before {
+			p.strikes = 0
+		}
+		if p.returned(number) {
+			p.until = now
+		}
+	}
+}
+
+// Pause is a pause, to be looked at.
+type Pause struct {
+	Since    mono.Time
+	Until    mono.Time // its end
+	Next     mono.Time // when the next request may go: its end, or before that as a probe
+	Named    bool      // the server named the end
+	Held     bool      // the end is that of Hold
+	Refusals int       // in a row that named no end
+	Probes   int       // refused since it began
+}
+
+// Paused returns the pause that is on at now.
+func (g *Guard) Paused(now mono.Time) (Pause, bool) {
+	now = max(now, g.last)
+	p := &g.pause
+	if p.over(now) {
+		return Pause{}, false
+	}
+	s := Pause{Since: p.since, Until: max(p.until, p.held), Next: p.ready(now), Held: p.held > p.until, Refusals: p.strikes}
+	if p.until > now {
+		s.Named, s.Probes = p.named && !s.Held, p.refusal
+	}
+	return s, true
+}
+
+// Pauses returns how many pauses refusals have begun: one for all requests that were in flight at the time, however many
+// probes are refused while it is on.
+func (g *Guard) Pauses() int { return g.pause.count }
+
+// Hold keeps everybody away until t, without probes. An earlier t than one already set changes nothing.
+func (g *Guard) Hold(now, t mono.Time) {
+	g.last = max(now, g.last)
+	if g.pause.over(g.last) {
+		g.pause.since = g.last
+	}
+	g.pause.held = max(g.pause.held, min(t, mono.Max))
+	g.compose()
+}
+
+// Lift ends the pause, what Hold asked for, and what the server said is left: whoever lifts it knows better. What is in
+// flight may begin another, if its refusal names a time.
+func (g *Guard) Lift(now mono.Time) {
+	g.last = max(now, g.last)
+	p := &g.pause
+	p.until, p.held, p.probe, p.strikes, p.before = mono.Min, mono.Min, 0, 0, g.sent
+	g.told = nil
+	g.compose()
+}

@@ -1,0 +1,27 @@
+package limit
+
+import "fmt"
+
+// Sight is what an attempt has shown of the way to its server: what Result cannot say, which is about the request.
+type Sight uint8
+
+const (
+	Implied        Sight = iota // what Result implies: an answer is Working, no answer shows nothing
+	Working                     // answered; a refusal is an answer too
+	Broken                      // answered as by a server that does not work: a status of 500 or more
+	Silent                      // sent, and no answer came
+	Unreachable                 // no connection: refused, no route, or no answer to that
+	NoName                      // the name of the host has no address
+	BadCertificate              // the host is not whom it should be
+	NoFiles                     // this machine had no file or port left to connect with
+	sights
+)
+
+var sightNames = [sights]string{"implied", "working", "broken", "silent", "unreachable", "no name", "bad certificate", "no files"}
+
+func (s Sight) String() string {
+	if s >= sights {
+		return fmt.Sprintf("sight %d", uint8(s))
+	}
+	return sightNames[s]
+}
