@@ -110,7 +110,7 @@ func (j *Junction) clockMoves() bool {
 
 // Wait is Lane.Wait, of a Gate's only lane.
 func (g *Gate) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
-	return g.lane.wait(ctx, &cost, nil)
+	return g.lane.wait(ctx, &cost, limit.Never, nil)
 }
 
 // WaitWithStats is Wait, and tells how long it was in line and what for, also with an error. It allocates if it waited.

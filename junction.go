@@ -92,7 +92,10 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 }
 
 // Limit is a limiter of a Junction, which its lanes share.
-type Limit struct{ limit *line.Limit }
+type Limit struct {
+	limit *line.Limit
+	log   *slog.Logger // nil: none
+}
 
 // LimitConfig describes a Limit.
 type LimitConfig struct {
@@ -101,6 +104,8 @@ type LimitConfig struct {
 	// Fair has lanes take turns by weight instead of by arrival, in what they use of Unit.
 	Fair bool
 	Unit limit.Unit
+	// Logger is told what the first of a lane waits for, if it is this limit: see GateConfig. If nil, the Lane's is.
+	Logger *slog.Logger
 }
 
 // Limit adds a limit. It panics if the Limiter is nil. A limit that no lane has any more is forgotten with its last permit.
@@ -110,7 +115,7 @@ func (j *Junction) Limit(c LimitConfig) *Limit {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	m := &Limit{j.line.Limit(c.Limiter, line.Sharing{Fair: c.Fair, Unit: c.Unit})}
+	m := &Limit{j.line.Limit(c.Limiter, line.Sharing{Fair: c.Fair, Unit: c.Unit}), c.Logger}
 	m.limit.Of = m
 	return m
 }
@@ -120,6 +125,7 @@ type Lane struct {
 	junction *Junction
 	lane     *line.Lane
 	log      *slog.Logger // nil: none
+	logs     bool         // it has one, or a limit has
 	watch    watch
 	counts   counts
 }
@@ -137,18 +143,18 @@ type LaneConfig struct {
 // Lane adds a lane whose goroutines pass by any one of the ways, at least one, each of 1 to 8 different limits of this Junction that
 // are passed at once, narrowest first. It panics if there is no way, or one of none or too many.
 func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
-	all := make([][]*line.Limit, len(ways))
+	all, logs := make([][]*line.Limit, len(ways)), c.Logger != nil
 	for i, way := range ways {
 		for _, m := range way {
-			all[i] = append(all[i], m.limit)
+			all[i], logs = append(all[i], m.limit), logs || m.log != nil
 		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a := &Lane{junction: j, log: c.Logger, watch: watch{bound: -1, round: mono.Min}}
+	a := &Lane{junction: j, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min}}
 	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Size: c.MaxWaiting}, all...)
 	a.lane.Of = a
-	a.lane.Watched = a.log != nil
+	a.lane.Watched = logs
 	return a
 }
 
@@ -218,12 +224,18 @@ func (p Permit) Way() int { return p.pass.Way.Index }
 // Giving up costs the limits nothing and those behind no time. A grant that races with giving up wins: the Permit is returned even
 // if ctx is done by then (settle it as limit.Unsent if it is of no more use). A ctx done before the call never gets one.
 func (a *Lane) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
-	return a.wait(ctx, &cost, nil)
+	return a.wait(ctx, &cost, limit.Never, nil)
 }
 
 // WaitWithStats is Wait, and tells how long it was in line and what for, also with an error. It allocates if it waited.
 func (a *Lane) WaitWithStats(ctx context.Context, cost limit.Cost) (p Permit, s WaitStats, err error) {
-	p, err = a.wait(ctx, &cost, &s)
+	p, err = a.wait(ctx, &cost, limit.Never, &s)
+	return p, s, err
+}
+
+// WaitFrom is WaitWithStats for one who came earlier, at came, and has that place in line: for a request that is sent again.
+func (a *Lane) WaitFrom(ctx context.Context, cost limit.Cost, came time.Time) (p Permit, s WaitStats, err error) {
+	p, err = a.wait(ctx, &cost, mono.Of(a.junction.base, came), &s)
 	return p, s, err
 }
 
@@ -267,5 +279,8 @@ func (j *Junction) Update(f func(now mono.Time), changed ...*Limit) {
 
 // Limiter returns the limiter, to be used inside Update alone.
 func (m *Limit) Limiter() limit.Limiter { return m.limit.Limiter }
+
+// Time returns an instant of the limiters' scale as a time.
+func (j *Junction) Time(t mono.Time) time.Time { return j.base.Add(time.Duration(t)) }
 
 func (j *Junction) now() mono.Time { return mono.Time(time.Since(j.base)) }

@@ -23,14 +23,15 @@ type waiter struct {
 	tally    *tally // not nil if it is or was measured
 }
 
-func (a *Lane) wait(ctx context.Context, cost *limit.Cost, s *WaitStats) (Permit, error) {
+// wait waits. came is its place in line; limit.Never: the end.
+func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *WaitStats) (Permit, error) {
 	if ctx.Err() != nil {
 		e := &WaitError{Cost: *cost}
 		e.ended(ctx)
 		a.counts.gaveUp.Add(1)
 		return Permit{}, e
 	}
-	p, w, err := a.enter(ctx, cost, s != nil)
+	p, w, err := a.enter(ctx, cost, came, s != nil)
 	if w == nil {
 		return p, err
 	}
@@ -52,14 +53,14 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, s *WaitStats) (Permit
 }
 
 // enter admits cost at once, or refuses it at once, or returns its new place in the line.
-func (a *Lane) enter(ctx context.Context, cost *limit.Cost, measured bool) (Permit, *waiter, error) {
+func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, measured bool) (Permit, *waiter, error) {
 	j := a.junction
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
 	w := j.takeLocked()
 	t := &w.ticket
-	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), now, limit.Never
+	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), min(came, now), limit.Never
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}

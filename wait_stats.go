@@ -148,7 +148,7 @@ func (w *waiter) endLocked(now mono.Time) {
 	a, t := w.lane, w.tally
 	a.watch.measured--
 	a.spendLocked(now)
-	if a.watch.measured == 0 && a.log == nil {
+	if a.watch.measured == 0 && !a.logs {
 		a.lane.Watched = false
 		a.watch.bound = -1
 	}
@@ -210,7 +210,7 @@ func (a *Lane) roundLocked(now mono.Time) {
 		return
 	}
 	a.lookLocked(now)
-	_, at := a.lane.At()
+	on, at := a.lane.At()
 	w := first.Of.(*waiter)
 	if w.measured {
 		t := w.tally
@@ -220,7 +220,14 @@ func (a *Lane) roundLocked(now mono.Time) {
 			t.rounds++
 		}
 	}
-	if a.log == nil || at >= limit.AfterSettle || at == v.round {
+	if !a.logs || at >= limit.AfterSettle || at == v.round {
+		return
+	}
+	log := on.Of.(*Limit).log
+	if log == nil {
+		log = a.log
+	}
+	if log == nil {
 		return
 	}
 	v.round = at
@@ -231,7 +238,7 @@ func (a *Lane) roundLocked(now mono.Time) {
 	}
 	if d := at.Sub(now); d > logged {
 		v.noted = notedRound{w, w.asked, now, at}
-		a.junction.noteLocked(notice{lane: a, limit: v.spent[v.bound].name, next: d, round: v.rounds})
+		a.junction.noteLocked(notice{lane: a, log: log, limit: v.spent[v.bound].name, next: d, round: v.rounds})
 	}
 }
 
@@ -253,6 +260,7 @@ type notedRound struct {
 // notice is a line of the log.
 type notice struct {
 	lane    *Lane
+	log     *slog.Logger
 	limit   string
 	waiting int
 	next    time.Duration
@@ -291,8 +299,8 @@ func (j *Junction) unlock() {
 	j.mu.Unlock()
 	ctx := context.Background()
 	for i := range all {
-		if n := &all[i]; n.lane.log.Enabled(ctx, slog.LevelInfo) {
-			n.lane.log.LogAttrs(ctx, slog.LevelInfo, n.String(), slog.String("limit", n.limit), slog.Int("waiting", n.waiting),
+		if n := &all[i]; n.log.Enabled(ctx, slog.LevelInfo) {
+			n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), slog.String("limit", n.limit), slog.Int("waiting", n.waiting),
 				slog.Duration("next", n.next), slog.Uint64("round", n.round))
 		}
 	}

@@ -47,6 +47,14 @@ func (p Policy) defaults() Policy {
 	return p
 }
 
+// AtMost returns p with no delay above most, which must be positive.
+func (p Policy) AtMost(most time.Duration) Policy {
+	p = p.defaults()
+	p.Max = min(p.Max, most)
+	p.Base = min(p.Base, p.Max)
+	return p
+}
+
 // Check returns an error that names the field which makes no sense, or nil.
 func (p Policy) Check() error {
 	p = p.defaults()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"os"
 	"runtime"
 	"slices"
@@ -297,38 +296,6 @@ func TestGetBodyFails(t *testing.T) {
 			t.Errorf("%v %v, sent %d times, %d open", resp, err, len(b.at()), all.open())
 		}
 	})
-}
-
-// What was written to a connection that broke does not time the answer that another brought.
-func TestRoundTripOfTheLastConnection(t *testing.T) {
-	for _, again := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var a transport.Attempt
-			tr := mustNew(t, transport.Config{Ended: func(b transport.Attempt) { a = b }, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
-				trace := httptrace.ContextClientTrace(r.Context())
-				for range 2 {
-					trace.GetConn("a.test:80")
-					trace.GotConn(httptrace.GotConnInfo{})
-					time.Sleep(time.Second) // for its place
-					trace.WroteRequest(httptrace.WroteRequestInfo{})
-					time.Sleep(2 * time.Second)
-				}
-				if again { // and a third, which was answered before all was written
-					trace.GotConn(httptrace.GotConnInfo{})
-					trace.WroteRequest(httptrace.WroteRequestInfo{Err: errBroken})
-				}
-				return reply(200, ""), nil
-			})})
-			do(t, tr, get(t, "http://a.test/"))
-			want := 2 * time.Second
-			if again {
-				want = 0
-			}
-			if a.RTT != want {
-				t.Errorf("%v, want %v", a.RTT, want)
-			}
-		})
-	}
 }
 
 // The request is the caller's: it is the same after the call, whatever was done with it.

@@ -3,6 +3,8 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -13,6 +15,14 @@ import (
 // ErrPaused: the server asked to stay away for longer than Config.MaxRetryAfter, and the request was not sent. The Error
 // around it says until when.
 var ErrPaused = errors.New("transport: the server asked to stay away")
+
+// ErrOutage: nothing has arrived at the host for longer than Config.MaxOutage, and the request was not sent. The Error around it says
+// when the next probe goes; what the host did comes after it.
+var ErrOutage = errors.New("transport: the host is down")
+
+func errStatus(status int) error {
+	return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+}
 
 // Error is why a request was not sent, or not again. It wraps ErrPaused or a *paceline.WaitError, and so paceline.ErrDeadline,
 // paceline.ErrNever or the error of the context.
@@ -34,6 +44,8 @@ type Error struct {
 func (e *Error) Error() string {
 	s := "transport: " + e.Partition.String()
 	switch {
+	case errors.Is(e.Err, ErrOutage):
+		s += ": " + strings.TrimPrefix(e.Err.Error(), "transport: ")
 	case e.Err == ErrPaused:
 		s += fmt.Sprintf(": %s; the server asked to stay away until %s", e.Refusal, e.Ready.Format(time.RFC3339))
 	case e.Size > 0:

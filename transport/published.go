@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/verdict"
 )
 
 // Published returns, for Config.Limit, the limits that a provider publishes, by the name of a quota.Preset: "heroku",
@@ -64,7 +65,7 @@ func limiter(p quota.Policy) (l limit.Limiter, err error) {
 	if p.Rule == quota.Concurrency {
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	} else {
-		u, ok := unitOf(p.Unit)
+		u, ok := verdict.UnitOf(p.Unit)
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%s: nobody knows what a request costs in %s", p.Name, p.Unit)

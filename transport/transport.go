@@ -11,11 +11,10 @@
 // The life of one attempt:
 //
 //	partition   host, credential, model and route say which limits it counts in
-//	acquire     leave from each of them, narrowest first                      paceline.Gate, one per limit
-//	send        the Base, timed from the end of the write
-//	read        the header, and the body of what may be a refusal            package quota
+//	acquire     leave from all of them at once                                paceline.Junction, a lane per partition
+//	send        the Base, at most once per leave, timed from the end of the write
+//	judge       what it proves, and whether to send it again                  package verdict
 //	settle      each limit learns how it ended and what the server said of it
-//	again?      only what was not processed, or may be processed twice, and has a body that can be read again
 //
 // A body that a caller reads is the Base's own, untouched. Only with Config.Tokens, and for the answers of known language
 // model APIs, is it watched while it passes, to settle with what was really used.
@@ -25,24 +24,23 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/verdict"
 )
 
 // Config says how a Transport sends. The zero value is ready: it has no limit of its own, learns from answers, and sends
@@ -99,6 +97,14 @@ type Config struct {
 	// negative: nobody waits.
 	MaxRetryAfter time.Duration
 
+	// MaxPause is how long everybody stays away at most because of one answer, whatever it asks for: then one request goes to see
+	// whether that still holds. If zero, 1 h; negative: as long as the server asks.
+	MaxPause time.Duration
+	// MaxOutage is how long requests wait for a host where nothing arrives: refused connections, no route, no such name, a wrong
+	// certificate, only answers 5xx. While it lasts one request at a time probes it. Afterwards others fail at once with ErrOutage. If
+	// zero, 10 s; negative: nobody waits.
+	MaxOutage time.Duration
+
 	// MaxPartitions bounds how many combinations of host, key, model and route are remembered, at some 8 kB each. Beyond it
 	// those not used for longest are forgotten, and with them what still counts in their windows. If zero, 4096.
 	MaxPartitions int
@@ -133,11 +139,15 @@ type Attempt struct {
 // goroutine and needs no closing; a client's CloseIdleConnections reaches the Base.
 type Transport struct {
 	config Config
-	base   http.RoundTripper
+	base   *wire.Base
 	epoch  time.Time
+	policy verdict.Policy
 	shared *node // nil: no Limiter
 	log    *slog.Logger
 	slow   bool // nothing is configured: begin slowly after a pause
+
+	junction *paceline.Junction
+	jitter   *rand.Rand // under the Junction's lock
 
 	mu     sync.Mutex // guards the partitions
 	leaves map[Partition]*leaf
@@ -159,6 +169,7 @@ const (
 	defaultMaxBody       = 32 << 20
 	defaultMaxPartitions = 4096
 	defaultIdle          = time.Hour
+	defaultMaxOutage     = 10 * time.Second
 )
 
 // New returns a Transport as configured. The error names the field and value that make no sense.
@@ -181,9 +192,6 @@ func New(c Config) (*Transport, error) {
 	if c.Adopt != nil && c.Limit == nil {
 		return nil, errors.New("transport: Adopt is set and Limit is nil: there is no limiter to change")
 	}
-	if c.Base == nil {
-		c.Base = http.DefaultTransport
-	}
 	if c.Partition == nil {
 		c.Partition = PartitionOf
 	}
@@ -202,6 +210,9 @@ func New(c Config) (*Transport, error) {
 	if c.Idle == 0 {
 		c.Idle = defaultIdle
 	}
+	if c.MaxOutage == 0 {
+		c.MaxOutage = defaultMaxOutage
+	}
 	if c.Fill < 0 {
 		return nil, fmt.Errorf("transport: Fill %d is negative", c.Fill)
 	}
@@ -209,10 +220,16 @@ func New(c Config) (*Transport, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	j, err := paceline.NewJunction(paceline.JunctionConfig{Fill: c.Fill})
+	if err != nil {
+		return nil, err
+	}
+	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 	t := &Transport{
-		config: c, log: log, base: c.Base, epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
+		config: c, log: log, base: wire.New(c.Base), epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
+		policy:   verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter, MaxPause: -1}, // the guards probe
+		junction: j, jitter: random(), rng: random(),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{},
-		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	t.recent.init()
 	if c.Limiter != nil {
@@ -236,9 +253,7 @@ func Must(c Config) *Transport {
 
 // CloseIdleConnections closes those of the Base, if it has the method.
 func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	t.base.CloseIdleConnections()
 }
 
 // Stats counts what a Transport has done.
@@ -264,122 +279,4 @@ func (t *Transport) delay(n int) time.Duration {
 	t.random.Lock()
 	defer t.random.Unlock()
 	return t.config.Backoff.Delay(n, t.rng)
-}
-
-// call is one RoundTrip.
-type call struct {
-	t       *Transport
-	req     *http.Request
-	ctx     context.Context
-	leaf    *leaf
-	cost    limit.Cost
-	api     tokens.API
-	est     tokens.Estimate // api tells whether it holds
-	body    io.ReadCloser   // of the next attempt; nil: none, or the Base has it
-	getBody func() (io.ReadCloser, error)
-	permits [maxNodes]paceline.Permit
-	waits   paceline.WaitStats
-	again   bool // the client itself has sent it before
-	theirs  bool // whether to send it again is for the client to say
-}
-
-// RoundTrip implements http.RoundTripper. The error is the Base's, or *Error if a limit stood in the way: then it wraps a
-// *paceline.WaitError or is ErrPaused, and the request was not sent, unless Attempts of it says so.
-//
-// An answer is returned as it came, a refusal too if it is not to be sent again: after the last attempt, when the server
-// asks for longer than MaxRetryAfter or than the context's deadline allows, when trying again does not help (no credit, a
-// ban, a request too large), when it may have been processed, or when the body cannot be read again.
-//
-// The SDKs of OpenAI and Anthropic try again by themselves, and say how often they did. Their attempts and ours do not
-// multiply: one request is sent Config.Attempts times at most, unless all that it met was no answer at all, and where trying
-// again is over, or does not help, they find X-Should-Retry: false. Where only they can tell whether it does harm (a POST
-// that may have been processed), and with Attempts of 1, that is left to them.
-//
-// Both the context and, where that cannot end, Request.Cancel end a wait.
-func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	c := call{t: t, req: req, body: req.Body, getBody: req.GetBody}
-	defer func() {
-		if c.body != nil {
-			c.body.Close()
-		}
-		if c.leaf != nil {
-			c.leaf.active.Add(-1)
-		}
-	}()
-	if err := c.prepare(); err != nil {
-		return nil, err
-	}
-	attempts := t.config.Attempts
-	if v := req.Header.Get(stainless); v != "" {
-		if n, err := strconv.Atoi(v); err == nil && n > 0 {
-			c.again = true
-			attempts = max(attempts-n, 1)
-		}
-	}
-	// How the attempt before this one ended, if that can still be returned.
-	var last *http.Response
-	var lastErr error
-	for n := 1; ; n++ {
-		if err := c.acquire(); err != nil {
-			gone := errors.Is(c.ctx.Err(), context.Canceled)
-			switch e, ok := errors.AsType[*Error](err); {
-			case last != nil && !gone:
-				return c.final(last), nil
-			case lastErr != nil && !gone:
-				return nil, lastErr
-			case ok:
-				e.Attempts = n - 1
-			}
-			return nil, err
-		}
-		resp, a, wait, err := c.send(n, n < attempts)
-		if !a.Again {
-			if a.Why != "" {
-				t.log.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", err, "why", a.Why)
-			}
-			if resp != nil && a.Why != "" && !c.theirs {
-				resp = c.final(resp)
-			}
-			return resp, err
-		}
-		if last, lastErr = nil, err; resp != nil {
-			last = keep(resp)
-		}
-		if err := c.rest(wait); err != nil {
-			return nil, err
-		}
-		if err := c.rewind(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// stainless is the header field in which SDKs generated by Stainless say how often they have tried again.
-const stainless = "X-Stainless-Retry-Count"
-
-// final tells a client that would try again by itself that this is over.
-func (c *call) final(resp *http.Response) *http.Response {
-	if c.t.config.Attempts > 1 && c.req.Header.Get(stainless) != "" && resp.StatusCode >= 400 {
-		if resp.Header == nil {
-			resp.Header = http.Header{}
-		}
-		resp.Header.Set("X-Should-Retry", "false")
-	}
-	return resp
-}
-
-// rest waits before the next attempt.
-func (c *call) rest(d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	ctx := c.ctx
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

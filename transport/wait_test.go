@@ -17,8 +17,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Each attempt tells how long it waited, and for which limit: those of a key and of an address one after the other, and a
-// pause.
+// Each attempt tells how long it waited, and for which limit: of those of a key and of an address, which are passed at once,
+// the one that is ready last, and a pause.
 func TestAttemptTellsWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -54,16 +54,15 @@ func TestAttemptTellsWhatItWaitedFor(t *testing.T) {
 			t.Errorf("sent at %v, want %v", got, want)
 		}
 		type on struct{ key, address, pause, all time.Duration }
-		for i, want := range []on{{}, {2 * time.Second, 3 * time.Second, 0, 5 * time.Second}, {2 * time.Second, 3 * time.Second, 0, 5 * time.Second}, {0, 0, 7 * time.Second, 7 * time.Second}} {
+		for i, want := range []on{{}, {0, 5 * time.Second, 0, 5 * time.Second}, {0, 5 * time.Second, 0, 5 * time.Second}, {0, 0, 7 * time.Second, 7 * time.Second}} {
 			w := waits[i]
 			if got := (on{w.On("of the key"), w.On("requests"), w.On("pause"), w.Waited}); got != want {
 				t.Errorf("attempt %d waited %+v, want %+v", i+1, got, want)
 			}
 		}
 		for _, line := range []string{
-			`msg="of the key: 1 waiting, next in 2.0 s" partition.scope=key partition.host=a.test limit="of the key" waiting=1 next=2s round=1`,
-			`msg="requests: 1 waiting, next in 3.0 s" partition.scope=ip partition.host=a.test limit=requests waiting=1 next=3s round=1`,
-			`msg="pause: 1 waiting, next in 7.0 s"`,
+			`msg="requests: 1 waiting, next in 5.0 s" partition.scope=ip partition.host=a.test limit=requests waiting=1 next=5s round=1`,
+			`msg="pause: 1 waiting, next in 7.0 s" partition.scope=key`,
 		} {
 			if !strings.Contains(log.String(), line) {
 				t.Errorf("no %s in\n%s", line, log.String())

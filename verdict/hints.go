@@ -11,12 +11,13 @@ import (
 func everybody(quota.Scope) bool { return true }
 
 // For returns the Outcome for a limiter that only limits of some scopes concern: has reports whether those of a scope do. Of
-// what is left it hears only of those, and RetryAfter only if a refusal was theirs.
+// what is left it hears only of those, and RetryAfter only if a refusal was theirs; otherwise it was Elsewhere.
 func (v *Verdict) For(has func(quota.Scope) bool) limit.Outcome {
 	o := v.Outcome
 	o.Known, o.Remaining, o.Reset = 0, limit.Outcome{}.Remaining, limit.Outcome{}.Reset
 	v.hints(has, &o)
-	if v.Result != limit.Limited || !has(v.Scope) {
+	o.Elsewhere = v.Result == limit.Limited && !has(v.Scope)
+	if v.Result != limit.Limited || o.Elsewhere {
 		o.RetryAfter = 0
 	}
 	return o

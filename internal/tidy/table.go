@@ -56,7 +56,7 @@ var Table = []Package{
 
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/sight", Ours: "limit", Std: "any"},
-	{Name: "transport", Ours: "paceline mono limit throttle backoff quota tokens", Std: "any"},
+	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/guard internal/health internal/sight internal/wire", Std: "any"},
 	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/llm", Ours: "mono rule latency ratetest/internal/host", Std: "any"},

@@ -139,7 +139,7 @@ func (t *trip) got(i httptrace.GotConnInfo) {
 	own, h2 := t.base.look(i.Conn)
 	if !t.attempt.got(own, h2) {
 		t.cancel(ErrTwice) // else it would be tried on the next connection, and refused there
-		if !h2 {
+		if !h2 && i.Conn != nil {
 			i.Conn.Close() // other than over HTTP/2, the writer does not look at the context first
 		}
 	}

@@ -2,99 +2,76 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// read says what an answer says of limits, and whether it was looked at. Of what may be a refusal it reads the beginning of
-// the body, which the caller gets all the same.
-func (t *Transport) read(resp *http.Response, l *leaf) (quota.Observation, bool) {
-	host := l.host()
-	d := t.config.Provider
-	if d == nil {
-		d = host.provider
-	}
-	shown := d == nil
-	if known := host.dialect.Load(); shown && known != nil {
-		d = *known
-	}
-	r := quota.Response{Status: resp.StatusCode, Header: resp.Header}
-	refusal := mayRefuse(resp.StatusCode)
-	if refusal || d != nil && inBody(d.Name()) && resp.StatusCode/100 == 2 && isJSON(resp) {
-		r.Body = prefix(resp)
-	} else if !speaks(resp.Header) {
-		return quota.Observation{}, false
-	}
-	now := time.Now()
-	var o quota.Observation
-	if d != nil {
-		if o = d.Read(now, r); !shown || says(&o) {
-			return o, true
+// read returns the body, and nil if it is longer than most. Afterwards it can still be sent.
+func (c *call) read(most int64) ([]byte, error) {
+	var from io.ReadCloser
+	rewinds := c.getBody != nil
+	if rewinds {
+		again, err := c.getBody()
+		if err != nil {
+			return nil, err
 		}
+		defer again.Close()
+		from = again
+	} else {
+		from = &once{ReadCloser: c.body}
+		c.body = from
+		defer context.AfterFunc(c.ctx, func() { from.Close() })()
 	}
-	// Behind a gateway the next answer may be another provider's.
-	seen := quota.Detect(r)
-	name := seen.Name()
-	anybody := name == "generic" || name == "ietf" // what anybody may say does not tell who it is
-	if d != nil && name == o.Dialect {
-		return o, true
+	var b bytes.Buffer
+	if n := c.req.ContentLength; n > 0 && n <= most {
+		b.Grow(int(n) + bytes.MinRead)
 	}
-	other := seen.Read(now, r)
-	if anybody && d != nil && !says(&other) {
-		return o, true
+	n, err := b.ReadFrom(io.LimitReader(from, most+1))
+	switch {
+	case err != nil && c.ctx.Err() != nil:
+		return nil, context.Cause(c.ctx)
+	case err != nil:
+		return nil, err
+	case rewinds && n > most:
+		return nil, nil
+	case rewinds:
+		return b.Bytes(), nil
+	case n > most:
+		c.body = &spliced{Reader: io.MultiReader(&b, from), Closer: from}
+		return nil, nil
 	}
-	if !anybody {
-		// A body may quote, so it does not tell either, for more than this answer.
-		if r := (quota.Response{Status: r.Status, Header: r.Header}); quota.Detect(r).Name() == name {
-			host.dialect.Store(&seen)
-		}
-	}
-	return other, true
+	from.Close()
+	raw := b.Bytes()
+	c.getBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
+	c.body, _ = c.getBody()
+	return raw, nil
 }
 
-func says(o *quota.Observation) bool { return len(o.Limits) > 0 || len(o.Policies) > 0 }
-
-// mayRefuse tells whether a status can be that of a refusal, whose body says why.
-func mayRefuse(status int) bool {
-	switch status {
-	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge,
-		http.StatusTeapot, http.StatusLocked, http.StatusTooManyRequests, 430, 498, http.StatusServiceUnavailable, 529:
-		return true
-	}
-	return false
+// once is closed once, whoever else closes it.
+type once struct {
+	io.ReadCloser
+	closed atomic.Bool
 }
 
-// inBody tells of providers who refuse with status 200, or say only in the body what is left.
-func inBody(dialect string) bool {
-	switch dialect {
-	case "kraken", "bybit", "okx", "shopify", "slack":
-		return true
+func (o *once) Close() error {
+	if o.closed.Swap(true) {
+		return nil
 	}
-	return false
+	return o.ReadCloser.Close()
 }
 
-// isJSON tells of one document, not of a stream of them.
-func isJSON(resp *http.Response) bool {
-	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	kind = strings.ToLower(strings.TrimSpace(kind))
-	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
-}
-
-// speaks tells whether a header may say something of limits. Most say nothing, and to look costs less than to read.
-func speaks(h http.Header) bool {
-	for name := range h {
-		if len(name) > 6 && (strings.Contains(name, "imit") || strings.HasPrefix(name, "Retry") || strings.HasPrefix(name, "X-Mbx-") || strings.HasPrefix(name, "X-Sapi-")) {
-			return true
-		}
-	}
-	return false
+type spliced struct {
+	io.Reader
+	io.Closer
 }
 
 // prefix returns the beginning of the body, which is still all there for whoever reads it. Of an event stream it takes
