@@ -41,8 +41,9 @@ func (a *Attempt) writtenLocked() bool { return a.left || a.writing || a.over ==
 
 // Times returns whether anything may have left, an instant before the first byte was written, and how long before end the
 // last byte was given to the system: from then on nothing on this machine delays its arrival, so a promised one-way latency
-// can be counted from there, however long the machine, or a body that is slow, held it up before. rtt is never too long; 0 says
-// that it is not known, or that the answer came before the end of the request.
+// can be counted from there, however long the machine, or a body that is slow, held it up before. On a connection of HTTP/1.1
+// that is not ours (see New), rtt is too long by what its last Write took. 0 says that it is not known, or that the answer came
+// before the end of the request.
 func (a *Attempt) Times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,7 +116,7 @@ func (a *Attempt) wroteRequest(i httptrace.WroteRequestInfo) {
 	defer a.mu.Unlock()
 	if i.Err == nil {
 		a.whole = true
-		if a.over == http2 {
+		if a.over != http1 {
 			a.last = time.Now()
 		}
 	}

@@ -45,8 +45,8 @@ type Base struct {
 //
 // Of another RoundTripper it is known what it tells the request's httptrace.ClientTrace. Where that is what an
 // *http.Transport tells, because it wraps one, an attempt is sent at most once here too, but counts as written as soon as it
-// has a connection, and over HTTP/1.1 nobody knows when its last byte left. One that tells nothing may send as often as it
-// likes, and every attempt counts as written.
+// has a connection, and over HTTP/1.1 its last byte is dated just before it is given to the system. One that tells nothing may
+// send as often as it likes, and every attempt counts as written.
 func New(rt http.RoundTripper) *Base {
 	if rt == nil {
 		rt = http.DefaultTransport
