@@ -231,6 +231,26 @@ func TestLateIsTheKeys(t *testing.T) {
 	r.sends(300*ms, at(time.Second), "y/1 on 0") // x comes again at 1 s
 }
 
+// lapsing may be used from 10 to 20 ms.
+type lapsing struct{ limit.Limiter }
+
+func (l lapsing) Ready(now mono.Time, c limit.Cost) mono.Time {
+	if now > at(20*ms) {
+		return limit.AfterSettle
+	}
+	return max(at(10*ms), l.Limiter.Ready(now, c))
+}
+
+// What was ready at 10 ms and is looked at at 30 ms is asked again, and no more ready then: law 10 of limittest.
+func TestWhatHasLapsedIsNotSent(t *testing.T) {
+	for late, want := range map[time.Duration][]string{20 * ms: {"x/1 on 0"}, 30 * ms: nil} {
+		r := newRig(t, queue.Config{}, dispatch.Key{Limiter: lapsing{limit.MustRolling(1, time.Second)}})
+		r.submit(0, "x")
+		r.sends(0, at(10*ms))
+		r.sends(late, limit.AfterSettle, want...)
+	}
+}
+
 func TestLearnedGap(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}, LearnGap: true})
 	now := time.Duration(0)

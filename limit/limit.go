@@ -26,8 +26,10 @@ import (
 // Verdicts later than every instant. The order is now < at t < AfterSettle < Never, so the verdict of several limiters
 // is the maximum, and "may it go?" is Ready <= now. Never arm a timer at one of these.
 const (
-	AfterSettle = mono.Time(math.MaxInt64 - 1) // only the Settle of an open lease can make room
-	Never       = mono.Time(math.MaxInt64)     // the cost is larger than the limit; only a change of limit helps
+	// AfterSettle: only news can make room, the Settle of an open lease or an update of the limiter. One whose truth is
+	// elsewhere, a share of what many processes have, says so with no lease open, too: whoever updates it tells its driver.
+	AfterSettle = mono.Time(math.MaxInt64 - 1)
+	Never       = mono.Time(math.MaxInt64) // the cost is larger than the limit; only a change of limit helps
 )
 
 // Limiter decides when a cost may go. It belongs to one driver (one Gate, one Dispatcher, one simulated client) and is
@@ -41,7 +43,7 @@ type Limiter interface {
 
 	// Admit records that cost goes out at now and opens its lease, which counts in full until it is settled. It never
 	// refuses: it records a fact, so that the sends of a dead process can be replayed. Deciding is the caller's, with
-	// Ready at the same now.
+	// Ready right before at the same now: what was said earlier may have lapsed.
 	Admit(now mono.Time, cost Cost) Lease
 
 	// Settle closes a lease, exactly once. The estimate is forgotten: afterwards the limiter is as if the request had

@@ -1,19 +1,22 @@
 // Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to fuzz.
 //
-// "Change" means Admit, Settle, SetLimit.
+// "Change" means Admit, Settle, SetLimit, and the Update of a limiter whose truth is elsewhere.
 //
 //  1. Not before now: Ready(t, c) ≥ t.
-//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)).
+//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, what was
+//     granted may lapse: ≥.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
-//  5. No deadlock: AfterSettle only while a lease is open; Never depends on cost and configuration alone.
+//  5. No deadlock: only news can make room. AfterSettle only while a lease is open; of a limiter whose truth is elsewhere
+//     (Spec.News) also before an Update, and some Update ends it. Never depends on cost and configuration alone.
 //  6. Settle, open loop: if the actual cost is at most the admitted one and nothing in the outcome asks for less,
 //     Settle makes no cost's Ready later.
 //  7. Settle forgets the estimate: the state after it depends on (arrival bound, actual) alone.
 //  8. A closed loop (one that learns from answers) obeys 1, 2, 5 and 7, and after each Admit the next Ready is later
 //     than now, or AfterSettle, within a bounded number of Admits.
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
-//  10. The driver's duty: ask again at the same now before every Admit, and for the head of the line after every Settle.
+//  10. The driver's duty: ask again at the same now right before every Admit, and for the head of the line after every
+//     Settle and Update.
 //  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
 //  12. A Forecaster is never too late: NotBefore is no later than the instant at which a cost goes when those ahead of it
 //     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
@@ -51,6 +54,9 @@ type Spec struct {
 	RejectsFree bool
 	// Change, if not nil, changes the configuration (SetLimit), as b says. Promise is then that of the largest.
 	Change func(l limit.Limiter, now mono.Time, b byte)
+	// News, if not nil, tells l what it cannot know by itself, as b says: then laws 2 and 5 are those of a limiter whose truth
+	// is elsewhere. Told often enough, it must let every cost go that ever can.
+	News func(l limit.Limiter, now mono.Time, b byte)
 	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
 	Promise func(arrivals []Arrival) error
 	// Programs is how many Laws runs. If zero, 300, or 30 under the race detector.
@@ -118,6 +124,9 @@ func Run(s Spec, program []byte) error {
 	if err := r.judge(); err != nil {
 		return err
 	}
+	if err := r.relieve(); err != nil {
+		return err
+	}
 	return r.forecast(program)
 }
 
@@ -150,6 +159,10 @@ func (r *run) step(op, a, b byte) error {
 		clear(r.never)
 		return r.laws()
 	}
+	if r.News != nil && op >= 224 {
+		r.tell(b)
+		return r.laws()
+	}
 	switch op % 6 {
 	case 0: // time passes: from a nanosecond to two windows
 		r.now = r.now.Add(time.Duration(float64(r.Scale) * []float64{1e-9, 1e-3, 0.05, 0.5, 2}[int(a)%5] * float64(b) / 255))
@@ -170,6 +183,12 @@ func (r *run) step(op, a, b byte) error {
 			}
 		}
 		r.now = t
+		switch again := r.subject.Ready(t, cost); {
+		case again > t && r.News != nil:
+			return r.laws() // it has lapsed
+		case again != t:
+			return fmt.Errorf("law 3: Ready said %v, and then it says %v", t, again)
+		}
 		if err := r.admit(cost, b); err != nil {
 			return err
 		}
@@ -189,6 +208,33 @@ func (r *run) step(op, a, b byte) error {
 		}
 	}
 	return r.laws()
+}
+
+// tell is an Update.
+func (r *run) tell(b byte) {
+	r.News(r.subject, r.now, b)
+	r.News(r.twin, r.now, b)
+	r.changed = r.now
+}
+
+// relieve checks that news ends what waits for them, at the end of a program.
+func (r *run) relieve() error {
+	for told := 0; r.News != nil; told++ {
+		if !slices.Contains(r.readiness(r.subject), limit.AfterSettle) {
+			break
+		}
+		if told == 256 {
+			return fmt.Errorf("law 5: at %v costs wait for a settle, and no news help: %v", r.now, r.readiness(r.subject))
+		}
+		for _, s := range r.open {
+			r.subject.Settle(r.now, s.lease, limit.Outcome{})
+			r.twin.Settle(r.now, s.twin, limit.Outcome{})
+		}
+		r.open = nil
+		r.now = r.now.Add(r.Scale)
+		r.tell(byte(told))
+	}
+	return nil
 }
 
 // foresee returns when each cost would be ready after an Admit of first, if the subject knows.
@@ -298,7 +344,7 @@ func (r *run) laws() error {
 		switch {
 		case t < r.now:
 			return fmt.Errorf("law 1: cost %v is ready at %v, before now", c, t)
-		case t == limit.AfterSettle && len(r.open) == 0:
+		case t == limit.AfterSettle && len(r.open) == 0 && r.News == nil:
 			return fmt.Errorf("law 5: cost %v waits for a settle, and no lease is open", c)
 		}
 		if was, seen := r.never[c]; seen && was != (t == limit.Never) {
@@ -306,7 +352,7 @@ func (r *run) laws() error {
 		}
 		r.never[c] = t == limit.Never
 		for _, d := range []time.Duration{1, r.Scale / 3, 3 * r.Scale} {
-			if u := r.subject.Ready(r.now.Add(d), c); u != max(t, r.now.Add(d)) {
+			if u, least := r.subject.Ready(r.now.Add(d), c), max(t, r.now.Add(d)); u != least && (r.News == nil || u < least) {
 				return fmt.Errorf("law 2: cost %v is ready at %v, but asked %v later at %v", c, t, d, u)
 			}
 		}
