@@ -139,6 +139,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)}))
 		},
+		Steps: limittest.NoSteps,
 		Costs: costs,
 		Promise: func(as []limittest.Arrival) error {
 			for _, skew := range []time.Duration{-50 * ms, 0, 50 * ms} {
@@ -153,6 +154,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Skew: -1}))
 		},
+		Steps: limittest.NoSteps,
 		Costs: costs,
 		Change: func(l limit.Limiter, now mono.Time, b byte) {
 			if err := l.(*limit.Calendar).SetLimit(now, 2+int64(b%4)); err != nil {
@@ -165,6 +167,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
 		},
+		Steps: limittest.SeenSteps,
 		Costs: costs,
 		Promise: both(limittest.Anchored(5, time.Second, limit.Requests), enforced(func() (*rule.Anchored, error) {
 			return rule.NewAnchored(rule.AnchoredConfig{Limit: 5, Window: time.Second})
@@ -174,6 +177,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
 		},
+		Steps:     limittest.SeenSteps,
 		Costs:     costs,
 		OneWayMax: 100 * ms,
 		Change: func(l limit.Limiter, now mono.Time, b byte) {

@@ -33,7 +33,8 @@ const (
 )
 
 // Limiter decides when a cost may go. It belongs to one driver (one Gate, one Dispatcher, one simulated client) and is
-// not safe for concurrent use. A now before an earlier one counts as that one.
+// not safe for concurrent use. A now before that of an earlier change counts as that one: where a clock is set back, all but
+// Calendar, which needs to know when intervals begin, keep their promise.
 //
 // Costs below 0 count as 0 and costs above MaxCost as MaxCost. The laws that every Limiter obeys are in limittest.
 type Limiter interface {

@@ -52,6 +52,8 @@ type Spec struct {
 	// OneWayMax and RejectsFree are those of limit.Arrivals.
 	OneWayMax   time.Duration
 	RejectsFree bool
+	// Steps says how the driver's clock may be set back. If zero, at any time, seen or not.
+	Steps Steps
 	// Change, if not nil, changes the configuration (SetLimit), as b says. Promise is then that of the largest.
 	Change func(l limit.Limiter, now mono.Time, b byte)
 	// News, if not nil, tells l what it cannot know by itself, as b says: then laws 2 and 5 are those of a limiter whose truth
@@ -62,6 +64,15 @@ type Spec struct {
 	// Programs is how many Laws runs. If zero, 300, or 30 under the race detector.
 	Programs int
 }
+
+// Steps says how a driver's clock may be set back.
+type Steps uint8
+
+const (
+	AnySteps  Steps = iota
+	SeenSteps       // only so that the next change comes before the one before it, for a limiter that relies on how long a window lasts
+	NoSteps         // never, for a limiter that relies on when a window begins
+)
 
 // Arrival is a request as the server saw it.
 type Arrival struct {
@@ -115,7 +126,7 @@ func Run(s Spec, program []byte) error {
 	if s.Late == 0 {
 		s.Late = 5 * time.Second
 	}
-	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, never: map[limit.Cost]bool{}}
+	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
 	for i := 0; i+2 < len(program); i += 3 {
 		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
@@ -134,8 +145,9 @@ func Run(s Spec, program []byte) error {
 type run struct {
 	Spec
 	subject, twin limit.Limiter
-	now           mono.Time
-	changed       mono.Time // when the subject last was
+	now           mono.Time     // by the driver's clock
+	lost          time.Duration // by how much that is behind
+	changed       mono.Time     // when the subject last was
 	open          []sent
 	arrivals      []Arrival
 	never         map[limit.Cost]bool
@@ -144,7 +156,8 @@ type run struct {
 }
 
 type sent struct {
-	at          mono.Time
+	at          mono.Time // by the driver's clock
+	truly       mono.Time
 	cost        limit.Cost
 	lease, twin limit.Lease
 	estimates   bool // the twin was told another cost
@@ -202,12 +215,35 @@ func (r *run) step(op, a, b byte) error {
 			}
 		}
 	case 5: // a clock that went back
+		if a%4 == 0 {
+			r.setBack(time.Duration(b) * r.Scale / 256)
+			break
+		}
 		back, now := r.subject.Ready(r.now.Add(-time.Duration(b)*r.Scale/16), cost), r.subject.Ready(r.now, cost)
 		if back > now || back < now && r.changed == r.now {
 			return fmt.Errorf("law 2: asked at an earlier instant Ready says %v, now %v", back, now)
 		}
 	}
 	return r.laws()
+}
+
+// setBack sets the driver's clock back.
+func (r *run) setBack(d time.Duration) {
+	if r.Steps == NoSteps {
+		return
+	}
+	if r.Steps == SeenSteps {
+		if d += r.now.Sub(r.changed); r.changed == mono.Min {
+			return
+		}
+	}
+	r.now = r.now.Add(-d)
+	r.lost += d
+	if r.Steps == SeenSteps {
+		for _, l := range []limit.Limiter{r.subject, r.twin} {
+			l.Settle(r.now, l.Admit(r.now, limit.Cost{}), limit.Outcome{Result: limit.Unsent})
+		}
+	}
 }
 
 // tell is an Update.
@@ -250,7 +286,7 @@ func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 
 func (r *run) admit(cost limit.Cost, b byte) error {
 	foreseen := r.foresee(cost)
-	s := sent{at: r.now, cost: cost, lease: r.subject.Admit(r.now, cost)}
+	s := sent{at: r.now, truly: r.now.Add(r.lost), cost: cost, lease: r.subject.Admit(r.now, cost)}
 	for i, t := range foreseen {
 		if at := r.subject.Ready(r.now, r.Costs[i]); at > t {
 			return fmt.Errorf("law 11: after cost %v, cost %v is ready at %v; %v was foreseen", cost, r.Costs[i], at, t)
@@ -264,32 +300,32 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 	}
 	s.twin = r.twin.Admit(r.now, estimate)
 	r.open = append(r.open, s)
-	r.changed = r.now
-	if r.now > r.burstAt {
-		r.burst, r.burstAt = 0, r.now
+	if at := max(r.now, r.changed); at > r.burstAt { // what comes before the last change counts as that
+		r.burst, r.burstAt = 0, at
 	}
 	r.burst++
+	r.changed = r.now
 	return nil
 }
 
 func (r *run) settle(s sent, op, b byte) error {
 	o := limit.Outcome{Result: limit.Result(b % 5)}
 	portion := func(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(b>>4) / 15) }
-	wrote := s.at
+	now, wrote := r.now.Add(r.lost), s.truly
 	if r.OneWayMax > 0 && b&8 == 0 { // it was written some time after it was admitted
-		wrote = wrote.Add(r.now.Sub(s.at) / 2)
-		o.RTT = r.now.Sub(wrote)
+		wrote = wrote.Add(now.Sub(wrote) / 2)
+		o.RTT = now.Sub(wrote)
 	}
-	latest := r.now
+	latest := now
 	if o.Result == limit.Unknown {
-		latest = r.now.Add(r.Late)
+		latest = now.Add(r.Late)
 	}
 	if o.RTT > 0 {
 		latest = min(latest, wrote.Add(r.OneWayMax))
 	}
 	at := wrote.Add(portion(latest.Sub(wrote)))
 	if op/6%4 == 3 { // the server said when
-		o.ArrivedAgo = r.now.Sub(at)
+		o.ArrivedAgo = now.Sub(at)
 	}
 	if r.ClosedLoop && o.Result == limit.Limited && op%2 == 0 {
 		o.RetryAfter = r.Scale / 8
@@ -315,10 +351,11 @@ func (r *run) settle(s sent, op, b byte) error {
 		r.arrivals = append(r.arrivals, arrived)
 	}
 	before := r.readiness(r.subject)
+	stepped := r.Steps == SeenSteps && r.now < r.changed // now it sees it, and is wary
 	r.subject.Settle(r.now, s.lease, o)
 	r.twin.Settle(r.now, s.twin, o)
 	r.changed = r.now
-	if r.ClosedLoop || o.Metered && !atMost(o.Actual, s.cost) {
+	if r.ClosedLoop || stepped || o.Metered && !atMost(o.Actual, s.cost) {
 		return nil
 	}
 	for i, t := range r.readiness(r.subject) {
@@ -384,7 +421,7 @@ func (r *run) judge() error {
 		return nil
 	}
 	for _, s := range r.open { // still under way: it may have arrived at any time
-		r.arrivals = append(r.arrivals, Arrival{r.now, s.cost})
+		r.arrivals = append(r.arrivals, Arrival{r.now.Add(r.lost), s.cost})
 	}
 	slices.SortStableFunc(r.arrivals, func(a, b Arrival) int {
 		switch {
