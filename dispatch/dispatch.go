@@ -193,10 +193,14 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		}
 		rules = append(rules, c)
 	}
-	if k.LearnGap {
-		rules = append(rules, limit.NewSequence(limit.SequenceConfig{Late: k.Late}))
-	}
-	if k.Gap != 0 {
+	switch {
+	case k.LearnGap:
+		s, err := limit.NewSequence(limit.SequenceConfig{Late: k.Late})
+		if err != nil {
+			return err
+		}
+		rules = append(rules, s)
+	case k.Gap != 0:
 		s, err := limit.NewSpacing(k.Gap)
 		if err != nil {
 			return err

@@ -83,7 +83,13 @@ func NewAnchored(c AnchoredConfig) (*Anchored, error) {
 	if c.Window+m < c.Window {
 		return nil, fmt.Errorf("limit: Anchored: Window %v and Margin %v overflow", c.Window, c.Margin)
 	}
-	return &Anchored{account: a, over: c.Window + m, least: max(c.Window-m, 0), begun: mono.Min, witness: Never}, nil
+	l := &Anchored{account: a, over: c.Window + m, least: max(c.Window-m, 0), begun: mono.Min, witness: Never}
+	if c.OneWayMax > 0 {
+		bold, safe := *l, *l
+		safe.sure()
+		l.pair = newPair(&bold, &safe)
+	}
+	return l, nil
 }
 
 // SetLimit changes the limit from now on; the history stays.
@@ -94,7 +100,7 @@ func (a *Anchored) SetLimit(now mono.Time, n int64) error {
 
 // see notices that the clock was set back. What was over at the last change was so by a clock that had not been.
 func (a *Anchored) see(now mono.Time) {
-	if now >= a.last {
+	if now >= a.last || a.pair != nil {
 		return
 	}
 	a.forget(a.last)
@@ -112,6 +118,9 @@ func (a *Anchored) freed(u mono.Time) mono.Time {
 
 // Ready implements Limiter.
 func (a *Anchored) Ready(now mono.Time, cost Cost) mono.Time {
+	if a.pair != nil {
+		return a.pair.Ready(now, cost)
+	}
 	now = max(now, a.last)
 	w := cost.of(a.unit)
 	over := a.open + a.settled.total + w - a.limit
@@ -129,6 +138,9 @@ func (a *Anchored) Ready(now mono.Time, cost Cost) mono.Time {
 
 // Admit implements Limiter.
 func (a *Anchored) Admit(now mono.Time, cost Cost) Lease {
+	if a.pair != nil {
+		return a.pair.Admit(now, cost)
+	}
 	a.see(now)
 	now = max(now, a.last)
 	a.turn(now)
@@ -191,6 +203,10 @@ func (a *Anchored) forget(now mono.Time) {
 
 // Settle implements Limiter.
 func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
+	if a.pair != nil {
+		a.pair.Settle(now, l, o)
+		return
+	}
 	a.see(now)
 	own := a.epochs[l.index] == a.epoch
 	now, u, w := a.close(now, l, &o)

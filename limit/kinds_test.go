@@ -256,7 +256,7 @@ func TestLearnedLeadOfALostRequest(t *testing.T) {
 }
 
 func TestSequenceTimeline(t *testing.T) {
-	s := limit.NewSequence(limit.SequenceConfig{})
+	s := must(limit.NewSequence(limit.SequenceConfig{}))
 	now := mono.Time(0)
 	for i := range 100 { // between 200 and 240 ms
 		if ready := s.Ready(now, limit.One); ready != now {

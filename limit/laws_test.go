@@ -104,6 +104,7 @@ var specs = map[string]limittest.Spec{
 		Costs:       costs,
 		OneWayMax:   100 * ms,
 		RejectsFree: true,
+		Change:      func(l limit.Limiter, now mono.Time, _ byte) { limit.Trust(l, now) },
 		Promise:     limittest.Rolling(5, time.Second, limit.Requests),
 	},
 	"Rolling/changing limit": {
@@ -261,9 +262,14 @@ var specs = map[string]limittest.Spec{
 		},
 	},
 	"Sequence": {
-		New:        func() limit.Limiter { return limit.NewSequence(limit.SequenceConfig{}) },
+		New:        func() limit.Limiter { return must(limit.NewSequence(limit.SequenceConfig{})) },
 		ClosedLoop: true,
 		Burst:      1 << 20, // as many as are answered at that instant
+	},
+	"Sequence/gap": {
+		New:        func() limit.Limiter { return must(limit.NewSequence(limit.SequenceConfig{Gap: 50 * ms})) },
+		ClosedLoop: true,
+		Burst:      1 << 20, // what was not sent gives its place back
 	},
 	"Spacing": {
 		New: func() limit.Limiter { return must(limit.NewSpacing(50 * time.Millisecond)) },

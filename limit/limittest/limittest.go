@@ -127,6 +127,7 @@ func Run(s Spec, program []byte) error {
 		s.Late = 5 * time.Second
 	}
 	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
+	r.refuses = len(program) > 0 && program[0]&1 == 0
 	for i := 0; i+2 < len(program); i += 3 {
 		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
@@ -151,6 +152,7 @@ type run struct {
 	open          []sent
 	arrivals      []Arrival
 	never         map[limit.Cost]bool
+	refuses       bool // where that ends an opt-in
 	burst         int
 	burstAt       mono.Time
 }
@@ -310,6 +312,9 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 
 func (r *run) settle(s sent, op, b byte) error {
 	o := limit.Outcome{Result: limit.Result(b % 5)}
+	if r.OneWayMax > 0 && o.Result == limit.Limited && !r.refuses {
+		o.Result = limit.Failed // or it would do without for the rest of the program
+	}
 	portion := func(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(b>>4) / 15) }
 	now, wrote := r.now.Add(r.lost), s.truly
 	if r.OneWayMax > 0 && b&8 == 0 { // it was written some time after it was admitted
@@ -355,7 +360,7 @@ func (r *run) settle(s sent, op, b byte) error {
 	r.subject.Settle(r.now, s.lease, o)
 	r.twin.Settle(r.now, s.twin, o)
 	r.changed = r.now
-	if r.ClosedLoop || stepped || o.Metered && !atMost(o.Actual, s.cost) {
+	if r.ClosedLoop || stepped || r.OneWayMax > 0 && o.Result == limit.Limited || o.Metered && !atMost(o.Actual, s.cost) {
 		return nil
 	}
 	for i, t := range r.readiness(r.subject) {
