@@ -47,11 +47,11 @@ type Key struct {
 	Limiter limit.Limiter
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
-	// Gap is the least time between two sends of this key; with Nonce, it allows several in flight. It must cover the
-	// difference between the largest and the smallest one-way latency, and how late a write may follow its decision.
+	// Gap is the least time between two sends of this key. With Nonce, it is that of a limit.Sequence: it allows several in
+	// flight, and it must cover the difference between the largest and the smallest one-way latency, and how late a write
+	// may follow its decision. Give Outcome.Misordered with every bad nonce: the first ends it for a while.
 	Gap time.Duration
-	// LearnGap has a limit.Sequence learn Gap from the round trips, with its risk: give Outcome.Misordered with every
-	// bad nonce. Not with Gap or InFlight.
+	// LearnGap has the Sequence learn Gap from the round trips. Not with Gap or InFlight.
 	LearnGap bool
 	// InFlight is the most attempts in flight. If zero: 1 with Nonce and without Gap, since no other number keeps their
 	// order under every latency; otherwise no bound.
@@ -194,8 +194,8 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		rules = append(rules, c)
 	}
 	switch {
-	case k.LearnGap:
-		s, err := limit.NewSequence(limit.SequenceConfig{Late: k.Late})
+	case k.LearnGap || k.Nonce != nil && k.Gap != 0:
+		s, err := limit.NewSequence(limit.SequenceConfig{Late: k.Late, Gap: k.Gap})
 		if err != nil {
 			return err
 		}

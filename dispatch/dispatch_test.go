@@ -484,6 +484,23 @@ func TestNoncesKeepOneInFlight(t *testing.T) {
 	gap.sends(50*ms, at(100*ms), "2/1 on 0")
 }
 
+// A gap that is too small: the first bad nonce sends the key back to one in flight, and the other key is as it was.
+func TestAGapEndsAtABadNonce(t *testing.T) {
+	key := dispatch.Key{Nonce: &dispatch.NonceConfig{}, Gap: 50 * ms}
+	r := newRig(t, queue.Config{}, key, key)
+	r.submit(0, "1", "2", "3", "4")
+	first := r.sends(0, at(50*ms), "1/1 on 0", "2/1 on 1")
+	second := r.sends(50*ms, limit.AfterSettle, "3/1 on 0", "4/1 on 1")
+	r.done(60*ms, second[0], accepted)
+	r.done(60*ms, second[1], accepted)
+	r.done(70*ms, first[0], dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Misordered: true}, Invalid: true})
+	r.done(70*ms, first[1], accepted)
+	r.submit(80*ms, "5", "6", "7", "8")
+	r.sends(80*ms, at(130*ms), "5/1 on 0", "6/1 on 1")
+	r.sends(130*ms, at(180*ms), "7/1 on 1")
+	r.sends(180*ms, limit.AfterSettle, "8/1 on 1")
+}
+
 func TestBadConfig(t *testing.T) {
 	q, err := queue.New(queue.Config{})
 	if err != nil {
@@ -496,6 +513,7 @@ func TestBadConfig(t *testing.T) {
 		"dispatch: Keys is empty":                                                            {Queue: q},
 		"dispatch: Keys[0] \"k\": InFlight -1 is negative":                                   {Queue: q, Keys: []dispatch.Key{{Name: "k", InFlight: -1}}},
 		"dispatch: Keys[0] \"k\": limit: Spacing: gap -1ns is not positive":                  {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1}}},
+		"dispatch: Keys[0] \"k\": limit: Sequence: Gap -1ns is negative":                     {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1, Nonce: &dispatch.NonceConfig{}}}},
 		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":                              {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
 		"dispatch: Keys[0] \"k\": Nonce: After 18446744073709551615 is the largest there is": {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{After: math.MaxUint64}}}},
 		"dispatch: Keys[2] \"c\": Limiter is that of Keys[0] \"a\"":                          {Queue: q, Keys: []dispatch.Key{{Name: "a", Limiter: shared}, {Name: "b"}, {Name: "c", Limiter: shared}}},
