@@ -47,11 +47,11 @@ type Key struct {
 	Limiter limit.Limiter
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
-	// Gap is the least time between two sends of this key; with Nonce, it allows several in flight. It must cover the
-	// difference between the largest and the smallest one-way latency, and how late a write may follow its decision.
+	// Gap is the least time between two sends of this key. With Nonce, it is that of a limit.Sequence: it allows several in
+	// flight, and it must cover the difference between the largest and the smallest one-way latency, and how late a write
+	// may follow its decision. Give Outcome.Misordered with every bad nonce: the first ends it for a while.
 	Gap time.Duration
-	// LearnGap has a limit.Sequence learn Gap from the round trips, with its risk: give Outcome.Misordered with every
-	// bad nonce. Not with Gap or InFlight.
+	// LearnGap has the Sequence learn Gap from the round trips. Not with Gap or InFlight.
 	LearnGap bool
 	// InFlight is the most attempts in flight. If zero: 1 with Nonce and without Gap, since no other number keeps their
 	// order under every latency; otherwise no bound.
@@ -110,8 +110,8 @@ type Dispatcher struct {
 	ended   func(queue.Ended)
 	keys    []key
 
-	// By law 2 of limittest a key's Ready for one cost stays true until the key changes. So they are kept in a heap,
-	// for the cost of the head of the queue, and only those of changed keys are asked again.
+	// By law 2 of limittest a key's Ready for one cost does not become sooner until the key changes. So they are kept in a
+	// heap, for the cost of the head of the queue, and only those of changed keys are asked again, and the one that goes.
 	cost    limit.Cost
 	heap    []int32
 	changed []int32
@@ -125,7 +125,8 @@ type key struct {
 	limiter    limit.Limiter
 	cooldown   *limit.Cooldown
 	nonce      *Nonce
-	ready      mono.Time
+	ready      mono.Time // as it said at asked
+	asked      mono.Time
 	place      int32 // in the heap; -1: banned
 	stale      bool
 	inFlight   int
@@ -192,10 +193,14 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		}
 		rules = append(rules, c)
 	}
-	if k.LearnGap {
-		rules = append(rules, limit.NewSequence(limit.SequenceConfig{Late: k.Late}))
-	}
-	if k.Gap != 0 {
+	switch {
+	case k.LearnGap || k.Nonce != nil && k.Gap != 0:
+		s, err := limit.NewSequence(limit.SequenceConfig{Late: k.Late, Gap: k.Gap})
+		if err != nil {
+			return err
+		}
+		rules = append(rules, s)
+	case k.Gap != 0:
 		s, err := limit.NewSpacing(k.Gap)
 		if err != nil {
 			return err
@@ -217,7 +222,7 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 }
 
 // Next returns the attempt to send now. If there is none, wake is when to ask again, unless Submit or Done come first:
-// an instant; limit.AfterSettle if only Done can help; limit.Never if only Submit can, or Resume.
+// an instant; limit.AfterSettle if only Done can help, or Refresh; limit.Never if only Submit can, or Resume.
 //
 // Requests whose deadline has passed end here, and those that cost more than any key in use allows become dead letters:
 // otherwise they would hold up all behind them.
@@ -236,10 +241,13 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 			d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))
 			continue
 		}
-		if ready <= now {
+		if ready > now {
+			break
+		}
+		if k.asked == now || k.limiter.Ready(now, r.Cost) <= now {
 			return d.send(now, t, r), 0, true
 		}
-		break
+		d.touch(d.heap[0]) // what it said has lapsed: law 10
 	}
 	if ready == limit.Never && d.queue.Counts().InFlight > 0 {
 		ready = limit.AfterSettle
@@ -429,7 +437,7 @@ func (d *Dispatcher) refresh(now mono.Time, cost limit.Cost) {
 		if k.isBanned {
 			continue
 		}
-		k.ready = k.limiter.Ready(now, cost)
+		k.ready, k.asked = k.limiter.Ready(now, cost), now
 		d.up(k.place)
 		d.down(k.place)
 	}

@@ -231,6 +231,26 @@ func TestLateIsTheKeys(t *testing.T) {
 	r.sends(300*ms, at(time.Second), "y/1 on 0") // x comes again at 1 s
 }
 
+// lapsing may be used from 10 to 20 ms.
+type lapsing struct{ limit.Limiter }
+
+func (l lapsing) Ready(now mono.Time, c limit.Cost) mono.Time {
+	if now > at(20*ms) {
+		return limit.AfterSettle
+	}
+	return max(at(10*ms), l.Limiter.Ready(now, c))
+}
+
+// What was ready at 10 ms and is looked at at 30 ms is asked again, and no more ready then: law 10 of limittest.
+func TestWhatHasLapsedIsNotSent(t *testing.T) {
+	for late, want := range map[time.Duration][]string{20 * ms: {"x/1 on 0"}, 30 * ms: nil} {
+		r := newRig(t, queue.Config{}, dispatch.Key{Limiter: lapsing{limit.MustRolling(1, time.Second)}})
+		r.submit(0, "x")
+		r.sends(0, at(10*ms))
+		r.sends(late, limit.AfterSettle, want...)
+	}
+}
+
 func TestLearnedGap(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}, LearnGap: true})
 	now := time.Duration(0)
@@ -464,6 +484,23 @@ func TestNoncesKeepOneInFlight(t *testing.T) {
 	gap.sends(50*ms, at(100*ms), "2/1 on 0")
 }
 
+// A gap that is too small: the first bad nonce sends the key back to one in flight, and the other key is as it was.
+func TestAGapEndsAtABadNonce(t *testing.T) {
+	key := dispatch.Key{Nonce: &dispatch.NonceConfig{}, Gap: 50 * ms}
+	r := newRig(t, queue.Config{}, key, key)
+	r.submit(0, "1", "2", "3", "4")
+	first := r.sends(0, at(50*ms), "1/1 on 0", "2/1 on 1")
+	second := r.sends(50*ms, limit.AfterSettle, "3/1 on 0", "4/1 on 1")
+	r.done(60*ms, second[0], accepted)
+	r.done(60*ms, second[1], accepted)
+	r.done(70*ms, first[0], dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Misordered: true}, Invalid: true})
+	r.done(70*ms, first[1], accepted)
+	r.submit(80*ms, "5", "6", "7", "8")
+	r.sends(80*ms, at(130*ms), "5/1 on 0", "6/1 on 1")
+	r.sends(130*ms, at(180*ms), "7/1 on 1")
+	r.sends(180*ms, limit.AfterSettle, "8/1 on 1")
+}
+
 func TestBadConfig(t *testing.T) {
 	q, err := queue.New(queue.Config{})
 	if err != nil {
@@ -476,6 +513,7 @@ func TestBadConfig(t *testing.T) {
 		"dispatch: Keys is empty":                                                            {Queue: q},
 		"dispatch: Keys[0] \"k\": InFlight -1 is negative":                                   {Queue: q, Keys: []dispatch.Key{{Name: "k", InFlight: -1}}},
 		"dispatch: Keys[0] \"k\": limit: Spacing: gap -1ns is not positive":                  {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1}}},
+		"dispatch: Keys[0] \"k\": limit: Sequence: Gap -1ns is negative":                     {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1, Nonce: &dispatch.NonceConfig{}}}},
 		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":                              {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
 		"dispatch: Keys[0] \"k\": Nonce: After 18446744073709551615 is the largest there is": {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{After: math.MaxUint64}}}},
 		"dispatch: Keys[2] \"c\": Limiter is that of Keys[0] \"a\"":                          {Queue: q, Keys: []dispatch.Key{{Name: "a", Limiter: shared}, {Name: "b"}, {Name: "c", Limiter: shared}}},

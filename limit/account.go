@@ -18,6 +18,7 @@ type account struct {
 	book     Book[admitted]
 	ages     ages
 	lead     *lead // nil unless asked for
+	pair     *pair // with a OneWayMax: then that is asked and told, and nothing else here but the limit is used
 	plain    bool  // an answer proves the arrival, and no more
 }
 
@@ -41,7 +42,7 @@ func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arr
 	}
 	acc := account{limit: limit, unit: unit, arrivals: a, last: mono.Min, plain: a.OneWayMax == 0 && !a.LearnLead}
 	if a.LearnLead {
-		acc.lead = new(lead)
+		acc.lead = newLead()
 	}
 	return acc, nil
 }
@@ -65,7 +66,7 @@ func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w i
 		return now, now, lease.cost // what follows would say the same at twice the price
 	}
 	if a.lead != nil {
-		a.lead.settle(now, o)
+		a.lead.settle(now, lease.at, o)
 	}
 	w = lease.cost
 	if o.Metered {
@@ -117,7 +118,16 @@ func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 	}
 	a.last = max(now, a.last)
 	a.limit = n
+	if a.pair != nil {
+		return a.pair.setLimit(now, n)
+	}
 	return nil
+}
+
+// sure makes it one without a OneWayMax.
+func (a *account) sure() {
+	a.arrivals.OneWayMax = 0
+	a.plain = !a.arrivals.LearnLead
 }
 
 // margin returns what a window must be longer by: as given, or if that is zero one tick of a server that counts in

@@ -27,6 +27,11 @@ import (
 // were requests to be carried over, and in any case no less than its own first Admit less W⁺. Were each epoch's b taken for W⁻ after
 // the last, one slow request after the other would let it lag by a whole interval, and what is left is Rolling.
 //
+// This rests on how long an interval lasts by our clock, which Margin allows for, and none of the other kinds does. When a
+// clock is set back, by nobody knows how much, an interval is shorter by it than W⁻: so if a change comes before the
+// one before it, what was not over by then counts until u_i + W⁺, and b of later epochs is not derived from earlier ones.
+// A step back that falls between two changes cannot be seen: keep to a clock that is not set, as Gate and Pool do.
+//
 // Not safe for concurrent use. It does not allocate once the largest history has been seen; memory as Rolling's, and 6 kB
 // for the last 256 epochs. Where more of them in a row may have been begun by slow requests, it is Rolling.
 type Anchored struct {
@@ -47,6 +52,7 @@ type Anchored struct {
 type anchoredEpoch struct {
 	first          mono.Time
 	carried, fresh int64
+	stepped        bool // the clock was set back in it
 }
 
 const anchoredPast = 256
@@ -77,11 +83,30 @@ func NewAnchored(c AnchoredConfig) (*Anchored, error) {
 	if c.Window+m < c.Window {
 		return nil, fmt.Errorf("limit: Anchored: Window %v and Margin %v overflow", c.Window, c.Margin)
 	}
-	return &Anchored{account: a, over: c.Window + m, least: max(c.Window-m, 0), begun: mono.Min, witness: Never}, nil
+	l := &Anchored{account: a, over: c.Window + m, least: max(c.Window-m, 0), begun: mono.Min, witness: Never}
+	if c.OneWayMax > 0 {
+		bold, safe := *l, *l
+		safe.sure()
+		l.pair = newPair(&bold, &safe)
+	}
+	return l, nil
 }
 
 // SetLimit changes the limit from now on; the history stays.
-func (a *Anchored) SetLimit(now mono.Time, n int64) error { return a.setLimit("Anchored", now, n) }
+func (a *Anchored) SetLimit(now mono.Time, n int64) error {
+	a.see(now)
+	return a.setLimit("Anchored", now, n)
+}
+
+// see notices that the clock was set back. What was over at the last change was so by a clock that had not been.
+func (a *Anchored) see(now mono.Time) {
+	if now >= a.last || a.pair != nil {
+		return
+	}
+	a.forget(a.last)
+	a.begun = mono.Min
+	a.past[a.epoch%anchoredPast].stepped = true
+}
 
 // freed returns when a request that arrived by u no longer counts.
 func (a *Anchored) freed(u mono.Time) mono.Time {
@@ -93,6 +118,9 @@ func (a *Anchored) freed(u mono.Time) mono.Time {
 
 // Ready implements Limiter.
 func (a *Anchored) Ready(now mono.Time, cost Cost) mono.Time {
+	if a.pair != nil {
+		return a.pair.Ready(now, cost)
+	}
 	now = max(now, a.last)
 	w := cost.of(a.unit)
 	over := a.open + a.settled.total + w - a.limit
@@ -110,6 +138,10 @@ func (a *Anchored) Ready(now mono.Time, cost Cost) mono.Time {
 
 // Admit implements Limiter.
 func (a *Anchored) Admit(now mono.Time, cost Cost) Lease {
+	if a.pair != nil {
+		return a.pair.Admit(now, cost)
+	}
+	a.see(now)
 	now = max(now, a.last)
 	a.turn(now)
 	l := a.admit(now, cost.of(a.unit))
@@ -131,7 +163,7 @@ func (a *Anchored) turn(now mono.Time) {
 	a.epoch++
 	a.witness = Never
 	k := a.epoch
-	a.past[k%anchoredPast] = anchoredEpoch{now, int64(a.book.Len()) + a.settled.total, a.fresh}
+	a.past[k%anchoredPast] = anchoredEpoch{now, int64(a.book.Len()) + a.settled.total, a.fresh, false}
 	a.fresh = 0
 	a.begun = max(a.earliest(k), now.Add(-a.over))
 }
@@ -146,14 +178,15 @@ func (a *Anchored) earliest(k uint64) mono.Time {
 		if e.carried+later < r {
 			return least
 		}
-		if r == anchoredPast || uint64(r) >= k {
+		before := &a.past[(k-uint64(r))%anchoredPast]
+		if r == anchoredPast || uint64(r) >= k || before.stepped {
 			return mono.Min
 		}
 		later += e.fresh
 		if lag += a.least; lag < a.least {
 			return mono.Min
 		}
-		least = min(least, a.past[(k-uint64(r))%anchoredPast].first.Add(lag))
+		least = min(least, before.first.Add(lag))
 	}
 }
 
@@ -170,6 +203,11 @@ func (a *Anchored) forget(now mono.Time) {
 
 // Settle implements Limiter.
 func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
+	if a.pair != nil {
+		a.pair.Settle(now, l, o)
+		return
+	}
+	a.see(now)
 	own := a.epochs[l.index] == a.epoch
 	now, u, w := a.close(now, l, &o)
 	a.forget(now)

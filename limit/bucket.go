@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -150,7 +151,13 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 	if err := r.fills(c.Burst); err != nil {
 		return nil, err
 	}
-	return &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0), raised: mono.Min}, nil
+	b := &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0), raised: mono.Min}
+	if c.OneWayMax > 0 {
+		bold, safe := *b, *b
+		safe.sure()
+		b.pair = newPair(&bold, &safe)
+	}
+	return b, nil
 }
 
 // SetLimit changes the refill to n per Window from now on. What is missing from the bucket stays missing.
@@ -167,6 +174,9 @@ func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	before := b.per
 	b.rate.limit = n
 	b.per = b.rate.per()
+	if b.pair != nil {
+		return b.pair.setLimit(now, n)
+	}
 	if b.per <= before {
 		b.raised = now
 		for i := range b.levels.len() {
@@ -203,7 +213,11 @@ func (b *Bucket) SetBurst(now mono.Time, n int64) error {
 	if n > b.limit {
 		b.take(&b.levels, now, n-b.limit)
 	}
-	return b.setLimit("Bucket", now, n)
+	b.last, b.limit = now, n
+	if b.pair != nil {
+		return errors.Join(b.pair.bold.(*Bucket).SetBurst(now, n), b.pair.safe.(*Bucket).SetBurst(now, n))
+	}
+	return nil
 }
 
 // scale returns d·num/den, rounded up.
@@ -240,6 +254,9 @@ func (b *Bucket) fold(now mono.Time) {
 
 // Ready implements Limiter.
 func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
+	if b.pair != nil {
+		return b.pair.Ready(now, cost)
+	}
 	t := max(now, b.last)
 	w := cost.of(b.unit)
 	if w == 0 {
@@ -292,12 +309,19 @@ func (v *levels) simplify() {
 
 // Admit implements Limiter.
 func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
+	if b.pair != nil {
+		return b.pair.Admit(now, cost)
+	}
 	b.levels.simplify() // here and not in Settle, which must not make Ready later
 	return b.admit(now, cost.of(b.unit))
 }
 
 // Settle implements Limiter.
 func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
+	if b.pair != nil {
+		b.pair.Settle(now, l, o)
+		return
+	}
 	now, u, w := b.close(now, l, &o)
 	u = max(u, b.raised)
 	b.fold(now)

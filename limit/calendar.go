@@ -61,7 +61,13 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 	case c.Skew > c.Window:
 		return nil, fmt.Errorf("limit: Calendar: Skew %v is longer than Window %v: then the phase is not known", c.Skew, c.Window)
 	}
-	return &Calendar{account: a, window: c.Window, phase: c.Phase, skew: c.Skew}, nil
+	l := &Calendar{account: a, window: c.Window, phase: c.Phase, skew: c.Skew}
+	if c.OneWayMax > 0 {
+		bold, safe := *l, *l
+		safe.sure()
+		l.pair = newPair(&bold, &safe)
+	}
+	return l, nil
 }
 
 // SetLimit changes the limit from now on; the history stays.
@@ -83,6 +89,9 @@ func (c *Calendar) freed(u mono.Time) mono.Time {
 
 // Ready implements Limiter.
 func (c *Calendar) Ready(now mono.Time, cost Cost) mono.Time {
+	if c.pair != nil {
+		return c.pair.Ready(now, cost)
+	}
 	now = max(now, c.last)
 	w := cost.of(c.unit)
 	over := c.open + c.settled.total + w - c.limit
@@ -99,10 +108,19 @@ func (c *Calendar) Ready(now mono.Time, cost Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (c *Calendar) Admit(now mono.Time, cost Cost) Lease { return c.admit(now, cost.of(c.unit)) }
+func (c *Calendar) Admit(now mono.Time, cost Cost) Lease {
+	if c.pair != nil {
+		return c.pair.Admit(now, cost)
+	}
+	return c.admit(now, cost.of(c.unit))
+}
 
 // Settle implements Limiter.
 func (c *Calendar) Settle(now mono.Time, l Lease, o Outcome) {
+	if c.pair != nil {
+		c.pair.Settle(now, l, o)
+		return
+	}
 	now, u, w := c.close(now, l, &o)
 	c.settled.forget(now)
 	if w > 0 {

@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 		"orders":   must(limit.NewAnchored(limit.AnchoredConfig{Limit: 2, Window: time.Second, Unit: limit.Orders})),
 		"money":    must(limit.NewCalendar(limit.CalendarConfig{Limit: 2, Window: time.Second, Unit: limit.Money})),
 		"other":    must(limit.NewBucket(limit.BucketConfig{Limit: 2, Window: time.Second, Unit: limit.Other})),
-		"sequence": limit.NewSequence(limit.SequenceConfig{}),
+		"sequence": must(limit.NewSequence(limit.SequenceConfig{})),
 		"spacing":  must(limit.NewSpacing(time.Second)),
 	}
 	for name, l := range names {

@@ -131,7 +131,10 @@ func (a *account) cycles(q asked, span time.Duration, h history, ends mono.Time)
 }
 
 // NotBefore implements Forecaster.
-func (r *Rolling) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
+func (r *Rolling) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if r.pair != nil {
+		return r.pair.NotBefore(now, n, ahead, cost)
+	}
 	q, t, done := r.ask(now, &ahead, &cost)
 	if done {
 		return t
@@ -143,7 +146,10 @@ func (r *Rolling) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
 }
 
 // NotBefore implements Forecaster: as Rolling's, since no span of one window may hold more here either.
-func (l *Weighted) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
+func (l *Weighted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if l.pair != nil {
+		return l.pair.NotBefore(now, n, ahead, cost)
+	}
 	q, t, done := l.ask(now, &ahead, &cost)
 	if done {
 		return t
@@ -159,7 +165,10 @@ func (l *Weighted) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
 }
 
 // NotBefore implements Forecaster: the limit once in what is left of this interval, and once in each after it.
-func (c *Calendar) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
+func (c *Calendar) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if c.pair != nil {
+		return c.pair.NotBefore(now, n, ahead, cost)
+	}
 	q, t, done := c.ask(now, &ahead, &cost)
 	if done {
 		return t
@@ -184,7 +193,10 @@ func (c *Calendar) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
 
 // NotBefore implements Forecaster. It does not count what is ahead, only that nothing ends sooner than the earliest that
 // may be a witness lets it.
-func (a *Anchored) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
+func (a *Anchored) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if a.pair != nil {
+		return a.pair.NotBefore(now, n, ahead, cost)
+	}
 	q, t, done := a.ask(now, &ahead, &cost)
 	if done {
 		return t
@@ -202,7 +214,10 @@ func (a *Anchored) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
 // NotBefore implements Forecaster. In whatever order what is open and ahead is folded, Θ becomes at least what it is now, or
 // the first of them, and the refills of all. And when more is ahead than fits into the bucket, some of it arrived now or
 // later, and the refills of what fits no more come on top of that.
-func (b *Bucket) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
+func (b *Bucket) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if b.pair != nil {
+		return b.pair.NotBefore(now, n, ahead, cost)
+	}
 	q, t, done := b.ask(now, &ahead, &cost)
 	if done {
 		return t
@@ -214,8 +229,8 @@ func (b *Bucket) NotBefore(now mono.Time, _ int, ahead, cost Cost) mono.Time {
 	if b.late.n > 0 {
 		from = min(from, b.late.at(0).at)
 	}
-	if n := b.levels.len(); n > 0 {
-		from = max(from, b.levels.full(n-1))
+	if last := b.levels.len() - 1; last >= 0 {
+		from = max(from, b.levels.full(last))
 	}
 	over := less(plus(q.ahead, q.cost), b.limit)
 	t = from.Add(b.times(plus(over, b.open+b.late.total)))
@@ -243,14 +258,17 @@ func (s *Spacing) NotBefore(now mono.Time, n int, _, _ Cost) mono.Time {
 	return s.Ready(now, Cost{}).Add(scale(s.gap, time.Duration(max(n, 0)), 1))
 }
 
-// NotBefore implements Forecaster. What is open and ahead may be answered at once, and the gap become smaller.
+// NotBefore implements Forecaster. What is open and ahead may be answered at once, and a gap that is learned become smaller.
 func (s *Sequence) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time {
 	now = max(now, s.last)
 	if s.lingers.total == 0 {
 		return now
 	}
-	alone := max(now, s.lingers.freed(s.lingers.total))
-	return min(alone, max(now, s.until, s.prev.Add(sequenceSmallest)))
+	gap := s.given
+	if gap == 0 {
+		gap = sequenceSmallest
+	}
+	return min(max(now, s.lingers.freed(s.lingers.total)), max(now, s.until, s.prev.Add(gap)))
 }
 
 // NotBefore implements Forecaster.

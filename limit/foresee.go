@@ -86,6 +86,9 @@ func (l *Weighted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 
 // ReadyAfter implements Foreseer.
 func (b *Bucket) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	if b.pair != nil {
+		return b.pair.ReadyAfter(now, first, cost)
+	}
 	if b.levels.len() > maxLevels { // Admit would simplify
 		after := *b
 		after.levels.list = slices.Clone(b.levels.list)

@@ -88,6 +88,43 @@ func TestAnchoredTimeline(t *testing.T) {
 	l.ready(1100*ms, 4, at(2060*ms))
 }
 
+// Our clock is set back by 500 ms at 30 ms: the intervals end that much earlier than it says. "slow" begins the second one at
+// 510 ms, which ends at 1510 ms, so late, arriving at 1550 ms, begins the third and is not over with that of the witness.
+func TestAnchoredWhenTheClockIsSetBack(t *testing.T) {
+	for _, stepped := range []bool{false, true} {
+		l := newTimeline[*limit.Anchored](t)(limit.NewAnchored(limit.AnchoredConfig{Limit: 4, Window: time.Second, Margin: 10 * ms}))
+		for _, ago := range []time.Duration{-20 * time.Second, -10 * time.Second} { // from which b could be derived
+			l.send(ago, 1, "before")
+			l.answered(ago, "before", limit.Accepted)
+		}
+		l.send(0, 1, "first")
+		l.send(0, 1, "second")
+		l.send(0, 1, "slow")
+		l.answered(20*ms, "first", limit.Accepted)
+		l.answered(25*ms, "second", limit.Accepted)
+		l.send(30*ms, 1, "unsent")
+		over := 20*ms + 1010*ms
+		if stepped {
+			l.answered(-400*ms, "unsent", limit.Unsent)
+			l.ready(-400*ms, 3, at(over+5*ms)) // the second is not over with the first
+		} else {
+			l.answered(30*ms, "unsent", limit.Unsent)
+			l.ready(30*ms, 3, at(over))
+		}
+		l.send(over, 1, "witness")
+		l.answered(1040*ms, "witness", limit.Accepted)
+		l.send(1060*ms, 1, "late")
+		l.answered(1200*ms, "slow", limit.Accepted)
+		l.answered(1600*ms, "late", limit.Accepted)
+		if stepped {
+			l.ready(2050*ms, 3, at(2210*ms))
+			l.ready(2050*ms, 4, at(2610*ms))
+		} else {
+			l.ready(2050*ms, 4, at(2050*ms))
+		}
+	}
+}
+
 // 10 per second, 3 at once.
 func TestBucketTimeline(t *testing.T) {
 	l := newTimeline[*limit.Bucket](t)(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Second, Burst: 3, Margin: -1}))
@@ -219,7 +256,7 @@ func TestLearnedLeadOfALostRequest(t *testing.T) {
 }
 
 func TestSequenceTimeline(t *testing.T) {
-	s := limit.NewSequence(limit.SequenceConfig{})
+	s := must(limit.NewSequence(limit.SequenceConfig{}))
 	now := mono.Time(0)
 	for i := range 100 { // between 200 and 240 ms
 		if ready := s.Ready(now, limit.One); ready != now {

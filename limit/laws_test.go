@@ -104,6 +104,7 @@ var specs = map[string]limittest.Spec{
 		Costs:       costs,
 		OneWayMax:   100 * ms,
 		RejectsFree: true,
+		Change:      func(l limit.Limiter, now mono.Time, _ byte) { limit.Trust(l, now) },
 		Promise:     limittest.Rolling(5, time.Second, limit.Requests),
 	},
 	"Rolling/changing limit": {
@@ -139,6 +140,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)}))
 		},
+		Steps: limittest.NoSteps,
 		Costs: costs,
 		Promise: func(as []limittest.Arrival) error {
 			for _, skew := range []time.Duration{-50 * ms, 0, 50 * ms} {
@@ -153,6 +155,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Skew: -1}))
 		},
+		Steps: limittest.NoSteps,
 		Costs: costs,
 		Change: func(l limit.Limiter, now mono.Time, b byte) {
 			if err := l.(*limit.Calendar).SetLimit(now, 2+int64(b%4)); err != nil {
@@ -165,6 +168,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
 		},
+		Steps: limittest.SeenSteps,
 		Costs: costs,
 		Promise: both(limittest.Anchored(5, time.Second, limit.Requests), enforced(func() (*rule.Anchored, error) {
 			return rule.NewAnchored(rule.AnchoredConfig{Limit: 5, Window: time.Second})
@@ -174,6 +178,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
 		},
+		Steps:     limittest.SeenSteps,
 		Costs:     costs,
 		OneWayMax: 100 * ms,
 		Change: func(l limit.Limiter, now mono.Time, b byte) {
@@ -257,9 +262,14 @@ var specs = map[string]limittest.Spec{
 		},
 	},
 	"Sequence": {
-		New:        func() limit.Limiter { return limit.NewSequence(limit.SequenceConfig{}) },
+		New:        func() limit.Limiter { return must(limit.NewSequence(limit.SequenceConfig{})) },
 		ClosedLoop: true,
 		Burst:      1 << 20, // as many as are answered at that instant
+	},
+	"Sequence/gap": {
+		New:        func() limit.Limiter { return must(limit.NewSequence(limit.SequenceConfig{Gap: 50 * ms})) },
+		ClosedLoop: true,
+		Burst:      1 << 20, // what was not sent gives its place back
 	},
 	"Spacing": {
 		New: func() limit.Limiter { return must(limit.NewSpacing(50 * time.Millisecond)) },

@@ -59,6 +59,7 @@ func anySpec(rng *rand.Rand, kind string) (limittest.Spec, string) {
 		})
 		held(func() rule.Rule { return must(rule.NewGCRA(rule.GCRAConfig{Limit: n, Window: w})) })
 	case "Calendar":
+		s.Steps = limittest.NoSteps
 		skew := min(w/4, 5*ms)
 		s.New = func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: w, Phase: phase, Skew: skew, Arrivals: known}))
@@ -71,6 +72,7 @@ func anySpec(rng *rand.Rand, kind string) (limittest.Spec, string) {
 			return must(rule.NewCalendar(rule.CalendarConfig{Limit: n, Window: w, Phase: phase, Tick: -1}))
 		})
 	case "Anchored":
+		s.Steps = limittest.SeenSteps
 		s.New = func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: n, Window: w, Arrivals: known}))
 		}

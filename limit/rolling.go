@@ -60,7 +60,13 @@ func NewRolling(c RollingConfig) (*Rolling, error) {
 	if c.Grain < 0 || c.Grain > c.Window {
 		return nil, fmt.Errorf("limit: Rolling: Grain %v is negative or longer than Window %v", c.Grain, c.Window)
 	}
-	return &Rolling{account: a, span: span, grain: c.Grain}, nil
+	r := &Rolling{account: a, span: span, grain: c.Grain}
+	if c.OneWayMax > 0 {
+		bold, safe := *r, *r
+		safe.sure()
+		r.pair = newPair(&bold, &safe)
+	}
+	return r, nil
 }
 
 // MustRolling is NewRolling for limits written in the source: n requests in any window. It panics on a bad argument.
@@ -77,6 +83,9 @@ func (r *Rolling) SetLimit(now mono.Time, n int64) error { return r.setLimit("Ro
 
 // Ready implements Limiter.
 func (r *Rolling) Ready(now mono.Time, cost Cost) mono.Time {
+	if r.pair != nil {
+		return r.pair.Ready(now, cost)
+	}
 	now = max(now, r.last)
 	w := cost.of(r.unit)
 	over := r.open + r.settled.total + w - r.limit
@@ -93,10 +102,19 @@ func (r *Rolling) Ready(now mono.Time, cost Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (r *Rolling) Admit(now mono.Time, cost Cost) Lease { return r.admit(now, cost.of(r.unit)) }
+func (r *Rolling) Admit(now mono.Time, cost Cost) Lease {
+	if r.pair != nil {
+		return r.pair.Admit(now, cost)
+	}
+	return r.admit(now, cost.of(r.unit))
+}
 
 // Settle implements Limiter.
 func (r *Rolling) Settle(now mono.Time, l Lease, o Outcome) {
+	if r.pair != nil {
+		r.pair.Settle(now, l, o)
+		return
+	}
 	now, u, w := r.close(now, l, &o)
 	r.settled.forget(now.Add(-r.span))
 	if w > 0 {

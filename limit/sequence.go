@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
@@ -9,29 +10,26 @@ import (
 // Sequence has requests arrive in the order they were sent, for a server that wants rising nonces: one in flight, until
 // it has learned by how much the path's latency varies; then also the next one a gap after the last, so that on a path of
 // 200 ± 5 ms it is 47 requests a second instead of 5. The gap is a quarter more than the difference between the longest
-// and the shortest of the last 2000 round trips, and 1 ms.
+// and the shortest of the last 2000 round trips, and 1 ms. Or the gap is given: then it is known from the beginning.
 //
-// Its risk: a latency outside of what was seen puts two requests into the wrong order, and the server refuses one of
-// them. An Outcome that says so (Misordered) sends Sequence back to one in flight, for 10 min the first time and twice as
-// long each time after. A Concurrency of 1 takes no risk, and a Spacing of a known gap none but that the gap is wrong.
+// Its risk: a latency outside of what was seen, or of what the gap allows for, puts two requests into the wrong order, and the
+// server refuses one of them, and more of those that are already under way. An Outcome that says so (Misordered) sends
+// Sequence back to one in flight: see Cautious. A Concurrency of 1 takes no risk.
 //
-// Not safe for concurrent use. It holds 32 kB.
+// Not safe for concurrent use. It holds 32 kB if it learns.
 type Sequence struct {
 	arrivals Arrivals
 	last     mono.Time
-	prev     mono.Time // the last send
-	until    mono.Time // one in flight until then
-	struck   mono.Time // the last time it was told of a wrong order
-	strikes  int
-	trips    rtts
-	lingers  log // answered unknown: may still be there until then
-	book     Book[mono.Time]
+	prev     mono.Time     // the last send
+	given    time.Duration // the gap; 0: it is learned
+	caution
+	trips   rtts
+	lingers log // answered unknown: may still be there until then
+	book    Book[mono.Time]
 }
 
 const (
 	sequenceAnswers  = 100 // with fewer, nothing is known
-	sequencePenance  = 10 * time.Minute
-	sequenceStrikes  = 10 // more do not make it longer: 85 h
 	sequenceSmallest = time.Millisecond
 )
 
@@ -39,17 +37,29 @@ const (
 type SequenceConfig struct {
 	// Late is how long after an unknown outcome a request may still be on its way. If zero, 5 s; negative: not at all.
 	Late time.Duration
+	// Gap, if positive, is the least time between two sends while one is in flight. It must cover the difference between the largest and the
+	// smallest one-way latency, and how late the slowest write follows its Admit. If zero, it is learned.
+	Gap time.Duration
 }
 
-// NewSequence returns a Sequence that has learned nothing.
-func NewSequence(c SequenceConfig) *Sequence {
-	return &Sequence{arrivals: Arrivals{Late: c.Late}, last: mono.Min, prev: mono.Min, until: mono.Min, struck: mono.Min}
+// NewSequence checks the configuration and returns a Sequence that has learned nothing.
+func NewSequence(c SequenceConfig) (*Sequence, error) {
+	if c.Gap < 0 {
+		return nil, fmt.Errorf("limit: Sequence: Gap %v is negative", c.Gap)
+	}
+	return &Sequence{arrivals: Arrivals{Late: c.Late}, last: mono.Min, prev: mono.Min, given: c.Gap, caution: newCaution()}, nil
 }
 
 // Gap returns the least time between two sends, if several may be in flight at now.
 func (s *Sequence) Gap(now mono.Time) (gap time.Duration, ok bool) {
+	if now < s.until {
+		return 0, false
+	}
+	if s.given > 0 {
+		return s.given, true
+	}
 	n := len(s.trips.sorted)
-	if n < sequenceAnswers || now < s.until {
+	if n < sequenceAnswers {
 		return 0, false
 	}
 	spread := s.trips.sorted[n-1] - s.trips.sorted[0]
@@ -87,18 +97,29 @@ func (s *Sequence) Settle(now mono.Time, l Lease, o Outcome) {
 	at := s.book.Close(l)
 	s.last = now
 	s.lingers.forget(now)
-	switch o.Result {
-	case Unknown:
+	switch {
+	case o.Result == Unknown:
 		if u, _ := s.arrivals.bound(now, at, &o); u > now {
 			s.lingers.add(u, 1)
 		}
-	case Unsent:
-	default:
+	case o.Result != Unsent && s.given == 0:
 		s.trips.add(now.Sub(at)) // not RTT: how late the write followed Admit is part of it
 	}
-	if o.Misordered && at > s.struck { // not for what was sent before it knew
-		s.struck = now
-		s.until = now.Add(sequencePenance << min(s.strikes, sequenceStrikes-1))
-		s.strikes++
+	if o.Misordered {
+		s.strike(now, at)
 	}
+}
+
+// Retreats implements Cautious.
+func (s *Sequence) Retreats(now mono.Time) []Retreat {
+	if s.given > 0 {
+		return s.retreats(now, "sequence", "Gap")
+	}
+	return s.retreats(now, "sequence", "LearnGap")
+}
+
+// Trust implements Cautious.
+func (s *Sequence) Trust(now mono.Time) {
+	s.last = max(now, s.last)
+	s.trust(s.last)
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // Spacing keeps a minimum gap between sends. With a gap of at least the difference between the largest and the smallest
-// one-way latency, requests arrive in the order they were sent although several are in flight: pipelining for a server
-// that demands rising nonces. The gap runs from Admit, so it must also cover how late the slowest write follows its
-// Admit. Not safe for concurrent use.
+// one-way latency, requests arrive in the order they were sent although several are in flight; for a server that demands
+// rising nonces use a Sequence with that Gap, which notices when it is too small. The gap runs from Admit, so it must also
+// cover how late the slowest write follows its Admit. Not safe for concurrent use.
 type Spacing struct {
 	gap  time.Duration
 	prev mono.Time // latest send that counts

@@ -83,6 +83,11 @@ func NewWeighted(c WeightedConfig) (*Weighted, error) {
 	if 2*l.span+l.margin < c.Window {
 		return nil, fmt.Errorf("limit: Weighted: Window %v and Margin %v overflow", c.Window, c.Margin)
 	}
+	if c.OneWayMax > 0 {
+		bold, safe := *l, *l
+		safe.sure()
+		l.pair = newPair(&bold, &safe)
+	}
 	return l, nil
 }
 
@@ -91,6 +96,9 @@ func (l *Weighted) SetLimit(now mono.Time, n int64) error { return l.setLimit("W
 
 // Ready implements Limiter.
 func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
+	if l.pair != nil {
+		return l.pair.Ready(now, cost)
+	}
 	now = max(now, l.last)
 	w := cost.of(l.unit)
 	if w == 0 || l.open+l.settled.total()+w <= l.limit {
@@ -167,10 +175,19 @@ func (l *Weighted) calm(c mono.Time, room, old, current int64) mono.Time {
 }
 
 // Admit implements Limiter.
-func (l *Weighted) Admit(now mono.Time, cost Cost) Lease { return l.admit(now, cost.of(l.unit)) }
+func (l *Weighted) Admit(now mono.Time, cost Cost) Lease {
+	if l.pair != nil {
+		return l.pair.Admit(now, cost)
+	}
+	return l.admit(now, cost.of(l.unit))
+}
 
 // Settle implements Limiter.
 func (l *Weighted) Settle(now mono.Time, lease Lease, o Outcome) {
+	if l.pair != nil {
+		l.pair.Settle(now, lease, o)
+		return
+	}
 	now, u, w := l.close(now, lease, &o)
 	l.room = -1
 	l.settled.forget(now.Add(-2*l.span - l.margin))

@@ -40,8 +40,8 @@ type CeilingConfig struct {
 	Tick time.Duration
 	// Largest is the largest latency on the way to the server.
 	Largest time.Duration
-	// Gap is the least time between two sends: a little more than the largest latency less the smallest keeps nonces in
-	// order. If zero, none.
+	// Gap is the least time between two sends while one is in flight: a little more than the largest latency less the smallest
+	// keeps nonces in order. If zero, none.
 	Gap time.Duration
 }
 
@@ -50,7 +50,7 @@ type CeilingConfig struct {
 //
 // With f and b the latencies of a request there and back, W⁺ = Window + Tick, the client sends at
 //
-//	s = max(the earliest instant at which one of Limit slots is free, last send + Gap[, last answer: OneInFlight])
+//	s = max(the earliest instant at which one of Limit slots is free, min(last send + Gap, last answer)[, last answer: OneInFlight])
 //
 // has its answer at r = s + f + b, and the slot is free again at u + W⁺, where u is the latest that the request can have
 // arrived: u = r, or min(r, s + Largest) where that is known. In the long run, without Gap:
@@ -114,7 +114,7 @@ func NewCeiling(c CeilingConfig) (*Ceiling, error) {
 // Next sends the next request as early as may be; it meets the latencies given. It returns when it is sent and when it
 // is answered.
 func (c *Ceiling) Next(forward, back time.Duration) (sent, answered mono.Time) {
-	s := max(c.free[0], c.sent.Add(c.config.Gap), 0)
+	s := max(c.free[0], min(c.sent.Add(c.config.Gap), c.answered), 0)
 	if c.config.Knowledge == OneInFlight {
 		s = max(s, c.answered)
 	}

@@ -125,6 +125,12 @@ func TestCeilingTimeline(t *testing.T) {
 			{d(0), d(0), 1023 * ms, 1023 * ms}, // 22 + 1001
 			{d(0), d(0), 1041 * ms, 1041 * ms}, // 40 + 1001
 		}},
+		{rule.CeilingConfig{Gap: d(7)}, []request{
+			{d(1), d(2), 0, 3 * ms},
+			{d(1), d(1), 3 * ms, 5 * ms}, // nothing is in flight that it could overtake
+			{d(9), d(0), 1004 * ms, 1013 * ms},
+			{d(0), d(0), 1011 * ms, 1011 * ms},
+		}},
 	} {
 		c.config.Limit = 2
 		ceiling, err := rule.NewCeiling(c.config)

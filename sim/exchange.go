@@ -528,7 +528,7 @@ func (x *exchange) answered(now mono.Time, i int32) {
 	case rule.Banned, rule.UnknownKey:
 		ans.Result, ans.Banned = limit.Failed, !x.Workers
 	default:
-		ans.Result = limit.Failed
+		ans.Result, ans.Misordered = limit.Failed, f.verdict == rule.BadNonce
 	}
 	x.settle(now, i, ans)
 }

@@ -321,7 +321,7 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	case http.StatusForbidden, http.StatusUnauthorized:
 		ans.Result, ans.Banned = limit.Failed, true
 	default:
-		ans.Result = limit.Failed
+		ans.Result, ans.Misordered = limit.Failed, resp.StatusCode == http.StatusBadRequest // its nonce was not above the last
 	}
 	return ans
 }

@@ -157,7 +157,7 @@ func (l *line) answer() {
 		l.excess[u] -= s.cost[u] - s.least[u]
 	}
 	o := limit.Outcome{Result: limit.Accepted, Metered: s.least != s.cost, Actual: s.least}
-	age := l.now.Sub(s.at)
+	age := max(l.now.Sub(s.at), 0)
 	switch l.rng.IntN(8) {
 	case 0:
 		o.Result = limit.Failed

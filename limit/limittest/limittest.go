@@ -1,19 +1,22 @@
 // Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to fuzz.
 //
-// "Change" means Admit, Settle, SetLimit.
+// "Change" means Admit, Settle, SetLimit, and the Update of a limiter whose truth is elsewhere.
 //
 //  1. Not before now: Ready(t, c) ≥ t.
-//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)).
+//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, what was
+//     granted may lapse: ≥.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
-//  5. No deadlock: AfterSettle only while a lease is open; Never depends on cost and configuration alone.
+//  5. No deadlock: only news can make room. AfterSettle only while a lease is open; of a limiter whose truth is elsewhere
+//     (Spec.News) also before an Update, and some Update ends it. Never depends on cost and configuration alone.
 //  6. Settle, open loop: if the actual cost is at most the admitted one and nothing in the outcome asks for less,
 //     Settle makes no cost's Ready later.
 //  7. Settle forgets the estimate: the state after it depends on (arrival bound, actual) alone.
 //  8. A closed loop (one that learns from answers) obeys 1, 2, 5 and 7, and after each Admit the next Ready is later
 //     than now, or AfterSettle, within a bounded number of Admits.
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
-//  10. The driver's duty: ask again at the same now before every Admit, and for the head of the line after every Settle.
+//  10. The driver's duty: ask again at the same now right before every Admit, and for the head of the line after every
+//     Settle and Update.
 //  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
 //  12. A Forecaster is never too late: NotBefore is no later than the instant at which a cost goes when those ahead of it
 //     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
@@ -49,13 +52,27 @@ type Spec struct {
 	// OneWayMax and RejectsFree are those of limit.Arrivals.
 	OneWayMax   time.Duration
 	RejectsFree bool
+	// Steps says how the driver's clock may be set back. If zero, at any time, seen or not.
+	Steps Steps
 	// Change, if not nil, changes the configuration (SetLimit), as b says. Promise is then that of the largest.
 	Change func(l limit.Limiter, now mono.Time, b byte)
+	// News, if not nil, tells l what it cannot know by itself, as b says: then laws 2 and 5 are those of a limiter whose truth
+	// is elsewhere. Told often enough, it must let every cost go that ever can.
+	News func(l limit.Limiter, now mono.Time, b byte)
 	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
 	Promise func(arrivals []Arrival) error
 	// Programs is how many Laws runs. If zero, 300, or 30 under the race detector.
 	Programs int
 }
+
+// Steps says how a driver's clock may be set back.
+type Steps uint8
+
+const (
+	AnySteps  Steps = iota
+	SeenSteps       // only so that the next change comes before the one before it, for a limiter that relies on how long a window lasts
+	NoSteps         // never, for a limiter that relies on when a window begins
+)
 
 // Arrival is a request as the server saw it.
 type Arrival struct {
@@ -109,13 +126,17 @@ func Run(s Spec, program []byte) error {
 	if s.Late == 0 {
 		s.Late = 5 * time.Second
 	}
-	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, never: map[limit.Cost]bool{}}
+	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
+	r.refuses = len(program) > 0 && program[0]&1 == 0
 	for i := 0; i+2 < len(program); i += 3 {
 		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
 		}
 	}
 	if err := r.judge(); err != nil {
+		return err
+	}
+	if err := r.relieve(); err != nil {
 		return err
 	}
 	return r.forecast(program)
@@ -125,17 +146,20 @@ func Run(s Spec, program []byte) error {
 type run struct {
 	Spec
 	subject, twin limit.Limiter
-	now           mono.Time
-	changed       mono.Time // when the subject last was
+	now           mono.Time     // by the driver's clock
+	lost          time.Duration // by how much that is behind
+	changed       mono.Time     // when the subject last was
 	open          []sent
 	arrivals      []Arrival
 	never         map[limit.Cost]bool
+	refuses       bool // where that ends an opt-in
 	burst         int
 	burstAt       mono.Time
 }
 
 type sent struct {
-	at          mono.Time
+	at          mono.Time // by the driver's clock
+	truly       mono.Time
 	cost        limit.Cost
 	lease, twin limit.Lease
 	estimates   bool // the twin was told another cost
@@ -148,6 +172,10 @@ func (r *run) step(op, a, b byte) error {
 		r.Change(r.twin, r.now, b)
 		r.changed = r.now
 		clear(r.never)
+		return r.laws()
+	}
+	if r.News != nil && op >= 224 {
+		r.tell(b)
 		return r.laws()
 	}
 	switch op % 6 {
@@ -170,6 +198,12 @@ func (r *run) step(op, a, b byte) error {
 			}
 		}
 		r.now = t
+		switch again := r.subject.Ready(t, cost); {
+		case again > t && r.News != nil:
+			return r.laws() // it has lapsed
+		case again != t:
+			return fmt.Errorf("law 3: Ready said %v, and then it says %v", t, again)
+		}
 		if err := r.admit(cost, b); err != nil {
 			return err
 		}
@@ -183,12 +217,62 @@ func (r *run) step(op, a, b byte) error {
 			}
 		}
 	case 5: // a clock that went back
+		if a%4 == 0 {
+			r.setBack(time.Duration(b) * r.Scale / 256)
+			break
+		}
 		back, now := r.subject.Ready(r.now.Add(-time.Duration(b)*r.Scale/16), cost), r.subject.Ready(r.now, cost)
 		if back > now || back < now && r.changed == r.now {
 			return fmt.Errorf("law 2: asked at an earlier instant Ready says %v, now %v", back, now)
 		}
 	}
 	return r.laws()
+}
+
+// setBack sets the driver's clock back.
+func (r *run) setBack(d time.Duration) {
+	if r.Steps == NoSteps {
+		return
+	}
+	if r.Steps == SeenSteps {
+		if d += r.now.Sub(r.changed); r.changed == mono.Min {
+			return
+		}
+	}
+	r.now = r.now.Add(-d)
+	r.lost += d
+	if r.Steps == SeenSteps {
+		for _, l := range []limit.Limiter{r.subject, r.twin} {
+			l.Settle(r.now, l.Admit(r.now, limit.Cost{}), limit.Outcome{Result: limit.Unsent})
+		}
+	}
+}
+
+// tell is an Update.
+func (r *run) tell(b byte) {
+	r.News(r.subject, r.now, b)
+	r.News(r.twin, r.now, b)
+	r.changed = r.now
+}
+
+// relieve checks that news ends what waits for them, at the end of a program.
+func (r *run) relieve() error {
+	for told := 0; r.News != nil; told++ {
+		if !slices.Contains(r.readiness(r.subject), limit.AfterSettle) {
+			break
+		}
+		if told == 256 {
+			return fmt.Errorf("law 5: at %v costs wait for a settle, and no news help: %v", r.now, r.readiness(r.subject))
+		}
+		for _, s := range r.open {
+			r.subject.Settle(r.now, s.lease, limit.Outcome{})
+			r.twin.Settle(r.now, s.twin, limit.Outcome{})
+		}
+		r.open = nil
+		r.now = r.now.Add(r.Scale)
+		r.tell(byte(told))
+	}
+	return nil
 }
 
 // foresee returns when each cost would be ready after an Admit of first, if the subject knows.
@@ -204,7 +288,7 @@ func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 
 func (r *run) admit(cost limit.Cost, b byte) error {
 	foreseen := r.foresee(cost)
-	s := sent{at: r.now, cost: cost, lease: r.subject.Admit(r.now, cost)}
+	s := sent{at: r.now, truly: r.now.Add(r.lost), cost: cost, lease: r.subject.Admit(r.now, cost)}
 	for i, t := range foreseen {
 		if at := r.subject.Ready(r.now, r.Costs[i]); at > t {
 			return fmt.Errorf("law 11: after cost %v, cost %v is ready at %v; %v was foreseen", cost, r.Costs[i], at, t)
@@ -218,32 +302,35 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 	}
 	s.twin = r.twin.Admit(r.now, estimate)
 	r.open = append(r.open, s)
-	r.changed = r.now
-	if r.now > r.burstAt {
-		r.burst, r.burstAt = 0, r.now
+	if at := max(r.now, r.changed); at > r.burstAt { // what comes before the last change counts as that
+		r.burst, r.burstAt = 0, at
 	}
 	r.burst++
+	r.changed = r.now
 	return nil
 }
 
 func (r *run) settle(s sent, op, b byte) error {
 	o := limit.Outcome{Result: limit.Result(b % 5)}
-	portion := func(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(b>>4) / 15) }
-	wrote := s.at
-	if r.OneWayMax > 0 && b&8 == 0 { // it was written some time after it was admitted
-		wrote = wrote.Add(r.now.Sub(s.at) / 2)
-		o.RTT = r.now.Sub(wrote)
+	if r.OneWayMax > 0 && o.Result == limit.Limited && !r.refuses {
+		o.Result = limit.Failed // or it would do without for the rest of the program
 	}
-	latest := r.now
+	portion := func(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(b>>4) / 15) }
+	now, wrote := r.now.Add(r.lost), s.truly
+	if r.OneWayMax > 0 && b&8 == 0 { // it was written some time after it was admitted
+		wrote = wrote.Add(now.Sub(wrote) / 2)
+		o.RTT = now.Sub(wrote)
+	}
+	latest := now
 	if o.Result == limit.Unknown {
-		latest = r.now.Add(r.Late)
+		latest = now.Add(r.Late)
 	}
 	if o.RTT > 0 {
 		latest = min(latest, wrote.Add(r.OneWayMax))
 	}
 	at := wrote.Add(portion(latest.Sub(wrote)))
 	if op/6%4 == 3 { // the server said when
-		o.ArrivedAgo = r.now.Sub(at)
+		o.ArrivedAgo = now.Sub(at)
 	}
 	if r.ClosedLoop && o.Result == limit.Limited && op%2 == 0 {
 		o.RetryAfter = r.Scale / 8
@@ -269,10 +356,11 @@ func (r *run) settle(s sent, op, b byte) error {
 		r.arrivals = append(r.arrivals, arrived)
 	}
 	before := r.readiness(r.subject)
+	stepped := r.Steps == SeenSteps && r.now < r.changed // now it sees it, and is wary
 	r.subject.Settle(r.now, s.lease, o)
 	r.twin.Settle(r.now, s.twin, o)
 	r.changed = r.now
-	if r.ClosedLoop || o.Metered && !atMost(o.Actual, s.cost) {
+	if r.ClosedLoop || stepped || r.OneWayMax > 0 && o.Result == limit.Limited || o.Metered && !atMost(o.Actual, s.cost) {
 		return nil
 	}
 	for i, t := range r.readiness(r.subject) {
@@ -298,7 +386,7 @@ func (r *run) laws() error {
 		switch {
 		case t < r.now:
 			return fmt.Errorf("law 1: cost %v is ready at %v, before now", c, t)
-		case t == limit.AfterSettle && len(r.open) == 0:
+		case t == limit.AfterSettle && len(r.open) == 0 && r.News == nil:
 			return fmt.Errorf("law 5: cost %v waits for a settle, and no lease is open", c)
 		}
 		if was, seen := r.never[c]; seen && was != (t == limit.Never) {
@@ -306,7 +394,7 @@ func (r *run) laws() error {
 		}
 		r.never[c] = t == limit.Never
 		for _, d := range []time.Duration{1, r.Scale / 3, 3 * r.Scale} {
-			if u := r.subject.Ready(r.now.Add(d), c); u != max(t, r.now.Add(d)) {
+			if u, least := r.subject.Ready(r.now.Add(d), c), max(t, r.now.Add(d)); u != least && (r.News == nil || u < least) {
 				return fmt.Errorf("law 2: cost %v is ready at %v, but asked %v later at %v", c, t, d, u)
 			}
 		}
@@ -338,7 +426,7 @@ func (r *run) judge() error {
 		return nil
 	}
 	for _, s := range r.open { // still under way: it may have arrived at any time
-		r.arrivals = append(r.arrivals, Arrival{r.now, s.cost})
+		r.arrivals = append(r.arrivals, Arrival{r.now.Add(r.lost), s.cost})
 	}
 	slices.SortStableFunc(r.arrivals, func(a, b Arrival) int {
 		switch {

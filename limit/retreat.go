@@ -1,0 +1,194 @@
+package limit
+
+import (
+	"errors"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Retreat says that an opt-in with a risk is not in use: what it relies on was seen not to hold.
+type Retreat struct {
+	Limit  string    // what the limit is called, as in Bound
+	Option string    // "OneWayMax", "LearnLead", "Gap" or "LearnGap"
+	Until  mono.Time // from when on it is relied on again
+	Times  int       // how often lately, up to 10
+}
+
+// Cautious is a Limiter with opt-ins that it stays away from after the first proof that they are wrong: a request that was
+// refused although it had left room, or that overtook another. It does without for 10 min, for twice as long after each
+// further proof, up to 85 h, and for half as long again after each day without one. A refusal by another limit, or since
+// somebody else uses the same quota, looks alike: then too it is the safe side.
+//
+// Those of this package with a OneWayMax, a LearnLead or a gap are.
+type Cautious interface {
+	Limiter
+	// Retreats returns what is not relied on at now, in no order; usually nothing.
+	Retreats(now mono.Time) []Retreat
+	// Trust has all of them relied on from now on. It is a change as SetLimit is: ask for Ready again.
+	Trust(now mono.Time)
+}
+
+// Retreats asks l, or nobody if it is not Cautious. Poll it to say so: once a minute is often enough.
+func Retreats(l Limiter, now mono.Time) []Retreat {
+	if c, ok := l.(Cautious); ok {
+		return c.Retreats(now)
+	}
+	return nil
+}
+
+// Trust tells l, if it is Cautious, to rely on its opt-ins again.
+func Trust(l Limiter, now mono.Time) {
+	if c, ok := l.(Cautious); ok {
+		c.Trust(now)
+	}
+}
+
+// Retreats implements Cautious.
+func (a *All) Retreats(now mono.Time) (all []Retreat) {
+	for _, l := range a.each {
+		all = append(all, Retreats(l, now)...)
+	}
+	return all
+}
+
+// Trust implements Cautious.
+func (a *All) Trust(now mono.Time) {
+	for _, l := range a.each {
+		Trust(l, now)
+	}
+}
+
+func (n *named) Retreats(now mono.Time) []Retreat {
+	all := Retreats(n.Limiter, now)
+	for i := range all {
+		all[i].Limit = n.name
+	}
+	return all
+}
+
+func (n *named) Trust(now mono.Time) { Trust(n.Limiter, now) }
+
+// Retreats implements Cautious.
+func (a *account) Retreats(now mono.Time) []Retreat {
+	switch {
+	case a.pair != nil:
+		return a.pair.retreats(now, a.unit.String(), "OneWayMax")
+	case a.lead != nil:
+		return a.lead.retreats(now, a.unit.String(), "LearnLead")
+	}
+	return nil
+}
+
+// Trust implements Cautious.
+func (a *account) Trust(now mono.Time) {
+	switch {
+	case a.pair != nil:
+		a.pair.last = max(now, a.pair.last)
+		a.pair.trust(a.pair.last)
+	case a.lead != nil:
+		a.last = max(now, a.last)
+		a.lead.trust(a.last)
+	}
+}
+
+// caution says when an opt-in is relied on.
+type caution struct {
+	until mono.Time // not before
+	times int       // how often it turned out to be wrong lately
+}
+
+const (
+	cautionPause = 10 * time.Minute
+	cautionTimes = 10 // more do not make it longer: 85 h
+	cautionGood  = 24 * time.Hour
+)
+
+func newCaution() caution { return caution{until: mono.Min} }
+
+// strike is told at now of a proof by a request that was sent at sent, and whether that is news: not if it was sent
+// before this knew, or while it was not relied on.
+func (c *caution) strike(now, sent mono.Time) bool {
+	if sent < c.until {
+		return false
+	}
+	if c.times > 0 {
+		c.times = max(0, c.times-int(now.Sub(c.until)/cautionGood))
+	}
+	c.times = min(c.times+1, cautionTimes)
+	c.until = now.Add(cautionPause << (c.times - 1))
+	return true
+}
+
+func (c *caution) retreats(now mono.Time, limit, option string) []Retreat {
+	if now >= c.until {
+		return nil
+	}
+	return []Retreat{{limit, option, c.until, c.times}}
+}
+
+func (c *caution) trust(now mono.Time) { c.until = min(c.until, now) }
+
+// refuted tells whether an outcome says that a request came when it should not have, or out of its turn.
+func (o *Outcome) refuted() bool { return o.Result == Limited || o.Misordered }
+
+// pair is a limiter with a OneWayMax: the same limiter twice, with and without it, both told everything. So the safe one
+// knows at once what may have arrived late of all that was sent before the promise turned out to be wrong.
+type pair struct {
+	bold, safe Forecaster
+	caution
+	last mono.Time
+	book Book[paired]
+}
+
+type paired struct {
+	sent       mono.Time
+	bold, safe Lease
+}
+
+func newPair(bold, safe Forecaster) *pair {
+	return &pair{bold: bold, safe: safe, caution: newCaution(), last: mono.Min}
+}
+
+// Ready is that of the bold one if it is relied on; what is safe is so in any case.
+func (p *pair) Ready(now mono.Time, cost Cost) mono.Time {
+	return p.choose(now, p.bold.Ready(now, cost), p.safe.Ready(now, cost))
+}
+
+func (p *pair) choose(now, bold, safe mono.Time) mono.Time {
+	if max(now, p.last) < p.until {
+		bold = max(bold, p.until)
+	}
+	return max(p.last, min(bold, safe))
+}
+
+func (p *pair) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	bold, safe := p.bold.NotBefore(now, n, ahead, cost), p.safe.NotBefore(now, n, ahead, cost)
+	return max(min(bold, safe), min(safe, p.until))
+}
+
+func (p *pair) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	return p.choose(now, readyAfter(p.bold, now, first, cost), readyAfter(p.safe, now, first, cost))
+}
+
+func (p *pair) Admit(now mono.Time, cost Cost) Lease {
+	p.last = max(now, p.last)
+	return p.book.Open(paired{p.last, p.bold.Admit(now, cost), p.safe.Admit(now, cost)})
+}
+
+func (p *pair) Settle(now mono.Time, l Lease, o Outcome) {
+	p.last = max(now, p.last)
+	both := p.book.Close(l)
+	p.bold.Settle(now, both.bold, o)
+	p.safe.Settle(now, both.safe, o)
+	if o.refuted() {
+		p.strike(p.last, both.sent)
+	}
+}
+
+func (p *pair) setLimit(now mono.Time, n int64) error {
+	type limited interface {
+		SetLimit(now mono.Time, n int64) error
+	}
+	return errors.Join(p.bold.(limited).SetLimit(now, n), p.safe.(limited).SetLimit(now, n))
+}
