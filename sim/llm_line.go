@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/line"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -23,9 +24,9 @@ const (
 
 func (r Reserve) String() string { return [...]string{"exact", "bounded", "estimated"}[r] }
 
-// LLMLine is a line before one limit.All of a Rolling of requests and a Rolling of tokens, as a Gate has it: the head of
-// the line is admitted as soon as the limiters let it, and every answer settles what was reserved with what was used. A
-// prompt that is refused takes a place at the end of the line again.
+// LLMLine is the line of a Gate before one limit.All of a Rolling of requests and a Rolling of tokens: the first is admitted as
+// soon as the limiters let it, and every answer settles what was reserved with what was used. A prompt that is refused takes a
+// place at the end of the line again.
 type LLMLine struct {
 	Reserve Reserve
 	// Quantile is for Estimated. If zero, 0.95.
@@ -40,21 +41,20 @@ type LLMLine struct {
 type llmLine struct {
 	LLMLine
 	x       *llm
-	all     limit.Limiter
-	line    []llmWaiter
-	leases  []limit.Lease
-	costs   []limit.Cost
+	line    *line.Line
+	lane    *line.Lane
+	tickets []llmTicket // of the prompts
+	came    int64       // tokens that ever came to the line, and that went
+	went    int64
 	ratio   usage
 	wake    mono.Time
 	wakeSeq uint32
 }
 
-type llmWaiter struct {
-	i         int32
-	here      bool  // came in this instant: no one is woken for it
-	passed    int   // how often it was overtaken
-	overtaken int64 // by how many tokens
-	cost      limit.Cost
+type llmTicket struct {
+	line.Ticket
+	i      int32
+	before int64 // tokens that came before it
 }
 
 func (c LLMLine) start(x *llm) (llmClient, error) {
@@ -72,8 +72,8 @@ func (c LLMLine) start(x *llm) (llmClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &llmLine{LLMLine: c, x: x, all: limit.NewAll(requests, tokens), wake: limit.Never,
-		leases: make([]limit.Lease, len(x.Work)), costs: make([]limit.Cost, len(x.Work))}
+	l := &llmLine{LLMLine: c, x: x, line: line.New(line.Config{Fill: c.Fill}), tickets: make([]llmTicket, len(x.Work)), wake: limit.Never}
+	l.lane = l.line.Lane(line.LaneConfig{}, []*line.Limit{l.line.Limit(limit.NewAll(requests, tokens), line.Sharing{})})
 	for _, r := range c.Seen {
 		if !(r >= 0 && r <= 1) {
 			return nil, fmt.Errorf("sim: LLMLine: Seen has %v, which is not from 0 to 1", r)
@@ -92,12 +92,15 @@ func (l *llmLine) made(now mono.Time, i int32) {
 	case Estimated:
 		n = p.Input + int64(math.Ceil(l.ratio.quantile(l.Quantile)*float64(p.MaxTokens)))
 	}
-	l.line = append(l.line, llmWaiter{i: i, here: true, cost: limit.Cost{limit.Requests: 1, limit.Tokens: n}})
-	if k := len(l.line); k <= l.Fill+1 { // otherwise it cannot go, and nothing has changed for the others
-		l.serve(now)
-	}
-	if k := len(l.line); k > 0 {
-		l.line[k-1].here = false
+	t := &l.tickets[i]
+	t.i, t.before = i, l.came
+	t.Cost = limit.Cost{limit.Requests: 1, limit.Tokens: n}
+	t.Least, t.Place, t.Deadline, t.Of = t.Cost.Least(), now, limit.Never, t
+	l.came += n
+	at := l.line.Enter(now, l.lane, &t.Ticket)
+	l.serve(now, t)
+	if at == line.Granted { // after those who waited
+		l.send(now, t)
 	}
 }
 
@@ -107,11 +110,11 @@ func (l *llmLine) wakes(now mono.Time, e llmEvent) {
 	}
 	l.wake = limit.Never
 	l.x.WakeUps++
-	l.serve(now)
+	l.serve(now, nil)
 }
 
 func (l *llmLine) answered(now mono.Time, f *llmFlight) {
-	p := &l.x.Work[f.i]
+	p, t := &l.x.Work[f.i], &l.tickets[f.i]
 	o := limit.Outcome{Result: limit.Limited, RTT: now.Sub(f.sent)}
 	if l.x.Stated {
 		o.ArrivedAgo = f.trip.Work.Truncate(time.Millisecond)
@@ -119,7 +122,7 @@ func (l *llmLine) answered(now mono.Time, f *llmFlight) {
 	if f.ok {
 		o.Result, o.Metered = limit.Accepted, true
 		o.Actual = limit.Cost{limit.Requests: 1, limit.Tokens: p.Tokens()}
-		if over := p.Tokens() - l.costs[f.i][limit.Tokens]; over > 0 {
+		if over := p.Tokens() - t.Cost[limit.Tokens]; over > 0 {
 			l.x.Overruns++
 			l.x.OverrunTokens += over
 			l.x.Overrun = max(l.x.Overrun, over)
@@ -128,64 +131,38 @@ func (l *llmLine) answered(now mono.Time, f *llmFlight) {
 			l.ratio.learn(float64(p.Output) / float64(p.MaxTokens))
 		}
 	}
-	l.all.Settle(now, l.leases[f.i], o)
-	l.serve(now)
+	l.line.Settle(now, t.Pass, &o)
+	l.serve(now, nil)
 	if !f.ok {
 		l.made(now, f.i)
 	}
 }
 
-// serve sends what may go.
-func (l *llmLine) serve(now mono.Time) {
-	for len(l.line) > 0 {
-		ready := l.all.Ready(now, l.line[0].cost)
-		if ready <= now {
-			l.take(now, 0)
-			continue
+// serve sends those whose turn has come. All but the one that is here just now are woken for it.
+func (l *llmLine) serve(now mono.Time, here *llmTicket) {
+	for t := l.line.Next(now); t != nil; t = l.line.Next(now) {
+		t := t.Of.(*llmTicket)
+		if t != here {
+			l.x.WakeUps++
 		}
-		if ready = l.fill(now, ready); ready <= now {
-			continue
-		}
-		if ready != l.wake {
-			l.wake = ready
-			l.wakeSeq++
-			if ready < limit.AfterSettle {
-				l.x.loop.At(ready, llmEvent{kind: llmWakes, seq: l.wakeSeq})
-			}
-		}
+		l.send(now, t)
+	}
+	wake := l.line.Wake()
+	if l.line.Waiting() == 0 || wake == l.wake {
 		return
 	}
+	l.wake = wake
+	l.wakeSeq++
+	if wake != limit.Never {
+		l.x.loop.At(wake, llmEvent{kind: llmWakes, seq: l.wakeSeq})
+	}
 }
 
-// fill sends what may go ahead of the head, which may go at ready, and returns when it may go now.
-func (l *llmLine) fill(now, ready mono.Time) mono.Time {
-	k := 1
-	for n := l.Fill; n > 0 && k < len(l.line) && l.line[0].passed < l.Fill; n-- {
-		if limit.MayPass(l.all, now, l.line[k].cost, l.line[0].cost, ready) {
-			l.take(now, k)
-			ready = l.all.Ready(now, l.line[0].cost)
-		} else {
-			k++
-		}
-	}
-	return ready
-}
-
-func (l *llmLine) take(now mono.Time, k int) {
-	w := l.line[k]
-	for j := range k {
-		l.line[j].passed++
-		l.line[j].overtaken += w.cost[limit.Tokens]
-		l.x.Overtaken = max(l.x.Overtaken, l.line[j].overtaken)
-	}
-	copy(l.line[1:k+1], l.line[:k])
-	l.line = l.line[1:]
-	if !w.here {
-		l.x.WakeUps++
-	}
-	l.costs[w.i] = w.cost
-	l.leases[w.i] = l.all.Admit(now, w.cost)
-	l.x.send(now, w.i)
+func (l *llmLine) send(now mono.Time, t *llmTicket) {
+	// What went and came after it overtook it. If one that came before it waits still, this is too little, and that one's is more.
+	l.x.Overtaken = max(l.x.Overtaken, l.went-t.before)
+	l.went += t.Cost[limit.Tokens]
+	l.x.send(now, t.i)
 }
 
 // usage learns what share of MaxTokens answers use: counts in hundredths, rounded up, of which older ones fade.

@@ -475,7 +475,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 	return again, filled
 }
 
-// mayPass tells whether u may go ahead of t, whose verdict is at, and if not, when it may by itself: an instant before at, or at.
+// mayPass tells whether u may go ahead of t, whose verdict is at, and if not, when it may: an instant before at, or at.
 func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, at mono.Time) (may bool, when mono.Time) {
 	own := now
 	for _, m := range w.limits {
@@ -485,13 +485,13 @@ func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, at mono.Time) (may b
 		}
 		own = max(own, r)
 	}
-	if own > now {
-		return false, min(own, at)
+	if own >= at {
+		return false, at
 	}
 	for _, m := range w.limits {
-		if !limit.MayPass(m.Limiter, now, u.Cost, t.Cost, at) {
-			return false, at
+		if !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) {
+			return false, at // nor later, without news: it needs what t does
 		}
 	}
-	return true, now
+	return own <= now, own
 }
