@@ -310,8 +310,11 @@ func (g *Guard) tell() {
 }
 
 // Contain takes in what the server's buckets hold, in an answer read just now that says o besides: then a reset is when
-// they will be full again. Units that are 0 stay as they are. The error says which capacity makes no sense.
-func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) error {
+// they will be full again. Units that are 0 stay as they are; a capacity that makes no sense is not heard.
+func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
+	if capacity == (limit.Cost{}) {
+		return
+	}
 	g.last = max(now, g.last)
 	for u, n := range capacity {
 		if n == 0 { // an answer need not speak of all
@@ -319,10 +322,10 @@ func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) er
 		}
 	}
 	if capacity == g.capacity {
-		return nil
+		return
 	}
 	if _, err := throttle.NewHints(throttle.HintsConfig{Capacity: capacity}); err != nil {
-		return err
+		return
 	}
 	g.capacity = capacity
 	if resets(o) || g.told != nil {
@@ -332,7 +335,6 @@ func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) er
 		g.told.Ended(g.last, g.last, &none, &limit.Outcome{Result: limit.Accepted, Known: o.Known, Remaining: o.Remaining, Reset: o.Reset})
 		g.compose()
 	}
-	return nil
 }
 
 // Close keeps everybody away until Open, for good as far as anybody can tell: Ready is limit.Never. It is for a pause that
