@@ -630,7 +630,9 @@ func TestPoolRoomOnAnIdleKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
 		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxLen: 1}})
-		p.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Hold(0, now.Add(500*time.Millisecond)) })
+		p.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+			d.Hold(now, 0, now.Add(500*time.Millisecond))
+		})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Run(context.Background()) })
 		if err := p.Submit(context.Background(), queue.Request{ID: "a", TTL: 500 * time.Millisecond}); err != nil {
@@ -654,7 +656,7 @@ func TestPoolWakesOnlyForTheHead(t *testing.T) {
 		wg.Go(func() { _ = p.Run(context.Background()) })
 		submit(t, p, "a", "b")
 		time.Sleep(500 * time.Millisecond)
-		p.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) { d.Hold(0, now.Add(5*time.Second)) })
+		p.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) { d.Hold(now, 0, now.Add(5*time.Second)) })
 		time.Sleep(2 * time.Second)
 		if n := p.WakeUps(); n != 0 {
 			t.Errorf("%d wake-ups for a request that is held back", n)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/guard"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
@@ -38,7 +39,9 @@ type Config struct {
 	Ended func(queue.Ended)
 }
 
-// Key describes an API key: a partition of the server's quota.
+// Key describes an API key: a partition of the server's quota. Beside its Limiter, what answers say is heeded: a
+// Retry-After (Outcome.RetryAfter), of which after an hour one request finds out whether it still holds, and what is left
+// until a reset (Outcome.Remaining and Reset). Requests that were in flight together are refused together, which is one pause.
 type Key struct {
 	// Name tells keys apart in reports. It is not the secret.
 	Name string
@@ -58,9 +61,12 @@ type Key struct {
 	InFlight int
 	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
 	Late time.Duration
-	// Pause is how long the key stays away after a refusal that names no time. If zero, 1 s; negative: not at all.
+	// Pause is how long the key stays away after a refusal that names no time; after each more in a row twice as long, up to
+	// 30 s or Pause. If zero, 1 s; negative: not at all.
 	Pause time.Duration
 }
+
+const longestPause = 30 * time.Second
 
 // KeyState says whether a key is in use.
 type KeyState uint8
@@ -98,6 +104,9 @@ type Answer struct {
 	Banned bool
 	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
 	Returned bool
+	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds: then Reset is when it will be
+	// full again, and there is more before. Where it is zero, what an earlier answer said.
+	Capacity limit.Cost
 	// Reason goes into the dead letter, or the state of the key. If empty, the Result's name.
 	Reason string
 }
@@ -122,8 +131,7 @@ type Dispatcher struct {
 
 type key struct {
 	name       string
-	limiter    limit.Limiter
-	cooldown   *limit.Cooldown
+	guard      *guard.Guard
 	nonce      *Nonce
 	ready      mono.Time // as it said at asked
 	asked      mono.Time
@@ -166,49 +174,21 @@ func New(c Config) (*Dispatcher, error) {
 }
 
 func (d *Dispatcher) add(epoch time.Time, k Key) error {
-	if k.InFlight < 0 {
-		return fmt.Errorf("InFlight %d is negative", k.InFlight)
-	}
-	if k.LearnGap && (k.Gap != 0 || k.InFlight != 0) {
-		return errors.New("LearnGap with Gap or InFlight")
-	}
 	if k.InFlight == 0 && k.Nonce != nil && k.Gap == 0 && !k.LearnGap {
 		k.InFlight = 1
 	}
 	if k.Pause == 0 {
 		k.Pause = time.Second
 	}
-	cooldown, err := limit.NewCooldown(max(k.Pause, 0))
+	g, err := guard.New(guard.Config{
+		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
+		Pause: backoff.Policy{Base: k.Pause, Max: max(k.Pause, longestPause), Jitter: -1},
+	})
 	if err != nil {
 		return err
 	}
-	rules := []limit.Limiter{cooldown}
-	if k.Limiter != nil {
-		rules = append(rules, k.Limiter)
-	}
-	if k.InFlight > 0 {
-		c, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: int64(k.InFlight), Late: k.Late})
-		if err != nil {
-			return err
-		}
-		rules = append(rules, c)
-	}
-	switch {
-	case k.LearnGap || k.Nonce != nil && k.Gap != 0:
-		s, err := limit.NewSequence(limit.SequenceConfig{Late: k.Late, Gap: k.Gap})
-		if err != nil {
-			return err
-		}
-		rules = append(rules, s)
-	case k.Gap != 0:
-		s, err := limit.NewSpacing(k.Gap)
-		if err != nil {
-			return err
-		}
-		rules = append(rules, s)
-	}
 	i := int32(len(d.keys))
-	made := key{name: k.Name, limiter: limit.NewAll(rules...), cooldown: cooldown, place: i, ready: mono.Min}
+	made := key{name: k.Name, guard: g, place: i, ready: mono.Min}
 	if k.Nonce != nil {
 		if made.nonce, err = NewNonce(epoch, *k.Nonce); err != nil {
 			return err
@@ -244,7 +224,7 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		if ready > now {
 			break
 		}
-		if k.asked == now || k.limiter.Ready(now, r.Cost) <= now {
+		if k.asked == now || k.guard.Ready(now, r.Cost) <= now {
 			return d.send(now, t, r), 0, true
 		}
 		d.touch(d.heap[0]) // what it said has lapsed: law 10
@@ -293,7 +273,7 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request) Attempt {
 	i := d.heap[0]
 	k := &d.keys[i]
-	a := Attempt{Ticket: t, Request: *r, Key: int(i), Submitted: d.queue.Info(t).Submitted, At: now, lease: k.limiter.Admit(now, r.Cost), generation: k.generation}
+	a := Attempt{Ticket: t, Request: *r, Key: int(i), Submitted: d.queue.Info(t).Submitted, At: now, lease: k.guard.Admit(now, r.Cost), generation: k.generation}
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
 	}
@@ -309,7 +289,8 @@ func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request) Attem
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
-	k.limiter.Settle(now, a.lease, ans.Outcome)
+	k.guard.Settle(now, a.lease, ans.Outcome)
+	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
 	k.inFlight--
 	d.touch(int32(a.Key))
 	if ans.Reason == "" && ans.Result != limit.Accepted {
@@ -365,8 +346,14 @@ func (d *Dispatcher) Resume(key int) {
 }
 
 // Hold keeps a key away until t, as a Retry-After would.
-func (d *Dispatcher) Hold(key int, t mono.Time) {
-	d.keys[key].cooldown.Extend(t)
+func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
+	d.keys[key].guard.Hold(now, t)
+	d.touch(int32(key))
+}
+
+// Lift ends the pause of a key that is cooling, whoever asked for it, and forgets what the server said is left.
+func (d *Dispatcher) Lift(now mono.Time, key int) {
+	d.keys[key].guard.Lift(now)
 	d.touch(int32(key))
 }
 
@@ -378,6 +365,7 @@ type KeyInfo struct {
 	Name     string
 	State    KeyState
 	Until    mono.Time // while Cooling
+	Next     mono.Time // while Cooling: when a request may go all the same, to find out; at the latest Until
 	Reason   string    // of a ban
 	InFlight int
 	Sent     uint64
@@ -391,11 +379,10 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	if k.nonce != nil {
 		info.Nonce = k.nonce.Last()
 	}
-	switch until := k.cooldown.Until(); {
-	case k.isBanned:
+	if k.isBanned {
 		info.State, info.Reason = Banned, k.banned
-	case until > now:
-		info.State, info.Until = Cooling, until
+	} else if p, ok := k.guard.Paused(now); ok {
+		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
 	}
 	return info
 }
@@ -437,7 +424,7 @@ func (d *Dispatcher) refresh(now mono.Time, cost limit.Cost) {
 		if k.isBanned {
 			continue
 		}
-		k.ready, k.asked = k.limiter.Ready(now, cost), now
+		k.ready, k.asked = k.guard.Ready(now, cost), now
 		d.up(k.place)
 		d.down(k.place)
 	}

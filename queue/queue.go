@@ -63,8 +63,10 @@ type Request struct {
 	// ID, if not empty, is held once at most: see ErrDuplicate and ErrDead. The ids of requests that ended otherwise are
 	// not remembered.
 	ID string
-	// Cost is what one attempt uses of the limits. The zero Cost uses nothing and passes every limit; limit.One is usual.
+	// Cost is what one attempt uses of the limits. If zero, limit.One.
 	Cost limit.Cost
+	// Free says that it uses nothing, and passes every limit on what is used. Then Cost must be zero.
+	Free bool
 	// Priority is how many times Config.HeadStart earlier the request counts as submitted. It may be negative.
 	Priority int
 	// TTL is how long after its submission the request is of use. If zero, for ever; negative: it is expired already.
@@ -194,9 +196,16 @@ func New(c Config) (*Queue, error) {
 	return q, nil
 }
 
-// Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, in this order.
+// Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, in this order. One that is Free and has a Cost is
+// refused before.
 func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
 	now = q.tick(now)
+	switch used := r.Cost != (limit.Cost{}); {
+	case used && r.Free:
+		return Ticket{}, fmt.Errorf("queue: request %q is Free and costs %s", r.ID, r.Cost)
+	case !used && !r.Free:
+		r.Cost = limit.One
+	}
 	if r.ID != "" {
 		if i, held := q.ids[r.ID]; held {
 			it := &q.items[i]

@@ -362,6 +362,38 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	`)
 }
 
+// Who says nothing of the cost gets one request, and not a pass.
+func TestCostOfARequest(t *testing.T) {
+	q, err := queue.New(queue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := limit.Cost{limit.Tokens: 900}
+	for _, tc := range []struct {
+		r    queue.Request
+		want limit.Cost
+	}{
+		{queue.Request{}, limit.One},
+		{queue.Request{Free: true}, limit.Cost{}},
+		{queue.Request{Cost: tokens}, tokens},
+	} {
+		ticket, err := q.Submit(0, tc.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := q.Info(ticket).Request.Cost; got != tc.want {
+			t.Errorf("%+v costs %v, want %v", tc.r, got, tc.want)
+		}
+	}
+	_, err = q.Submit(0, queue.Request{ID: "x", Cost: tokens, Free: true})
+	if err == nil || err.Error() != `queue: request "x" is Free and costs 900 tokens` {
+		t.Error(err)
+	}
+	if c := q.Counts(); c.Submitted != 3 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestMisuse(t *testing.T) {
 	timeline(t, queue.Config{}, `
 		0s  take nobody     -> panic: queue: Take with a stale ticket

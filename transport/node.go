@@ -174,7 +174,7 @@ func (n *node) hear(said []quota.Policy, capacity limit.Cost, o *limit.Outcome) 
 			return
 		}
 		n.said = said
-		_ = n.guard.Contain(now, capacity, o) // else it is no capacity
+		n.guard.Contain(now, capacity, o)
 		if own := n.guard.Own(); own != nil && n.t.config.Adopt != nil {
 			n.t.config.Adopt(now, n.partition, own, said)
 		}

@@ -305,7 +305,8 @@ func (v *Verdict) InTime(wait, left time.Duration) {
 // nonce of its own, so Last, Once and a used-up nonce do not end a request there. Unlike transport's callers, a Pool waits
 // for a ban whose end is known.
 func (v Verdict) Answer() dispatch.Answer {
-	return dispatch.Answer{Outcome: v.Outcome, Invalid: v.Invalid, Banned: v.Banned, Reason: v.reason()}
+	_, capacity := v.Policies(everybody)
+	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Invalid: v.Invalid, Banned: v.Banned, Reason: v.reason()}
 }
 
 // reason is what a dead letter says.

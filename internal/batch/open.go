@@ -212,7 +212,7 @@ func (r *Run) newPool() error {
 	r.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
 		for name, until := range r.history.holds {
 			if i, ours := index[name]; ours && until > r.epoch.UnixNano() {
-				d.Hold(i, mono.Time(until-r.epoch.UnixNano()))
+				d.Hold(now, i, mono.Time(until-r.epoch.UnixNano()))
 			}
 		}
 	})

@@ -413,7 +413,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		if ttl == 0 && (q.TTL > 0 || !q.At.IsZero()) {
 			ttl = -1
 		}
-		err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Priority: q.Priority, TTL: ttl, Value: j})
+		err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Value: j})
 		if err != nil {
 			r.mu.Lock()
 			r.totals.Offered--

@@ -305,6 +305,17 @@ func TestRedirectsAreAdmitted(t *testing.T) {
 	}
 }
 
+// A request that costs nothing passes a limit that is used up.
+func TestCostOfNothing(t *testing.T) {
+	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
+	b := newBench(t)
+	b.config.Limits = []Rate{{N: 1, Per: time.Hour, Text: "1/h"}}
+	got := b.run(request("a", srv.URL), fmt.Sprintf(`{"id":"b","url":%q,"cost":0,"deadline":"5s"}`, srv.URL), fmt.Sprintf(`{"id":"c","url":%q,"cost":0,"deadline":"5s"}`, srv.URL))
+	if got.err != nil || got.Done != 3 {
+		t.Errorf("%+v, %v", got.Totals, got.err)
+	}
+}
+
 // A banned key stops, the work goes on on the others; when all are banned nothing is lost.
 func TestBannedKeys(t *testing.T) {
 	var banned atomic.Value

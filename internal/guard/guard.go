@@ -26,6 +26,8 @@ type Config struct {
 	InFlight int
 	// Gap is the least time between two sends. If zero, none.
 	Gap time.Duration
+	// Ordered: Gap keeps their order, and ends at the first proof that it does not, as limit.Sequence has it.
+	Ordered bool
 	// LearnGap has a limit.Sequence learn the gap. Not with Gap or InFlight.
 	LearnGap bool
 	// Late is how long a request whose outcome is unknown still counts as in flight for InFlight and LearnGap. If zero,
@@ -123,10 +125,14 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 		}
 		rules = append(rules, l)
 	}
-	if c.LearnGap {
-		rules = append(rules, limit.NewSequence(limit.SequenceConfig{Late: c.Late}))
-	}
-	if c.Gap != 0 {
+	switch {
+	case c.LearnGap || c.Ordered && c.Gap != 0:
+		l, err := limit.NewSequence(limit.SequenceConfig{Late: c.Late, Gap: c.Gap})
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, l)
+	case c.Gap != 0:
 		l, err := limit.NewSpacing(c.Gap)
 		if err != nil {
 			return nil, err
@@ -135,6 +141,12 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	}
 	return rules, nil
 }
+
+// Retreats implements limit.Cautious.
+func (g *Guard) Retreats(now mono.Time) []limit.Retreat { return limit.Retreats(g.under, now) }
+
+// Trust implements limit.Cautious.
+func (g *Guard) Trust(now mono.Time) { limit.Trust(g.under, now) }
 
 // Own returns the configured Limiter, nil if there is none: to change it (SetLimit), and to ask what fits it ever.
 func (g *Guard) Own() limit.Limiter { return g.own }
@@ -310,8 +322,11 @@ func (g *Guard) tell() {
 }
 
 // Contain takes in what the server's buckets hold, in an answer read just now that says o besides: then a reset is when
-// they will be full again. Units that are 0 stay as they are. The error says which capacity makes no sense.
-func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) error {
+// they will be full again. Units that are 0 stay as they are; a capacity that makes no sense is not heard.
+func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
+	if capacity == (limit.Cost{}) {
+		return
+	}
 	g.last = max(now, g.last)
 	for u, n := range capacity {
 		if n == 0 { // an answer need not speak of all
@@ -319,10 +334,10 @@ func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) er
 		}
 	}
 	if capacity == g.capacity {
-		return nil
+		return
 	}
 	if _, err := throttle.NewHints(throttle.HintsConfig{Capacity: capacity}); err != nil {
-		return err
+		return
 	}
 	g.capacity = capacity
 	if resets(o) || g.told != nil {
@@ -332,7 +347,6 @@ func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) er
 		g.told.Ended(g.last, g.last, &none, &limit.Outcome{Result: limit.Accepted, Known: o.Known, Remaining: o.Remaining, Reset: o.Reset})
 		g.compose()
 	}
-	return nil
 }
 
 // Close keeps everybody away until Open, for good as far as anybody can tell: Ready is limit.Never. It is for a pause that

@@ -195,7 +195,7 @@ func TestProbes(t *testing.T) {
 	l.ends(time.Hour+time.Second, "probe", asks(day))
 	l.ready(time.Hour+time.Second, 3*time.Hour+time.Second)
 	p, ok := l.g.Paused(at(time.Hour + time.Second))
-	if want := (guard.Pause{Until: at(day + time.Hour + time.Second), Next: at(3*time.Hour + time.Second), Named: true, Probes: 1}); !ok || p != want {
+	if want := (guard.Pause{Until: at(day + time.Hour + time.Second), Next: at(3*time.Hour + time.Second), Why: guard.Asked, Probes: 1}); !ok || p != want {
 		t.Errorf("paused: %+v, %v", p, ok)
 	}
 	l.sends(3*time.Hour+time.Second, "unsent")
@@ -310,13 +310,15 @@ func TestHoldAndLift(t *testing.T) {
 	if p, ok := l.g.Paused(0); ok {
 		t.Errorf("paused: %+v", p)
 	}
-	l.g.Hold(0, at(100*time.Hour))
-	l.ready(0, 100*time.Hour) // no answer said so: no probe
-	if p, ok := l.g.Paused(0); !ok || p != (guard.Pause{Until: at(100 * time.Hour), Next: at(100 * time.Hour), Held: true}) {
+	l.g.Hold(at(time.Second), at(30*time.Minute))
+	l.ready(time.Second, 30*time.Minute)
+	l.g.Hold(at(time.Minute), at(100*time.Hour))
+	l.ready(time.Minute, time.Hour+time.Second) // as if an answer had asked for it
+	if p, ok := l.g.Paused(at(time.Minute)); !ok || p != (guard.Pause{Since: at(time.Second), Until: at(100 * time.Hour), Next: at(time.Hour + time.Second), Why: guard.Held}) {
 		t.Errorf("paused: %+v, %v", p, ok)
 	}
-	l.g.Hold(0, at(time.Hour)) // an earlier one changes nothing
-	l.ready(0, 100*time.Hour)
+	l.g.Hold(at(time.Minute), at(time.Hour)) // an earlier one changes nothing
+	l.ready(time.Minute, time.Hour+time.Second)
 	l.g.Lift(at(time.Minute))
 	l.sends(time.Minute, "a", "b", "c", "d")
 	l.ends(time.Minute, "a", asks(10*time.Minute))
@@ -374,8 +376,6 @@ func TestForecast(t *testing.T) {
 	forecast(0, 0, time.Hour)
 	l.sends(time.Hour, "probe")
 	forecast(time.Hour, 0, time.Hour) // it may be served now
-	l.g.Hold(at(time.Hour), at(2*time.Hour))
-	forecast(time.Hour, 0, 2*time.Hour)
 	l.g.Close()
 	forecast(time.Hour, 0, never)
 }
@@ -405,18 +405,13 @@ func TestContain(t *testing.T) {
 	o := told(0, time.Minute)
 	l.ends(0, "a", o)
 	l.ready(0, afterSettle)
-	if err := l.g.Contain(0, limit.Cost{60}, &o); err != nil {
-		t.Fatal(err)
-	}
+	l.g.Contain(0, limit.Cost{60}, &o)
 	l.ready(0, 2*time.Second) // b may take the first
-	if err := l.g.Contain(0, limit.Cost{}, &o); err != nil {
-		t.Error(err)
-	}
+	l.g.Contain(0, limit.Cost{}, &o)
+	l.g.Contain(0, limit.Cost{0, 9}, &o)
 	l.ends(0, "b", unsent)
 	l.ready(0, time.Second)
-	if err := l.g.Contain(0, limit.Cost{-1}, &o); err == nil {
-		t.Error("less than nothing is no capacity")
-	}
+	l.g.Contain(0, limit.Cost{-1}, &o) // less than nothing is no capacity
 	l.ready(0, time.Second)
 }
 

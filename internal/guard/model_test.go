@@ -38,9 +38,8 @@ type chapter struct {
 
 // told returns when the next request may go, given all that happened, and how many pauses began.
 func (s *story) told(now mono.Time) (ready mono.Time, pauses int) {
-	var on *chapter     // the last pause, on or over
-	fence, row := -1, 0 // the last refusal that began or went on with a pause; refusals in a row without a time
-	held := mono.Min
+	var on *chapter             // the last pause, on or over
+	fence, row := -1, 0         // the last refusal that began or went on with a pause; refusals in a row without a time
 	slowed := -1                // since when load begins slowly
 	out := func(upTo int) int { // the probe that is out
 		if on != nil {
@@ -53,14 +52,20 @@ func (s *story) told(now mono.Time) (ready mono.Time, pauses int) {
 		return -1
 	}
 	mayProbe := func(upTo int, t mono.Time) bool {
-		return on != nil && t < on.end && t >= held && t >= on.checked && out(upTo) < 0
+		return on != nil && t < on.end && t >= on.checked && out(upTo) < 0
 	}
 	for i, d := range s.deeds {
 		switch d.what {
 		case "hold":
-			held = max(held, d.until)
+			if on == nil || on.end <= d.at {
+				if d.until <= d.at {
+					break
+				}
+				on = &chapter{began: d.at, end: d.at, checked: d.at.Add(s.most)}
+			}
+			on.end = max(on.end, d.until)
 		case "lift":
-			on, fence, row, held = nil, i, 0, mono.Min
+			on, fence, row = nil, i, 0
 		case "begin":
 			slowed = i
 		case "send":
@@ -112,7 +117,7 @@ func (s *story) told(now mono.Time) (ready mono.Time, pauses int) {
 			}
 		}
 	}
-	ready = max(now, held)
+	ready = now
 	if on != nil && now < on.end {
 		if out(len(s.deeds)) >= 0 {
 			ready = max(ready, on.end)

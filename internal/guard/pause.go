@@ -14,6 +14,7 @@ import (
 //
 // Requests that were in flight together are refused together. So what was sent before a pause began does not begin another,
 // and without a time of its own does not prolong it; and only what was sent since, and served, ends a row of refusals.
+// Whoever else wants a pause (Hold) gets one as if an answer had asked for it.
 //
 //	no pause ── refused ──► pause ── its end ─────────────────────────────► no pause
 //	                          │ MaxPause                                       ▲
@@ -29,22 +30,21 @@ type pause struct {
 
 	until   mono.Time // its end; mono.Min: none
 	since   mono.Time
-	named   bool      // the server named the end
+	why     Why
 	next    mono.Time // when a probe may go
 	refusal int       // probes refused
 	probe   uint64    // the probe in flight; 0: none
 	before  uint64    // the last request that was sent before it began; 0: there was none ever
 	strikes int       // refusals in a row that named no end
 	count   int
-	held    mono.Time // somebody on this side wants nothing sent before
 }
 
 func newPause(c Config) pause {
-	return pause{policy: c.Pause, rand: c.Rand, most: c.MaxPause, slow: c.Slow, until: mono.Min, next: mono.Min, held: mono.Min}
+	return pause{policy: c.Pause, rand: c.Rand, most: c.MaxPause, slow: c.Slow, until: mono.Min, next: mono.Min}
 }
 
 // over tells whether nothing is left of it, at now and later.
-func (p *pause) over(now mono.Time) bool { return p.until <= now && p.held <= now }
+func (p *pause) over(now mono.Time) bool { return p.until <= now }
 
 // ready is when the next request may go. While a probe is out it is the end: an answer may say more.
 func (p *pause) ready(now mono.Time) mono.Time {
@@ -52,20 +52,20 @@ func (p *pause) ready(now mono.Time) mono.Time {
 	if p.probe == 0 {
 		end = min(end, p.next)
 	}
-	return max(now, p.held, end)
+	return max(now, end)
 }
 
 // notBefore is ready if a probe that is out was served.
 func (p *pause) notBefore(now mono.Time) mono.Time {
 	if p.probe != 0 {
-		return max(now, p.held)
+		return now
 	}
 	return p.ready(now)
 }
 
 // probes tells whether what is sent now is a probe.
 func (p *pause) probes(now mono.Time) bool {
-	return now < p.until && now >= p.next && now >= p.held && p.probe == 0
+	return now < p.until && now >= p.next && p.probe == 0
 }
 
 func (p *pause) admit(now mono.Time, number uint64) {
@@ -91,14 +91,11 @@ func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration)
 			return false
 		}
 	}
-	end := now.Add(d)
-	begins := now >= p.until
-	if begins {
-		p.since, p.refusal, p.probe, p.next = now, 0, 0, now.Add(p.most)
+	why := Guessed
+	if asked > 0 {
+		why = Asked
 	}
-	if end >= p.until {
-		p.until, p.named = end, asked > 0
-	}
+	begins := p.extend(now, now.Add(d), why)
 	if !same {
 		p.before = sent
 		if begins {
@@ -106,6 +103,17 @@ func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration)
 		}
 	}
 	return true
+}
+
+// extend has the pause last until t, and reports whether it begins now.
+func (p *pause) extend(now, t mono.Time, why Why) (begins bool) {
+	if begins = now >= p.until; begins {
+		p.since, p.refusal, p.probe, p.next = now, 0, 0, now.Add(p.most)
+	}
+	if t >= p.until {
+		p.until, p.why = t, why
+	}
+	return begins
 }
 
 // rest is how long after the last probe the next one goes.
@@ -149,15 +157,23 @@ func (p *pause) served(now mono.Time, number uint64, r limit.Result) {
 	}
 }
 
+// Why says where the end of a pause comes from.
+type Why uint8
+
+const (
+	Guessed Why = iota // nobody named it: a backoff
+	Asked              // an answer named it
+	Held               // Hold did
+)
+
 // Pause is a pause, to be looked at.
 type Pause struct {
 	Since    mono.Time
 	Until    mono.Time // its end
 	Next     mono.Time // when the next request may go: its end, or before that as a probe
-	Named    bool      // the server named the end
-	Held     bool      // the end is that of Hold
-	Refusals int       // in a row that named no end
-	Probes   int       // refused since it began
+	Why      Why
+	Refusals int // in a row that named no end
+	Probes   int // refused since it began
 }
 
 // Paused returns the pause that is on at now.
@@ -167,33 +183,26 @@ func (g *Guard) Paused(now mono.Time) (Pause, bool) {
 	if p.over(now) {
 		return Pause{}, false
 	}
-	s := Pause{Since: p.since, Until: max(p.until, p.held), Next: p.ready(now), Held: p.held > p.until, Refusals: p.strikes}
-	if p.until > now {
-		s.Named, s.Probes = p.named && !s.Held, p.refusal
-	}
-	return s, true
+	return Pause{Since: p.since, Until: p.until, Next: p.ready(now), Why: p.why, Refusals: p.strikes, Probes: p.refusal}, true
 }
 
 // Pauses returns how many pauses refusals have begun: one for all requests that were in flight at the time, however many
 // probes are refused while it is on.
 func (g *Guard) Pauses() int { return g.pause.count }
 
-// Hold keeps everybody away until t, without probes. An earlier t than one already set changes nothing.
+// Hold keeps everybody away until t, as an answer would that asks for it. An earlier t than one already set changes nothing.
 func (g *Guard) Hold(now, t mono.Time) {
 	g.last = max(now, g.last)
-	if g.pause.over(g.last) {
-		g.pause.since = g.last
-	}
-	g.pause.held = max(g.pause.held, min(t, mono.Max))
+	g.pause.extend(g.last, min(t, mono.Max), Held)
 	g.compose()
 }
 
-// Lift ends the pause, what Hold asked for, and what the server said is left: whoever lifts it knows better. What is in
-// flight may begin another, if its refusal names a time.
+// Lift ends the pause, and forgets what the server said is left: whoever lifts it knows better. What is in flight may
+// begin another, if its refusal names a time.
 func (g *Guard) Lift(now mono.Time) {
 	g.last = max(now, g.last)
 	p := &g.pause
-	p.until, p.held, p.probe, p.strikes, p.before = mono.Min, mono.Min, 0, 0, g.sent
+	p.until, p.probe, p.strikes, p.before = mono.Min, 0, 0, g.sent
 	g.told = nil
 	g.compose()
 }
