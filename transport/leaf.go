@@ -8,7 +8,6 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
 )
 
@@ -194,7 +193,7 @@ func (t *Transport) forgetLocked(now time.Duration) {
 		case l.active.Load() > 0: // it is in use: it does not hide those behind it
 			l.used = now
 			t.recent.front(l)
-		case over || idle >= t.config.Idle && !t.paused(l):
+		case over || idle >= t.config.Idle && len(t.pausesOf(l)) == 0:
 			t.dropLocked(l)
 			over = false
 		case idle < t.config.Idle:
@@ -218,15 +217,4 @@ func (t *Transport) dropLocked(l *leaf) {
 			}
 		}
 	}
-}
-
-// paused tells whether a pause is on, which is not to be forgotten.
-func (t *Transport) paused(l *leaf) (yes bool) {
-	t.junction.Update(func(now mono.Time) {
-		for _, n := range l.nodes[:l.count] {
-			_, on := n.guard.Paused(now)
-			yes = yes || on
-		}
-	})
-	return yes
 }

@@ -256,23 +256,6 @@ func (t *Transport) CloseIdleConnections() {
 	t.base.CloseIdleConnections()
 }
 
-// Stats counts what a Transport has done.
-type Stats struct {
-	Attempts   int64 // handed to the Base
-	Resent     int64 // of those, not the first of their request
-	Refused    int64 // answers that refused because of a limit
-	Pauses     int64 // begun by a refusal: one for all requests that were in flight at the time
-	Partitions int   // combinations of host, key, model and route that are remembered now
-}
-
-// Stats returns the counts so far.
-func (t *Transport) Stats() Stats {
-	t.mu.Lock()
-	n := len(t.leaves)
-	t.mu.Unlock()
-	return Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
-}
-
 func (t *Transport) now() time.Duration { return time.Since(t.epoch) }
 
 func (t *Transport) delay(n int) time.Duration {

@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// Stats counts what a Transport has done.
+type Stats struct {
+	Attempts   int64 // handed to the Base
+	Resent     int64 // of those, not the first of their request
+	Refused    int64 // answers that refused because of a limit
+	Pauses     int64 // begun by a refusal: one for all requests that were in flight at the time
+	Partitions int   // combinations of host, key, model and route that are remembered now
+}
+
+// Stats returns the counts so far.
+func (t *Transport) Stats() Stats {
+	t.mu.Lock()
+	n := len(t.leaves)
+	t.mu.Unlock()
+	return Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+}
+
+// PartitionStats is what was done in one partition.
+type PartitionStats struct {
+	Partition Partition // all fields of a request
+	paceline.Stats
+	// Pauses are what keeps it away now: of its route, model, key and host.
+	Pauses []Pause
+}
+
+// Pause is how long one partition stays away.
+type Pause struct {
+	// Partition is whose pause it is: its Scope is set. Lift takes it.
+	Partition Partition
+	Since     time.Time
+	Until     time.Time
+	Next      time.Time     // when a request may go: Until, or before that to see whether it still holds
+	Refusal   quota.Refusal // why
+	// Down: nothing arrives at the host; Until is not known.
+	Down bool
+	Err  error // the last, if it is down
+}
+
+// Partitions returns what is remembered of all partitions, in the order of their names, each as of one instant.
+func (t *Transport) Partitions() []PartitionStats {
+	t.mu.Lock()
+	leaves := make([]*leaf, 0, len(t.leaves))
+	for _, l := range t.leaves {
+		l.active.Add(1) // it is not to be forgotten meanwhile
+		leaves = append(leaves, l)
+	}
+	t.mu.Unlock()
+	all := make([]PartitionStats, len(leaves))
+	for i, l := range leaves {
+		all[i] = PartitionStats{Partition: l.partition, Stats: l.lane.Stats(), Pauses: t.pausesOf(l)}
+		l.active.Add(-1)
+	}
+	slices.SortFunc(all, func(a, b PartitionStats) int { return cmp.Compare(a.Partition.String(), b.Partition.String()) })
+	return all
+}
+
+func (t *Transport) pausesOf(l *leaf) (all []Pause) {
+	t.junction.Update(func(now mono.Time) {
+		for _, n := range l.nodes[:l.count] {
+			if p, on := n.guard.Paused(now); on {
+				all = append(all, Pause{Partition: n.partition, Since: t.junction.Time(p.Since), Until: t.junction.Time(p.Until), Next: t.junction.Time(p.Next), Refusal: n.refusal})
+			}
+			if n.health == nil {
+				continue
+			}
+			if s := n.health.State(now); s.Down {
+				all = append(all, Pause{Partition: n.partition, Since: t.junction.Time(s.Since), Next: t.junction.Time(s.Next), Down: true, Err: n.cause})
+			}
+		}
+	})
+	return all
+}
+
+// Lift ends the pause of a partition as Partitions names it, its Scope set: somebody knows better than the server's last word. It
+// reports whether there was one. What is in flight may begin another.
+func (t *Transport) Lift(p Partition) (lifted bool) {
+	t.mu.Lock()
+	n := t.nodes[p]
+	t.mu.Unlock()
+	if n == nil {
+		return false
+	}
+	t.junction.Update(func(now mono.Time) {
+		_, lifted = n.guard.Paused(now)
+		n.guard.Lift(now)
+		n.shutIf(false)
+	}, n.limit)
+	return lifted
+}

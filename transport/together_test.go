@@ -1,0 +1,187 @@
+package transport_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// Thirty for a slow model hold up nobody: two hundred of a fast one on the same route, 20 a second, are through in ten seconds.
+func TestSlowModelHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "") })
+		tr := mustNew(t, transport.Config{
+			Base: b,
+			Partition: func(r *http.Request) transport.Partition {
+				return transport.Partition{Host: "a.test", Model: r.Header.Get("Model"), Route: "POST /chat"}
+			},
+			Limit: func(p transport.Partition) limit.Limiter {
+				switch {
+				case p.Scope == quota.Model && p.Model == "slow":
+					return rolling(t, 1, 10*time.Second, limit.Requests)
+				case p.Scope == quota.Route:
+					return rolling(t, 20, time.Second, limit.Requests)
+				}
+				return nil
+			},
+		})
+		begin := time.Now()
+		var slow, fast sync.WaitGroup
+		for range 30 {
+			slow.Go(func() { do(t, tr, get(t, "http://a.test/chat", "Model", "slow")) })
+		}
+		synctest.Wait()
+		for range 200 {
+			fast.Go(func() { do(t, tr, get(t, "http://a.test/chat", "Model", "fast")) })
+		}
+		fast.Wait()
+		if d := time.Since(begin); d > 10200*time.Millisecond {
+			t.Errorf("the fast ones took %v", d)
+		}
+		slow.Wait()
+	})
+}
+
+// A server that closes each kept connection when it has read a request on it gets each request once.
+func TestOncePerLeave(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var arrived atomic.Int64
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for n := 0; ; n++ {
+					if _, err := http.ReadRequest(in); err != nil {
+						return
+					}
+					arrived.Add(1)
+					if n > 0 {
+						return // read, and no answer
+					}
+					fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				}
+			}()
+		}
+	}()
+	own := &http.Transport{}
+	defer own.CloseIdleConnections()
+	tr := mustNew(t, transport.Config{Base: own, Attempts: 1})
+	defer tr.CloseIdleConnections()
+	for range 100 {
+		do(t, tr, get(t, "http://"+l.Addr().String()+"/"))
+	}
+	if n := arrived.Load(); n != 100 {
+		t.Errorf("%d arrived of 100", n)
+	}
+}
+
+// ear is a limiter that keeps what it is told.
+type ear struct {
+	limit.Limiter
+	heard []limit.Outcome
+}
+
+func (e *ear) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	e.heard = append(e.heard, o)
+	e.Limiter.Settle(now, l, o)
+}
+
+// Every limiter hears what is left, that of Config.Limiter too, and where no reset is said.
+func TestEveryLimiterHearsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "", "RateLimit-Remaining", "17") })
+		shared, own := &ear{Limiter: limit.MustRolling(20, time.Second)}, &ear{Limiter: limit.MustRolling(20, time.Second)}
+		tr := mustNew(t, transport.Config{Base: b, Limiter: shared, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope == quota.Key {
+				return own
+			}
+			return nil
+		}})
+		do(t, tr, get(t, "http://api.heroku.com/"))
+		for _, e := range []*ear{shared, own} {
+			if len(e.heard) != 1 || e.heard[0].Known>>limit.Requests&1 != 1 || e.heard[0].Remaining[limit.Requests] != 17 {
+				t.Errorf("heard %+v", e.heard)
+			}
+		}
+	})
+}
+
+// asked is a dialect that counts how often it is asked.
+type askedDialect struct {
+	quota.Dialect
+	n *int
+}
+
+func (a askedDialect) Read(now time.Time, r quota.Response) quota.Observation {
+	*a.n++
+	return a.Dialect.Read(now, r)
+}
+
+// A configured Provider is asked of every answer, whatever its header says.
+func TestProviderIsAlwaysAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "", "X-Left", "3") })
+		generic, _ := quota.Lookup("generic")
+		n := 0
+		tr := mustNew(t, transport.Config{Base: b, Provider: askedDialect{generic, &n}})
+		for range 3 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		if n != 3 {
+			t.Errorf("asked %d times of 3", n)
+		}
+	})
+}
+
+// A pause can be looked at, and lifted: who waits for it goes.
+func TestLift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(n int, _ *http.Request) *http.Response {
+			if n == 1 {
+				return reply(429, "", "Retry-After", "60")
+			}
+			return reply(200, "")
+		})
+		tr := mustNew(t, transport.Config{Base: b})
+		begin := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() { do(t, tr, get(t, "http://a.test/")) })
+		time.Sleep(time.Second)
+		all := tr.Partitions()
+		if len(all) != 1 || all[0].Waiting != 1 || all[0].Limited != 1 || len(all[0].Pauses) != 1 {
+			t.Fatalf("%+v", all)
+		}
+		p := all[0].Pauses[0]
+		if p.Refusal != quota.RateLimited || p.Partition.Scope != quota.Key || p.Until.Sub(begin) != time.Minute || !strings.HasPrefix(all[0].Partition.String(), "a.test") {
+			t.Errorf("%+v", p)
+		}
+		if !tr.Lift(p.Partition) || tr.Lift(p.Partition) || tr.Lift(transport.Partition{Host: "b.test"}) {
+			t.Error("it is lifted once")
+		}
+		wg.Wait()
+		if d := time.Since(begin); d != time.Second {
+			t.Errorf("it went at %v", d)
+		}
+	})
+}
