@@ -174,9 +174,6 @@ func New(c Config) (*Dispatcher, error) {
 }
 
 func (d *Dispatcher) add(epoch time.Time, k Key) error {
-	if k.InFlight == 0 && k.Nonce != nil && k.Gap == 0 && !k.LearnGap {
-		k.InFlight = 1
-	}
 	if k.Pause == 0 {
 		k.Pause = time.Second
 	}

@@ -26,7 +26,8 @@ type Config struct {
 	InFlight int
 	// Gap is the least time between two sends. If zero, none.
 	Gap time.Duration
-	// Ordered: Gap keeps their order, and ends at the first proof that it does not, as limit.Sequence has it.
+	// Ordered says that requests must arrive in the order they were sent, as nonces must: then Gap, too, is a limit.Sequence's,
+	// which ends at the first proof that it does not do; and without any gap and InFlight one is in flight at a time.
 	Ordered bool
 	// LearnGap has a limit.Sequence learn the gap. Not with Gap or InFlight.
 	LearnGap bool
@@ -118,8 +119,12 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	if c.Limiter != nil {
 		rules = append(rules, c.Limiter)
 	}
-	if c.InFlight > 0 {
-		l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: int64(c.InFlight), Late: c.Late})
+	inFlight := int64(c.InFlight)
+	if c.Ordered && inFlight == 0 && c.Gap == 0 && !c.LearnGap {
+		inFlight = 1
+	}
+	if inFlight > 0 {
+		l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: inFlight, Late: c.Late})
 		if err != nil {
 			return nil, err
 		}

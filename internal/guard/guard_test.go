@@ -444,6 +444,36 @@ func TestWhatIsLeftReachesTheLimiter(t *testing.T) {
 	}
 }
 
+// Nonces arrive in order one at a time, or a gap apart until the first that comes late.
+func TestOrdered(t *testing.T) {
+	l := newLine(t, guard.Config{Ordered: true})
+	l.sends(0, "a")
+	l.ready(0, afterSettle)
+	l.ends(ms, "a", served)
+	l.sends(ms, "b")
+	l = newLine(t, guard.Config{Ordered: true, InFlight: 2})
+	l.sends(0, "a", "b")
+	l.ready(0, afterSettle)
+	l = newLine(t, guard.Config{Ordered: true, Gap: 10 * ms})
+	l.sends(0, "a")
+	l.ready(0, 10*ms)
+	l.sends(10*ms, "b")
+	l.ends(20*ms, "a", limit.Outcome{Result: limit.Failed, Misordered: true})
+	l.ready(20*ms, 10*time.Minute+20*ms) // or when b is back
+	l.ends(30*ms, "b", served)
+	l.sends(30*ms, "c")
+	l.ready(30*ms, 10*time.Minute+20*ms)
+	if r := limit.Retreats(l.g, at(30*ms)); len(r) != 1 || r[0].Until != at(10*time.Minute+20*ms) {
+		t.Errorf("retreats %+v", r)
+	}
+	limit.Trust(l.g, at(30*ms))
+	l.ready(30*ms, 40*ms)
+	l = newLine(t, guard.Config{Gap: 10 * ms}) // in no order: it is a gap and nothing else
+	l.sends(0, "a")
+	l.ends(0, "a", limit.Outcome{Result: limit.Failed, Misordered: true})
+	l.ready(0, 10*ms)
+}
+
 func TestNewRefuses(t *testing.T) {
 	for want, c := range map[string]guard.Config{
 		"InFlight -1 is negative":              {InFlight: -1},
