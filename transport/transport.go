@@ -227,7 +227,7 @@ func New(c Config) (*Transport, error) {
 	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 	t := &Transport{
 		config: c, log: log, base: wire.New(c.Base), epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
-		policy:   verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter, MaxPause: -1}, // the guards probe
+		policy:   verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter},
 		junction: j, jitter: random(), rng: random(),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{},
 	}

@@ -110,9 +110,9 @@ func (s stranger) Read(time.Time, quota.Response) quota.Observation { return s.s
 // laws is what holds for the verdict on anything.
 func laws(t *testing.T, p *verdict.Policy, a *verdict.Attempt, v verdict.Verdict) {
 	t.Helper()
-	bound := map[time.Duration]time.Duration{0: time.Hour, -1: quota.MaxWait}[p.MaxPause]
-	if bound == 0 {
-		bound = p.MaxPause
+	bound := p.MaxPause
+	if bound <= 0 {
+		bound = quota.MaxWait
 	}
 	scopes := []quota.Scope{"", quota.Route, quota.Model, quota.Key, quota.IP, quota.All}
 	ans := v.Answer()
@@ -209,7 +209,7 @@ func model(p *verdict.Policy, a *verdict.Attempt, o quota.Observation) (result l
 	if !passes {
 		return result, false, 0
 	}
-	for i, longest := range []time.Duration{time.Hour, quota.MaxWait, p.MaxPause, p.MaxPause} {
+	for i, longest := range []time.Duration{quota.MaxWait, quota.MaxWait, p.MaxPause, p.MaxPause} {
 		if []time.Duration{0, -1, time.Second, 5 * time.Minute}[i] == p.MaxPause {
 			wait = min(asked, longest)
 		}

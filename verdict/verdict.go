@@ -33,14 +33,13 @@ type Policy struct {
 	// MaxRetryAfter is the longest that a caller waits because a server asked to: what is to wait for longer is not sent
 	// again. If zero, there is no such bound, which is right for a queue; negative: nobody waits.
 	MaxRetryAfter time.Duration
-	// MaxPause is the longest that anybody stays away, whatever the server asks for. Then one request should probe. If zero,
-	// an hour; negative: as long as the server asks, which is quota.MaxWait at most.
+	// MaxPause is the longest that anybody stays away, whatever the server asks for, where the limiters do not see to it that one
+	// request goes first: those of a Pool and of a transport do. If zero, as long as the server asks, which is quota.MaxWait at
+	// most.
 	MaxPause time.Duration
 	// Repeat has everything count as idempotent: what may have been processed is sent again.
 	Repeat bool
 }
-
-const defaultMaxPause = time.Hour
 
 // Attempt is what is known of one try at sending a request. The zero Attempt had no answer, and nobody knows why. From fills
 // in most of it.
@@ -283,10 +282,7 @@ func (p *Policy) tooLong(asked time.Duration) string {
 
 // bounded returns for how long to stay away where the server asks for d.
 func (p *Policy) bounded(d time.Duration) time.Duration {
-	switch {
-	case p.MaxPause == 0:
-		return min(d, defaultMaxPause)
-	case p.MaxPause < 0:
+	if p.MaxPause <= 0 {
 		return d
 	}
 	return min(d, p.MaxPause)

@@ -124,8 +124,7 @@ func TestVerdicts(t *testing.T) {
 		{"too long, after a failure", verdict.Policy{MaxRetryAfter: time.Minute}, verdict.Attempt{Status: 500, Idempotent: true, Header: header("Retry-After", "61")}, limit.Failed, "longer than 1m0s", nil},
 		{"nobody waits", verdict.Policy{MaxRetryAfter: -1}, verdict.Attempt{Status: 429}, limit.Limited, "nobody is to wait", nil},
 		{"nobody waits, after a failure that asks for nothing", verdict.Policy{MaxRetryAfter: -1}, verdict.Attempt{Status: 500, Idempotent: true}, limit.Failed, again, nil},
-		{"for two days", verdict.Policy{}, verdict.Attempt{Status: 429, Header: header("Retry-After", "172800")}, limit.Limited, again, func(v verdict.Verdict) bool { return v.RetryAfter == time.Hour && v.Asked == 48*time.Hour }},
-		{"for two days, as the server says", verdict.Policy{MaxPause: -1}, verdict.Attempt{Status: 429, Header: header("Retry-After", "172800")}, limit.Limited, again, func(v verdict.Verdict) bool { return v.RetryAfter == 48*time.Hour }},
+		{"for two days", verdict.Policy{}, verdict.Attempt{Status: 429, Header: header("Retry-After", "172800")}, limit.Limited, again, func(v verdict.Verdict) bool { return v.RetryAfter == 48*time.Hour && v.Asked == 48*time.Hour }},
 		{"for longer than a minute", verdict.Policy{MaxPause: time.Minute}, verdict.Attempt{Status: 429, Header: header("Retry-After", "61")}, limit.Limited, again, func(v verdict.Verdict) bool { return v.RetryAfter == time.Minute && v.Asked == 61*time.Second }},
 		{"of the day much is left", verdict.Policy{}, verdict.Attempt{Status: 429, Header: header("RateLimit-Policy", `"burst";q=5;w=6, "day";q=1000;w=86400`, "RateLimit", `"burst";r=3;t=6, "day";r=700;t=40000`)}, limit.Limited, again, func(v verdict.Verdict) bool { return v.RetryAfter == 0 }},
 		{"of the burst nothing is left", verdict.Policy{}, verdict.Attempt{Status: 429, Header: header("RateLimit-Policy", `"burst";q=5;w=6, "day";q=1000;w=86400`, "RateLimit", `"burst";r=0;t=6, "day";r=700;t=40000`)}, limit.Limited, again, func(v verdict.Verdict) bool { return v.RetryAfter == 6*time.Second }},
@@ -165,7 +164,7 @@ func TestRetryAfter(t *testing.T) {
 		if c.date != "" {
 			h.Set("Date", c.date)
 		}
-		p := verdict.Policy{MaxPause: -1}
+		p := verdict.Policy{}
 		for _, status := range []int{429, 503, 500} {
 			v := p.Of(&verdict.Attempt{Status: status, Header: h, Now: noon, Idempotent: true})
 			if v.RetryAfter != c.want {
@@ -494,7 +493,7 @@ func TestGolden(t *testing.T) {
 			if len(s.Response.Body) > 0 && s.Response.Body[0] == '{' && s.Response.Header.Get("Content-Type") == "" {
 				s.Response.Header.Set("Content-Type", "application/json") // it was left out where it was written down
 			}
-			p := verdict.Policy{Dialect: dialect(name), MaxPause: -1}
+			p := verdict.Policy{Dialect: dialect(name)}
 			a := verdict.Attempt{Status: s.Response.Status, Header: s.Response.Header, Body: s.Response.Body, Now: s.Now, Idempotent: true, Model: true}
 			v := p.Of(&a)
 			rel := strings.TrimPrefix(filepath.ToSlash(s.Name), "../quota/testdata/")

@@ -14,7 +14,7 @@ import (
 // newPolicy is how attempts are judged: nobody waits for an answer, so a server may ask for any time, and all of a key stays
 // away for all of it; what may have been processed goes again, in doubt.
 func (c *Config) newPolicy() verdict.Policy {
-	return verdict.Policy{Dialect: c.Format.dialect(), MaxPause: -1, Repeat: true}
+	return verdict.Policy{Dialect: c.Format.dialect(), Repeat: true}
 }
 
 // verdict is what a job's attempt proves by itself.
