@@ -285,19 +285,17 @@ type ages struct {
 // admit and close are told how many others are open.
 func (g *ages) admit(at mono.Time, others int) {
 	if others == 0 {
-		*g = ages{oldest: at, young: at + 1}
-	}
-	if at < g.young {
+		g.oldest, g.young, g.old = at, at+1, 1
+	} else if at < g.young {
 		g.old++
 	}
 }
 
 func (g *ages) close(now, at mono.Time, others int) {
-	if at >= g.young {
-		return
-	}
-	if g.old--; g.old == 0 {
-		*g = ages{oldest: g.young, young: now + 1, old: others}
+	if at < g.young {
+		if g.old--; g.old == 0 && others > 0 {
+			g.oldest, g.young, g.old = g.young, now+1, others
+		}
 	}
 }
 

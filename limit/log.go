@@ -33,10 +33,14 @@ func (g *log) upTo(i int) int64 {
 
 // freed returns the arrival whose end frees the last of at least cost, oldest first. cost must be at most the total.
 func (g *log) freed(cost int64) mono.Time {
-	cost += g.gone
-	if e := g.at(0); e.sum-cost >= 0 { // nearly always
-		return e.at
+	if g.ring[g.head].sum-g.gone < cost { // seldom
+		return g.search(cost)
 	}
+	return g.ring[g.head].at
+}
+
+func (g *log) search(cost int64) mono.Time {
+	cost += g.gone
 	low, high := 0, 1 // the first that is enough is after low
 	for high < g.n && g.at(high).sum-cost < 0 {
 		low, high = high, 2*high
@@ -83,19 +87,19 @@ func (g *log) forget(t mono.Time) {
 // add inserts from the tail: an answer seldom proves an earlier arrival than the one before it did.
 func (g *log) add(at mono.Time, cost int64) {
 	g.total += cost
-	i := g.n
-	for i > 0 && g.at(i-1).at > at {
-		i--
-		g.at(i).sum += cost
-	}
 	before := g.gone
-	if i > 0 {
+	i := g.n
+	for ; i > 0; i-- {
 		e := g.at(i - 1)
-		if e.at == at {
-			e.sum += cost
-			return
+		if e.at <= at {
+			before = e.sum
+			if e.at == at {
+				e.sum += cost
+				return
+			}
+			break
 		}
-		before = e.sum
+		e.sum += cost
 	}
 	if g.n == len(g.ring) {
 		g.grow()
