@@ -26,6 +26,7 @@ type Lane struct {
 	least      limit.Cost // what those that wait surely use
 	largest    limit.Cost // of each unit, the largest cost since it was empty
 	granted    uint64
+	reviewed   uint64 // line.changes of the latest Review
 
 	// For a lane of several ways. While nobody waits those that were found ready are kept in an order, and those parked stay where
 	// they are: so the next ticket of the same cost asks only the way that the one before it took.

@@ -134,6 +134,7 @@ type Limit struct {
 	wake    mono.Time          // when to look at it
 	timer   int32              // in timers; -1: not
 	due     int32              // in the agenda; -1: not
+	barred  int                // of those parked, that it is too small for
 	claims  []*Way             // by the place of their first
 }
 
@@ -170,6 +171,7 @@ type Way struct {
 	used   uint64 // its latest turn
 	asked  uint64 // the ticket that found it ready
 	claims bool
+	barred bool // its first is too large for where it is parked
 }
 
 type wayState uint8

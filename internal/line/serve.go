@@ -19,7 +19,7 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 		l.empty(a)
 	} else {
 		_, turn := a.At()
-		return Pass{}, max(at, turn)
+		return Pass{}, max(at, min(turn, limit.AfterSettle))
 	}
 	if at > now {
 		return Pass{}, at
@@ -49,7 +49,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	case at <= now && a.count == 0:
 		a.granted++
 		t.State = Granted
-	case at == limit.Never:
+	case at == limit.Never && a.never(now, &t.Cost):
 		t.State = Never
 	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
 		t.State = Late
@@ -83,20 +83,39 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 
 // late tells whether t, with n before it that surely use ahead, cannot go by its deadline.
 func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
-	bound := limit.Never
-	for _, w := range a.ways {
-		bound = min(bound, l.bound(now, w, &t.Cost, n, ahead))
-	}
-	// Somebody passes the first only within its Fill places, and as the last of so many.
-	if n > 0 && n >= 2*l.config.Fill {
-		if on, turn := a.At(); turn < limit.AfterSettle && on.spare == (limit.Cost{}) {
-			bound = max(bound, turn) // those before it stay
-		}
-	}
+	bound := l.soonest(now, a, &t.Cost, n, ahead)
 	if bound <= t.Deadline || bound == limit.AfterSettle {
 		return false
 	}
 	t.At = bound
+	return true
+}
+
+// soonest returns an instant before which cost cannot go by any way, with n before it that surely use ahead. What the first is told
+// is none: another answer than what its limit foresees may make room, and so may one of another lane that goes on to wait elsewhere.
+func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+	at := limit.Never
+	for _, w := range a.ways {
+		at = min(at, l.bound(now, w, cost, n, ahead))
+	}
+	// Somebody passes the first only within its Fill places, and as the last of so many.
+	if n == 0 || n < 2*l.config.Fill || within(&a.head[0].Cost, cost) {
+		return at
+	}
+	turn := limit.Never
+	for _, w := range a.ways {
+		turn = min(turn, l.bound(now, w, &a.head[0].Cost, 0, new(limit.Cost)))
+	}
+	return max(at, turn)
+}
+
+// within tells whether a is no larger than b.
+func within(a, b *limit.Cost) bool {
+	for u, n := range a {
+		if n > b[u] {
+			return false
+		}
+	}
 	return true
 }
 
@@ -133,17 +152,17 @@ func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Tim
 	now = max(now, l.last)
 	at = limit.Never
 	for _, w := range a.ways {
-		t := l.bound(now, w, cost, a.count, &a.least)
+		t := now
 		for _, m := range w.limits {
-			if r := m.Limiter.Ready(now, *cost); r >= limit.AfterSettle {
-				t = max(t, r)
-			}
+			t = max(t, m.Limiter.Ready(now, *cost))
 		}
 		at = min(at, t)
 	}
-	if a.count > 0 && a.count >= 2*l.config.Fill {
-		_, turn := a.At()
-		at = max(at, turn)
+	if _, turn := a.At(); a.count > 0 && turn >= limit.AfterSettle { // only an answer can tell
+		at = max(at, limit.AfterSettle)
+	}
+	if at < limit.AfterSettle {
+		at = l.soonest(now, a, cost, a.count, &a.least)
 	}
 	return at, a.count
 }
@@ -175,7 +194,7 @@ func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome)
 	if !p.booked {
 		m := w.limits[0]
 		m.Limiter.Settle(now, p.lease, *of(m))
-		l.mark(m)
+		l.news(m)
 		return
 	}
 	kept := l.book.Close(p.lease)
@@ -183,14 +202,22 @@ func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome)
 		for u, n := range kept.spare {
 			m.spare[u] -= n
 		}
-		l.mark(m)
 		m.Limiter.Settle(now, kept.leases[k], *of(m))
+		l.news(m)
 	}
 }
 
 // Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
 func (l *Line) Touch(m *Limit) {
 	l.changes++
+	l.news(m)
+}
+
+// news has m looked at, for anybody.
+func (l *Line) news(m *Limit) {
+	if m.barred > 0 {
+		l.readmit(m)
+	}
 	l.mark(m)
 }
 
@@ -202,26 +229,24 @@ func (l *Line) Review(now mono.Time, m *Limit) {
 	now = l.Tick(now)
 	l.Touch(m)
 	l.serve(now) // who is first and has no hope is ahead of nobody
+	review := l.changes
 	for _, w := range m.ways {
-		if a := w.lane; len(a.ways) == 1 && a.count > 0 {
+		if a := w.lane; a.reviewed != review {
+			a.reviewed = review
 			l.review(now, a)
 		}
 	}
 }
 
 func (l *Line) review(now mono.Time, a *Lane) {
-	w, n := a.ways[0], 1
-	ahead, waiting := a.head[0].Least, a.count
-	for t := a.head[0].next[0]; t != nil; { // the first is looked at anyway
+	w, n := a.ways[0], 0
+	ahead, waiting := limit.Cost{}, a.count
+	for t := a.head[0]; t != nil; {
 		next := t.next[0]
-		at := now
-		for _, m := range w.limits {
-			at = max(at, m.Limiter.Ready(now, t.Cost))
-		}
 		switch {
-		case at == limit.Never:
+		case a.never(now, &t.Cost):
 			l.refuse(t, Never)
-		case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
+		case len(a.ways) == 1 && t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
 			l.refuse(t, Late)
 		default:
 			n++
@@ -231,7 +256,7 @@ func (l *Line) review(now mono.Time, a *Lane) {
 		}
 		t = next
 	}
-	if a.count < waiting && l.config.Fill > 0 {
+	if a.count > 0 && a.count < waiting && l.config.Fill > 0 && len(a.ways) == 1 {
 		l.mark(w.at) // others have moved up
 	}
 }
@@ -380,22 +405,23 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		return true
 	case len(a.ways) == 1 && l.hopeless(now, w, t, at):
 		return true
+	case at == limit.Never && a.never(now, &t.Cost):
+		for a.count > 0 && a.never(now, &a.head[0].Cost) { // the next may cost the same, and then nobody looks
+			l.refuse(a.head[0], Never)
+		}
+		return true
 	case on != m:
 		if t.stolen++; t.stolen == thefts {
 			l.claim(w, t)
 		}
 		l.unpark(w)
 		l.park(w, on, at, t)
-		if at == limit.Never && a.allNever() {
-			l.refuse(t, Never)
-			return true
-		}
 		l.watch(now, a)
 		return true
 	}
 	w.ready, m.first = at, at
-	if at == limit.Never && a.allNever() {
-		l.refuse(t, Never)
+	if at == limit.Never && !w.barred {
+		l.rerank(w, t)
 		return true
 	}
 	if l.config.Fill == 0 || len(a.ways) > 1 {
