@@ -233,15 +233,19 @@ func (l *Line) Review(now mono.Time, m *Limit) {
 	for _, w := range m.ways {
 		if a := w.lane; a.reviewed != review {
 			a.reviewed = review
-			l.review(now, a)
+			l.review(now, m, a)
 		}
 	}
 }
 
-func (l *Line) review(now mono.Time, a *Lane) {
+func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 	w, n := a.ways[0], 0
 	ahead, waiting := limit.Cost{}, a.count
-	for t := a.head[0]; t != nil; {
+	t := a.head[0]
+	if t != nil && len(a.ways) == 1 && w.at == m && m.parked.all[0] == w { // it has just been looked at
+		t, n, ahead = t.next[0], 1, t.Least
+	}
+	for t != nil {
 		next := t.next[0]
 		switch {
 		case a.never(now, &t.Cost):
