@@ -417,6 +417,10 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	case on != m:
 		if t.stolen++; t.stolen == thefts {
 			l.claim(w, t)
+			if at, on = l.ask(now, w, t); at <= now { // only a turn held it, which a claim goes before
+				l.grant(now, w, t)
+				return true
+			}
 		}
 		l.unpark(w)
 		l.park(w, on, at, t)
