@@ -40,6 +40,7 @@ func runShares(seed uint64) error {
 	const most = 50 // tokens a ticket
 	pairs := map[[2]int]*between{}
 	idle := make([]bool, len(lanes))
+	kept := make([]int, len(lanes)) // away, how often since its last leave
 	var open []*line.Ticket
 	now := mono.Time(0)
 	var err error
@@ -55,6 +56,7 @@ func runShares(seed uint64) error {
 	granted := func(u *line.Ticket) {
 		i := u.Of.(int)
 		open = append(open, u)
+		kept[i] = 0
 		for p, b := range pairs {
 			switch i {
 			case p[0]:
@@ -96,6 +98,9 @@ func runShares(seed uint64) error {
 		case 0:
 			idle[i] = !idle[i]
 		case 1:
+			if kept[i]++; kept[i] > 2 { // a claim goes before its turn
+				break
+			}
 			forget(i)
 			away[i].Extend(now + mono.Time(rng.IntN(50))*ms)
 			l.Touch(own[i])
