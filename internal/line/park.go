@@ -297,6 +297,14 @@ func (l *Line) claim(w *Way, t *Ticket) {
 	}
 }
 
+// bar ends the claim of a way that t fits never: it would hold up all others for ever.
+func (l *Line) bar(w *Way, t *Ticket) {
+	if w.claims {
+		l.disclaim(w)
+		t.stolen = 0 // it may claim another
+	}
+}
+
 func (l *Line) disclaim(w *Way) {
 	if !w.claims {
 		return

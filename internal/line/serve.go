@@ -415,7 +415,9 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		}
 		return true
 	case on != m:
-		if t.stolen++; t.stolen == thefts {
+		if at == limit.Never {
+			l.bar(w, t)
+		} else if t.stolen++; t.stolen == thefts {
 			l.claim(w, t)
 			if at, on = l.ask(now, w, t); at <= now { // only a turn held it, which a claim goes before
 				l.grant(now, w, t)
@@ -429,6 +431,7 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	}
 	w.ready, m.first = at, at
 	if at == limit.Never && !w.barred {
+		l.bar(w, t)
 		l.rerank(w, t)
 		return true
 	}
