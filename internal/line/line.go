@@ -52,6 +52,7 @@ type Line struct {
 	waiting int
 	lanes   int // how often lanes were made or retired
 
+	wake   mono.Time             // the first of the timers
 	timers heap[*Limit, byWake]  // limits that somebody waits for, by the instant to look at them
 	agenda heap[*Limit, byPlace] // limits to look at now, by the place of their first
 
@@ -61,7 +62,7 @@ type Line struct {
 }
 
 // New returns a Line without limits or lanes.
-func New(c Config) *Line { return &Line{config: c, last: mono.Min} }
+func New(c Config) *Line { return &Line{config: c, last: mono.Min, wake: limit.Never} }
 
 // State is what became of a Ticket.
 type State uint8
@@ -112,8 +113,9 @@ type Pass struct {
 
 // kept is what the book has of a pass that one lease cannot tell.
 type kept struct {
-	leases [MaxLimits]limit.Lease
-	spare  limit.Cost // reserved beyond what is surely used
+	leases  [MaxLimits]limit.Lease // as many as the way has limits; the rest is of a pass before
+	metered bool                   // spare holds
+	spare   limit.Cost             // reserved beyond what is surely used
 }
 
 // Limit is a limit.Limiter that lanes share, and who waits for it.

@@ -281,13 +281,23 @@ func (l *Line) rouse(m *Limit, at mono.Time) {
 		l.timers.push(m)
 	case at < limit.AfterSettle:
 		l.timers.fix(m)
+	default:
+		return
+	}
+	l.wake = limit.Never
+	if len(l.timers.all) > 0 {
+		l.wake = l.timers.all[0].wake
 	}
 }
 
 // claim has the first of w's lane get what its limits have before anybody later. All claims are in the order of places at every
 // limit, or two lanes would hold each other for ever.
 func (l *Line) claim(w *Way, t *Ticket) {
+	if w.claims {
+		return
+	}
 	w.claims = true
+	w.lane.claims++
 	for _, m := range w.limits {
 		i := 0
 		for i < len(m.claims) && m.claims[i].lane.head[0].before(t) {
@@ -310,6 +320,7 @@ func (l *Line) disclaim(w *Way) {
 		return
 	}
 	w.claims = false
+	w.lane.claims--
 	for _, m := range w.limits {
 		m.claims = slices.DeleteFunc(m.claims, func(c *Way) bool { return c == w })
 		l.mark(m)

@@ -35,9 +35,6 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	l.serve(now)
 	l.seq++
 	t.lane, t.seq, t.passed, t.stolen, t.At = a, l.seq, 0, 0, 0
-	for u, n := range t.Cost {
-		t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
-	}
 	n, ahead := 0, limit.Cost{}
 	if a.count > 0 {
 		n, ahead = a.ahead(t.Place)
@@ -68,6 +65,9 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		return t.State
 	}
 	l.waiting++
+	for u, n := range &t.Cost {
+		t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
+	}
 	a.insert(t)
 	switch {
 	case first && a.count > 1:
@@ -138,9 +138,7 @@ func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limi
 				}
 			}
 		}
-		for u, n := range m.spare {
-			some[u] -= n
-		}
+		less(&some, &m.spare)
 		at = max(at, limit.NotBefore(m.Limiter, now, k, some, *cost))
 	}
 	return at
@@ -183,28 +181,42 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 
 // Settle closes the leases of a pass.
 func (l *Line) Settle(now mono.Time, p Pass, o *limit.Outcome) {
-	l.SettleEach(now, p, func(*Limit) *limit.Outcome { return o })
+	now = l.Tick(now)
+	l.changes++
+	if m := p.Way.limits[0]; !p.booked {
+		m.Limiter.Settle(now, p.lease, *o)
+		l.news(m)
+		return
+	}
+	kept := l.book.Return(p.lease)
+	for k, m := range p.Way.limits {
+		m.Limiter.Settle(now, kept.leases[k], *o)
+		l.closed(m, kept)
+	}
 }
 
 // SettleEach is Settle where each limit hears an outcome of its own. of is called once per limit, in their order.
 func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) {
 	now = l.Tick(now)
 	l.changes++
-	w := p.Way
-	if !p.booked {
-		m := w.limits[0]
+	if m := p.Way.limits[0]; !p.booked {
 		m.Limiter.Settle(now, p.lease, *of(m))
 		l.news(m)
 		return
 	}
-	kept := l.book.Close(p.lease)
-	for k, m := range w.limits {
-		for u, n := range kept.spare {
-			m.spare[u] -= n
-		}
+	kept := l.book.Return(p.lease)
+	for k, m := range p.Way.limits {
 		m.Limiter.Settle(now, kept.leases[k], *of(m))
-		l.news(m)
+		l.closed(m, kept)
 	}
+}
+
+// closed notes that a pass no longer counts in full at m.
+func (l *Line) closed(m *Limit, kept *kept) {
+	if kept.metered {
+		less(&m.spare, &kept.spare)
+	}
+	l.news(m)
 }
 
 // Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
@@ -254,9 +266,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 			l.refuse(t, Late)
 		default:
 			n++
-			for u, c := range t.Least {
-				ahead[u] += c
-			}
+			more(&ahead, &t.Least)
 		}
 		t = next
 	}
@@ -268,21 +278,22 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 // Tick notes what time has made ready, and returns the present.
 func (l *Line) Tick(now mono.Time) mono.Time {
 	l.last = max(l.last, now)
-	for len(l.timers.all) > 0 && l.timers.all[0].wake <= l.last {
-		m := l.timers.all[0]
-		l.mark(m)
-		l.rouse(m, limit.Never)
+	if l.wake <= l.last {
+		l.awake()
 	}
 	return l.last
 }
 
-// Wake is the instant at which to call Next again, limit.Never if none is known.
-func (l *Line) Wake() mono.Time {
-	if len(l.timers.all) == 0 || l.timers.all[0].wake >= limit.AfterSettle {
-		return limit.Never
+func (l *Line) awake() {
+	for l.wake <= l.last {
+		m := l.timers.all[0]
+		l.mark(m)
+		l.rouse(m, limit.Never)
 	}
-	return l.timers.all[0].wake
 }
+
+// Wake is the instant at which to call Next again, limit.Never if none is known.
+func (l *Line) Wake() mono.Time { return l.wake }
 
 // Soonest returns the ticket that Wake is for: the first of those that are known to go then. Nil: nobody.
 func (l *Line) Soonest() *Ticket {
@@ -298,10 +309,14 @@ func (l *Line) Next(now mono.Time) *Ticket {
 	if now = l.Tick(now); len(l.agenda.all) > 0 {
 		l.serve(now)
 	}
-	t := l.told
-	if t == nil {
+	if l.told == nil {
 		return nil
 	}
+	return l.hear()
+}
+
+func (l *Line) hear() *Ticket {
+	t := l.told
 	l.told = t.next[0]
 	if l.told == nil {
 		l.untold = nil
@@ -316,27 +331,44 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
 	w.used = l.turn
 	w.lane.ease(w)
-	if len(w.limits) == 1 && *cost == *least {
+	metered := *cost != *least
+	if len(w.limits) == 1 && !metered {
 		m := w.limits[0]
 		if m.fair {
 			w.advance(0, cost)
 		}
 		return Pass{Way: w, lease: m.Limiter.Admit(now, *cost)}
 	}
-	var kept kept
-	for u, n := range cost {
-		kept.spare[u] = max(min(n, limit.MaxCost)-max(least[u], 0), 0)
+	lease, kept := l.book.Take()
+	if kept.metered = metered; metered {
+		for u, n := range cost {
+			n = min(max(n, 0), limit.MaxCost)
+			kept.spare[u] = n - min(max(least[u], 0), n)
+		}
 	}
 	for k, m := range w.limits {
 		kept.leases[k] = m.Limiter.Admit(now, *cost)
-		for u, n := range kept.spare {
-			m.spare[u] += n
+		if metered {
+			more(&m.spare, &kept.spare)
 		}
 		if m.fair {
 			w.advance(k, cost)
 		}
 	}
-	return Pass{Way: w, lease: l.book.Open(kept), booked: true}
+	return Pass{Way: w, lease: lease, booked: true}
+}
+
+// more and less add c to a sum, and take it off.
+func more(sum, c *limit.Cost) {
+	for u, n := range c {
+		sum[u] += n
+	}
+}
+
+func less(sum, c *limit.Cost) {
+	for u, n := range c {
+		sum[u] -= n
+	}
 }
 
 // advance moves the virtual time of a fair limit to the start of what goes now, and the lane's to its finish.
@@ -376,8 +408,10 @@ func (l *Line) end(t *Ticket, s State) {
 		return
 	}
 	l.changes++
-	for _, w := range a.ways {
-		l.disclaim(w)
+	if a.claims > 0 {
+		for _, w := range a.ways {
+			l.disclaim(w)
+		}
 	}
 	if a.count == 0 {
 		l.empty(a)
