@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/guard"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -106,4 +107,61 @@ func BenchmarkGateGiveUp(b *testing.B) {
 		wg.Wait()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(many), "ns/waiter")
+}
+
+// BenchmarkJunction is what a request pays for passing four limits at once, and beside it what it pays for passing four Gates one after
+// another, which holds what others could use. Guarded each limit has package guard around it, as the transport's have.
+func BenchmarkJunction(b *testing.B) {
+	bare := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
+	guarded := func() limit.Limiter {
+		g, err := guard.New(guard.Config{Limiter: bare()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return g
+	}
+	for _, kind := range []struct {
+		name  string
+		limit func() limit.Limiter
+	}{{"Bare", bare}, {"Guarded", guarded}} {
+		b.Run("FourLimits"+kind.name, func(b *testing.B) {
+			j, err := paceline.NewJunction(paceline.JunctionConfig{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var way []*paceline.Limit
+			for range 4 {
+				way = append(way, j.Limit(paceline.LimitConfig{Limiter: kind.limit()}))
+			}
+			lane := j.Lane(paceline.LaneConfig{}, way)
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := lane.Wait(bg, limit.One)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p.Settle(accepted)
+			}
+		})
+		b.Run("FourGates"+kind.name, func(b *testing.B) {
+			var gates []*paceline.Gate
+			for range 4 {
+				gates = append(gates, paceline.NewGate(kind.limit()))
+			}
+			var permits [4]paceline.Permit
+			b.ReportAllocs()
+			for b.Loop() {
+				for i, g := range gates {
+					p, err := g.Wait(bg, limit.One)
+					if err != nil {
+						b.Fatal(err)
+					}
+					permits[i] = p
+				}
+				for i := range permits {
+					permits[i].Settle(accepted)
+				}
+			}
+		})
+	}
 }

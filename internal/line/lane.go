@@ -24,8 +24,10 @@ type Lane struct {
 	head, tail [levels]*Ticket
 	count      int
 	least      limit.Cost // what those that wait surely use
-	largest    limit.Cost // of each unit, the largest cost since it was empty
+	largest    limit.Cost // with Fill: of each unit, the largest cost since it was empty
+	claims     int        // of its ways
 	granted    uint64
+	reviewed   uint64 // line.changes of the latest Review
 
 	// For a lane of several ways. While nobody waits those that were found ready are kept in an order, and those parked stay where
 	// they are: so the next ticket of the same cost asks only the way that the one before it took.
@@ -117,9 +119,11 @@ func (a *Lane) insert(t *Ticket) {
 		a.insertWithin(t)
 	}
 	a.count++
-	for u := range t.Cost {
-		a.least[u] += t.Least[u]
-		a.largest[u] = max(a.largest[u], t.Cost[u])
+	more(&a.least, &t.Least)
+	if a.line.config.Fill > 0 {
+		for u, n := range &t.Cost {
+			a.largest[u] = max(a.largest[u], n)
+		}
 	}
 }
 
@@ -190,9 +194,7 @@ func (a *Lane) remove(t *Ticket) {
 		a.least, a.largest = limit.Cost{}, limit.Cost{}
 		return
 	}
-	for u, n := range t.Least {
-		a.least[u] -= n
-	}
+	less(&a.least, &t.Least)
 }
 
 // walked is how many are counted to tell what is ahead of a place within the lane.
@@ -207,9 +209,7 @@ func (a *Lane) ahead(place mono.Time) (n int, least limit.Cost) {
 	n, least = a.count, a.least
 	for range walked {
 		n--
-		for u, c := range last.Least {
-			least[u] -= c
-		}
+		less(&least, &last.Least)
 		if last = last.prev; last == nil || last.Place <= place {
 			return n, least
 		}
@@ -217,9 +217,7 @@ func (a *Lane) ahead(place mono.Time) (n int, least limit.Cost) {
 	n, least = 0, limit.Cost{}
 	for t := a.head[0]; t != nil && t.Place <= place && n < walked; t = t.next[0] {
 		n++
-		for u, c := range t.Least {
-			least[u] += c
-		}
+		more(&least, &t.Least)
 	}
 	return n, least
 }

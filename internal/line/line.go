@@ -52,6 +52,7 @@ type Line struct {
 	waiting int
 	lanes   int // how often lanes were made or retired
 
+	wake   mono.Time             // the first of the timers
 	timers heap[*Limit, byWake]  // limits that somebody waits for, by the instant to look at them
 	agenda heap[*Limit, byPlace] // limits to look at now, by the place of their first
 
@@ -61,7 +62,7 @@ type Line struct {
 }
 
 // New returns a Line without limits or lanes.
-func New(c Config) *Line { return &Line{config: c, last: mono.Min} }
+func New(c Config) *Line { return &Line{config: c, last: mono.Min, wake: limit.Never} }
 
 // State is what became of a Ticket.
 type State uint8
@@ -112,8 +113,9 @@ type Pass struct {
 
 // kept is what the book has of a pass that one lease cannot tell.
 type kept struct {
-	leases [MaxLimits]limit.Lease
-	spare  limit.Cost // reserved beyond what is surely used
+	leases  [MaxLimits]limit.Lease // as many as the way has limits; the rest is of a pass before
+	metered bool                   // spare holds
+	spare   limit.Cost             // reserved beyond what is surely used
 }
 
 // Limit is a limit.Limiter that lanes share, and who waits for it.
@@ -134,6 +136,7 @@ type Limit struct {
 	wake    mono.Time          // when to look at it
 	timer   int32              // in timers; -1: not
 	due     int32              // in the agenda; -1: not
+	barred  int                // of those parked, that it is too small for
 	claims  []*Way             // by the place of their first
 }
 
@@ -170,6 +173,7 @@ type Way struct {
 	used   uint64 // its latest turn
 	asked  uint64 // the ticket that found it ready
 	claims bool
+	barred bool // its first is too large for where it is parked
 }
 
 type wayState uint8

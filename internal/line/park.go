@@ -1,6 +1,7 @@
 package line
 
 import (
+	"math"
 	"slices"
 
 	"github.com/paceline-go/paceline/limit"
@@ -42,13 +43,13 @@ func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 		return now
 	}
 	if m.fair {
-		if start := w.starts(slices.Index(w.limits, m)); h.start > start || h.start == start && !h.earlier(t.Place, t.seq) {
+		if start := w.turn(m); h.start > start || h.start == start && !h.earlier(t.Place, t.seq) {
 			return now
 		}
 	} else if !h.earlier(t.Place, t.seq) {
 		return now
 	}
-	return max(m.first, now+1)
+	return min(max(m.first, now+1), limit.AfterSettle)
 }
 
 func (w *Way) earlier(place mono.Time, seq uint64) bool {
@@ -147,6 +148,7 @@ func (l *Line) renew(a *Lane) {
 	for _, w := range a.ways {
 		switch w.state {
 		case parked:
+			w.ready = min(w.ready, limit.AfterSettle) // of another cost
 			l.rerank(w, t)
 			l.mark(w.at)
 		default:
@@ -184,10 +186,46 @@ func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	}
 }
 
+// rank gives w, parked at m with its verdict, the right of t. Where t goes never it is behind everybody, or it would hold up those
+// who fit while it waits to go by another way.
 func (w *Way) rank(m *Limit, t *Ticket) {
-	w.place, w.seq = t.Place, t.seq
+	w.place, w.seq, w.start = t.Place, t.seq, 0
 	if m.fair {
-		w.start = w.starts(slices.Index(w.limits, m))
+		w.start = w.turn(m)
+	}
+	if w.ready == limit.Never {
+		w.place, w.seq, w.start = mono.Max, math.MaxUint64, math.Inf(1)
+	}
+	if barred := w.ready == limit.Never; barred != w.barred {
+		w.barred = barred
+		if barred {
+			m.barred++
+		} else {
+			m.barred--
+		}
+	}
+}
+
+// turn returns the rank of w where m is fair. A claim goes before all turns, or it and a turn would hold each other for ever.
+func (w *Way) turn(m *Limit) float64 {
+	if w.claims {
+		return math.Inf(-1)
+	}
+	return w.starts(slices.Index(w.limits, m))
+}
+
+// readmit has those asked about again, by right, that m was too small for when it was asked.
+func (l *Line) readmit(m *Limit) {
+	for _, w := range m.ways {
+		switch {
+		case !w.barred || w.at != m:
+		case w.lane.count == 0:
+			l.unpark(w)
+			w.lane.loosen(w)
+		default:
+			w.ready = limit.AfterSettle
+			l.rerank(w, w.lane.head[0])
+		}
 	}
 }
 
@@ -212,6 +250,10 @@ func (l *Line) unpark(w *Way) {
 		l.agenda.remove(m)
 	}
 	m.parked.remove(w)
+	if w.barred {
+		w.barred = false
+		m.barred--
+	}
 	w.state, w.at = loose, nil
 	if first && len(m.parked.all) > 0 {
 		l.mark(m)
@@ -239,13 +281,23 @@ func (l *Line) rouse(m *Limit, at mono.Time) {
 		l.timers.push(m)
 	case at < limit.AfterSettle:
 		l.timers.fix(m)
+	default:
+		return
+	}
+	l.wake = limit.Never
+	if len(l.timers.all) > 0 {
+		l.wake = l.timers.all[0].wake
 	}
 }
 
 // claim has the first of w's lane get what its limits have before anybody later. All claims are in the order of places at every
 // limit, or two lanes would hold each other for ever.
 func (l *Line) claim(w *Way, t *Ticket) {
+	if w.claims {
+		return
+	}
 	w.claims = true
+	w.lane.claims++
 	for _, m := range w.limits {
 		i := 0
 		for i < len(m.claims) && m.claims[i].lane.head[0].before(t) {
@@ -255,11 +307,20 @@ func (l *Line) claim(w *Way, t *Ticket) {
 	}
 }
 
+// bar ends the claim of a way that t fits never: it would hold up all others for ever.
+func (l *Line) bar(w *Way, t *Ticket) {
+	if w.claims {
+		l.disclaim(w)
+		t.stolen = 0 // it may claim another
+	}
+}
+
 func (l *Line) disclaim(w *Way) {
 	if !w.claims {
 		return
 	}
 	w.claims = false
+	w.lane.claims--
 	for _, m := range w.limits {
 		m.claims = slices.DeleteFunc(m.claims, func(c *Way) bool { return c == w })
 		l.mark(m)
@@ -268,13 +329,11 @@ func (l *Line) disclaim(w *Way) {
 
 // What a lane of several ways knows of those that are not parked.
 
-func (a *Lane) allNever() bool {
-	for _, w := range a.ways {
-		if w.state != parked || w.ready != limit.Never {
-			return false
-		}
-	}
-	return true
+// never tells whether no way has room for cost, ever.
+func (a *Lane) never(now mono.Time, cost *limit.Cost) bool {
+	return !slices.ContainsFunc(a.ways, func(w *Way) bool {
+		return !slices.ContainsFunc(w.limits, func(m *Limit) bool { return m.Limiter.Ready(now, *cost) == limit.Never })
+	})
 }
 
 // loosen notes that w, which is not parked, is to be asked.

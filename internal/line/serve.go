@@ -19,7 +19,7 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 		l.empty(a)
 	} else {
 		_, turn := a.At()
-		return Pass{}, max(at, turn)
+		return Pass{}, max(at, min(turn, limit.AfterSettle))
 	}
 	if at > now {
 		return Pass{}, at
@@ -35,9 +35,6 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	l.serve(now)
 	l.seq++
 	t.lane, t.seq, t.passed, t.stolen, t.At = a, l.seq, 0, 0, 0
-	for u, n := range t.Cost {
-		t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
-	}
 	n, ahead := 0, limit.Cost{}
 	if a.count > 0 {
 		n, ahead = a.ahead(t.Place)
@@ -49,7 +46,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	case at <= now && a.count == 0:
 		a.granted++
 		t.State = Granted
-	case at == limit.Never:
+	case at == limit.Never && a.never(now, &t.Cost):
 		t.State = Never
 	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
 		t.State = Late
@@ -68,6 +65,9 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		return t.State
 	}
 	l.waiting++
+	for u, n := range &t.Cost {
+		t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
+	}
 	a.insert(t)
 	switch {
 	case first && a.count > 1:
@@ -83,20 +83,39 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 
 // late tells whether t, with n before it that surely use ahead, cannot go by its deadline.
 func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
-	bound := limit.Never
-	for _, w := range a.ways {
-		bound = min(bound, l.bound(now, w, &t.Cost, n, ahead))
-	}
-	// Somebody passes the first only within its Fill places, and as the last of so many.
-	if n > 0 && n >= 2*l.config.Fill {
-		if on, turn := a.At(); turn < limit.AfterSettle && on.spare == (limit.Cost{}) {
-			bound = max(bound, turn) // those before it stay
-		}
-	}
+	bound := l.soonest(now, a, &t.Cost, n, ahead)
 	if bound <= t.Deadline || bound == limit.AfterSettle {
 		return false
 	}
 	t.At = bound
+	return true
+}
+
+// soonest returns an instant before which cost cannot go by any way, with n before it that surely use ahead. What the first is told
+// is none: another answer than what its limit foresees may make room, and so may one of another lane that goes on to wait elsewhere.
+func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+	at := limit.Never
+	for _, w := range a.ways {
+		at = min(at, l.bound(now, w, cost, n, ahead))
+	}
+	// Somebody passes the first only within its Fill places, and as the last of so many.
+	if n == 0 || n < 2*l.config.Fill || within(&a.head[0].Cost, cost) {
+		return at
+	}
+	turn := limit.Never
+	for _, w := range a.ways {
+		turn = min(turn, l.bound(now, w, &a.head[0].Cost, 0, new(limit.Cost)))
+	}
+	return max(at, turn)
+}
+
+// within tells whether a is no larger than b.
+func within(a, b *limit.Cost) bool {
+	for u, n := range a {
+		if n > b[u] {
+			return false
+		}
+	}
 	return true
 }
 
@@ -119,9 +138,7 @@ func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limi
 				}
 			}
 		}
-		for u, n := range m.spare {
-			some[u] -= n
-		}
+		less(&some, &m.spare)
 		at = max(at, limit.NotBefore(m.Limiter, now, k, some, *cost))
 	}
 	return at
@@ -133,17 +150,17 @@ func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Tim
 	now = max(now, l.last)
 	at = limit.Never
 	for _, w := range a.ways {
-		t := l.bound(now, w, cost, a.count, &a.least)
+		t := now
 		for _, m := range w.limits {
-			if r := m.Limiter.Ready(now, *cost); r >= limit.AfterSettle {
-				t = max(t, r)
-			}
+			t = max(t, m.Limiter.Ready(now, *cost))
 		}
 		at = min(at, t)
 	}
-	if a.count > 0 && a.count >= 2*l.config.Fill {
-		_, turn := a.At()
-		at = max(at, turn)
+	if _, turn := a.At(); a.count > 0 && turn >= limit.AfterSettle { // only an answer can tell
+		at = max(at, limit.AfterSettle)
+	}
+	if at < limit.AfterSettle {
+		at = l.soonest(now, a, cost, a.count, &a.least)
 	}
 	return at, a.count
 }
@@ -164,33 +181,55 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 
 // Settle closes the leases of a pass.
 func (l *Line) Settle(now mono.Time, p Pass, o *limit.Outcome) {
-	l.SettleEach(now, p, func(*Limit) *limit.Outcome { return o })
+	now = l.Tick(now)
+	l.changes++
+	if m := p.Way.limits[0]; !p.booked {
+		m.Limiter.Settle(now, p.lease, *o)
+		l.news(m)
+		return
+	}
+	kept := l.book.Return(p.lease)
+	for k, m := range p.Way.limits {
+		m.Limiter.Settle(now, kept.leases[k], *o)
+		l.closed(m, kept)
+	}
 }
 
 // SettleEach is Settle where each limit hears an outcome of its own. of is called once per limit, in their order.
 func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) {
 	now = l.Tick(now)
 	l.changes++
-	w := p.Way
-	if !p.booked {
-		m := w.limits[0]
+	if m := p.Way.limits[0]; !p.booked {
 		m.Limiter.Settle(now, p.lease, *of(m))
-		l.mark(m)
+		l.news(m)
 		return
 	}
-	kept := l.book.Close(p.lease)
-	for k, m := range w.limits {
-		for u, n := range kept.spare {
-			m.spare[u] -= n
-		}
-		l.mark(m)
+	kept := l.book.Return(p.lease)
+	for k, m := range p.Way.limits {
 		m.Limiter.Settle(now, kept.leases[k], *of(m))
+		l.closed(m, kept)
 	}
+}
+
+// closed notes that a pass no longer counts in full at m.
+func (l *Line) closed(m *Limit, kept *kept) {
+	if kept.metered {
+		less(&m.spare, &kept.spare)
+	}
+	l.news(m)
 }
 
 // Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
 func (l *Line) Touch(m *Limit) {
 	l.changes++
+	l.news(m)
+}
+
+// news has m looked at, for anybody.
+func (l *Line) news(m *Limit) {
+	if m.barred > 0 {
+		l.readmit(m)
+	}
 	l.mark(m)
 }
 
@@ -202,36 +241,36 @@ func (l *Line) Review(now mono.Time, m *Limit) {
 	now = l.Tick(now)
 	l.Touch(m)
 	l.serve(now) // who is first and has no hope is ahead of nobody
+	review := l.changes
 	for _, w := range m.ways {
-		if a := w.lane; len(a.ways) == 1 && a.count > 0 {
-			l.review(now, a)
+		if a := w.lane; a.reviewed != review {
+			a.reviewed = review
+			l.review(now, m, a)
 		}
 	}
 }
 
-func (l *Line) review(now mono.Time, a *Lane) {
-	w, n := a.ways[0], 1
-	ahead, waiting := a.head[0].Least, a.count
-	for t := a.head[0].next[0]; t != nil; { // the first is looked at anyway
+func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
+	w, n := a.ways[0], 0
+	ahead, waiting := limit.Cost{}, a.count
+	t := a.head[0]
+	if t != nil && len(a.ways) == 1 && w.at == m && m.parked.all[0] == w { // it has just been looked at
+		t, n, ahead = t.next[0], 1, t.Least
+	}
+	for t != nil {
 		next := t.next[0]
-		at := now
-		for _, m := range w.limits {
-			at = max(at, m.Limiter.Ready(now, t.Cost))
-		}
 		switch {
-		case at == limit.Never:
+		case a.never(now, &t.Cost):
 			l.refuse(t, Never)
-		case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
+		case len(a.ways) == 1 && t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
 			l.refuse(t, Late)
 		default:
 			n++
-			for u, c := range t.Least {
-				ahead[u] += c
-			}
+			more(&ahead, &t.Least)
 		}
 		t = next
 	}
-	if a.count < waiting && l.config.Fill > 0 {
+	if a.count > 0 && a.count < waiting && l.config.Fill > 0 && len(a.ways) == 1 {
 		l.mark(w.at) // others have moved up
 	}
 }
@@ -239,21 +278,22 @@ func (l *Line) review(now mono.Time, a *Lane) {
 // Tick notes what time has made ready, and returns the present.
 func (l *Line) Tick(now mono.Time) mono.Time {
 	l.last = max(l.last, now)
-	for len(l.timers.all) > 0 && l.timers.all[0].wake <= l.last {
-		m := l.timers.all[0]
-		l.mark(m)
-		l.rouse(m, limit.Never)
+	if l.wake <= l.last {
+		l.awake()
 	}
 	return l.last
 }
 
-// Wake is the instant at which to call Next again, limit.Never if none is known.
-func (l *Line) Wake() mono.Time {
-	if len(l.timers.all) == 0 || l.timers.all[0].wake >= limit.AfterSettle {
-		return limit.Never
+func (l *Line) awake() {
+	for l.wake <= l.last {
+		m := l.timers.all[0]
+		l.mark(m)
+		l.rouse(m, limit.Never)
 	}
-	return l.timers.all[0].wake
 }
+
+// Wake is the instant at which to call Next again, limit.Never if none is known.
+func (l *Line) Wake() mono.Time { return l.wake }
 
 // Soonest returns the ticket that Wake is for: the first of those that are known to go then. Nil: nobody.
 func (l *Line) Soonest() *Ticket {
@@ -269,10 +309,14 @@ func (l *Line) Next(now mono.Time) *Ticket {
 	if now = l.Tick(now); len(l.agenda.all) > 0 {
 		l.serve(now)
 	}
-	t := l.told
-	if t == nil {
+	if l.told == nil {
 		return nil
 	}
+	return l.hear()
+}
+
+func (l *Line) hear() *Ticket {
+	t := l.told
 	l.told = t.next[0]
 	if l.told == nil {
 		l.untold = nil
@@ -287,27 +331,44 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
 	w.used = l.turn
 	w.lane.ease(w)
-	if len(w.limits) == 1 && *cost == *least {
+	metered := *cost != *least
+	if len(w.limits) == 1 && !metered {
 		m := w.limits[0]
 		if m.fair {
 			w.advance(0, cost)
 		}
 		return Pass{Way: w, lease: m.Limiter.Admit(now, *cost)}
 	}
-	var kept kept
-	for u, n := range cost {
-		kept.spare[u] = max(min(n, limit.MaxCost)-max(least[u], 0), 0)
+	lease, kept := l.book.Take()
+	if kept.metered = metered; metered {
+		for u, n := range cost {
+			n = min(max(n, 0), limit.MaxCost)
+			kept.spare[u] = n - min(max(least[u], 0), n)
+		}
 	}
 	for k, m := range w.limits {
 		kept.leases[k] = m.Limiter.Admit(now, *cost)
-		for u, n := range kept.spare {
-			m.spare[u] += n
+		if metered {
+			more(&m.spare, &kept.spare)
 		}
 		if m.fair {
 			w.advance(k, cost)
 		}
 	}
-	return Pass{Way: w, lease: l.book.Open(kept), booked: true}
+	return Pass{Way: w, lease: lease, booked: true}
+}
+
+// more and less add c to a sum, and take it off.
+func more(sum, c *limit.Cost) {
+	for u, n := range c {
+		sum[u] += n
+	}
+}
+
+func less(sum, c *limit.Cost) {
+	for u, n := range c {
+		sum[u] -= n
+	}
 }
 
 // advance moves the virtual time of a fair limit to the start of what goes now, and the lane's to its finish.
@@ -347,8 +408,10 @@ func (l *Line) end(t *Ticket, s State) {
 		return
 	}
 	l.changes++
-	for _, w := range a.ways {
-		l.disclaim(w)
+	if a.claims > 0 {
+		for _, w := range a.ways {
+			l.disclaim(w)
+		}
 	}
 	if a.count == 0 {
 		l.empty(a)
@@ -380,22 +443,30 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		return true
 	case len(a.ways) == 1 && l.hopeless(now, w, t, at):
 		return true
+	case at == limit.Never && a.never(now, &t.Cost):
+		for a.count > 0 && a.never(now, &a.head[0].Cost) { // the next may cost the same, and then nobody looks
+			l.refuse(a.head[0], Never)
+		}
+		return true
 	case on != m:
-		if t.stolen++; t.stolen == thefts {
+		if at == limit.Never {
+			l.bar(w, t)
+		} else if t.stolen++; t.stolen == thefts {
 			l.claim(w, t)
+			if at, on = l.ask(now, w, t); at <= now { // only a turn held it, which a claim goes before
+				l.grant(now, w, t)
+				return true
+			}
 		}
 		l.unpark(w)
 		l.park(w, on, at, t)
-		if at == limit.Never && a.allNever() {
-			l.refuse(t, Never)
-			return true
-		}
 		l.watch(now, a)
 		return true
 	}
 	w.ready, m.first = at, at
-	if at == limit.Never && a.allNever() {
-		l.refuse(t, Never)
+	if at == limit.Never && !w.barred {
+		l.bar(w, t)
+		l.rerank(w, t)
 		return true
 	}
 	if l.config.Fill == 0 || len(a.ways) > 1 {
