@@ -3,6 +3,7 @@ package limittest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -82,7 +83,7 @@ func (l *line) run12() error {
 		}
 		l.costs, l.least = append(l.costs, c), append(l.least, l.part(c))
 	}
-	l.notBefore = make([]mono.Time, len(l.costs))
+	l.notBefore = slices.Repeat([]mono.Time{mono.Min}, len(l.costs))
 	for i := range l.costs {
 		if i == 0 || l.rng.IntN(4) == 0 {
 			if err := l.forecast(i); err != nil {
