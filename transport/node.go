@@ -29,7 +29,8 @@ type node struct {
 	provider  quota.Dialect                 // of a host that is known; otherwise nil
 	dialect   atomic.Pointer[quota.Dialect] // what the answers of another have shown it to be
 
-	pauses  int // begun
+	pauses  int       // begun
+	retreat mono.Time // until when an opt-in of the configured limit was said to be given up
 	refusal quota.Refusal
 	said    []quota.Policy
 
@@ -81,7 +82,13 @@ func (t *Transport) waits(p Partition) *slog.Logger {
 // refused takes in that a refusal concerned the partition: it may pause now, for longer than anybody waits.
 func (n *node) refused(why quota.Refusal, asked time.Duration) (pause time.Duration) {
 	began := false
+	var retreats []limit.Retreat
 	n.t.junction.Update(func(now mono.Time) {
+		for _, r := range limit.Retreats(n.guard, now) {
+			if r.Until > n.retreat {
+				n.retreat, retreats = r.Until, append(retreats, r)
+			}
+		}
 		p, on := n.guard.Paused(now)
 		if began = n.guard.Pauses() > n.pauses; began {
 			n.t.pauses.Add(int64(n.guard.Pauses() - n.pauses))
@@ -94,6 +101,9 @@ func (n *node) refused(why quota.Refusal, asked time.Duration) (pause time.Durat
 	}, n.limit)
 	if began {
 		n.t.log.Info("paused", "partition", n.partition, "for", pause, "refusal", string(why), "told", asked > 0)
+	}
+	for _, r := range retreats {
+		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit", r.Limit, "option", r.Option, "until", n.t.junction.Time(r.Until))
 	}
 	return pause
 }

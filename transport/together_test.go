@@ -3,6 +3,7 @@ package transport_test
 import (
 	"bufio"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -182,6 +183,35 @@ func TestLift(t *testing.T) {
 		wg.Wait()
 		if d := time.Since(begin); d != time.Second {
 			t.Errorf("it went at %v", d)
+		}
+	})
+}
+
+// A OneWayMax that does not hold is given up at the first refusal, and that is said once.
+func TestRetreatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		b := newBase(0, func(n int, _ *http.Request) *http.Response {
+			if n%3 == 0 {
+				return reply(429, "", "Retry-After", "1")
+			}
+			return reply(200, "")
+		})
+		own, err := limit.NewRolling(limit.RollingConfig{Limit: 20, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 50 * time.Millisecond}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := mustNew(t, transport.Config{Base: b, Logger: slog.New(slog.NewTextHandler(&log, nil)), Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope == quota.Key {
+				return limit.Named("orders", own)
+			}
+			return nil
+		}})
+		for range 12 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		if n := strings.Count(log.String(), "limit=orders option=OneWayMax"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, log.String())
 		}
 	})
 }

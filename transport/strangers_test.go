@@ -1,0 +1,81 @@
+package transport_test
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// Ten clients of one quota, each a transport with a Slot that hears what remains without a reset, come to even shares with next to
+// nothing refused: as a Gate does that is told the same. As Config.Limiter, and as the limit of a key.
+func TestStrangersThroughTransport(t *testing.T) {
+	for _, name := range []string{"Limiter", "Limit"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, err := ratetest.NewGCRA(ratetest.GCRAConfig{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				begin := time.Now()
+				const clients, span = 10, 30 * time.Minute
+				var wg sync.WaitGroup
+				var refused int64
+				served := make([]int, clients)
+				for i := range clients {
+					slot := func() limit.Limiter {
+						s, err := throttle.NewSlot(throttle.SlotConfig{Rate: 1.25, Burst: 4500, Rng: rand.New(rand.NewPCG(uint64(i), 1))})
+						if err != nil {
+							t.Error(err)
+						}
+						return s
+					}
+					c := transport.Config{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+						time.Sleep(30 * time.Millisecond)
+						w := httptest.NewRecorder()
+						g.ServeHTTP(w, r)
+						time.Sleep(30 * time.Millisecond)
+						return w.Result(), nil
+					}), Attempts: 1000}
+					if name == "Limiter" {
+						c.Limiter = slot()
+					} else {
+						own := slot()
+						c.Limit = func(p transport.Partition) limit.Limiter {
+							if p.Scope == "key" {
+								return own
+							}
+							return nil
+						}
+					}
+					tr := mustNew(t, c)
+					wg.Go(func() {
+						for time.Since(begin) < span {
+							if status, _, _ := do(t, tr, get(t, "http://a.test/")); status == 200 {
+								served[i]++
+							}
+						}
+						refused += tr.Stats().Refused
+					})
+				}
+				wg.Wait()
+				total, least, most := 0, 1<<30, 0
+				for _, n := range served {
+					total, least, most = total+n, min(least, n), max(most, n)
+				}
+				t.Logf("%d served, %d to %d each, %d refused", total, least, most, refused)
+				if share := float64(refused) / float64(total); share > 0.01 || float64(least) < 0.9*float64(most) {
+					t.Errorf("%d served, %d to %d each, %d refused", total, least, most, refused)
+				}
+			})
+		})
+	}
+}
