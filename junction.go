@@ -124,6 +124,7 @@ func (j *Junction) Limit(c LimitConfig) *Limit {
 type Lane struct {
 	junction *Junction
 	lane     *line.Lane
+	start    time.Duration
 	log      *slog.Logger // nil: none
 	logs     bool         // it has one, or a limit has
 	watch    watch
@@ -134,6 +135,9 @@ type Lane struct {
 type LaneConfig struct {
 	// Weight is the lane's share where a limit is fair. If zero, 1.
 	Weight float64
+	// HeadStart is how much earlier than they came those in it count as come, before the limits that it shares with others: its
+	// priority. It may be negative. Nobody is passed over for ever: who came that much earlier is not.
+	HeadStart time.Duration
 	// MaxWaiting is the most goroutines that may wait in it. If zero, any number.
 	MaxWaiting int
 	// Logger is told what the first waits for: see GateConfig. If nil, nobody is told.
@@ -151,7 +155,7 @@ func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a := &Lane{junction: j, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min}}
+	a := &Lane{junction: j, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min}}
 	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Size: c.MaxWaiting}, all...)
 	a.lane.Of = a
 	a.lane.Watched = logs

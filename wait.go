@@ -60,7 +60,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 	now := j.now()
 	w := j.takeLocked()
 	t := &w.ticket
-	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), min(came, now), limit.Never
+	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), min(came, now).Add(-a.start), limit.Never
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}

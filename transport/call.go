@@ -145,12 +145,8 @@ func (c *call) left() time.Duration {
 // acquire gets leave from every limit that the request counts in, or none.
 func (c *call) acquire() error {
 	for {
-		for _, n := range c.leaf.nodes[:c.leaf.count] {
-			if n.shut.Load() {
-				if err := n.look(); err != nil {
-					return err
-				}
-			}
+		if err := c.leaf.look(); err != nil {
+			return err
 		}
 		p, waited, err := c.leaf.lane.WaitFrom(c.ctx, c.cost, c.came)
 		c.waits = c.waits.Add(waited)
@@ -196,7 +192,7 @@ func (c *call) shrink(n *node) bool {
 func (c *call) prepare() error {
 	t, req := c.t, c.req
 	if req.URL == nil {
-		return errors.New("transport: the request has no URL")
+		return errNoURL
 	}
 	if c.body == nil || c.body == http.NoBody {
 		c.getBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
@@ -209,11 +205,15 @@ func (c *call) prepare() error {
 			return err
 		}
 	}
-	if t.config.Cost != nil {
-		c.cost = t.config.Cost(req, c.cost)
+	return c.place(p)
+}
+
+// place adds what Config.Cost says to the cost and finds the limits of a partition, which are the call's until it lets go of them.
+func (c *call) place(p Partition) (err error) {
+	if c.t.config.Cost != nil {
+		c.cost = c.t.config.Cost(c.req, c.cost)
 	}
-	l, err := t.find(p.bounded())
-	c.leaf = l
+	c.leaf, err = c.t.find(p.bounded())
 	return err
 }
 

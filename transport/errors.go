@@ -20,6 +20,8 @@ var ErrPaused = errors.New("transport: the server asked to stay away")
 // when the next probe goes; what the host did comes after it.
 var ErrOutage = errors.New("transport: the host is down")
 
+var errNoURL = errors.New("transport: the request has no URL")
+
 func errStatus(status int) error {
 	return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 }

@@ -72,6 +72,18 @@ func (l *leaf) node(err error) *node {
 	return l.nodes[0]
 }
 
+// look returns why nobody is to stand in line.
+func (l *leaf) look() *Error {
+	for _, n := range l.nodes[:l.count] {
+		if n.shut.Load() {
+			if err := n.look(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (l *leaf) host() *node {
 	return l.nodes[l.at(quota.IP)]
 }

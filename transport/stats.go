@@ -2,10 +2,12 @@ package transport
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
 )
@@ -25,6 +27,28 @@ func (t *Transport) Stats() Stats {
 	n := len(t.leaves)
 	t.mu.Unlock()
 	return Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+}
+
+// Ask returns when a request, if it came now, could go behind those of its partition that wait, and how many they are: no later than
+// the true instant, if those before it stay. The zero Time: at once, or nobody knows. What it costs is one request and what
+// Config.Cost says; its body is not read. The error is an *Error: the request never fits, or nobody is to wait now.
+func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
+	if r.URL == nil {
+		return time.Time{}, 0, errNoURL
+	}
+	c := call{t: t, req: r, cost: limit.One}
+	if err := c.place(t.config.Partition(r)); err != nil {
+		return time.Time{}, 0, err
+	}
+	defer c.leaf.active.Add(-1)
+	if err := c.leaf.look(); err != nil {
+		return err.Ready, 0, err
+	}
+	at, ahead, err = c.leaf.lane.Ask(c.cost)
+	if err != nil {
+		err = c.leaf.node(err).refuse(err, c.cost)
+	}
+	return at, ahead, err
 }
 
 // PartitionStats is what was done in one partition.

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
@@ -212,6 +214,37 @@ func TestRetreatIsSaid(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "limit=orders option=OneWayMax"); n != 1 {
 			t.Errorf("said %d times:\n%s", n, log.String())
+		}
+	})
+}
+
+// Who asks is told when, behind how many, and that too many wait; and nothing is sent for it.
+func TestAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "") })
+		tr := mustNew(t, transport.Config{Base: b, MaxWaiting: 3, Limiter: rolling(t, 1, 2*time.Second, limit.Requests)})
+		ask := func(want time.Duration, behind int) {
+			t.Helper()
+			at, ahead, err := tr.Ask(get(t, "http://a.test/"))
+			if d := time.Until(at); at.IsZero() != (want == 0) || want > 0 && d != want || ahead != behind || err != nil {
+				t.Errorf("at %v, %d ahead, %v; want %v, %d", d, ahead, err, want, behind)
+			}
+		}
+		ask(0, 0)
+		do(t, tr, get(t, "http://a.test/"))
+		ask(2*time.Second, 0)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { do(t, tr, get(t, "http://a.test/")) })
+		}
+		synctest.Wait()
+		ask(8*time.Second, 3)
+		if _, _, err := do(t, tr, get(t, "http://a.test/")); !errors.Is(err, paceline.ErrFull) {
+			t.Error(err)
+		}
+		wg.Wait()
+		if n := len(b.at()); n != 4 {
+			t.Errorf("%d were sent", n)
 		}
 	})
 }

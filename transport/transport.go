@@ -69,6 +69,9 @@ type Config struct {
 	Counting tokens.Counting
 	// MaxBody is how much of a request's body is read for Tokens; a longer one costs no tokens. If zero, 32 MiB.
 	MaxBody int64
+	// MaxWaiting is the most requests that may wait for their turn, in all; more fail at once with paceline.ErrFull. If zero, any
+	// number.
+	MaxWaiting int
 	// Fill lets requests that do not delay the first in line go ahead of it; see paceline.GateConfig. 64 is right for prompts of
 	// many sizes under a limit of tokens. If zero, all go in the order in which they came.
 	Fill int
@@ -216,11 +219,14 @@ func New(c Config) (*Transport, error) {
 	if c.Fill < 0 {
 		return nil, fmt.Errorf("transport: Fill %d is negative", c.Fill)
 	}
+	if c.MaxWaiting < 0 {
+		return nil, fmt.Errorf("transport: MaxWaiting %d is negative", c.MaxWaiting)
+	}
 	log := c.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	j, err := paceline.NewJunction(paceline.JunctionConfig{Fill: c.Fill})
+	j, err := paceline.NewJunction(paceline.JunctionConfig{Fill: c.Fill, MaxWaiting: c.MaxWaiting})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,164 @@
+package paceline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+func junction(t testing.TB, c paceline.JunctionConfig) *paceline.Junction {
+	t.Helper()
+	j, err := paceline.NewJunction(c)
+	try(t, err)
+	return j
+}
+
+// goes waits in a lane, for one request, and notes when it went; answered after rtt.
+func goes(t testing.TB, wg *sync.WaitGroup, a *paceline.Lane, rtt time.Duration, went func()) {
+	wg.Go(func() {
+		p, err := a.Wait(bg, limit.One)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		went()
+		time.Sleep(rtt)
+		p.Settle(accepted)
+	})
+}
+
+// Thirty for a slow limit hold up nobody who shares another with them.
+func TestJunctionHoldsNothingWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		shared := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(20, time.Second)})
+		slow := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, 10*time.Second)}), shared})
+		fast := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{shared})
+		start := time.Now()
+		var late, wg sync.WaitGroup
+		for range 30 {
+			goes(t, &late, slow, 0, func() {})
+		}
+		synctest.Wait()
+		for range 200 {
+			goes(t, &wg, fast, 0, func() {})
+		}
+		wg.Wait()
+		if d := time.Since(start); d > 10200*ms {
+			t.Errorf("the fast ones took %v", d)
+		}
+		late.Wait()
+		if s := slow.Stats(); s.Admitted != 30 || s.Accepted != 30 || s.Waiting != 0 || s.InFlight != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Tenants of weights 1 and 3 who always have somebody waiting get a quarter and three quarters; one with a head start goes first.
+func TestJunctionShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		fair := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Second), Fair: true})
+		var order strings.Builder
+		var wg sync.WaitGroup
+		for _, c := range []struct {
+			name   string
+			weight float64
+		}{{"a", 1}, {"b", 3}} {
+			a := j.Lane(paceline.LaneConfig{Weight: c.weight}, []*paceline.Limit{fair})
+			for range 40 {
+				goes(t, &wg, a, 0, func() { order.WriteString(c.name) })
+			}
+		}
+		time.Sleep(40 * time.Second)
+		if n := strings.Count(order.String(), "b"); n < 29 || n > 32 {
+			t.Errorf("%s: b went %d times of %d", order.String(), n, order.Len())
+		}
+		wg.Wait()
+
+		byPlace := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Second)})
+		usual := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{byPlace})
+		urgent := j.Lane(paceline.LaneConfig{HeadStart: 10 * time.Second}, []*paceline.Limit{byPlace})
+		order.Reset()
+		for range 3 {
+			goes(t, &wg, usual, 0, func() { order.WriteString("u") })
+		}
+		synctest.Wait()
+		time.Sleep(ms)
+		goes(t, &wg, urgent, 0, func() { order.WriteString("!") })
+		wg.Wait()
+		if order.String() != "u!uu" {
+			t.Errorf("they went %s", order.String())
+		}
+	})
+}
+
+// Any one of several ways will do; a limit that is changed wakes who waits for it; too many are told so; and a lane that is retired
+// leaves nothing behind.
+func TestJunctionWays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{MaxWaiting: 1})
+		one, two := limit.MustRolling(1, time.Minute), limit.MustRolling(1, time.Minute)
+		first, second := j.Limit(paceline.LimitConfig{Limiter: one}), j.Limit(paceline.LimitConfig{Limiter: two})
+		a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{first}, []*paceline.Limit{second})
+		ways := map[int]bool{}
+		for range 2 {
+			p, err := a.Wait(bg, limit.One)
+			try(t, err)
+			ways[p.Way()] = true
+			p.Settle(accepted)
+		}
+		if len(ways) != 2 {
+			t.Errorf("both went by %v", ways)
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		goes(t, &wg, a, 0, func() {})
+		synctest.Wait()
+		if _, err := a.Wait(bg, limit.One); !errors.Is(err, paceline.ErrFull) {
+			t.Error(err)
+		}
+		if at, ahead, err := a.Ask(limit.One); ahead != 1 || err != nil {
+			t.Error(at, ahead, err)
+		}
+		if _, _, err := a.Ask(limit.Cost{limit.Requests: 2}); !errors.Is(err, paceline.ErrNever) {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		j.Update(func(now mono.Time) { try(t, two.SetLimit(now, 2)) }, second)
+		wg.Wait()
+		if d := time.Since(start); d != time.Second {
+			t.Errorf("it went at %v", d)
+		}
+		a.Retire()
+	})
+}
+
+func ExampleJunction() {
+	j, err := paceline.NewJunction(paceline.JunctionConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	account := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(500, time.Minute)}) // whatever the model
+	large := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(20, time.Minute)})
+	lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{large, account})
+
+	permit, err := lane.Wait(context.Background(), limit.One) // leave of both at once, or of none
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	permit.Settle(limit.Outcome{Result: limit.Accepted})
+	fmt.Println(lane.Stats().Accepted)
+	// Output: 1
+}
