@@ -57,6 +57,13 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, measured bool) (Perm
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
+	if a.lane.Len() == 0 { // who can go at once needs no place
+		least := cost.Least()
+		if pass, at := j.line.Try(now, a.lane, cost, &least); at <= now {
+			j.deliverLocked(now)
+			return Permit{a, pass}, nil, nil
+		}
+	}
 	w := j.takeLocked()
 	t := &w.ticket
 	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), now, limit.Never
@@ -169,7 +176,11 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 // deliverLocked wakes all that have a verdict, and sees to it that the Junction is looked at again in time. It must follow every use
 // of the line.
 func (j *Junction) deliverLocked(now mono.Time) {
-	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
+	for {
+		t := j.line.Next(now)
+		if t == nil {
+			break
+		}
 		w := t.Of.(*waiter)
 		w.endLocked(now)
 		if j.spinner == w {
@@ -184,7 +195,9 @@ func (j *Junction) deliverLocked(now mono.Time) {
 		j.changes = n
 		j.hint.clear()
 	}
-	j.armLocked(now)
+	if j.line.Wake() != j.armed || j.lead > 0 {
+		j.armLocked(now)
+	}
 }
 
 // armLocked sets the timer for the first that may go at an instant that is known, or stops it, or has that one look at the clock if

@@ -306,17 +306,18 @@ func (l *Line) Soonest() *Ticket {
 // Next returns a ticket that has its verdict, in the order in which they got it, or nil. After it returned nil nobody waits who
 // could go, unless an earlier one waits for one of its limits.
 func (l *Line) Next(now mono.Time) *Ticket {
-	if now = l.Tick(now); len(l.agenda.all) > 0 {
-		l.serve(now)
-	}
-	if l.told == nil {
+	if l.Tick(now); l.told == nil && len(l.agenda.all) == 0 {
 		return nil
 	}
-	return l.hear()
+	return l.next()
 }
 
-func (l *Line) hear() *Ticket {
+func (l *Line) next() *Ticket {
+	l.serve(l.last)
 	t := l.told
+	if t == nil {
+		return nil
+	}
 	l.told = t.next[0]
 	if l.told == nil {
 		l.untold = nil
