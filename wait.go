@@ -58,15 +58,15 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, measured bool) (Perm
 	defer j.unlock()
 	now := j.now()
 	if a.lane.Len() == 0 { // who can go at once needs no place
-		least := cost.Least()
-		if pass, at := j.line.Try(now, a.lane, cost, &least); at <= now {
+		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
 			j.deliverLocked(now)
 			return Permit{a, pass}, nil, nil
 		}
 	}
 	w := j.takeLocked()
 	t := &w.ticket
-	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), now, limit.Never
+	t.Ask(cost)
+	t.Place, t.Deadline = now, limit.Never
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}
@@ -163,8 +163,8 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	}
 	j.mu.Lock()
 	defer j.unlock()
-	now, least := j.now(), cost.Least()
-	pass, at := j.line.Try(now, a.lane, &cost, &least)
+	now := j.now()
+	pass, at := j.line.Try(now, a.lane, &cost, nil)
 	j.deliverLocked(now)
 	if at <= now {
 		return Permit{a, pass}, 0, true
@@ -176,11 +176,20 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 // deliverLocked wakes all that have a verdict, and sees to it that the Junction is looked at again in time. It must follow every use
 // of the line.
 func (j *Junction) deliverLocked(now mono.Time) {
-	for {
-		t := j.line.Next(now)
-		if t == nil {
-			break
-		}
+	if j.line.Pending(now) {
+		j.tellLocked(now)
+	}
+	if n := j.line.Changes(); n != j.changes {
+		j.changes = n
+		j.hint.clear()
+	}
+	if j.line.Wake() != j.armed || j.lead > 0 {
+		j.armLocked(now)
+	}
+}
+
+func (j *Junction) tellLocked(now mono.Time) {
+	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
 		w := t.Of.(*waiter)
 		w.endLocked(now)
 		if j.spinner == w {
@@ -190,13 +199,6 @@ func (j *Junction) deliverLocked(now mono.Time) {
 		if !w.here {
 			w.nudge()
 		}
-	}
-	if n := j.line.Changes(); n != j.changes {
-		j.changes = n
-		j.hint.clear()
-	}
-	if j.line.Wake() != j.armed || j.lead > 0 {
-		j.armLocked(now)
 	}
 }
 

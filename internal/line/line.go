@@ -100,6 +100,14 @@ type Ticket struct {
 	next   [levels]*Ticket
 }
 
+// Ask sets what t costs, and the least of that.
+func (t *Ticket) Ask(cost *limit.Cost) {
+	t.Cost, t.Least = *cost, *cost
+	if !sure(cost) {
+		t.Least = cost.Least()
+	}
+}
+
 func (t *Ticket) before(u *Ticket) bool {
 	return t.Place < u.Place || t.Place == u.Place && t.seq < u.seq
 }
