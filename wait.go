@@ -60,7 +60,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, measured bool) (Perm
 	if a.lane.Len() == 0 { // who can go at once needs no place
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
 			j.deliverLocked(now)
-			return Permit{a, pass}, nil, nil
+			return Permit{pass}, nil, nil
 		}
 	}
 	w := j.takeLocked()
@@ -72,7 +72,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, measured bool) (Perm
 	}
 	w.lane, w.asked, w.measured = a, now, false
 	if state := j.line.Enter(now, a.lane, t); state != line.Waiting {
-		p := Permit{a, t.Pass}
+		p := Permit{t.Pass}
 		var err error
 		if state != line.Granted {
 			p, err = Permit{}, a.refusedLocked(ctx, now, w)
@@ -86,7 +86,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, measured bool) (Perm
 	j.deliverLocked(now)
 	w.here = false
 	if t.State == line.Granted { // it may pass those before it
-		p := Permit{a, t.Pass}
+		p := Permit{t.Pass}
 		j.recycleLocked(w)
 		return p, nil, nil
 	}
@@ -139,7 +139,7 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 		return Permit{}, sleep, nil
 	}
 	w.tellLocked(s)
-	p := Permit{a, t.Pass}
+	p := Permit{t.Pass}
 	var err error
 	if t.State != line.Granted {
 		p, err = Permit{}, a.refusedLocked(ctx, j.now(), w)
@@ -167,7 +167,7 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	pass, at := j.line.Try(now, a.lane, &cost, nil)
 	j.deliverLocked(now)
 	if at <= now {
-		return Permit{a, pass}, 0, true
+		return Permit{pass}, 0, true
 	}
 	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on asking serves the line
 	return Permit{}, retryAfter(now, at), false

@@ -195,6 +195,9 @@ const (
 // Limits returns the limits of the way, which are not to be changed.
 func (w *Way) Limits() []*Limit { return w.limits }
 
+// Lane returns the lane that the way is of.
+func (w *Way) Lane() *Lane { return w.lane }
+
 // LaneConfig describes a Lane.
 type LaneConfig struct {
 	// Weight is the lane's share where a limit is fair. If zero, 1.
