@@ -173,26 +173,29 @@ func (a *Lane) Retire() {
 // Permit is leave to send one request now. Every Permit must be settled, exactly once: until then it counts in full
 // against the limits. Copies are the same Permit. The zero Permit is none.
 type Permit struct {
-	lane *Lane
-	pass line.Pass
+	pass line.Pass // four words: a larger struct would be passed on through memory, at twice the price
 }
+
+func (p Permit) lane() *Lane { return p.pass.Way.Lane().Of.(*Lane) }
 
 // Settle says how the request ended, as soon as that is known: with limit.Unsent if it was not sent after all, with the
 // zero Outcome if nobody can tell. It admits whoever may go if that makes room. It panics if the Permit was
 // settled before or is the zero Permit.
 func (p Permit) Settle(o limit.Outcome) {
-	j := p.settles()
+	a := p.settles()
+	j := a.junction
 	defer j.unlock() // the limiter panics if this is the second time
 	now := j.now()
 	j.line.Settle(now, p.pass, &o)
-	p.lane.counts.settled(&o)
+	a.counts.settled(&o)
 	j.deliverLocked(now)
 }
 
 // SettleEach is Settle where each limit hears an outcome of its own, which of returns. It is called under the Junction's lock and must
 // not use the Junction.
 func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
-	j := p.settles()
+	a := p.settles()
+	j := a.junction
 	defer j.unlock()
 	now := j.now()
 	var own limit.Outcome
@@ -200,16 +203,18 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 		own = of(m.Of.(*Limit))
 		return &own
 	})
-	p.lane.counts.settled(&o)
+	a.counts.settled(&o)
 	j.deliverLocked(now)
 }
 
-func (p Permit) settles() *Junction {
-	if p.lane == nil {
+// settles locks the Junction of a Permit.
+func (p Permit) settles() *Lane {
+	if p.pass.Way == nil {
 		panic("paceline: settle of the zero Permit")
 	}
-	p.lane.junction.mu.Lock()
-	return p.lane.junction
+	a := p.lane()
+	a.junction.mu.Lock()
+	return a
 }
 
 // Way returns the number of the way that the Permit is of.

@@ -58,15 +58,22 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
+	if a.lane.Len() == 0 { // who can go at once needs no place
+		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
+			j.deliverLocked(now)
+			return Permit{pass}, nil, nil
+		}
+	}
 	w := j.takeLocked()
 	t := &w.ticket
-	t.Cost, t.Least, t.Place, t.Deadline = *cost, cost.Least(), min(came, now).Add(-a.start), limit.Never
+	t.Ask(cost)
+	t.Place, t.Deadline = min(came, now).Add(-a.start), limit.Never
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}
 	w.lane, w.asked, w.measured = a, now, false
 	if state := j.line.Enter(now, a.lane, t); state != line.Waiting {
-		p := Permit{a, t.Pass}
+		p := Permit{t.Pass}
 		var err error
 		if state != line.Granted {
 			p, err = Permit{}, a.refusedLocked(ctx, now, w)
@@ -80,7 +87,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 	j.deliverLocked(now)
 	w.here = false
 	if t.State == line.Granted { // it may pass those before it
-		p := Permit{a, t.Pass}
+		p := Permit{t.Pass}
 		j.recycleLocked(w)
 		return p, nil, nil
 	}
@@ -133,7 +140,7 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 		return Permit{}, sleep, nil
 	}
 	w.tellLocked(s)
-	p := Permit{a, t.Pass}
+	p := Permit{t.Pass}
 	var err error
 	if t.State != line.Granted {
 		p, err = Permit{}, a.refusedLocked(ctx, j.now(), w)
@@ -157,11 +164,11 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	}
 	j.mu.Lock()
 	defer j.unlock()
-	now, least := j.now(), cost.Least()
-	pass, at := j.line.Try(now, a.lane, &cost, &least)
+	now := j.now()
+	pass, at := j.line.Try(now, a.lane, &cost, nil)
 	j.deliverLocked(now)
 	if at <= now {
-		return Permit{a, pass}, 0, true
+		return Permit{pass}, 0, true
 	}
 	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on asking serves the line
 	return Permit{}, retryAfter(now, at), false
@@ -170,6 +177,19 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 // deliverLocked wakes all that have a verdict, and sees to it that the Junction is looked at again in time. It must follow every use
 // of the line.
 func (j *Junction) deliverLocked(now mono.Time) {
+	if j.line.Pending(now) {
+		j.tellLocked(now)
+	}
+	if n := j.line.Changes(); n != j.changes {
+		j.changes = n
+		j.hint.clear()
+	}
+	if j.line.Wake() != j.armed || j.lead > 0 {
+		j.armLocked(now)
+	}
+}
+
+func (j *Junction) tellLocked(now mono.Time) {
 	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
 		w := t.Of.(*waiter)
 		w.endLocked(now)
@@ -181,11 +201,6 @@ func (j *Junction) deliverLocked(now mono.Time) {
 			w.nudge()
 		}
 	}
-	if n := j.line.Changes(); n != j.changes {
-		j.changes = n
-		j.hint.clear()
-	}
-	j.armLocked(now)
 }
 
 // armLocked sets the timer for the first that may go at an instant that is known, or stops it, or has that one look at the clock if

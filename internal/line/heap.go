@@ -15,11 +15,16 @@ func (h *heap[T, O]) push(x T) {
 	var o O
 	*o.spot(x) = int32(len(h.all))
 	h.all = append(h.all, x)
-	h.up(len(h.all) - 1)
+	if len(h.all) > 1 {
+		h.up(len(h.all) - 1)
+	}
 }
 
 // fix moves x, whose order has changed. If it is not there, nothing happens.
 func (h *heap[T, O]) fix(x T) {
+	if len(h.all) < 2 {
+		return
+	}
 	var o O
 	if i := int(*o.spot(x)); i >= 0 && h.up(i) == i {
 		h.down(i)

@@ -100,6 +100,14 @@ type Ticket struct {
 	next   [levels]*Ticket
 }
 
+// Ask sets what t costs, and the least of that.
+func (t *Ticket) Ask(cost *limit.Cost) {
+	t.Cost, t.Least = *cost, *cost
+	if !sure(cost) {
+		t.Least = cost.Least()
+	}
+}
+
 func (t *Ticket) before(u *Ticket) bool {
 	return t.Place < u.Place || t.Place == u.Place && t.seq < u.seq
 }
@@ -186,6 +194,9 @@ const (
 
 // Limits returns the limits of the way, which are not to be changed.
 func (w *Way) Limits() []*Limit { return w.limits }
+
+// Lane returns the lane that the way is of.
+func (w *Way) Lane() *Lane { return w.lane }
 
 // LaneConfig describes a Lane.
 type LaneConfig struct {

@@ -6,10 +6,21 @@ import (
 )
 
 // Try admits cost now or not at all, and makes no Ticket. It goes if at <= now; otherwise at is when both it and those before it in
-// the lane could go, as far as is known: an instant, limit.AfterSettle or limit.Never.
+// the lane could go, as far as is known: an instant, limit.AfterSettle or limit.Never. If least is nil it is cost.Least().
 func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at mono.Time) {
 	now = l.Tick(now)
-	l.serve(now)
+	if len(l.agenda.all) > 0 {
+		l.serve(now)
+	}
+	if a.count == 0 && len(a.ways) == 1 { // most often: nobody else is here, and the cost is all there is to ask about
+		if at, alone := a.ways[0].asks(now, cost); alone {
+			if at > now {
+				return Pass{}, at
+			}
+			a.granted++
+			return l.admit(now, a.ways[0], cost, least), at
+		}
+	}
 	l.seq++
 	t := &l.asker
 	t.Cost, t.Place, t.seq = *cost, mono.Max, l.seq
@@ -28,11 +39,25 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 	return l.admit(now, w, cost, least), at
 }
 
+// asks returns when all limits of a way let cost go, and whether nobody waits for them.
+func (w *Way) asks(now mono.Time, cost *limit.Cost) (at mono.Time, alone bool) {
+	at = now
+	for _, m := range w.limits {
+		if len(m.parked.all)+len(m.claims) > 0 {
+			return at, false
+		}
+		at = max(at, m.Limiter.Ready(now, *cost))
+	}
+	return at, true
+}
+
 // Enter has t wait its turn, unless it can go at once, or there is no hope for it. Place, Deadline, Cost and Least are the
 // driver's. Others may be granted within: call Next. Next never tells of t if Enter says that it is not Waiting.
 func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	now = l.Tick(now)
-	l.serve(now)
+	if len(l.agenda.all) > 0 {
+		l.serve(now)
+	}
 	l.seq++
 	t.lane, t.seq, t.passed, t.stolen, t.At = a, l.seq, 0, 0, 0
 	n, ahead := 0, limit.Cost{}
@@ -303,20 +328,19 @@ func (l *Line) Soonest() *Ticket {
 	return l.timers.all[0].parked.all[0].lane.head[0]
 }
 
+// Pending tells whether there is anything for Next to do now.
+func (l *Line) Pending(now mono.Time) bool {
+	return l.told != nil || len(l.agenda.all) > 0 || l.wake <= now
+}
+
 // Next returns a ticket that has its verdict, in the order in which they got it, or nil. After it returned nil nobody waits who
 // could go, unless an earlier one waits for one of its limits.
 func (l *Line) Next(now mono.Time) *Ticket {
-	if now = l.Tick(now); len(l.agenda.all) > 0 {
-		l.serve(now)
-	}
-	if l.told == nil {
+	l.serve(l.Tick(now))
+	t := l.told
+	if t == nil {
 		return nil
 	}
-	return l.hear()
-}
-
-func (l *Line) hear() *Ticket {
-	t := l.told
 	l.told = t.next[0]
 	if l.told == nil {
 		l.untold = nil
@@ -331,7 +355,7 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
 	w.used = l.turn
 	w.lane.ease(w)
-	metered := *cost != *least
+	metered := least != nil && *cost != *least || least == nil && !sure(cost)
 	if len(w.limits) == 1 && !metered {
 		m := w.limits[0]
 		if m.fair {
@@ -341,6 +365,10 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	}
 	lease, kept := l.book.Take()
 	if kept.metered = metered; metered {
+		if least == nil {
+			own := cost.Least()
+			least = &own
+		}
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
 			kept.spare[u] = n - min(max(least[u], 0), n)
@@ -356,6 +384,28 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		}
 	}
 	return Pass{Way: w, lease: lease, booked: true}
+}
+
+// unsure are the units of which a request may come to use less than its cost. To find none of them takes a fraction of the time that
+// cost.Least does.
+var unsure = func() (units []limit.Unit) {
+	for u := range (limit.Cost{}) {
+		var c limit.Cost
+		if c[u] = 1; c.Least() != c {
+			units = append(units, limit.Unit(u))
+		}
+	}
+	return units
+}()
+
+// sure tells whether cost is its Least.
+func sure(cost *limit.Cost) bool {
+	for _, u := range unsure {
+		if cost[u] != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // more and less add c to a sum, and take it off.
