@@ -108,7 +108,18 @@ func (j *Junction) clockMoves() bool {
 	return false
 }
 
-// Wait is Lane.Wait, of a Gate's only lane.
+// Wait returns when cost may go and has been admitted. It takes its place at the end of the line and leaves it only by
+// being served or by an error, which is always a *WaitError:
+//
+//   - ErrNever, at once, if the cost is larger than the limit can ever allow; also later, if an Update makes it so.
+//   - ErrDeadline, at once, if it cannot go before ctx's deadline, given those before it; also later, as soon as that is
+//     found out, or if the deadline passes. The error says when it could have gone. It is right if those before it stay and
+//     use what they surely use (limit.Cost.Least) or more.
+//   - ErrFull, at once, if as many wait as may.
+//   - ctx's error and its cause, if ctx is or gets cancelled.
+//
+// Giving up costs the limit nothing and those behind no time. A grant that races with giving up wins: the Permit is returned even
+// if ctx is done by then (settle it as limit.Unsent if it is of no more use). A ctx done before the call never gets one.
 func (g *Gate) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
 	return g.lane.wait(ctx, &cost, limit.Never, nil)
 }
@@ -126,12 +137,19 @@ const (
 	RetryNever = time.Duration(math.MaxInt64)
 )
 
-// TryWait is Lane.TryWait, of a Gate's only lane: it admits cost now or not at all.
+// TryWait admits cost now or not at all. Whatever Fill is, it does not overtake goroutines that wait: while there is a line
+// ok is false, even if cost would fit.
+//
+// If ok is false, retry is more than 0: for at least that long, as far as is known now, asking again is in vain. It is
+// the time until both this cost and the first in line could go, not a place in the line. Where no such time is known
+// it is RetryAfterSettle or RetryNever. Asking again for the same cost takes no lock while nothing has changed.
 func (g *Gate) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool) {
 	return g.lane.TryWait(cost)
 }
 
-// Ask is Lane.Ask: when cost could go if it came now, and behind how many.
+// Ask returns when cost, if it came now, could go behind those that wait, and how many they are: an instant that is no
+// later than the true one, if those before it stay and use what they surely use. The zero Time: it may go now, or nobody knows. It
+// changes nothing, and takes as long with many in line as with none. ErrNever says that it never can.
 func (g *Gate) Ask(cost limit.Cost) (at time.Time, ahead int, err error) { return g.lane.Ask(cost) }
 
 // Stats returns what the Gate has done so far, all of it as of one instant.

@@ -220,18 +220,7 @@ func (p Permit) settles() *Lane {
 // Way returns the number of the way that the Permit is of.
 func (p Permit) Way() int { return p.pass.Way.Index }
 
-// Wait returns when cost may go and has been admitted. It takes its place at the end of the lane and leaves it only by
-// being served or by an error, which is always a *WaitError:
-//
-//   - ErrNever, at once, if the cost is larger than a limit of every way can ever allow; also later, if an Update makes it so.
-//   - ErrDeadline, at once, if it cannot go before ctx's deadline, given those before it in the lane; also later, as soon as that is
-//     found out, or if the deadline passes. The error says when it could have gone. It is right if those before it stay and
-//     use what they surely use (limit.Cost.Least) or more.
-//   - ErrFull, at once, if as many wait as may.
-//   - ctx's error and its cause, if ctx is or gets cancelled.
-//
-// Giving up costs the limits nothing and those behind no time. A grant that races with giving up wins: the Permit is returned even
-// if ctx is done by then (settle it as limit.Unsent if it is of no more use). A ctx done before the call never gets one.
+// Wait is Gate.Wait, in this lane: the limits are those of all its ways.
 func (a *Lane) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
 	return a.wait(ctx, &cost, limit.Never, nil)
 }
@@ -248,9 +237,7 @@ func (a *Lane) WaitFrom(ctx context.Context, cost limit.Cost, came time.Time) (p
 	return p, s, err
 }
 
-// Ask returns when cost, if it came now, could go behind those that wait in the lane, and how many they are: an instant that is no
-// later than the true one, if those before it stay and use what they surely use. The zero Time: it may go now, or nobody knows. It
-// changes nothing, and takes as long with many in line as with none. ErrNever says that it never can.
+// Ask is Gate.Ask, in this lane.
 func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
 	j, least := a.junction, cost.Least()
 	j.mu.Lock()

@@ -162,3 +162,36 @@ func ExampleJunction() {
 	fmt.Println(lane.Stats().Accepted)
 	// Output: 1
 }
+
+// A thousand callers, a hundred per six seconds, ten seconds to live: eight hundred are told at once, and who waits goes.
+func TestTooLateAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := paceline.NewGate(rolling(t, 100, 6*time.Second))
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		went, late := map[time.Duration]int{}, map[time.Duration]int{}
+		for range 1000 {
+			wg.Go(func() {
+				p, err := g.Wait(ctx, limit.Cost{limit.Weight: 1})
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					p.Settle(accepted)
+					went[time.Since(start)]++
+				} else if errors.Is(err, paceline.ErrDeadline) {
+					late[time.Since(start)]++
+				}
+			})
+		}
+		wg.Wait()
+		if fmt.Sprint(went) != "map[0s:100 6s:100]" || fmt.Sprint(late) != "map[0s:800]" {
+			t.Errorf("went %v, late %v", went, late)
+		}
+		if s := g.Stats(); s.Late != 800 || s.Accepted != 200 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

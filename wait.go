@@ -149,12 +149,7 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 	return p, gone, err
 }
 
-// TryWait admits cost now or not at all. Whatever Fill is, it does not overtake goroutines that wait: while others wait in the lane
-// ok is false, even if cost would fit.
-//
-// If ok is false, retry is more than 0: for at least that long, as far as is known now, asking again is in vain. It is
-// the time until both this cost and the first in line could go, not a place in the line. Where no such time is known
-// it is RetryAfterSettle or RetryNever. Asking again for the same cost takes no lock while nothing has changed.
+// TryWait is Gate.TryWait, in this lane.
 func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool) {
 	j := a.junction
 	if j.hint.until.Load() != noHint {
