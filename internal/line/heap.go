@@ -1,132 +1,127 @@
 package line
 
-// heap is a binary heap of things that know their spot in it, so that any can be moved or taken out.
-type heap[T any, O order[T]] struct {
-	all []T
+import (
+	"cmp"
+	"math"
+)
+
+// heap is a binary heap of things that know their spot in it, so that any can be moved or taken out. Each stands with its key, so
+// that to compare two touches neither: with a thousand lanes they are not in the cache. A method of the things would be called through
+// a dictionary besides.
+type heap[T any] struct {
+	all []entry[T]
 }
 
-// order is an empty type that says how a heap is ordered.
-type order[T any] interface {
-	before(a, b T) bool
-	spot(a T) *int32 // where it is; -1: not in the heap
+// key is what entries are ordered by: the first of its numbers that differs.
+type key [4]int64
+
+type entry[T any] struct {
+	key  key
+	spot *int32 // where it is; -1: not in the heap
+	x    T
 }
 
-func (h *heap[T, O]) push(x T) {
-	var o O
-	*o.spot(x) = int32(len(h.all))
-	h.all = append(h.all, x)
+func (a *key) before(b *key) bool {
+	if a[0] != b[0] {
+		return a[0] < b[0]
+	}
+	if a[1] != b[1] {
+		return a[1] < b[1]
+	}
+	return cmp.Or(cmp.Compare(a[2], b[2]), cmp.Compare(a[3], b[3])) < 0
+}
+
+// first returns the first of a heap that is not empty.
+func (h *heap[T]) first() T { return h.all[0].x }
+
+func (h *heap[T]) push(x T, spot *int32, k key) {
+	*spot = int32(len(h.all))
+	h.all = append(h.all, entry[T]{k, spot, x})
 	if len(h.all) > 1 {
 		h.up(len(h.all) - 1)
 	}
 }
 
-// fix moves x, whose order has changed. If it is not there, nothing happens.
-func (h *heap[T, O]) fix(x T) {
-	if len(h.all) < 2 {
+// fix gives what is at spot another key. If it is not there, nothing happens.
+func (h *heap[T]) fix(spot *int32, k key) {
+	i := int(*spot)
+	if i < 0 {
 		return
 	}
-	var o O
-	if i := int(*o.spot(x)); i >= 0 && h.up(i) == i {
+	h.all[i].key = k
+	if len(h.all) > 1 && h.up(i) == i {
 		h.down(i)
 	}
 }
 
-// remove takes x out, if it is there.
-func (h *heap[T, O]) remove(x T) {
-	var o O
-	i, last := int(*o.spot(x)), len(h.all)-1
+// remove takes out what is at spot, if it is there.
+func (h *heap[T]) remove(spot *int32) {
+	i, last := int(*spot), len(h.all)-1
 	if i < 0 {
 		return
 	}
-	*o.spot(x) = -1
-	y := h.all[last]
-	var none T
-	h.all[last] = none
+	*spot = -1
+	e := h.all[last]
+	h.all[last] = entry[T]{}
 	h.all = h.all[:last]
 	if i < last {
-		h.all[i] = y
-		*o.spot(y) = int32(i)
+		h.all[i] = e
+		*e.spot = int32(i)
 		if h.up(i) == i {
 			h.down(i)
 		}
 	}
 }
 
-func (h *heap[T, O]) up(i int) int {
-	var o O
-	x := h.all[i]
+func (h *heap[T]) up(i int) int {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !o.before(x, h.all[parent]) {
+		if !h.all[i].key.before(&h.all[parent].key) {
 			break
 		}
-		h.all[i] = h.all[parent]
-		*o.spot(h.all[i]) = int32(i)
+		h.swap(i, parent)
 		i = parent
 	}
-	h.all[i] = x
-	*o.spot(x) = int32(i)
 	return i
 }
 
-func (h *heap[T, O]) down(i int) {
-	var o O
-	x := h.all[i]
+func (h *heap[T]) down(i int) {
 	for {
 		least := 2*i + 1
 		if least >= len(h.all) {
 			break
 		}
-		if r := least + 1; r < len(h.all) && o.before(h.all[r], h.all[least]) {
+		if r := least + 1; r < len(h.all) && h.all[r].key.before(&h.all[least].key) {
 			least = r
 		}
-		if !o.before(h.all[least], x) {
+		if !h.all[least].key.before(&h.all[i].key) {
 			break
 		}
-		h.all[i] = h.all[least]
-		*o.spot(h.all[i]) = int32(i)
+		h.swap(i, least)
 		i = least
 	}
-	h.all[i] = x
-	*o.spot(x) = int32(i)
+}
+
+func (h *heap[T]) swap(i, j int) {
+	h.all[i], h.all[j] = h.all[j], h.all[i]
+	*h.all[i].spot, *h.all[j].spot = int32(i), int32(j)
 }
 
 // byWake orders limits by when they are to be looked at.
-type byWake struct{}
-
-func (byWake) before(m, n *Limit) bool { return m.wake < n.wake }
-func (byWake) spot(m *Limit) *int32    { return &m.timer }
+func (m *Limit) byWake() key { return key{int64(m.wake)} }
 
 // byPlace orders limits by the first that waits for them, and those of one lane, whose first is the same, as a lane chooses.
-type byPlace struct{}
-
-func (byPlace) before(m, n *Limit) bool {
-	v, w := m.parked.all[0], n.parked.all[0]
-	if v.place != w.place || v.seq != w.seq {
-		return v.earlier(w.place, w.seq)
-	}
-	return byChoice{}.before(v, w)
+func (m *Limit) byPlace() key {
+	w := m.parked.first()
+	chosen := w.byChoice()
+	return key{int64(w.place), w.seq, chosen[0], chosen[1]}
 }
-func (byPlace) spot(m *Limit) *int32 { return &m.due }
 
-// byRank orders the ways that wait for a limit: where it is fair by virtual time, otherwise by place.
-type byRank struct{}
-
-func (byRank) before(v, w *Way) bool {
-	if v.start != w.start { // 0 where it is not fair
-		return v.start < w.start
-	}
-	return v.earlier(w.place, w.seq)
-}
-func (byRank) spot(w *Way) *int32 { return &w.spot }
+// byRank orders the ways that wait for a limit: where it is fair by virtual time, which is 0 where it is not, and then by place. The
+// bits of a float64 that is not negative are in its order, and those of -Inf before all.
+func (w *Way) byRank() key { return key{int64(math.Float64bits(w.start)), int64(w.place), w.seq} }
 
 // byChoice orders the ways of a lane that are ready: the one that was so first, and equals take turns.
-type byChoice struct{}
+func (w *Way) byChoice() key { return key{int64(w.ready), w.used<<waysBits | int64(w.Index)} }
 
-func (byChoice) before(v, w *Way) bool {
-	if v.ready != w.ready {
-		return v.ready < w.ready
-	}
-	return v.used < w.used || v.used == w.used && v.Index < w.Index
-}
-func (byChoice) spot(w *Way) *int32 { return &w.spot }
+const waysBits = 20

@@ -33,7 +33,7 @@ type Lane struct {
 	// they are: so the next ticket of the same cost asks only the way that the one before it took.
 	asked limit.Cost // the cost that the ways were last asked for
 	loose []*Way
-	ready heap[*Way, byChoice]
+	ready heap[*Way]
 	lanes int  // line.lanes when alone was found out
 	alone bool // no other lane has its limits
 }
@@ -96,8 +96,8 @@ func (a *Lane) isAlone() bool {
 }
 
 // height of a ticket is drawn from its number, so that a run can be repeated.
-func height(seq uint64) uint8 {
-	h := seq * 0x9e3779b97f4a7c15
+func height(seq int64) uint8 {
+	h := uint64(seq) * 0x9e3779b97f4a7c15
 	h ^= h >> 32
 	return uint8(min(1+bits.TrailingZeros64(h|1<<62)/3, levels))
 }

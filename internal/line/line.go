@@ -46,15 +46,15 @@ type Config struct {
 type Line struct {
 	config  Config
 	last    mono.Time
-	seq     uint64
-	turn    uint64
+	seq     int64
+	turn    int64
 	changes uint64
 	waiting int
 	lanes   int // how often lanes were made or retired
 
-	wake   mono.Time             // the first of the timers
-	timers heap[*Limit, byWake]  // limits that somebody waits for, by the instant to look at them
-	agenda heap[*Limit, byPlace] // limits to look at now, by the place of their first
+	wake   mono.Time    // the first of the timers
+	timers heap[*Limit] // limits that somebody waits for, by the instant to look at them
+	agenda heap[*Limit] // limits to look at now, by the place of their first
 
 	told, untold *Ticket // with a verdict, in its order
 	book         limit.Book[kept]
@@ -92,7 +92,7 @@ type Ticket struct {
 	Ahead int       // how many of its lane were before it when it came
 
 	lane   *Lane
-	seq    uint64
+	seq    int64
 	passed int32 // how many went ahead of it
 	stolen uint8 // how often another took what it waited for
 	height uint8
@@ -138,14 +138,14 @@ type Limit struct {
 	virtual float64 // fair: the start tag of whoever went last
 	ways    []*Way  // all, in any order
 	lanes   int
-	spare   limit.Cost         // reserved by open passes beyond what they surely use
-	parked  heap[*Way, byRank] // those that wait for it
-	first   mono.Time          // the verdict on the first of them
-	wake    mono.Time          // when to look at it
-	timer   int32              // in timers; -1: not
-	due     int32              // in the agenda; -1: not
-	barred  int                // of those parked, that it is too small for
-	claims  []*Way             // by the place of their first
+	spare   limit.Cost // reserved by open passes beyond what they surely use
+	parked  heap[*Way] // those that wait for it
+	first   mono.Time  // the verdict on the first of them
+	wake    mono.Time  // when to look at it
+	timer   int32      // in timers; -1: not
+	due     int32      // in the agenda; -1: not
+	barred  int        // of those parked, that it is too small for
+	claims  []*Way     // by the place of their first
 }
 
 // Sharing says how lanes share a limit.
@@ -177,9 +177,9 @@ type Way struct {
 	ready  mono.Time // its latest verdict
 	start  float64   // its rank where it is parked
 	place  mono.Time
-	seq    uint64
-	used   uint64 // its latest turn
-	asked  uint64 // the ticket that found it ready
+	seq    int64
+	used   int64 // its latest turn
+	asked  int64 // the ticket that found it ready
 	claims bool
 	barred bool // its first is too large for where it is parked
 }

@@ -35,7 +35,7 @@ func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 			return limit.AfterSettle
 		}
 	}
-	if len(m.parked.all) == 0 || m.parked.all[0].lane == w.lane {
+	if len(m.parked.all) == 0 || m.parked.first().lane == w.lane {
 		return now
 	}
 	h := m.top()
@@ -52,14 +52,14 @@ func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 	return min(max(m.first, now+1), limit.AfterSettle)
 }
 
-func (w *Way) earlier(place mono.Time, seq uint64) bool {
+func (w *Way) earlier(place mono.Time, seq int64) bool {
 	return w.place < place || w.place == place && w.seq < seq
 }
 
 // top returns the first way that waits for m. Those of lanes that have become empty are let go of.
 func (m *Limit) top() *Way {
 	for len(m.parked.all) > 0 {
-		w := m.parked.all[0]
+		w := m.parked.first()
 		if w.lane.count > 0 {
 			return w
 		}
@@ -91,11 +91,11 @@ func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 			l.park(w, on, at, t)
 		} else {
 			w.ready, w.asked, w.state = at, t.seq, ready
-			a.ready.push(w)
+			a.ready.push(w, &w.spot, w.byChoice())
 		}
 	}
 	for len(a.ready.all) > 0 {
-		w := a.ready.all[0]
+		w := a.ready.first()
 		if w.asked == t.seq {
 			return w, now
 		}
@@ -103,7 +103,7 @@ func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 		if at <= now {
 			return w, now
 		}
-		a.ready.remove(w)
+		a.ready.remove(&w.spot)
 		l.park(w, on, at, t)
 	}
 	soonest := limit.Never
@@ -178,11 +178,11 @@ func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	l.changes++
 	w.state, w.at, w.ready = parked, m, at
 	w.rank(m, t)
-	m.parked.push(w)
-	if m.parked.all[0] == w {
+	m.parked.push(w, &w.spot, w.byRank())
+	if m.parked.first() == w {
 		m.first = at
 		l.rouse(m, at)
-		l.agenda.fix(m)
+		l.reorder(m)
 	}
 }
 
@@ -194,7 +194,7 @@ func (w *Way) rank(m *Limit, t *Ticket) {
 		w.start = w.turn(m)
 	}
 	if w.ready == limit.Never {
-		w.place, w.seq, w.start = mono.Max, math.MaxUint64, math.Inf(1)
+		w.place, w.seq, w.start = mono.Max, math.MaxInt64, math.Inf(1)
 	}
 	if barred := w.ready == limit.Never; barred != w.barred {
 		w.barred = barred
@@ -233,8 +233,8 @@ func (l *Line) readmit(m *Limit) {
 func (l *Line) rerank(w *Way, t *Ticket) {
 	m := w.at
 	w.rank(m, t)
-	m.parked.fix(w)
-	l.agenda.fix(m)
+	m.parked.fix(&w.spot, w.byRank())
+	l.reorder(m)
 }
 
 // unpark takes w away from where it is parked. Whoever is first there now is to be looked at.
@@ -243,13 +243,13 @@ func (l *Line) unpark(w *Way) {
 	if w.state != parked {
 		return
 	}
-	first := m.parked.all[0] == w
+	first := m.parked.first() == w
 	if len(m.parked.all) == 1 { // while it still has its order
 		m.first = limit.Never
 		l.rouse(m, limit.Never)
-		l.agenda.remove(m)
+		l.agenda.remove(&m.due)
 	}
-	m.parked.remove(w)
+	m.parked.remove(&w.spot)
 	if w.barred {
 		w.barred = false
 		m.barred--
@@ -257,14 +257,21 @@ func (l *Line) unpark(w *Way) {
 	w.state, w.at = loose, nil
 	if first && len(m.parked.all) > 0 {
 		l.mark(m)
-		l.agenda.fix(m)
+		l.reorder(m)
 	}
 }
 
 // mark has m looked at, if anybody waits for it.
 func (l *Line) mark(m *Limit) {
 	if m.due < 0 && len(m.parked.all) > 0 {
-		l.agenda.push(m)
+		l.agenda.push(m, &m.due, m.byPlace())
+	}
+}
+
+// reorder has m looked at by the place of whoever is now the first there.
+func (l *Line) reorder(m *Limit) {
+	if m.due >= 0 {
+		l.agenda.fix(&m.due, m.byPlace())
 	}
 }
 
@@ -276,17 +283,17 @@ func (l *Line) rouse(m *Limit, at mono.Time) {
 	m.wake = at
 	switch {
 	case at >= limit.AfterSettle && m.timer >= 0:
-		l.timers.remove(m)
+		l.timers.remove(&m.timer)
 	case at < limit.AfterSettle && m.timer < 0:
-		l.timers.push(m)
+		l.timers.push(m, &m.timer, m.byWake())
 	case at < limit.AfterSettle:
-		l.timers.fix(m)
+		l.timers.fix(&m.timer, m.byWake())
 	default:
 		return
 	}
 	l.wake = limit.Never
 	if len(l.timers.all) > 0 {
-		l.wake = l.timers.all[0].wake
+		l.wake = l.timers.first().wake
 	}
 }
 
@@ -348,7 +355,7 @@ func (a *Lane) loosenAll() {
 	a.loose = a.loose[:0]
 	for _, w := range a.ways {
 		if w.state == ready {
-			a.ready.remove(w)
+			a.ready.remove(&w.spot)
 		}
 		a.line.unpark(w)
 		a.loosen(w)
@@ -358,7 +365,7 @@ func (a *Lane) loosenAll() {
 // release takes w, which is loose or ready, out of the lists of those.
 func (a *Lane) release(w *Way) {
 	if w.state == ready {
-		a.ready.remove(w)
+		a.ready.remove(&w.spot)
 	}
 	a.loose = slices.DeleteFunc(a.loose, func(v *Way) bool { return v == w })
 }
@@ -369,7 +376,7 @@ func (a *Lane) ease(w *Way) {
 		return
 	}
 	if w.state == ready {
-		a.ready.remove(w)
+		a.ready.remove(&w.spot)
 	}
 	if w.state != loose {
 		a.line.unpark(w)

@@ -279,7 +279,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 	w, n := a.ways[0], 0
 	ahead, waiting := limit.Cost{}, a.count
 	t := a.head[0]
-	if t != nil && len(a.ways) == 1 && w.at == m && m.parked.all[0] == w { // it has just been looked at
+	if t != nil && len(a.ways) == 1 && w.at == m && m.parked.first() == w { // it has just been looked at
 		t, n, ahead = t.next[0], 1, t.Least
 	}
 	for t != nil {
@@ -311,7 +311,7 @@ func (l *Line) Tick(now mono.Time) mono.Time {
 
 func (l *Line) awake() {
 	for l.wake <= l.last {
-		m := l.timers.all[0]
+		m := l.timers.first()
 		l.mark(m)
 		l.rouse(m, limit.Never)
 	}
@@ -325,7 +325,7 @@ func (l *Line) Soonest() *Ticket {
 	if l.Wake() == limit.Never {
 		return nil
 	}
-	return l.timers.all[0].parked.all[0].lane.head[0]
+	return l.timers.first().parked.first().lane.head[0]
 }
 
 // Pending tells whether there is anything for Next to do now.
@@ -475,9 +475,9 @@ func (l *Line) end(t *Ticket, s State) {
 // one that wakes elsewhere.
 func (l *Line) serve(now mono.Time) {
 	for len(l.agenda.all) > 0 {
-		m := l.agenda.all[0]
+		m := l.agenda.first()
 		if w := m.top(); w == nil || !l.look(now, m, w) {
-			l.agenda.remove(m)
+			l.agenda.remove(&m.due)
 		}
 	}
 }
