@@ -3,6 +3,7 @@ package line_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,7 @@ func runPolled(seed uint64, fill int) error {
 		used  limit.Outcome
 	}
 	var open []flight
+	tickets := map[int]*line.Ticket{}
 	made := 0
 	for now := mono.Time(0); now < 1500*ms; now += ms {
 		var theirs, ours []int
@@ -103,10 +105,19 @@ func runPolled(seed uint64, fill int) error {
 			look()
 		}
 		open = kept
+		if n := len(model.wait); n > 0 && rng.IntN(8) == 0 {
+			i := rng.IntN(n)
+			if !subject.Leave(now, tickets[model.wait[i].n]) {
+				return fmt.Errorf("at %v %d could not leave", now, model.wait[i].n)
+			}
+			model.wait = slices.Delete(model.wait, i, i+1)
+			look()
+		}
 		for range rng.IntN(3) / 2 * rng.IntN(6) {
 			cost := limit.Cost{limit.Requests: 1, limit.Tokens: int64(rng.IntN(20) + 1)}
 			model.wait = append(model.wait, &caller{n: made, cost: cost})
 			t := &line.Ticket{Cost: cost, Least: cost, Place: now, Deadline: limit.Never, Of: made}
+			tickets[made] = t
 			if subject.Enter(now, lane, t) == line.Granted {
 				ours, passes[made] = append(ours, made), t.Pass
 			}
@@ -183,6 +194,57 @@ func TestReservedTooMuch(t *testing.T) {
 			t.Fatalf("%d is refused, until %v", i, u.At)
 		}
 	}
+}
+
+// When the answers are there, what they had reserved beyond what they surely use is counted no more: the next is refused at once.
+func TestReservedIsForgotten(t *testing.T) {
+	l := line.New(line.Config{})
+	r := must(limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Minute, Unit: limit.Tokens, Margin: -1}))
+	lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(r, line.Sharing{})})
+	prompt := func(n int64) *line.Ticket {
+		u := &line.Ticket{Cost: limit.Cost{limit.Requests: 1, limit.Tokens: n}, Deadline: 10 * second}
+		u.Least = u.Cost.Least()
+		return u
+	}
+	a := prompt(100)
+	want(t, l.Enter(0, lane, a), line.Granted)
+	b := prompt(100)
+	want(t, l.Enter(0, lane, b), line.Waiting) // a may come to use nothing
+	l.Leave(0, b)
+	l.Settle(second, a.Pass, &accepted)
+	c := prompt(100)
+	want(t, l.Enter(second, lane, c), line.Late)
+	want(t, c.At, 61*second)
+}
+
+// Whose cost one way never has room for waits for the other, and holds up nobody at the first. When that one grows, it goes there.
+func TestTooLargeHoldsUpNobody(t *testing.T) {
+	l := line.New(line.Config{})
+	small := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1}))
+	a, b := l.Limit(small, line.Sharing{}), l.Limit(slots(t, 1), line.Sharing{})
+	either, ofA := l.Lane(line.LaneConfig{}, []*line.Limit{a}, []*line.Limit{b}), l.Lane(line.LaneConfig{}, []*line.Limit{a})
+	big := func(name string) *line.Ticket {
+		u := ticket(name, 0)
+		u.Cost = limit.Cost{limit.Requests: 3}
+		u.Least = u.Cost
+		return u
+	}
+	first, x, y := big("first"), ticket("x", 0), ticket("y", 0)
+	want(t, l.Enter(0, either, first), line.Granted)
+	want(t, first.Pass.Way.Index, 1)
+	want(t, l.Enter(0, either, big("big")), line.Waiting)
+	want(t, l.Enter(0, ofA, x), line.Granted)
+	want(t, l.Enter(0, ofA, y), line.Granted)
+	want(t, l.Enter(0, ofA, ticket("z", 0)), line.Waiting)
+	l.Settle(second, x.Pass, &accepted)
+	l.Settle(second, y.Pass, &accepted)
+	want(t, next(l, second), "")
+	want(t, next(l, 2*second), "z")
+	if err := small.SetLimit(3*second, 4); err != nil {
+		t.Fatal(err)
+	}
+	l.Touch(a)
+	want(t, next(l, 3*second), "big")
 }
 
 // Too many, in all and in one lane.

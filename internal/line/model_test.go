@@ -164,23 +164,27 @@ func later(a, b *guest) bool { return a.Place > b.Place || a.Place == b.Place &&
 
 // admits holds an admission against laws 4 and 5.
 func (n *net) admits(m *watched, c limit.Cost) {
-	if !n.named || n.fill > 0 {
+	if !n.named {
 		return
 	}
 	g := n.guests[c[limit.Other]]
+	right := g // whose right it goes by
+	if f := n.lanes[g.lane].First(); f != nil && later(g, f.Of.(*guest)) {
+		right = f.Of.(*guest)
+	}
 	for i, a := range n.lanes {
 		if a.First() == nil || i == g.lane {
 			continue
 		}
 		h := a.First().Of.(*guest)
-		if !later(g, h) {
+		if !later(right, h) {
 			continue
 		}
 		on, _ := a.At()
 		if !m.fair && len(n.ways[i]) == 1 && on == n.limits[m.id] {
 			n.fail("%d overtakes %d, which waits at limit %d", g.n, h.n, m.id)
 		}
-		if !n.fair && n.could(h) && !n.held(h) {
+		if !n.fair && n.fill == 0 && n.could(h) && !n.held(h) {
 			n.fail("%d goes, and %d could", g.n, h.n)
 		}
 	}
@@ -205,6 +209,35 @@ func (n *net) enter() {
 		n.waits = append(n.waits, g)
 	} else {
 		n.verdict(g)
+	}
+	n.drain()
+}
+
+// try has somebody go at once or not at all, behind all that wait.
+func (n *net) try() {
+	g := &guest{n: len(n.guests), lane: n.rng.IntN(len(n.lanes))}
+	n.guests = append(n.guests, g)
+	g.Cost, g.Place = limit.Cost{limit.Requests: int64(n.rng.IntN(3) + 1)}, mono.Max
+	if n.named {
+		g.Cost[limit.Other] = int64(g.n)
+	}
+	var least *limit.Cost
+	if n.rng.IntN(2) == 0 {
+		least = &g.Cost
+	}
+	p, at := n.line.Try(n.now, n.lanes[g.lane], &g.Cost, least)
+	held := n.held(g)
+	switch {
+	case at <= n.now:
+		g.Pass, g.State = p, line.Granted
+		n.verdict(g)
+	case n.could(g) && !held:
+		n.fail("%d could go and is told to wait until %v", g.n, at)
+	default:
+		n.ended++
+	}
+	if at == limit.Never && !slices.ContainsFunc(n.ways[g.lane][0], func(i int) bool { return n.limits[i].Limiter.Ready(n.now, g.Cost) == limit.Never }) {
+		n.fail("%d is told that it goes never", g.n)
 	}
 	n.drain()
 }
@@ -370,9 +403,11 @@ func (n *net) step() {
 func runNet(seed uint64, c netConfig) error {
 	n := newNet(seed, c)
 	for step := 0; step < 300 && n.err == nil; step++ {
-		switch k := n.rng.IntN(7); {
+		switch k := n.rng.IntN(8); {
 		case k < 3:
 			n.enter()
+		case k == 7:
+			n.try()
 		case k == 3:
 			n.leave()
 		case k == 4 && n.churn:

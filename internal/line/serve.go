@@ -66,7 +66,11 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	}
 	t.Ahead = n
 	first := a.count == 0 || t.before(a.First())
-	w, at := l.choose(now, a, t)
+	var w *Way
+	at := limit.AfterSettle
+	if a.count == 0 || !within(&t.Cost, &a.head[0].Cost) { // behind one that costs as much only its place counts
+		w, at = l.choose(now, a, t)
+	}
 	switch {
 	case at <= now && a.count == 0:
 		a.granted++

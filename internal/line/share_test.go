@@ -177,6 +177,7 @@ func runStreams(seed uint64) error {
 	}
 	var waits, open []*stream
 	made, gone := 0, 0
+	heads := rng.IntN(2) * 20 // of a start, in ms
 	now := mono.Time(0)
 	oldest := func() {
 		if len(waits) > 0 && waits[0].since < 0 {
@@ -204,6 +205,7 @@ func runStreams(seed uint64) error {
 		for i, a := range lanes {
 			for a.Len() < 2 {
 				s := &stream{n: made, lane: i, since: -1, Ticket: line.Ticket{Cost: limit.One, Least: limit.One, Place: now, Deadline: limit.Never}}
+				s.Place -= mono.Time(rng.IntN(heads+1)) * ms
 				s.Of = s
 				made++
 				if l.Enter(now, a, &s.Ticket) == line.Granted {
