@@ -200,24 +200,26 @@ func (a *Lane) remove(t *Ticket) {
 // walked is how many are counted to tell what is ahead of a place within the lane.
 const walked = 64
 
-// ahead returns how many would be before a ticket of this place, or fewer, and what they surely use, or less.
-func (a *Lane) ahead(place mono.Time) (n int, least limit.Cost) {
+// ahead returns how many would be before a ticket of this place, or fewer, and what they surely use, or less. That holds until the lane
+// changes or is asked again.
+func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
 	last := a.tail[0]
 	if last == nil || last.Place <= place {
-		return a.count, a.least
+		return a.count, &a.least
 	}
-	n, least = a.count, a.least
+	least = &a.line.asker.Least
+	n, *least = a.count, a.least
 	for range walked {
 		n--
-		less(&least, &last.Least)
+		less(least, &last.Least)
 		if last = last.prev; last == nil || last.Place <= place {
 			return n, least
 		}
 	}
-	n, least = 0, limit.Cost{}
+	n, *least = 0, limit.Cost{}
 	for t := a.head[0]; t != nil && t.Place <= place && n < walked; t = t.next[0] {
 		n++
-		more(&least, &t.Least)
+		more(least, &t.Least)
 	}
 	return n, least
 }

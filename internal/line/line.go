@@ -58,7 +58,7 @@ type Line struct {
 
 	told, untold *Ticket // with a verdict, in its order
 	book         limit.Book[kept]
-	asker        Ticket // of Try
+	asker        Ticket // of Try; its Least is of Lane.ahead
 }
 
 // New returns a Line without limits or lanes.

@@ -144,7 +144,9 @@ func (l *Line) renew(a *Lane) {
 		}
 		return
 	}
-	a.asked = t.Cost
+	if len(a.ways) > 1 {
+		a.asked = t.Cost
+	}
 	for _, w := range a.ways {
 		switch w.state {
 		case parked:

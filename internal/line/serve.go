@@ -60,10 +60,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	}
 	l.seq++
 	t.lane, t.seq, t.passed, t.stolen, t.At = a, l.seq, 0, 0, 0
-	n, ahead := 0, limit.Cost{}
-	if a.count > 0 {
-		n, ahead = a.ahead(t.Place)
-	}
+	n, ahead := a.ahead(t.Place)
 	t.Ahead = n
 	first := a.count == 0 || t.before(a.First())
 	var w *Way
@@ -77,7 +74,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		t.State = Granted
 	case at == limit.Never && a.never(now, &t.Cost):
 		t.State = Never
-	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
+	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, ahead):
 		t.State = Late
 	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size:
 		t.State = Full
@@ -94,8 +91,10 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		return t.State
 	}
 	l.waiting++
-	for u, n := range &t.Cost {
-		t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
+	if t.Least != t.Cost {
+		for u, n := range &t.Cost {
+			t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
+		}
 	}
 	a.insert(t)
 	switch {
