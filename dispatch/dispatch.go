@@ -302,7 +302,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	case ans.Invalid:
 		e = d.queue.Kill(now, a.Ticket, ans.Reason)
 	case ans.Banned || ans.Returned:
-		e = d.queue.Return(now, a.Ticket)
+		e = d.queue.Return(now, a.Ticket, now)
 	case ans.Result == limit.Accepted:
 		e = d.queue.Done(now, a.Ticket)
 	default:
