@@ -37,6 +37,8 @@ type Config struct {
 	// Ended, if not nil, is told of every request that reached an end state, from within Next and Done. It must not
 	// call the Dispatcher or the queue.
 	Ended func(queue.Ended)
+	// Outage, if not nil, is told of every host that goes down or is back, from within Done, as Ended is.
+	Outage func(HostInfo)
 }
 
 // Key describes an API key: a partition of the server's quota. Beside its Limiter, what answers say is heeded: a
@@ -92,6 +94,8 @@ type Attempt struct {
 	At        mono.Time // when the attempt was admitted
 
 	lease      limit.Lease
+	host       *host
+	watch      limit.Lease // of its health
 	generation uint64
 }
 
@@ -118,6 +122,7 @@ type Dispatcher struct {
 	rand    *rand.Rand
 	ended   func(queue.Ended)
 	keys    []key
+	hosts   hosts
 
 	// By law 2 of limittest a key's Ready for one cost does not become sooner until the key changes. So they are kept in a
 	// heap, for the cost of the head of the queue, and only those of changed keys are asked again, and the one that goes.
@@ -160,6 +165,10 @@ func New(c Config) (*Dispatcher, error) {
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
+	if c.Outage == nil {
+		c.Outage = func(HostInfo) {}
+	}
+	d.hosts = hosts{queue: c.Queue, rand: c.Rand, told: c.Outage, all: map[string]*host{}, most: fewHosts}
 	for i, k := range c.Keys {
 		for j := range i {
 			if k.Limiter != nil && k.Limiter == c.Keys[j].Limiter {
@@ -205,11 +214,16 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 // otherwise they would hold up all behind them.
 func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 	d.expire(now)
+	d.hosts.release(now)
 	ready := limit.Never
 	for d.alive > 0 {
 		t, r, ok := d.queue.Head(now)
 		if !ok {
 			break
+		}
+		h := d.hosts.lets(now, t, r.Cost)
+		if h == nil {
+			continue
 		}
 		d.refresh(now, r.Cost)
 		k := &d.keys[d.heap[0]]
@@ -222,10 +236,11 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 			break
 		}
 		if k.asked == now || k.guard.Ready(now, r.Cost) <= now {
-			return d.send(now, t, r), 0, true
+			return d.send(now, t, r, h), 0, true
 		}
 		d.touch(d.heap[0]) // what it said has lapsed: law 10
 	}
+	ready = min(ready, d.hosts.wake())
 	if ready == limit.Never && d.queue.Counts().InFlight > 0 {
 		ready = limit.AfterSettle
 	}
@@ -267,10 +282,11 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
 }
 
-func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request) Attempt {
+func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *host) Attempt {
 	i := d.heap[0]
 	k := &d.keys[i]
 	a := Attempt{Ticket: t, Request: *r, Key: int(i), Submitted: d.queue.Info(t).Submitted, At: now, lease: k.guard.Admit(now, r.Cost), generation: k.generation}
+	a.host, a.watch = h, h.admit(now, r.Cost)
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
 	}
@@ -293,6 +309,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	if ans.Reason == "" && ans.Result != limit.Accepted {
 		ans.Reason = ans.Result.String()
 	}
+	free := d.hosts.settle(now, &a, &ans)
 	// A late word of a ban that has been lifted since is not news.
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
 		d.ban(int32(a.Key), ans.Reason)
@@ -302,7 +319,11 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	case ans.Invalid:
 		e = d.queue.Kill(now, a.Ticket, ans.Reason)
 	case ans.Banned || ans.Returned:
-		e = d.queue.Return(now, a.Ticket)
+		e = d.queue.Return(now, a.Ticket, now)
+	case free:
+		// Not at once, so that a request that alone is to blame does not spin, and others probe as well.
+		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
+		e = d.queue.Return(now, a.Ticket, now.Add(wait))
 	case ans.Result == limit.Accepted:
 		e = d.queue.Done(now, a.Ticket)
 	default:

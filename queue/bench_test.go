@@ -54,7 +54,7 @@ func TestNoAllocationsOnceWarm(t *testing.T) {
 		case 4:
 			q.Kill(now, ticket, "refused")
 		case 5:
-			q.Return(now, ticket)
+			q.Return(now, ticket, now)
 			q.Cancel(now, ticket)
 		}
 	})

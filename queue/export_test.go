@@ -10,7 +10,7 @@ func (q *Queue) Verify() error {
 	if err := q.counts.Check(); err != nil {
 		return err
 	}
-	held := map[State]int{}
+	held, waiting := map[State]int{}, map[*host]int{}
 	ids := 0
 	for n := range q.items {
 		i, it := uint32(n), &q.items[n]
@@ -22,11 +22,21 @@ func (q *Queue) Verify() error {
 			}
 		}
 		waits := it.state == Waiting
-		if in := q.ready.has(i) != q.later.has(i); in != waits || q.ready.has(i) && q.later.has(i) {
-			return fmt.Errorf("item %d is %v: ready %v, later %v", i, it.state, q.ready.has(i), q.later.has(i))
+		if waits != (it.host != nil) || waits != (q.later.spots.of[i] >= 0) {
+			return fmt.Errorf("item %d is %v: host %v, spot %d", i, it.state, it.host, q.later.spots.of[i])
 		}
-		if overdue := waits && it.request.TTL != 0; q.deadlines.has(i) != overdue {
-			return fmt.Errorf("item %d is %v with TTL %v: among the deadlines %v", i, it.state, it.request.TTL, q.deadlines.has(i))
+		if waits {
+			waiting[it.host]++
+			h := &it.host.ready
+			if it.later {
+				h = &q.later
+			}
+			if n := q.later.spots.of[i]; int(n) >= len(h.entries) || h.entries[n].index != i {
+				return fmt.Errorf("item %d (later %v): is not where it thinks, at %d", i, it.later, n)
+			}
+		}
+		if overdue := waits && it.request.TTL != 0; (q.deadlines.spots.of[i] >= 0) != overdue {
+			return fmt.Errorf("item %d is %v with TTL %v: its place among the deadlines is %d", i, it.state, it.request.TTL, q.deadlines.spots.of[i])
 		}
 		if it.state == None && (it.request.ID != "" || it.request.Value != nil || it.reason != "") {
 			return fmt.Errorf("item %d is forgotten, and still keeps %+v", i, it.request)
@@ -36,15 +46,44 @@ func (q *Queue) Verify() error {
 	if held[Waiting] != c.Waiting || held[InFlight] != c.InFlight || held[Dead] != q.dead.len || held[None] != len(q.free) || ids != len(q.ids) {
 		return fmt.Errorf("held %v, %d dead letters, %d free, %d ids; counted %+v", held, q.dead.len, len(q.free), len(q.ids), c)
 	}
-	for name, h := range map[string]*heap{"ready": &q.ready, "later": &q.later, "deadlines": &q.deadlines} {
+	all := map[string]*heap{"later": &q.later, "deadlines": &q.deadlines, "heads": &q.hosts.heads}
+	for _, h := range q.hosts.all {
+		all["host "+h.name] = &h.ready
+		if err := q.verifyHost(h, waiting[h]); err != nil {
+			return fmt.Errorf("host %q: %w", h.name, err)
+		}
+	}
+	if live := len(q.hosts.all) - len(q.hosts.free); len(q.hosts.names) != live {
+		return fmt.Errorf("%d names of %d hosts", len(q.hosts.names), live)
+	}
+	for name, h := range all {
 		for n := range h.entries {
 			e := &h.entries[n]
-			if int(h.spot[e.index]) != n {
-				return fmt.Errorf("%s: entry %d thinks it is at %d", name, n, h.spot[e.index])
+			if int(h.spots.of[e.index]) != n {
+				return fmt.Errorf("%s: entry %d thinks it is at %d", name, n, h.spots.of[e.index])
 			}
 			if n > 0 && e.before(&h.entries[(n-1)/4]) {
 				return fmt.Errorf("%s: entry %d is before its parent", name, n)
 			}
+		}
+	}
+	return nil
+}
+
+func (q *Queue) verifyHost(h *host, waiting int) error {
+	if h.waiting != waiting {
+		return fmt.Errorf("%d wait, counted %d", waiting, h.waiting)
+	}
+	if known := h.waiting > 0 || h.held || h.index == 0; known != (q.hosts.names[h.name] == h) {
+		return fmt.Errorf("known %v: %+v", !known, h)
+	}
+	spot := q.hosts.heads.spots.of[h.index]
+	if leads := !h.held && !h.ready.empty(); leads != (spot >= 0) {
+		return fmt.Errorf("held %v, %d ready, among the heads at %d", h.held, len(h.ready.entries), spot)
+	} else if leads {
+		e, first := q.hosts.heads.entries[spot], *h.ready.first()
+		if e.at != first.at || e.seq != first.seq {
+			return fmt.Errorf("stands for %v, its first is %v", e, first)
 		}
 	}
 	return nil

@@ -7,8 +7,14 @@ import "github.com/paceline-go/paceline/mono"
 // (container/heap would box, and call through an interface.)
 type heap struct {
 	entries []entry
-	spot    []int32 // by index in the slab: where in entries, or −1
+	spots   *spots
 }
+
+// spots has by index in a slab where in its heap's entries it is, or −1. Heaps that never share an item may share one.
+type spots struct{ of []int32 }
+
+// grow makes place for one more item in the slab.
+func (s *spots) grow() { s.of = append(s.of, -1) }
 
 // entry has its order with it, so that sifting stays within the heap's memory.
 type entry struct {
@@ -19,12 +25,8 @@ type entry struct {
 
 func (e *entry) before(f *entry) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
 
-func (h *heap) empty() bool       { return len(h.entries) == 0 }
-func (h *heap) first() *entry     { return &h.entries[0] }
-func (h *heap) has(i uint32) bool { return h.spot[i] >= 0 }
-
-// grow makes place for one more item in the slab.
-func (h *heap) grow() { h.spot = append(h.spot, -1) }
+func (h *heap) empty() bool   { return len(h.entries) == 0 }
+func (h *heap) first() *entry { return &h.entries[0] }
 
 func (h *heap) push(at mono.Time, seq uint64, index uint32) {
 	e := entry{at, seq, index}
@@ -33,14 +35,23 @@ func (h *heap) push(at mono.Time, seq uint64, index uint32) {
 }
 
 func (h *heap) remove(index uint32) {
-	i := int(h.spot[index])
-	h.spot[index] = -1
+	i := int(h.spots.of[index])
+	h.spots.of[index] = -1
 	n := len(h.entries) - 1
 	e := h.entries[n]
 	h.entries = h.entries[:n]
-	if i == n {
-		return
+	if i < n {
+		h.place(i, e)
 	}
+}
+
+// move gives an item another place.
+func (h *heap) move(at mono.Time, seq uint64, index uint32) {
+	h.place(int(h.spots.of[index]), entry{at, seq, index})
+}
+
+// place puts e at i, or where it belongs from there.
+func (h *heap) place(i int, e entry) {
 	if i > 0 && e.before(&h.entries[(i-1)/4]) {
 		h.up(i, e)
 	} else {
@@ -84,5 +95,5 @@ func (h *heap) down(i int, e entry) {
 
 func (h *heap) put(i int, e entry) {
 	h.entries[i] = e
-	h.spot[e.index] = int32(i)
+	h.spots.of[e.index] = int32(i)
 }

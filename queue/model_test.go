@@ -23,7 +23,9 @@ type model struct {
 	seq      int
 	deaths   int
 	requests []*modelled
-	flying   int // the most that were ever in flight
+	where    []string        // each of them goes
+	holds    map[string]bool // hosts
+	flying   int             // the most that were ever in flight
 }
 
 type modelled struct {
@@ -37,6 +39,8 @@ type modelled struct {
 	deadline  *mono.Time
 	notBefore mono.Time
 	attempts  int
+	returned  int
+	host      string // as it was when it began to wait
 	death     int
 	died      mono.Time
 	reason    string
@@ -92,7 +96,7 @@ func (m *model) first(pass func(*modelled) bool, at func(*modelled) mono.Time) (
 }
 
 func (m *model) head() *modelled {
-	return m.first(func(r *modelled) bool { return r.state == queue.Waiting && r.notBefore <= m.now }, m.place)
+	return m.first(func(r *modelled) bool { return r.state == queue.Waiting && r.notBefore <= m.now && !m.holds[r.host] }, m.place)
 }
 
 func (m *model) overdue() *modelled {
@@ -119,9 +123,16 @@ func (m *model) wake() (mono.Time, bool) {
 func (m *model) begin(r *modelled) {
 	m.seq++
 	r.seq = m.seq
-	r.state, r.attempts, r.reason = queue.Waiting, 0, ""
+	r.state, r.attempts, r.returned, r.reason, r.host = queue.Waiting, 0, 0, "", m.to(r)
 	r.submitted, r.from, r.notBefore = m.now, m.now, m.now
 	m.renew(r)
+}
+
+func (m *model) to(r *modelled) string {
+	if m.config.Host == nil {
+		return ""
+	}
+	return m.where[r.Value.(int)]
 }
 
 func (m *model) renew(r *modelled) {
@@ -151,7 +162,7 @@ func (m *model) letters() (dead []*modelled) {
 }
 
 func (m *model) again(r *modelled, notBefore mono.Time) {
-	r.state, r.notBefore = queue.Waiting, max(notBefore, m.now)
+	r.state, r.notBefore, r.returned, r.host = queue.Waiting, max(notBefore, m.now), 0, m.to(r)
 	if m.config.OnExpiry == queue.Retry {
 		m.renew(r)
 	}
@@ -243,8 +254,12 @@ func FuzzModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		p := program(bytes[:min(len(bytes), 600)])
 		config := p.config()
+		m := &model{now: mono.Min, holds: map[string]bool{}}
+		if p.choose(3) > 0 {
+			config.Host = func(r *queue.Request) string { return m.where[r.Value.(int)] }
+		}
+		m.config = config
 		q := newQueue(t, config)
-		m := &model{config: config, now: mono.Min}
 		trace := []string{fmt.Sprintf("%+v", config)}
 		for len(p) > 0 {
 			said, err := m.step(q, &p)
@@ -261,7 +276,7 @@ func FuzzModel(f *testing.F) {
 
 // step does one thing to both, and returns an error if they answer differently.
 func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
-	op := p.choose(16)
+	op := p.choose(18)
 	// What the step is about; it may have ended long ago. Mostly something recent, as what is old is mostly gone.
 	r := &modelled{}
 	if n := len(m.requests); n > 0 {
@@ -311,6 +326,7 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 		}}
 		said += fmt.Sprintf("submit %+v", r.Request)
 		var want error
+		m.where = append(m.where[:len(m.requests)], pick(p, "", "x", "y", "z"))
 		for _, o := range m.requests {
 			if r.ID != "" && o.ID == r.ID && m.held(o) {
 				if want = queue.ErrDuplicate; o.state == queue.Dead {
@@ -374,11 +390,14 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			return ended(e, r)
 		})
 	case 11:
-		said += "return"
+		until := plus(m.now, pick(p, 0, 0, int64(-time.Second), int64(200*time.Millisecond), int64(3*time.Second), math.MaxInt64))
+		said += fmt.Sprintf("return until %v", until)
 		err = attempt(r.state == queue.InFlight, func() error {
-			e := q.Return(now, r.ticket)
-			r.state = queue.Waiting
+			m.where[r.Value.(int)] = pick(p, "", "x", "y") // redirected
+			e := q.Return(now, r.ticket, until)
+			r.state, r.host, r.notBefore = queue.Waiting, m.to(r), max(r.notBefore, until)
 			r.attempts--
+			r.returned++
 			return ended(e, r)
 		})
 	case 12:
@@ -434,6 +453,16 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			m.expire(r)
 			err = ended(e, r)
 		}
+	case 16:
+		host := pick(p, "", "x", "y", "z")
+		said += "hold " + host
+		q.Hold(host)
+		m.holds[host] = true
+	case 17:
+		host := pick(p, "", "x", "y", "z")
+		said += "release " + host
+		q.Release(host)
+		delete(m.holds, host)
 	}
 	m.flying = max(m.flying, m.count(queue.InFlight))
 	return said, err
@@ -477,7 +506,10 @@ func (m *model) compare(q *queue.Queue) error {
 		}
 		want := queue.Info{
 			State: r.state, Request: info.Request, Submitted: r.submitted, Deadline: deadline, NotBefore: r.notBefore,
-			Attempts: r.attempts, Reason: r.reason,
+			Attempts: r.attempts, Returned: r.returned, Reason: r.reason,
+		}
+		if r.state == queue.Waiting {
+			want.Host = r.host
 		}
 		if info != want || *info.Request != r.Request {
 			return fmt.Errorf("info %+v, want %+v", info, want)
@@ -489,6 +521,17 @@ func (m *model) compare(q *queue.Queue) error {
 		}
 		if r.state == queue.Waiting {
 			waiting = append(waiting, r)
+		}
+	}
+	for _, host := range []string{"", "x", "y", "z", "unheard of"} {
+		n := 0
+		for _, r := range waiting {
+			if r.host == host {
+				n++
+			}
+		}
+		if got := q.WaitFor(host); got != n {
+			return fmt.Errorf("%d wait for %q, want %d", got, host, n)
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *modelled) int {

@@ -25,7 +25,7 @@
 //
 // which gives the bound on q.submitted with q.Priority <= P. Places never change, and each Take counts an attempt of
 // which q has MaxAttempts. Time moves on, so from the bound on no new request passes r, and those that may are finitely
-// many. Outside the count are a Take that Return gave back, which was no attempt, and a dead letter requeued by hand,
+// many. Outside the count are what is held (see Hold), a Take that Return gave back, which was no attempt, and a dead letter requeued by hand,
 // which is a new submission. With RetriesLast a retry counts as a submission at the instant at which it is ready again,
 // here as in the line.
 //
@@ -123,6 +123,9 @@ type Config struct {
 	MaxLen int
 	// MaxAttempts is how often a request is tried: once, and again MaxAttempts − 1 times. If zero, 5.
 	MaxAttempts int
+	// Host, if not nil, says where a request goes, as a name: all that goes to one host can be held. It is asked whenever a
+	// request begins to wait, and must not call the queue. If nil, all go to the host "".
+	Host func(*Request) string
 	// HeadStart is how much earlier a step of Priority counts as submitted. If zero, 1 minute; negative: priorities do
 	// not count.
 	HeadStart time.Duration
@@ -151,9 +154,9 @@ type Queue struct {
 	free  []uint32
 	ids   map[string]uint32
 
-	ready     heap // waiting: by place
-	later     heap // waiting for the end of their backoff: by that
-	deadlines heap // waiting, in either, with a deadline: by that
+	hosts     hosts // waiting: for each host, by place
+	later     heap  // waiting for the end of their backoff: by that
+	deadlines heap  // waiting, in either, with a deadline: by that
 
 	dead   list
 	counts Counts
@@ -168,9 +171,12 @@ type item struct {
 	deadline   mono.Time // limit.Never if none
 	notBefore  mono.Time
 	died       mono.Time
+	host       *host // while it waits
 	attempts   int
+	returned   int
 	generation uint32
 	state      State
+	later      bool // it waits for the end of its backoff
 
 	prev, next int32 // in the list of dead letters
 }
@@ -192,6 +198,8 @@ func New(c Config) (*Queue, error) {
 		c.HeadStart = time.Minute
 	}
 	q := &Queue{config: c, last: mono.Min, ids: map[string]uint32{}, dead: list{first: -1, last: -1}}
+	q.later.spots, q.deadlines.spots = new(spots), new(spots)
+	q.hosts.init(q.later.spots)
 	q.full = fmt.Errorf("queue: %w: MaxLen %d requests wait", ErrFull, c.MaxLen)
 	return q, nil
 }
@@ -225,9 +233,8 @@ func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
 	} else {
 		i = uint32(len(q.items))
 		q.items = append(q.items, item{generation: 1})
-		q.ready.grow()
-		q.later.grow()
-		q.deadlines.grow()
+		q.later.spots.grow()
+		q.deadlines.spots.grow()
 	}
 	if r.ID != "" {
 		q.ids[r.ID] = i
@@ -249,7 +256,7 @@ func (q *Queue) begin(now mono.Time, i uint32, it *item) {
 	it.place = q.place(now, it.request.Priority)
 	it.deadline = deadline(now, it.request.TTL)
 	it.notBefore = now
-	it.attempts = 0
+	it.attempts, it.returned = 0, 0
 	it.reason = ""
 	q.enqueue(now, i, it)
 }
@@ -285,10 +292,11 @@ func (q *Queue) place(submitted mono.Time, priority int) mono.Time {
 func (q *Queue) enqueue(now mono.Time, i uint32, it *item) {
 	it.state = Waiting
 	q.counts.Waiting++
-	if it.notBefore > now {
+	it.host = q.hosts.join(q.config.Host, &it.request)
+	if it.later = it.notBefore > now; it.later {
 		q.later.push(it.notBefore, it.seq, i)
 	} else {
-		q.ready.push(it.place, it.seq, i)
+		q.hosts.push(it.host, it.place, it.seq, i)
 	}
 	if it.deadline != limit.Never {
 		q.deadlines.push(it.deadline, it.seq, i)
@@ -298,25 +306,28 @@ func (q *Queue) enqueue(now mono.Time, i uint32, it *item) {
 // dequeue undoes enqueue.
 func (q *Queue) dequeue(i uint32, it *item) {
 	q.counts.Waiting--
-	if q.ready.has(i) {
-		q.ready.remove(i)
-	} else {
+	if it.later {
 		q.later.remove(i)
+	} else {
+		q.hosts.remove(it.host, i)
 	}
+	q.hosts.leave(it.host)
+	it.host = nil
 	if it.deadline != limit.Never {
 		q.deadlines.remove(i)
 	}
 }
 
-// Head returns the request whose turn it is, or false if none is ready. Deadlines are Expire's: call that first, or be
+// Head returns the request whose turn it is, or false if none is ready but for those that are held. Deadlines are Expire's: call that first, or be
 // given what is overdue. The Request is the queue's: it holds until the next call that changes the queue, and must not
 // be changed.
 func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	q.promote(q.tick(now))
-	if q.ready.empty() {
+	h := q.hosts.first()
+	if h == nil {
 		return Ticket{}, nil, false
 	}
-	i := q.ready.first().index
+	i := h.ready.first().index
 	it := &q.items[i]
 	return Ticket{i, it.generation}, &it.request, true
 }
@@ -325,13 +336,15 @@ func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 func (q *Queue) promote(now mono.Time) {
 	for !q.later.empty() && q.later.first().at <= now {
 		i := q.later.first().index
+		it := &q.items[i]
 		q.later.remove(i)
-		q.ready.push(q.items[i].place, q.items[i].seq, i)
+		it.later = false
+		q.hosts.push(it.host, it.place, it.seq, i)
 	}
 }
 
 // Take begins an attempt and returns its number; the first is 1. The request is the one that Head returned, or any other
-// that waits, even for the end of a backoff; but that nobody is passed over for ever holds only for a caller who takes
+// that waits, even for the end of a backoff or held; but that nobody is passed over for ever holds only for a caller who takes
 // the head.
 func (q *Queue) Take(now mono.Time, t Ticket) (attempt int) {
 	q.tick(now)
@@ -385,6 +398,7 @@ func (q *Queue) renews(it *item) bool { return q.config.OnExpiry == Retry && it.
 // again has a request wait for another attempt.
 func (q *Queue) again(now mono.Time, i uint32, it *item, notBefore mono.Time) Ended {
 	it.notBefore = max(notBefore, now)
+	it.returned = 0
 	if q.config.OnExpiry == Retry {
 		it.deadline = deadline(it.notBefore, it.request.TTL)
 	}
@@ -431,12 +445,14 @@ func (q *Queue) Retry(now mono.Time, t Ticket, notBefore mono.Time, reason strin
 }
 
 // Return has a request wait again whose attempt never left this machine: the attempt is not counted, and the request has
-// its place back.
-func (q *Queue) Return(now mono.Time, t Ticket) Ended {
+// its place back, from notBefore on. Its deadline is as it was, also where that comes first.
+func (q *Queue) Return(now mono.Time, t Ticket, notBefore mono.Time) Ended {
 	now = q.tick(now)
 	it := q.in(InFlight, "Return", t)
 	q.counts.InFlight--
 	it.attempts--
+	it.returned++
+	it.notBefore = max(it.notBefore, notBefore)
 	q.enqueue(now, t.index, it)
 	return q.report(t.index, it)
 }
@@ -545,9 +561,11 @@ type Info struct {
 	Request   *Request // as in Head
 	Submitted mono.Time
 	Deadline  mono.Time // limit.Never if none
-	NotBefore mono.Time // when its last backoff ends, or Submitted
+	NotBefore mono.Time // when the last wait that Retry or Return set ends, or Submitted
 	Attempts  int       // begun
+	Returned  int       // attempts that Return took back since the last that counted
 	Reason    string    // as in Ended
+	Host      string    // while it waits: what Config.Host said
 }
 
 // Info returns what is known of a request.
@@ -556,7 +574,11 @@ func (q *Queue) Info(t Ticket) Info {
 	if it == nil {
 		return Info{}
 	}
-	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.reason}
+	host := ""
+	if it.host != nil {
+		host = it.host.name
+	}
+	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason, host}
 }
 
 // Lookup finds a request by its id: one that waits, is in flight, or is a dead letter.
@@ -569,10 +591,12 @@ func (q *Queue) Lookup(id string) (Ticket, State, bool) {
 	return Ticket{i, it.generation}, it.state, true
 }
 
-// Waiting lists what waits in the order of its places, what is in a backoff among the rest.
+// Waiting lists what waits in the order of its places, what is in a backoff or held among the rest.
 func (q *Queue) Waiting() []Ticket {
 	all := make([]entry, 0, q.counts.Waiting)
-	all = append(all, q.ready.entries...)
+	for _, h := range q.hosts.all {
+		all = append(all, h.ready.entries...)
+	}
 	for _, e := range q.later.entries {
 		all = append(all, entry{q.items[e.index].place, e.seq, e.index})
 	}
@@ -592,7 +616,7 @@ func (q *Queue) Waiting() []Ticket {
 // Counts says where all requests are. Submitted is the sum of the others, always.
 type Counts struct {
 	Submitted int
-	Waiting   int // those in a backoff included
+	Waiting   int // those in a backoff and those held included
 	InFlight  int
 	Done      int
 	Expired   int

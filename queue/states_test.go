@@ -71,7 +71,13 @@ var transitions = map[string]struct {
 	"in flight|Return||waiting": {
 		queue.Config{}, "0s submit a ttl=3s -> ok\n0s take -> a 1", `1s return a -> waiting`,
 		`1s info a -> 0s 3s 0
-		 1s take   -> a 1`},
+		 1s take   -> a 1
+		 1s return a until=2s -> waiting
+		 1s head   -> none
+		 1s wake   -> 2s
+		 2s take   -> a 1
+		 2s return a until=9s -> waiting
+		 3s expire -> a expired`},
 	"in flight|Kill||dead": {
 		queue.Config{}, "0s submit a -> ok\n0s take -> a 1", `1s kill a why=400 -> dead`,
 		`1s dead   -> a@1s:1:400

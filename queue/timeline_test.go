@@ -151,7 +151,17 @@ func (l *line) do(now mono.Time, verb string, words []string) (answer string) {
 		}
 		return l.Retry(now, ticket, until, options["why"]).State.String()
 	case "return":
-		return l.Return(now, ticket).State.String()
+		until := now
+		if options["until"] != "" {
+			until = instant(options["until"])
+		}
+		return l.Return(now, ticket, until).State.String()
+	case "hold":
+		l.Hold(name)
+		return "ok"
+	case "release":
+		l.Release(name)
+		return "ok"
 	case "kill":
 		return l.Kill(now, ticket, options["why"]).State.String()
 	case "cancel":
