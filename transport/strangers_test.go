@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +29,7 @@ func TestStrangersThroughTransport(t *testing.T) {
 				begin := time.Now()
 				const clients, span = 10, 30 * time.Minute
 				var wg sync.WaitGroup
-				var refused int64
+				var refused atomic.Int64
 				served := make([]int, clients)
 				for i := range clients {
 					slot := func() limit.Limiter {
@@ -63,7 +64,7 @@ func TestStrangersThroughTransport(t *testing.T) {
 								served[i]++
 							}
 						}
-						refused += tr.Stats().Refused
+						refused.Add(tr.Stats().Refused)
 					})
 				}
 				wg.Wait()
@@ -71,9 +72,9 @@ func TestStrangersThroughTransport(t *testing.T) {
 				for _, n := range served {
 					total, least, most = total+n, min(least, n), max(most, n)
 				}
-				t.Logf("%d served, %d to %d each, %d refused", total, least, most, refused)
-				if share := float64(refused) / float64(total); share > 0.01 || float64(least) < 0.9*float64(most) {
-					t.Errorf("%d served, %d to %d each, %d refused", total, least, most, refused)
+				t.Logf("%d served, %d to %d each, %d refused", total, least, most, refused.Load())
+				if share := float64(refused.Load()) / float64(total); share > 0.01 || float64(least) < 0.9*float64(most) {
+					t.Errorf("%d served, %d to %d each, %d refused", total, least, most, refused.Load())
 				}
 			})
 		})
