@@ -68,7 +68,15 @@ func TestJunctionShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := junction(t, paceline.JunctionConfig{})
 		fair := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Second), Fair: true})
-		var order strings.Builder
+		var mu sync.Mutex
+		var order strings.Builder // guarded by mu
+		goes := func(a *paceline.Lane, wg *sync.WaitGroup, name string) {
+			goes(t, wg, a, 0, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				order.WriteString(name)
+			})
+		}
 		var wg sync.WaitGroup
 		for _, c := range []struct {
 			name   string
@@ -76,13 +84,16 @@ func TestJunctionShares(t *testing.T) {
 		}{{"a", 1}, {"b", 3}} {
 			a := j.Lane(paceline.LaneConfig{Weight: c.weight}, []*paceline.Limit{fair})
 			for range 40 {
-				goes(t, &wg, a, 0, func() { order.WriteString(c.name) })
+				goes(a, &wg, c.name)
 			}
 		}
 		time.Sleep(40 * time.Second)
+		synctest.Wait() // somebody goes at this very instant
+		mu.Lock()
 		if n := strings.Count(order.String(), "b"); n < 29 || n > 32 {
 			t.Errorf("%s: b went %d times of %d", order.String(), n, order.Len())
 		}
+		mu.Unlock()
 		wg.Wait()
 
 		byPlace := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Second)})
@@ -90,11 +101,11 @@ func TestJunctionShares(t *testing.T) {
 		urgent := j.Lane(paceline.LaneConfig{HeadStart: 10 * time.Second}, []*paceline.Limit{byPlace})
 		order.Reset()
 		for range 3 {
-			goes(t, &wg, usual, 0, func() { order.WriteString("u") })
+			goes(usual, &wg, "u")
 		}
 		synctest.Wait()
 		time.Sleep(ms)
-		goes(t, &wg, urgent, 0, func() { order.WriteString("!") })
+		goes(urgent, &wg, "!")
 		wg.Wait()
 		if order.String() != "u!uu" {
 			t.Errorf("they went %s", order.String())

@@ -236,6 +236,7 @@ func TestTooLargeHoldsUpNobody(t *testing.T) {
 	want(t, l.Enter(0, ofA, x), line.Granted)
 	want(t, l.Enter(0, ofA, y), line.Granted)
 	want(t, l.Enter(0, ofA, ticket("z", 0)), line.Waiting)
+	want(t, l.Enter(0, ofA, big("never")), line.Never) // at once, though others wait
 	l.Settle(second, x.Pass, &accepted)
 	l.Settle(second, y.Pass, &accepted)
 	want(t, next(l, second), "")

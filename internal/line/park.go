@@ -372,9 +372,9 @@ func (a *Lane) release(w *Way) {
 	a.loose = slices.DeleteFunc(a.loose, func(v *Way) bool { return v == w })
 }
 
-// ease notes that w is taken while nobody waits: it is to be asked anew.
+// ease notes that w, of several, is taken while nobody waits: it is to be asked anew.
 func (a *Lane) ease(w *Way) {
-	if len(a.ways) == 1 || a.count > 0 {
+	if a.count > 0 {
 		return
 	}
 	if w.state == ready {

@@ -357,7 +357,9 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.turn++
 	l.changes++
 	w.used = l.turn
-	w.lane.ease(w)
+	if len(w.lane.ways) > 1 {
+		w.lane.ease(w)
+	}
 	metered := least != nil && *cost != *least || least == nil && !sure(cost)
 	if len(w.limits) == 1 && !metered {
 		m := w.limits[0]
@@ -403,12 +405,11 @@ var unsure = func() (units []limit.Unit) {
 
 // sure tells whether cost is its Least.
 func sure(cost *limit.Cost) bool {
+	some := int64(0)
 	for _, u := range unsure {
-		if cost[u] != 0 {
-			return false
-		}
+		some |= cost[u]
 	}
-	return true
+	return some == 0
 }
 
 // more and less add c to a sum, and take it off.
