@@ -187,7 +187,7 @@ func (p Permit) Settle(o limit.Outcome) {
 	defer j.unlock() // the limiter panics if this is the second time
 	now := j.now()
 	j.line.Settle(now, p.pass, &o)
-	a.counts.settled(&o)
+	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }
 
@@ -203,7 +203,7 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 		own = of(m.Of.(*Limit))
 		return &own
 	})
-	a.counts.settled(&o)
+	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }
 

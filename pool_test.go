@@ -881,6 +881,50 @@ func TestPoolEndsOnce(t *testing.T) {
 	}
 }
 
+func TestPoolStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		epoch := time.Now()
+		answers := map[string][]limit.Outcome{
+			"1": {{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Tokens: 30}}},
+			"2": {{Result: limit.Limited}, {Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Tokens: 12}}},
+			"3": {{Result: limit.Failed}, {Result: limit.Unsent}, {}, {}},
+		}
+		var mu sync.Mutex
+		p := newPool(t, &poolLog{}, paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "a", InFlight: 1}, {Name: "b", InFlight: 1}}, Queue: queue.Config{MaxAttempts: 3},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				time.Sleep(10 * time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				o := answers[a.Request.ID][0]
+				answers[a.Request.ID] = answers[a.Request.ID][1:]
+				return dispatch.Answer{Outcome: o}
+			},
+		})
+		submit(t, p, "1", "2", "3")
+		if got, want := p.Stats(), (paceline.Stats{At: epoch, Waiting: 3}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		go func() { _ = p.Run(t.Context()) }()
+		synctest.Wait()
+		if got, want := p.Stats(), (paceline.Stats{At: epoch, Waiting: 1, InFlight: 2, Admitted: 2}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		time.Sleep(time.Minute)
+		p.Close()
+		got := p.Stats()
+		want := paceline.Stats{At: epoch.Add(time.Minute), Admitted: 7, Accepted: 2, Limited: 1, Failed: 1, Unknown: 2, Unsent: 1}
+		want.Used = limit.Cost{limit.Requests: 2, limit.Tokens: 42}
+		if got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		a, b := p.Keys()[0], p.Keys()[1]
+		if a.Sent+b.Sent != 7 || a.Sum() != int64(a.Sent) || b.Sum() != int64(b.Sent) || a.Limited != 0 || b.Limited != 1 {
+			t.Errorf("keys %+v and %+v", a, b)
+		}
+	})
+}
+
 func TestPoolLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder

@@ -46,37 +46,39 @@ func (a *Lane) Stats() Stats {
 	defer a.junction.mu.Unlock()
 	c := &a.counts
 	s := Stats{At: time.Now(), Waiting: a.lane.Len(), Admitted: int64(a.lane.Granted())}
-	results := [...]*int64{&s.Unknown, &s.Accepted, &s.Limited, &s.Failed, &s.Unsent}
-	ended := int64(0)
-	for i, n := range results {
-		*n = c.results[i]
-		ended += c.results[i]
-	}
-	s.InFlight = int(s.Admitted - ended)
+	s.tell(&c.tally)
+	s.InFlight = int(s.Admitted - c.tally.Sum())
 	s.Never, s.Late, s.Full, s.Cancelled = c.never, c.late, c.full, c.cancelled+c.gaveUp.Load()
-	s.Used = c.used
+	return s
+}
+
+func (s *Stats) tell(t *limit.Tally) {
+	s.Accepted, s.Limited, s.Failed, s.Unknown, s.Unsent, s.Used = t.Accepted, t.Limited, t.Failed, t.Unknown, t.Unsent, t.Used
+}
+
+// Stats returns what the attempts of all keys have come to, all of it as of one instant; Keys has the same for each key. Waiting is
+// requests, the rest is attempts: a request that is sent again was admitted twice. How requests ended is in Counts.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now()
+	s := Stats{At: p.epoch.Add(time.Duration(now)), Waiting: p.queue.Counts().Waiting}
+	var all limit.Tally
+	for i := range p.config.Keys {
+		k := p.dispatcher.KeyInfo(now, i)
+		s.InFlight += k.InFlight
+		s.Admitted += int64(k.Sent)
+		all.Add(&k.Tally)
+	}
+	s.tell(&all)
 	return s
 }
 
 // counts are a lane's, guarded by the Junction's lock but for gaveUp.
 type counts struct {
-	results                      [limit.Unsent + 1]int64
+	tally                        limit.Tally
 	never, late, full, cancelled int64
 	gaveUp                       atomic.Int64 // before they stood in line
-	used                         limit.Cost
-}
-
-func (c *counts) settled(o *limit.Outcome) {
-	r := o.Result
-	if int(r) >= len(c.results) {
-		r = limit.Unknown
-	}
-	c.results[r]++
-	if o.Metered {
-		for u, n := range o.Actual {
-			c.used[u] += min(max(n, 0), limit.MaxCost)
-		}
-	}
 }
 
 func (c *counts) refused(why error) {

@@ -11,12 +11,12 @@ package dispatch
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/internal/guard"
+	"github.com/paceline-go/paceline/internal/line"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
@@ -93,7 +93,7 @@ type Attempt struct {
 	Submitted mono.Time // when the request was submitted
 	At        mono.Time // when the attempt was admitted
 
-	lease      limit.Lease
+	pass       line.Pass
 	host       *host
 	watch      limit.Lease // of its health
 	generation uint64
@@ -124,27 +124,22 @@ type Dispatcher struct {
 	keys    []key
 	hosts   hosts
 
-	// By law 2 of limittest a key's Ready for one cost does not become sooner until the key changes. So they are kept in a
-	// heap, for the cost of the head of the queue, and only those of changed keys are asked again, and the one that goes.
-	cost    limit.Cost
-	heap    []int32
-	changed []int32
-	alive   int
-	asked   bool
-	turn    uint64
+	// The line decides which key is next: one lane, a way per key, and for the head of the queue, whichever it is, one ticket of
+	// its cost.
+	line  *line.Line
+	lane  *line.Lane
+	head  line.Ticket
+	alive int
 }
 
 type key struct {
 	name       string
-	guard      *guard.Guard
+	guard      *guard.Guard // closed while the key is banned
+	limit      *line.Limit
 	nonce      *Nonce
-	ready      mono.Time // as it said at asked
-	asked      mono.Time
-	place      int32 // in the heap; -1: banned
-	stale      bool
 	inFlight   int
 	sent       uint64
-	used       uint64 // when it was, as a number that rises
+	tally      limit.Tally
 	banned     string // the reason
 	isBanned   bool
 	generation uint64
@@ -161,7 +156,7 @@ func New(c Config) (*Dispatcher, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
-	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{})}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
@@ -179,6 +174,12 @@ func New(c Config) (*Dispatcher, error) {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)
 		}
 	}
+	ways := make([][]*line.Limit, len(d.keys))
+	for i := range ways {
+		ways[i] = []*line.Limit{d.keys[i].limit}
+	}
+	d.lane = d.line.Lane(line.LaneConfig{}, ways...)
+	d.alive, d.head.Deadline = len(d.keys), limit.Never
 	return d, nil
 }
 
@@ -193,17 +194,13 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	if err != nil {
 		return err
 	}
-	i := int32(len(d.keys))
-	made := key{name: k.Name, guard: g, place: i, ready: mono.Min}
+	made := key{name: k.Name, guard: g, limit: d.line.Limit(g, line.Sharing{})}
 	if k.Nonce != nil {
 		if made.nonce, err = NewNonce(epoch, *k.Nonce); err != nil {
 			return err
 		}
 	}
 	d.keys = append(d.keys, made)
-	d.heap = append(d.heap, i)
-	d.alive++
-	d.touch(i)
 	return nil
 }
 
@@ -225,20 +222,15 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		if h == nil {
 			continue
 		}
-		d.refresh(now, r.Cost)
-		k := &d.keys[d.heap[0]]
-		ready = k.ready
-		if ready == limit.Never {
-			d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))
-			continue
-		}
-		if ready > now {
-			break
-		}
-		if k.asked == now || k.guard.Ready(now, r.Cost) <= now {
+		state := d.ask(now, &r.Cost)
+		if state == line.Granted {
 			return d.send(now, t, r, h), 0, true
 		}
-		d.touch(d.heap[0]) // what it said has lapsed: law 10
+		if state == line.Waiting {
+			ready = min(d.line.Wake(), limit.AfterSettle)
+			break
+		}
+		d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))
 	}
 	ready = min(ready, d.hosts.wake())
 	if ready == limit.Never && d.queue.Counts().InFlight > 0 {
@@ -248,6 +240,19 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		ready = min(ready, t)
 	}
 	return Attempt{}, ready, false
+}
+
+// ask has the head of the queue go by the line: Granted, Waiting, or Never.
+func (d *Dispatcher) ask(now mono.Time, cost *limit.Cost) line.State {
+	switch {
+	case d.head.Cost != *cost:
+		d.line.Leave(now, &d.head)
+		d.head.Cost, d.head.Least = *cost, *cost
+	case d.head.State == line.Waiting:
+		d.line.Next(now)
+		return d.head.State
+	}
+	return d.line.Enter(now, d.lane, &d.head)
 }
 
 // Expire is for a driver that may not send now: it ends what is overdue, as Next would, and returns when to ask again
@@ -283,9 +288,9 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 }
 
 func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *host) Attempt {
-	i := d.heap[0]
-	k := &d.keys[i]
-	a := Attempt{Ticket: t, Request: *r, Key: int(i), Submitted: d.queue.Info(t).Submitted, At: now, lease: k.guard.Admit(now, r.Cost), generation: k.generation}
+	pass := d.head.Pass
+	k := &d.keys[pass.Way.Index]
+	a := Attempt{Ticket: t, Request: *r, Key: pass.Way.Index, Submitted: d.queue.Info(t).Submitted, At: now, pass: pass, generation: k.generation}
 	a.host, a.watch = h, h.admit(now, r.Cost)
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
@@ -293,26 +298,23 @@ func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *ho
 	a.Number = d.queue.Take(now, t)
 	k.inFlight++
 	k.sent++
-	d.turn++
-	k.used = d.turn
-	d.touch(i)
 	return a
 }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
-	k.guard.Settle(now, a.lease, ans.Outcome)
+	d.line.Settle(now, a.pass, &ans.Outcome)
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
+	k.tally.Settled(&ans.Outcome)
 	k.inFlight--
-	d.touch(int32(a.Key))
 	if ans.Reason == "" && ans.Result != limit.Accepted {
 		ans.Reason = ans.Result.String()
 	}
 	free := d.hosts.settle(now, &a, &ans)
 	// A late word of a ban that has been lifted since is not news.
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
-		d.ban(int32(a.Key), ans.Reason)
+		d.ban(k, ans.Reason)
 	}
 	var e queue.Ended
 	switch {
@@ -335,17 +337,17 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	return e
 }
 
-func (d *Dispatcher) ban(i int32, reason string) {
-	k := &d.keys[i]
+func (d *Dispatcher) ban(k *key, reason string) {
 	k.isBanned, k.banned = true, reason
 	d.alive--
-	d.remove(k.place)
+	k.guard.Close()
+	d.line.Touch(k.limit)
 }
 
 // Ban takes a key out of use; what it has in flight is settled as it comes.
 func (d *Dispatcher) Ban(key int, reason string) {
-	if !d.keys[key].isBanned {
-		d.ban(int32(key), reason)
+	if k := &d.keys[key]; !k.isBanned {
+		d.ban(k, reason)
 	}
 }
 
@@ -358,25 +360,28 @@ func (d *Dispatcher) Resume(key int) {
 	k.isBanned, k.banned = false, ""
 	k.generation++
 	d.alive++
-	k.place, k.ready = int32(len(d.heap)), math.MaxInt64
-	d.heap = append(d.heap, int32(key))
-	d.touch(int32(key))
+	k.guard.Open()
+	d.line.Touch(k.limit)
 }
 
 // Hold keeps a key away until t, as a Retry-After would.
 func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
 	d.keys[key].guard.Hold(now, t)
-	d.touch(int32(key))
+	d.line.Touch(d.keys[key].limit)
 }
 
 // Lift ends the pause of a key that is cooling, whoever asked for it, and forgets what the server said is left.
 func (d *Dispatcher) Lift(now mono.Time, key int) {
 	d.keys[key].guard.Lift(now)
-	d.touch(int32(key))
+	d.line.Touch(d.keys[key].limit)
 }
 
 // Refresh has every key asked again: call it after a limiter was changed from outside (SetLimit).
-func (d *Dispatcher) Refresh() { d.asked = false }
+func (d *Dispatcher) Refresh() {
+	for i := range d.keys {
+		d.line.Touch(d.keys[i].limit)
+	}
+}
 
 // KeyInfo is the state of a key.
 type KeyInfo struct {
@@ -388,12 +393,14 @@ type KeyInfo struct {
 	InFlight int
 	Sent     uint64
 	Nonce    uint64 // the last one used
+	// How the attempts that are no longer in flight ended.
+	limit.Tally
 }
 
 // KeyInfo returns the state of a key at now.
 func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	k := &d.keys[key]
-	info := KeyInfo{Name: k.name, InFlight: k.inFlight, Sent: k.sent}
+	info := KeyInfo{Name: k.name, InFlight: k.inFlight, Sent: k.sent, Tally: k.tally}
 	if k.nonce != nil {
 		info.Nonce = k.nonce.Last()
 	}
@@ -418,80 +425,4 @@ func (d *Dispatcher) Exhausted() error {
 		reasons[i] = fmt.Errorf("key %s: %s", d.keys[i].name, d.keys[i].banned)
 	}
 	return fmt.Errorf("%w: %w", ErrExhausted, errors.Join(reasons...))
-}
-
-// touch notes that a key has changed.
-func (d *Dispatcher) touch(i int32) {
-	if k := &d.keys[i]; !k.stale {
-		k.stale = true
-		d.changed = append(d.changed, i)
-	}
-}
-
-// refresh makes the heap hold for cost.
-func (d *Dispatcher) refresh(now mono.Time, cost limit.Cost) {
-	if !d.asked || cost != d.cost {
-		d.cost, d.asked = cost, true
-		for i := range d.keys {
-			d.touch(int32(i))
-		}
-	}
-	for _, i := range d.changed {
-		k := &d.keys[i]
-		k.stale = false
-		if k.isBanned {
-			continue
-		}
-		k.ready, k.asked = k.guard.Ready(now, cost), now
-		d.up(k.place)
-		d.down(k.place)
-	}
-	d.changed = d.changed[:0]
-}
-
-func (d *Dispatcher) before(i, j int32) bool {
-	a, b := &d.keys[d.heap[i]], &d.keys[d.heap[j]]
-	if a.ready != b.ready {
-		return a.ready < b.ready
-	}
-	return a.used < b.used || a.used == b.used && d.heap[i] < d.heap[j] // equals take turns
-}
-
-func (d *Dispatcher) swap(i, j int32) {
-	d.heap[i], d.heap[j] = d.heap[j], d.heap[i]
-	d.keys[d.heap[i]].place, d.keys[d.heap[j]].place = i, j
-}
-
-func (d *Dispatcher) up(i int32) {
-	for i > 0 && d.before(i, (i-1)/2) {
-		d.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-}
-
-func (d *Dispatcher) down(i int32) {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < int32(len(d.heap)); c++ {
-			if d.before(c, least) {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		d.swap(i, least)
-		i = least
-	}
-}
-
-func (d *Dispatcher) remove(i int32) {
-	last := int32(len(d.heap)) - 1
-	d.swap(i, last)
-	d.keys[d.heap[last]].place = -1
-	d.heap = d.heap[:last]
-	if i < last {
-		d.up(i)
-		d.down(i)
-	}
 }

@@ -109,14 +109,14 @@ func TestTheKeyThatCanGoSoonest(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a", Limiter: perSecond(1)}, dispatch.Key{Name: "b", Limiter: perSecond(2)})
 	r.submit(0, "1", "2", "3", "4", "5")
 	as := r.sends(0, limit.AfterSettle, "1/1 on 0", "2/1 on 1", "3/1 on 1")
+	r.done(50*ms, as[0], accepted)
+	r.sends(50*ms, at(1050*ms))
 	r.done(100*ms, as[1], accepted)
-	r.sends(100*ms, at(1100*ms))
-	r.done(50*ms, as[0], accepted) // late news; the clock does not run back for its limiter
-	r.sends(150*ms, at(1050*ms))
-	r.done(200*ms, as[2], accepted)
+	r.sends(100*ms, at(1050*ms))
+	r.done(80*ms, as[2], accepted) // a clock that steps back stands still
 	r.sends(1050*ms, at(1100*ms), "4/1 on 0")
 	r.sends(1100*ms, limit.AfterSettle, "5/1 on 1")
-	r.has("2 done", "1 done", "3 done")
+	r.has("1 done", "2 done", "3 done")
 }
 
 func TestIdleAndWake(t *testing.T) {
@@ -300,64 +300,184 @@ func TestInvalidAndBannedAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever is banned, resumed, held and answered: a request goes if and only if some key is ready, on one that was ready
-// first.
-func TestSoonestOfManyKeys(t *testing.T) {
-	const n = 9
-	for seed := range uint64(100) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		var keys []dispatch.Key
-		var limiters [n]*limit.Rolling
-		var held [n]mono.Time
-		var banned [n]bool
-		for i := range limiters {
-			limiters[i] = perSecond(int64(1 + rng.IntN(4)))
-			keys = append(keys, dispatch.Key{Limiter: limiters[i]})
+// ring is keys and what is known of them without the Dispatcher, which asks all of them all the time.
+type ring struct {
+	*rig
+	now      time.Duration
+	limiters []*limit.Rolling
+	room     []int // in flight; 0: any number
+	open     []dispatch.Attempt
+	held     []mono.Time
+	banned   []bool
+}
+
+func (r *ring) ready(i int, cost limit.Cost) mono.Time {
+	t := max(r.limiters[i].Ready(at(r.now), cost), r.held[i])
+	inFlight := 0
+	for _, a := range r.open {
+		if a.Key == i {
+			inFlight++
 		}
-		r := newRig(t, queue.Config{}, keys...)
-		var now time.Duration
+	}
+	if r.room[i] > 0 && inFlight >= r.room[i] {
+		t = max(t, limit.AfterSettle)
+	}
+	return t
+}
+
+// soonest is when the first of the keys in use is ready, and whether there is one.
+func (r *ring) soonest(cost limit.Cost) (t mono.Time, any bool) {
+	t = limit.Never
+	for i := range r.limiters {
+		if !r.banned[i] {
+			t, any = min(t, r.ready(i, cost)), true
+		}
+	}
+	return t, any
+}
+
+func (r *ring) step(rng *rand.Rand) {
+	r.now += time.Duration(rng.IntN(3)/2*rng.IntN(200)) * ms
+	i := rng.IntN(len(r.limiters))
+	switch rng.IntN(10) {
+	case 0:
+		r.Ban(i, "418")
+		r.banned[i] = true
+	case 1, 2:
+		r.Resume(i)
+		r.banned[i] = false
+	case 3:
+		until := at(r.now + time.Duration(rng.IntN(300))*ms)
+		r.Hold(at(r.now), i, until)
+		r.held[i] = max(r.held[i], until)
+	case 4:
+		r.Lift(at(r.now), i)
+		r.held[i] = 0
+	case 5:
+		if err := r.limiters[i].SetLimit(at(r.now), int64(1+rng.IntN(6))); err != nil {
+			r.Fatal(err)
+		}
+		r.Refresh()
+	case 6, 7:
+		for range 1 + rng.IntN(3) {
+			id, cost := fmt.Sprint(r.queue.Counts().Submitted), limit.Cost{limit.Requests: 1}
+			if rng.IntN(3) == 0 {
+				cost[limit.Requests] += int64(rng.IntN(5))
+			}
+			if _, err := r.queue.Submit(at(r.now), queue.Request{ID: id, Cost: cost}); err != nil {
+				r.Fatal(err)
+			}
+		}
+	default:
+		if len(r.open) > 0 {
+			j := rng.IntN(len(r.open))
+			r.done(r.now, r.open[j], accepted)
+			r.open = slices.Delete(r.open, j, j+1)
+		}
+	}
+}
+
+// next has all go that may, and compares.
+func (r *ring) next() error {
+	for {
+		ended := len(r.ended)
+		var head *queue.Request
+		wake, any := limit.Never, false
+		var want []string
+		for _, ticket := range r.queue.Waiting() {
+			info := r.queue.Info(ticket)
+			if wake, any = r.soonest(info.Request.Cost); !any || wake < limit.Never {
+				head = info.Request
+				break
+			}
+			want = append(want, info.Request.ID+" dead") // no key in use could ever
+		}
+		if !any || head == nil {
+			wake = limit.Never
+		}
+		a, w, ok := r.Next(at(r.now))
+		if got := r.ended[ended:]; fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("%v ended, want %v", got, want)
+		}
+		if ok != (wake <= at(r.now)) {
+			return fmt.Errorf("sent %v, and the soonest key is ready at %v", ok, wake)
+		}
+		if !ok {
+			if wake == limit.Never && len(r.open) > 0 {
+				wake = limit.AfterSettle
+			}
+			if w != wake {
+				return fmt.Errorf("wake %v, want %v", w, wake)
+			}
+			return nil
+		}
+		if a.Request.ID != head.ID || r.banned[a.Key] {
+			return fmt.Errorf("%s went on key %d, banned %v; want %s", a.Request.ID, a.Key, r.banned[a.Key], head.ID)
+		}
+		r.open = append(r.open, a)
+	}
+}
+
+func runRing(t *testing.T, seed uint64, n int) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	r := &ring{held: make([]mono.Time, n), banned: make([]bool, n)}
+	var keys []dispatch.Key
+	for range n {
+		l := perSecond(int64(1 + rng.IntN(4)))
+		k := dispatch.Key{Limiter: l, InFlight: rng.IntN(2) * (1 + rng.IntN(3))}
+		r.limiters, r.room, keys = append(r.limiters, l), append(r.room, k.InFlight), append(keys, k)
+	}
+	r.rig = newRig(t, queue.Config{KeepDead: -1}, keys...)
+	for range 300 {
+		r.step(rng)
+		if err := r.next(); err != nil {
+			t.Fatalf("%d keys, seed %d, at %v: %v", n, seed, r.now, err)
+		}
+	}
+}
+
+// Whatever is banned, resumed, held, changed and answered, and whatever requests cost: the head of the queue goes if and only if some
+// key is ready, on one that is; the wake is when the first will be; and who fits no key in use ends.
+func TestSoonestOfManyKeys(t *testing.T) {
+	for seed := range uint64(60) {
+		for _, n := range []int{1, 2, 3, 9} {
+			runRing(t, seed, n)
+		}
+	}
+}
+
+func FuzzSoonestOfManyKeys(f *testing.F) {
+	f.Add(uint64(1), uint8(3))
+	f.Fuzz(func(t *testing.T, seed uint64, keys uint8) { runRing(t, seed, int(keys%12)+1) })
+}
+
+// Keys that are equal take turns, whether requests wait for them or they for requests.
+func TestEqualsTakeTurns(t *testing.T) {
+	for _, ahead := range []int{1, 50} {
+		r := newRig(t, queue.Config{}, dispatch.Key{InFlight: 2}, dispatch.Key{InFlight: 2}, dispatch.Key{InFlight: 2})
+		for range ahead {
+			r.submit(0, "")
+		}
 		var open []dispatch.Attempt
-		for range 300 {
-			now += time.Duration(rng.IntN(100)) * ms
+		var got strings.Builder
+		for i := range 60 {
+			now := time.Duration(i) * ms
+			if len(open) == 6 {
+				r.done(now, open[0], accepted)
+				r.done(now, open[1], accepted)
+				r.done(now, open[2], accepted)
+				open = open[3:]
+			}
+			a, _, ok := r.Next(at(now))
+			if !ok {
+				t.Fatalf("at %v nobody goes", now)
+			}
+			open = append(open, a)
+			got.WriteString(fmt.Sprint(a.Key))
 			r.submit(now, "")
-			switch i := rng.IntN(n); rng.IntN(6) {
-			case 0:
-				r.Ban(i, "418")
-				banned[i] = true
-			case 1:
-				r.Resume(i)
-				banned[i] = false
-			case 2:
-				until := at(now + time.Duration(rng.IntN(300))*ms)
-				r.Hold(at(now), i, until)
-				held[i] = max(held[i], until)
-			default:
-				if len(open) > 0 {
-					j := rng.IntN(len(open))
-					r.done(now, open[j], accepted)
-					open = slices.Delete(open, j, j+1)
-				}
-			}
-			for waiting := true; waiting; waiting = r.queue.Counts().Waiting > 0 {
-				var ready [n]mono.Time
-				soonest := limit.Never
-				for i := range ready {
-					if ready[i] = max(limiters[i].Ready(at(now), limit.One), held[i]); !banned[i] {
-						soonest = min(soonest, ready[i])
-					}
-				}
-				a, _, ok := r.Next(at(now))
-				if ok != (soonest <= at(now)) {
-					t.Fatalf("seed %d at %v: sent %v, but the soonest key is ready at %v", seed, now, ok, soonest)
-				}
-				if !ok {
-					break
-				}
-				if banned[a.Key] || ready[a.Key] > at(now) {
-					t.Fatalf("seed %d at %v: sent on key %d, banned %v, ready at %v", seed, now, a.Key, banned[a.Key], ready[a.Key])
-				}
-				open = append(open, a)
-			}
+		}
+		if want := strings.Repeat("012", 20); got.String() != want {
+			t.Errorf("%d wait: %s", ahead, got.String())
 		}
 	}
 }
@@ -750,28 +870,61 @@ func TestNoAllocationPerRequest(t *testing.T) {
 	}
 }
 
+// One request at a time, and as fast as the keys allow: all cost the same, or each what no other does.
 func BenchmarkDispatcher(b *testing.B) {
 	for _, n := range []int{1, 5, 500} {
-		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
-			q, _ := queue.New(queue.Config{})
-			keys := make([]dispatch.Key, n)
-			for i := range keys {
-				keys[i].Limiter = limit.MustRolling(20, time.Second)
-			}
-			d, err := dispatch.New(dispatch.Config{Queue: q, Keys: keys})
-			if err != nil {
-				b.Fatal(err)
-			}
+		run := func(name string, sizes int64, one func(b *testing.B, q *queue.Queue, d *dispatch.Dispatcher, cost func() limit.Cost)) {
+			b.Run(fmt.Sprintf("%s/keys=%d", name, n), func(b *testing.B) {
+				q, _ := queue.New(queue.Config{})
+				keys := make([]dispatch.Key, n)
+				for i := range keys {
+					keys[i].Limiter = limit.MustRolling(20*(sizes+1)/2, time.Second)
+				}
+				d, err := dispatch.New(dispatch.Config{Queue: q, Keys: keys})
+				if err != nil {
+					b.Fatal(err)
+				}
+				size := int64(0)
+				b.ReportAllocs()
+				one(b, q, d, func() limit.Cost {
+					size++
+					return limit.Cost{limit.Requests: 1 + size%sizes}
+				})
+			})
+		}
+		alone := func(b *testing.B, q *queue.Queue, d *dispatch.Dispatcher, cost func() limit.Cost) {
 			now := mono.Time(0)
 			for b.Loop() {
 				now = now.Add(60 * ms)
-				_, _ = q.Submit(now, queue.Request{Cost: limit.One})
+				_, _ = q.Submit(now, queue.Request{Cost: cost()})
 				a, _, ok := d.Next(now)
 				if !ok {
 					b.Fatal("not ready")
 				}
 				d.Done(now, a, accepted)
 			}
-		})
+		}
+		busy := func(b *testing.B, q *queue.Queue, d *dispatch.Dispatcher, cost func() limit.Cost) {
+			now, open := mono.Time(0), make([]dispatch.Attempt, 0, 100_000)
+			for range 100 {
+				_, _ = q.Submit(now, queue.Request{Cost: cost()})
+			}
+			for b.Loop() {
+				a, wake, ok := d.Next(now)
+				for ; !ok; a, wake, ok = d.Next(now) {
+					for _, a := range open {
+						d.Done(now, a, accepted)
+					}
+					if open = open[:0]; wake < limit.AfterSettle {
+						now = wake
+					}
+				}
+				open = append(open, a)
+				_, _ = q.Submit(now, queue.Request{Cost: cost()})
+			}
+		}
+		run("alone", 1, alone)
+		run("busy", 1, busy)
+		run("sizes", 100, busy)
 	}
 }

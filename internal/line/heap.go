@@ -125,3 +125,41 @@ func (w *Way) byRank() key { return key{int64(math.Float64bits(w.start)), int64(
 func (w *Way) byChoice() key { return key{int64(w.ready), w.used<<waysBits | int64(w.Index)} }
 
 const waysBits = 20
+
+// turns are the ways of a lane that are ready, byChoice: a list, since whoever was asked last is among the last.
+type turns struct{ first, last *Way }
+
+func (r *turns) insert(w *Way) {
+	at, k := r.last, w.byChoice()
+	for at != nil {
+		other := at.byChoice()
+		if !k.before(&other) {
+			break
+		}
+		at = at.prev
+	}
+	if w.prev = at; at == nil {
+		w.next, r.first = r.first, w
+	} else {
+		w.next, at.next = at.next, w
+	}
+	if w.next == nil {
+		r.last = w
+	} else {
+		w.next.prev = w
+	}
+}
+
+func (r *turns) remove(w *Way) {
+	if w.prev == nil {
+		r.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		r.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+}

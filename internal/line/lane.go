@@ -33,9 +33,10 @@ type Lane struct {
 	// they are: so the next ticket of the same cost asks only the way that the one before it took.
 	asked limit.Cost // the cost that the ways were last asked for
 	loose []*Way
-	ready heap[*Way]
+	ready turns
 	lanes int  // line.lanes when alone was found out
 	alone bool // no other lane has its limits
+	own   bool // nor has any other way: each is first where it is parked, and looked at when its instant comes
 }
 
 // First returns the ticket whose turn it is, or nil.
@@ -93,6 +94,15 @@ func (a *Lane) isAlone() bool {
 		}
 	}
 	return a.alone
+}
+
+// soonest returns when the first of the ways will be ready that are parked, by the latest verdicts.
+func (a *Lane) soonest() mono.Time {
+	at := limit.Never
+	for _, w := range a.ways {
+		at = min(at, w.ready)
+	}
+	return at
 }
 
 // height of a ticket is drawn from its number, so that a run can be repeated.

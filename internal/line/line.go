@@ -170,18 +170,20 @@ type Way struct {
 	spots  []int32   // where in the ways of each limit
 	finish []float64 // fair: the finish tag in each limit
 
-	at     *Limit // where it is parked
-	on     *Limit // where it would be, by the latest choose
-	spot   int32  // in at.parked, or in lane.ready
-	state  wayState
-	ready  mono.Time // its latest verdict
-	start  float64   // its rank where it is parked
-	place  mono.Time
-	seq    int64
-	used   int64 // its latest turn
-	asked  int64 // the ticket that found it ready
-	claims bool
-	barred bool // its first is too large for where it is parked
+	at         *Limit // where it is parked
+	on         *Limit // where it would be, by the latest choose
+	spot       int32  // in at.parked
+	state      wayState
+	ready      mono.Time // its latest verdict
+	start      float64   // its rank where it is parked
+	place      mono.Time
+	seq        int64
+	used       int64 // its latest turn
+	asked      int64 // the ticket that found it ready
+	claims     bool
+	doubted    bool // it is in lane.loose, whatever its state
+	prev, next *Way // in lane.ready
+	barred     bool // its first is too large for where it is parked
 }
 
 type wayState uint8
@@ -215,13 +217,16 @@ func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	if c.Weight <= 0 {
 		c.Weight = 1
 	}
-	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways))}
+	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1}
 	for i, limits := range ways {
 		if len(limits) == 0 || len(limits) > MaxLimits {
 			panic("line: a way of no limit, or of too many")
 		}
 		w := &Way{Index: i, lane: a, limits: append([]*Limit(nil), limits...), spots: make([]int32, len(limits)), spot: -1}
 		for k, m := range w.limits {
+			for _, v := range m.ways {
+				l.share(v.lane)
+			}
 			w.spots[k] = int32(len(m.ways))
 			m.ways = append(m.ways, w)
 			if m.fair && w.finish == nil {
@@ -233,7 +238,9 @@ func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	for m := range a.distinct() {
 		m.lanes++
 	}
-	a.loose = append(a.loose, a.ways...)
+	for _, w := range a.ways {
+		a.doubt(w)
+	}
 	a.lanes = -1
 	l.lanes++
 	return a

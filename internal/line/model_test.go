@@ -46,6 +46,7 @@ func (w *watched) NotBefore(now mono.Time, n int, ahead, c limit.Cost) mono.Time
 type netConfig struct {
 	limits, lanes, ways, fill int
 	fair                      bool // some limits are
+	own                       bool // most lanes share no limit, nor do their ways
 	churn                     bool // limits change, lanes come and go, some have deadlines, each limit hears an outcome of its own
 }
 
@@ -111,10 +112,16 @@ func newNet(seed uint64, c netConfig) *net {
 func (n *net) join(a int) {
 	var all [][]*line.Limit
 	n.ways[a] = nil
-	for range n.rng.IntN(n.netConfig.ways) + 1 {
+	own := n.own && (!n.churn || n.rng.IntN(6) > 0)
+	for k := range n.rng.IntN(n.netConfig.ways) + 1 {
 		var way []*line.Limit
 		var id []int
-		for _, i := range n.rng.Perm(len(n.limits))[:n.rng.IntN(min(len(n.limits), 3))+1] {
+		some := n.rng.Perm(len(n.limits))[:n.rng.IntN(min(len(n.limits), 3))+1]
+		if own {
+			first := 2 * (a*n.netConfig.ways + k)
+			some = []int{first, first + 1}[:1+n.rng.IntN(2)]
+		}
+		for _, i := range some {
 			way, id = append(way, n.limits[i]), append(id, i)
 		}
 		all, n.ways[a] = append(all, way), append(n.ways[a], id)
@@ -184,7 +191,7 @@ func (n *net) admits(m *watched, c limit.Cost) {
 		if !m.fair && len(n.ways[i]) == 1 && on == n.limits[m.id] {
 			n.fail("%d overtakes %d, which waits at limit %d", g.n, h.n, m.id)
 		}
-		if !n.fair && n.fill == 0 && n.could(h) && !n.held(h) {
+		if !n.fair && n.fill == 0 && (!n.own || n.share(i, g.lane)) && n.could(h) && !n.held(h) {
 			n.fail("%d goes, and %d could", g.n, h.n)
 		}
 	}
@@ -444,6 +451,7 @@ func TestNets(t *testing.T) {
 			{limits: 1, lanes: 1, ways: 1}, {limits: 3, lanes: 4, ways: 1}, {limits: 4, lanes: 6, ways: 3}, {limits: 5, lanes: 1, ways: 5},
 			{limits: 1, lanes: 1, ways: 1, fill: 4}, {limits: 3, lanes: 3, ways: 1, fill: 4}, {limits: 3, lanes: 5, ways: 1, fair: true},
 			{limits: 4, lanes: 4, ways: 1, churn: true}, {limits: 4, lanes: 5, ways: 3, churn: true}, {limits: 2, lanes: 1, ways: 4, churn: true},
+			{limits: 8, lanes: 1, ways: 4, own: true}, {limits: 24, lanes: 3, ways: 4, own: true, churn: true}, {limits: 8, lanes: 1, ways: 4, own: true, churn: true},
 			{limits: 3, lanes: 4, ways: 1, fill: 3, churn: true}, {limits: 4, lanes: 5, ways: 2, fair: true, churn: true},
 		} {
 			if err := runNet(seed, c); err != nil {

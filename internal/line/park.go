@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -63,6 +64,10 @@ func (m *Limit) top() *Way {
 		if w.lane.count > 0 {
 			return w
 		}
+		if w.lane.own {
+			w.lane.doubt(w)
+			return nil
+		}
 		m.line.unpark(w)
 		w.lane.loosen(w)
 	}
@@ -80,45 +85,79 @@ func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 	if a.count > 0 { // it stands behind others, and the ways wait for those
 		return nil, limit.AfterSettle
 	}
-	if t.Cost != a.asked || !a.isAlone() {
+	switch {
+	case a.own && t.Cost != a.asked:
+		l.reask(now, a, t)
+	case !a.own && (t.Cost != a.asked || !a.isAlone()):
 		a.loosenAll()
 		a.asked = t.Cost
 	}
-	for len(a.loose) > 0 {
-		w := a.loose[len(a.loose)-1]
-		a.loose = a.loose[:len(a.loose)-1]
-		if at, on := l.ask(now, w, t); at > now {
-			l.park(w, on, at, t)
-		} else {
-			w.ready, w.asked, w.state = at, t.seq, ready
-			a.ready.push(w, &w.spot, w.byChoice())
-		}
+	if len(a.loose) > 1 {
+		slices.SortFunc(a.loose, func(v, w *Way) int { return cmp.Or(cmp.Compare(v.used, w.used), v.Index-w.Index) })
 	}
-	for len(a.ready.all) > 0 {
-		w := a.ready.first()
-		if w.asked == t.seq {
+	for i := 0; i < len(a.loose); i++ { // it may grow
+		l.put(now, a.loose[i], t)
+		a.loose[i].doubted = false
+	}
+	a.loose = a.loose[:0]
+	for w := a.ready.first; w != nil; w = a.ready.first {
+		if w.asked == t.seq || l.put(now, w, t) <= now {
 			return w, now
 		}
-		at, on := l.ask(now, w, t)
-		if at <= now {
-			return w, now
-		}
-		a.ready.remove(&w.spot)
-		l.park(w, on, at, t)
 	}
-	soonest := limit.Never
+	if a.own {
+		if slices.ContainsFunc(a.ways, func(w *Way) bool { return w.ready < limit.Never }) {
+			return nil, limit.AfterSettle
+		}
+		return nil, limit.Never
+	}
 	for _, w := range a.ways {
-		if w.ready <= now { // behind another of the lane at the same limit: nobody looked at it
-			at, on := l.ask(now, w, t)
-			if at <= now {
-				return w, now
-			}
-			l.unpark(w)
-			l.park(w, on, at, t)
+		// Behind another of the lane at the same limit nobody looked at it.
+		if w.ready <= now && l.put(now, w, t) <= now {
+			return w, now
 		}
-		soonest = min(soonest, w.ready)
 	}
-	return nil, soonest
+	return nil, a.soonest()
+}
+
+// reask is choose for another cost than the one before, in a lane whose limits are its own. What was ready is asked when it is its
+// turn.
+func (l *Line) reask(now mono.Time, a *Lane, t *Ticket) {
+	a.asked = t.Cost
+	for _, w := range a.ways {
+		if w.state == parked && !w.doubted {
+			l.put(now, w, t)
+		}
+	}
+}
+
+// put asks w about t, which comes to an empty lane, and has it be ready or wait.
+func (l *Line) put(now mono.Time, w *Way, t *Ticket) mono.Time {
+	a := w.lane
+	at, on := l.ask(now, w, t)
+	switch {
+	case at <= now && w.state == ready && !w.doubted: // it keeps its turn
+		return at
+	case at <= now && w.state == ready:
+		a.ready.remove(w)
+		w.ready, w.asked = at, t.seq
+		a.ready.insert(w)
+		return at
+	case at > now && w.state == parked && w.at == on && a.own && at < limit.Never && !w.barred:
+		w.ready, on.first = at, at
+		l.rouse(on, at)
+		return at
+	case w.state == ready:
+		a.ready.remove(w)
+	}
+	l.unpark(w)
+	if at > now {
+		l.park(w, on, at, t)
+		return at
+	}
+	w.ready, w.asked, w.state = at, t.seq, ready
+	a.ready.insert(w)
+	return at
 }
 
 // parkAll has the ways of a lane wait for its only ticket, of which choose has just said at.
@@ -127,9 +166,24 @@ func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
 		l.park(a.ways[0], a.ways[0].on, at, t)
 		return
 	}
+	if a.own {
+		return
+	}
 	for _, w := range a.ways { // parked they are; by right of t
 		l.rerank(w, t)
 	}
+}
+
+// share notes that another way has a limit of a lane: from now on it matters by what right its ways are parked.
+func (l *Line) share(a *Lane) {
+	if a.count > 0 {
+		for _, w := range a.ways {
+			if w.state == parked {
+				l.rerank(w, a.head[0])
+			}
+		}
+	}
+	a.own = false
 }
 
 // renew has the ways of a lane wait for another first.
@@ -139,6 +193,7 @@ func (l *Line) renew(a *Lane) {
 		for len(a.loose) > 0 { // those that have just been taken
 			w := a.loose[len(a.loose)-1]
 			a.loose = a.loose[:len(a.loose)-1]
+			w.doubted = false
 			l.park(w, w.limits[0], l.last, t)
 			l.mark(w.at)
 		}
@@ -345,19 +400,26 @@ func (a *Lane) never(now mono.Time, cost *limit.Cost) bool {
 	})
 }
 
-// loosen notes that w, which is not parked, is to be asked.
-func (a *Lane) loosen(w *Way) {
-	if len(a.ways) > 1 {
-		w.state = loose
+// doubt notes that w, wherever it is, is to be asked.
+func (a *Lane) doubt(w *Way) {
+	if !w.doubted {
+		w.doubted = true
 		a.loose = append(a.loose, w)
 	}
 }
 
+// loosen notes that w, which is not parked, is to be asked.
+func (a *Lane) loosen(w *Way) {
+	if len(a.ways) > 1 {
+		w.state = loose
+		a.doubt(w)
+	}
+}
+
 func (a *Lane) loosenAll() {
-	a.loose = a.loose[:0]
 	for _, w := range a.ways {
 		if w.state == ready {
-			a.ready.remove(&w.spot)
+			a.ready.remove(w)
 		}
 		a.line.unpark(w)
 		a.loosen(w)
@@ -367,9 +429,12 @@ func (a *Lane) loosenAll() {
 // release takes w, which is loose or ready, out of the lists of those.
 func (a *Lane) release(w *Way) {
 	if w.state == ready {
-		a.ready.remove(&w.spot)
+		a.ready.remove(w)
 	}
-	a.loose = slices.DeleteFunc(a.loose, func(v *Way) bool { return v == w })
+	if w.doubted {
+		w.doubted = false
+		a.loose = slices.DeleteFunc(a.loose, func(v *Way) bool { return v == w })
+	}
 }
 
 // ease notes that w, of several, is taken while nobody waits: it is to be asked anew.
@@ -377,8 +442,12 @@ func (a *Lane) ease(w *Way) {
 	if a.count > 0 {
 		return
 	}
+	if a.own {
+		a.doubt(w)
+		return
+	}
 	if w.state == ready {
-		a.ready.remove(&w.spot)
+		a.ready.remove(w)
 	}
 	if w.state != loose {
 		a.line.unpark(w)

@@ -33,6 +33,9 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 		return Pass{}, max(at, min(turn, limit.AfterSettle))
 	}
 	if at > now {
+		if a.own {
+			at = a.soonest()
+		}
 		return Pass{}, at
 	}
 	a.granted++

@@ -34,7 +34,7 @@ var Table = []Package{
 	{Name: "internal/line", Core: true, Ours: "mono limit", Std: pure},
 	{Name: "internal/guard", Core: true, Ours: "mono limit throttle backoff", Std: pure},
 	{Name: "internal/health", Core: true, Ours: "mono limit backoff internal/guard", Std: pure},
-	{Name: "dispatch", Core: true, Ours: "mono limit backoff queue internal/guard internal/health", Std: pure + " container/heap"},
+	{Name: "dispatch", Core: true, Ours: "mono limit backoff queue internal/guard internal/health internal/line", Std: pure + " container/heap"},
 
 	// What servers do, and virtual time.
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},

@@ -1,0 +1,88 @@
+package line_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// ways is a lane of ways that have a limit each.
+func ways(l *line.Line, limits ...limit.Limiter) (*line.Lane, []*line.Limit) {
+	var all []*line.Limit
+	var each [][]*line.Limit
+	for _, m := range limits {
+		all = append(all, l.Limit(m, line.Sharing{}))
+		each = append(each, all[len(all)-1:])
+	}
+	return l.Lane(line.LaneConfig{}, each...), all
+}
+
+// A lane whose limits were its own leaves nothing behind at one that others come to share: neither while nobody waits in it nor, with
+// the right of somebody who has gone, while somebody does.
+func TestWaysThatOthersComeToShare(t *testing.T) {
+	for _, more := range []bool{false, true} {
+		l := line.New(line.Config{})
+		lane, m := ways(l, slots(t, 1), slots(t, 1))
+		a, b, c := ticket("a", 0), ticket("b", 0), ticket("c", 10)
+		want(t, l.Enter(0, lane, a), line.Granted)
+		want(t, l.Enter(0, lane, b), line.Granted)
+		want(t, l.Enter(10, lane, c), line.Waiting)
+		if more {
+			want(t, l.Enter(30, lane, ticket("e", 30)), line.Waiting)
+		}
+		l.Settle(30, b.Pass, &accepted)
+		want(t, next(l, 30), "c") // it waited for both, and what it waited for of a's is still there
+		other := l.Lane(line.LaneConfig{}, []*line.Limit{m[0]})
+		want(t, l.Enter(30, other, ticket("d", 20)), line.Waiting)
+		l.Settle(40, a.Pass, &accepted)
+		want(t, next(l, 40), "d") // before e, by its place
+	}
+}
+
+// Ways that were ready at one instant go by their turns, whenever it was found out.
+func TestWaysReadyAtOneInstant(t *testing.T) {
+	l := line.New(line.Config{})
+	lane, _ := ways(l, slots(t, 9), slots(t, 9), slots(t, 1))
+	var got strings.Builder
+	var last *line.Ticket
+	goes := func(now mono.Time) {
+		u := ticket("", now)
+		want(t, l.Enter(now, lane, u), line.Granted)
+		got.WriteString(fmt.Sprint(u.Pass.Way.Index))
+		if u.Pass.Way.Index == 2 {
+			last = u
+		}
+	}
+	for range 5 {
+		goes(0) // 01201
+	}
+	goes(second) // 0, which is asked again at 1 s
+	goes(second) // 1
+	l.Settle(second, last.Pass, &accepted)
+	for range 3 {
+		goes(second) // 2 was used before those
+	}
+	want(t, got.String(), "0120101"+"201")
+}
+
+// Whom Try refuses it tells when the first of the ways will be ready.
+func TestTryOfWays(t *testing.T) {
+	l := line.New(line.Config{})
+	lane, _ := ways(l, rolling(t, 1, 5*time.Second), rolling(t, 1, 2*time.Second), slots(t, 1))
+	for range 3 {
+		p, at := l.Try(0, lane, &limit.One, &limit.One)
+		want(t, at, mono.Time(0))
+		if p.Way.Index < 2 {
+			l.Settle(0, p, &accepted)
+		}
+	}
+	_, at := l.Try(0, lane, &limit.One, &limit.One)
+	want(t, at, 2*second)
+	_, at = l.Try(0, lane, &limit.Cost{2}, &limit.One)
+	want(t, at, limit.AfterSettle) // the slot: it reads no cost
+}
