@@ -19,27 +19,55 @@ import (
 // ErrClosed says that a Pool takes no more requests.
 var ErrClosed = errors.New("paceline: the pool is closed")
 
+// ErrOutage says that nothing arrives at a host: that of a Pool's Run, for PoolConfig.MaxOutage.
+var ErrOutage = errors.New("nothing arrives")
+
+// OutageError is how Run gives up. It is an ErrOutage.
+type OutageError struct {
+	dispatch.HostInfo
+	For time.Duration // since its first failure was known
+}
+
+func (e *OutageError) Error() string {
+	s := ErrOutage.Error()
+	if e.Host != "" {
+		s += " at " + e.Host
+	}
+	return fmt.Sprintf("%s for %v: %s (%v); %d requests wait", s, e.For.Round(time.Millisecond), e.Reason, e.Kind, e.Waiting)
+}
+
+func (e *OutageError) Unwrap() error { return ErrOutage }
+
 // PoolConfig describes a Pool.
 type PoolConfig struct {
 	// Keys are the API keys, at least one. Their limiters belong to the Pool from now on.
 	Keys []dispatch.Key
 	// Send sends one attempt and says how it ended. It is called in a goroutine of its own and must return; its context
 	// ends when Run's does, or after Timeout. What it returns for a context that ended should be limit.Unknown, or
-	// limit.Unsent if the request had not been written.
+	// limit.Unsent if the request had not been written. Outcome.Sight says what it has shown of the way to its host; a
+	// verdict's Answer has it.
 	Send func(context.Context, dispatch.Attempt) dispatch.Answer
 	// Timeout bounds one attempt. If zero, nothing but the context of Run does.
 	Timeout time.Duration
 	// InFlight is the most attempts in flight over all keys. If zero, what the keys allow.
 	InFlight int
-	// Queue bounds and orders what waits.
+	// Queue bounds and orders what waits. If requests go to several servers, its Host should tell them apart: where nothing
+	// arrives one request at a time goes to see, and what goes elsewhere is not held up.
 	Queue queue.Config
+	// MaxOutage is how long nothing may arrive at a host before Run gives up, if there is nothing else to do: see ErrOutage.
+	// If zero, for ever; negative: as soon as it is known.
+	MaxOutage time.Duration
 	// Backoff is the delay before the next attempt of a request that failed.
 	Backoff backoff.Policy
 	// Ended, if not nil, is told of every request that reached an end state, but for those that were cancelled or dropped
 	// through Update: one call at a time, in order, on the goroutine of Run, with no lock held. Run returns after the
 	// last of them.
 	Ended func(queue.Ended)
-	// Log gets a line per answer and expiry, at debug level. If nil, nothing is logged.
+	// Outage, if not nil, is told of every host that goes down and that is back, as Ended is, and before the requests that
+	// ended at that.
+	Outage func(dispatch.HostInfo)
+	// Log gets a line per answer and expiry, at debug level, and says once when a host goes down, and when it is back. If
+	// nil, nothing is logged.
 	Log *slog.Logger
 	// Epoch is instant 0 of the Pool's scale, for limiters with a history (Admit at mono.Of(Epoch, t)). If zero, the
 	// time of NewPool.
@@ -70,6 +98,7 @@ type Pool struct {
 	finished   chan struct{}   // closed when there is nothing more to send or to wait for
 	submitters submitters
 	ended      []queue.Ended // not yet told
+	outages    []dispatch.HostInfo
 	telling    bool
 	news       chan struct{} // something ended
 	wakeUps    uint64
@@ -116,7 +145,8 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	p := &Pool{config: c, epoch: c.Epoch, log: c.Log, queue: q, wake: limit.Never, finished: make(chan struct{}), news: make(chan struct{}, 1)}
 	p.dispatcher, err = dispatch.New(dispatch.Config{
 		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand,
-		Ended: func(e queue.Ended) { p.ended = append(p.ended, e) },
+		Ended:  func(e queue.Ended) { p.ended = append(p.ended, e) },
+		Outage: func(h dispatch.HostInfo) { p.outages = append(p.outages, h) },
 	})
 	if err != nil {
 		return nil, err
@@ -181,13 +211,17 @@ func (p *Pool) closedLocked() error {
 	if err := p.dispatcher.Exhausted(); err != nil {
 		return fmt.Errorf("%w: %w", ErrClosed, err)
 	}
+	if errors.Is(p.result, ErrOutage) {
+		return fmt.Errorf("%w: %w", ErrClosed, p.result)
+	}
 	return ErrClosed
 }
 
 // Run sends until Close has been called and every request has ended, or until Drain has been called and every attempt
 // in flight is answered; then it returns nil. It returns dispatch.ErrExhausted if every key is banned and requests wait or
-// might still come, and the cause of ctx's end if that comes first: then attempts in flight are broken off, and their requests wait again. In every case what has not ended
-// still waits (Counts, Waiting) and no goroutine of the Pool is left. A Pool runs once.
+// might still come, an OutageError by PoolConfig.MaxOutage, and the cause of ctx's end if that comes first: then attempts in
+// flight are broken off, and their requests wait again. In every case what has not ended still waits (Counts, Waiting) and no
+// goroutine of the Pool is left. A Pool runs once.
 func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	if p.ctx != nil {
@@ -280,10 +314,14 @@ func (p *Pool) step() {
 		p.senders.Go(func() { p.send(a) })
 		now = p.Now()
 	}
-	if p.inFlight == 0 && len(p.ended) == 0 && !p.telling && p.nothingLeftLocked() {
+	outage, at := p.outageLocked(now)
+	wake = min(wake, at)
+	if p.inFlight == 0 && !p.untoldLocked() && !p.telling && (outage != nil || p.nothingLeftLocked()) {
 		switch {
 		case p.aborted:
 			p.result = context.Cause(p.ctx)
+		case outage != nil:
+			p.result = outage
 		case p.phase == open || p.queue.Counts().Waiting > 0:
 			p.result = p.dispatcher.Exhausted()
 		}
@@ -301,6 +339,21 @@ func (p *Pool) step() {
 		p.timer.Stop()
 	}
 }
+
+// outageLocked returns why to give up, or when to ask again.
+func (p *Pool) outageLocked(now mono.Time) (err error, at mono.Time) {
+	if p.config.MaxOutage == 0 || p.phase >= draining {
+		return nil, limit.Never
+	}
+	h, at, stuck := p.dispatcher.Stuck(now, p.config.MaxOutage)
+	if !stuck {
+		return nil, at
+	}
+	return &OutageError{HostInfo: h, For: now.Sub(h.Since)}, at
+}
+
+// untoldLocked says whether Run has something to tell of.
+func (p *Pool) untoldLocked() bool { return len(p.ended) > 0 || len(p.outages) > 0 }
 
 // noticeAbort is called wherever it matters, since an attempt may learn that its context ended before Run does.
 func (p *Pool) noticeAbort() {
@@ -366,7 +419,7 @@ func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
 // unlock releases the lock and has Run tell of what has ended. Not whoever holds the lock: they may be a caller of Submit
 // with locks of their own.
 func (p *Pool) unlock() {
-	if len(p.ended) > 0 {
+	if p.untoldLocked() {
 		select {
 		case p.news <- struct{}{}:
 		default:
@@ -378,10 +431,13 @@ func (p *Pool) unlock() {
 // tell is called by Run alone.
 func (p *Pool) tell() {
 	p.mu.Lock()
-	for len(p.ended) > 0 {
-		batch := p.ended
-		p.ended, p.telling = nil, true
+	for p.untoldLocked() {
+		batch, outages := p.ended, p.outages
+		p.ended, p.outages, p.telling = nil, nil, true
 		p.mu.Unlock()
+		for i := range outages {
+			p.tellOutage(&outages[i])
+		}
 		for _, e := range batch {
 			if e.State == queue.Expired {
 				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted)
@@ -395,6 +451,17 @@ func (p *Pool) tell() {
 	p.telling = false
 	p.step() // it may have been all that was left
 	p.unlock()
+}
+
+func (p *Pool) tellOutage(h *dispatch.HostInfo) {
+	if h.Down {
+		p.log.Warn("host is down", "host", h.Host, "kind", h.Kind.String(), "reason", h.Reason)
+	} else {
+		p.log.Info("host is back", "host", h.Host, "after", h.Lasted)
+	}
+	if p.config.Outage != nil {
+		p.config.Outage(*h)
+	}
 }
 
 // Counts returns how many requests are in each state. They always add up.
@@ -420,6 +487,14 @@ func (p *Pool) Keys() []dispatch.KeyInfo {
 		infos[i] = p.dispatcher.KeyInfo(p.Now(), i)
 	}
 	return infos
+}
+
+// Hosts returns what is known of the hosts that requests go to, in the order of their names; Queue.Host names them. Those that
+// nothing waits for may be forgotten.
+func (p *Pool) Hosts() []dispatch.HostInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dispatcher.Hosts(p.Now())
 }
 
 // Update changes the queue or the keys under the lock (dead letters, a limit, a lifted ban) and then asks again who may
