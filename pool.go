@@ -66,8 +66,8 @@ type PoolConfig struct {
 	// Outage, if not nil, is told of every host that goes down and that is back, as Ended is, and before the requests that
 	// ended at that.
 	Outage func(dispatch.HostInfo)
-	// Log gets a line per answer and expiry, at debug level, and says once when a host goes down, and when it is back. If
-	// nil, nothing is logged.
+	// Log gets a line per answer and expiry, at debug level, and says once when a host goes down, and when it is back: as a
+	// warning, if there is no Outage to be told. If nil, nothing is logged.
 	Log *slog.Logger
 	// Epoch is instant 0 of the Pool's scale, for limiters with a history (Admit at mono.Of(Epoch, t)). If zero, the
 	// time of NewPool.
@@ -454,13 +454,15 @@ func (p *Pool) tell() {
 }
 
 func (p *Pool) tellOutage(h *dispatch.HostInfo) {
-	if h.Down {
-		p.log.Warn("host is down", "host", h.Host, "kind", h.Kind.String(), "reason", h.Reason)
-	} else {
-		p.log.Info("host is back", "host", h.Host, "after", h.Lasted)
-	}
+	bad, good := slog.LevelWarn, slog.LevelInfo
 	if p.config.Outage != nil {
-		p.config.Outage(*h)
+		bad, good = slog.LevelDebug, slog.LevelDebug // who is told says it as they like
+		defer p.config.Outage(*h)
+	}
+	if h.Down {
+		p.log.Log(p.ctx, bad, "host is down", "host", h.Host, "kind", h.Kind.String(), "reason", h.Reason)
+	} else {
+		p.log.Log(p.ctx, good, "host is back", "host", h.Host, "after", h.Lasted)
 	}
 }
 

@@ -104,10 +104,6 @@ func (c *call) judge(s *sent, a *Attempt, resp *http.Response, err error, last b
 			s.settle(v.Outcome)
 		}
 	} else {
-		v.Sight = sight.OfStatus(in.Status)
-		if err != nil {
-			v.Sight = sight.OfError(c.ctx, err)
-		}
 		s.settle(v.Outcome)
 		wait = c.after(s, v, a.Number)
 		v.InTime(wait, c.left())
@@ -120,7 +116,7 @@ func (c *call) judge(s *sent, a *Attempt, resp *http.Response, err error, last b
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verdict.Attempt {
 	written, began, rtt := s.wire.Times(s.headed)
 	in := verdict.Attempt{
-		Err: err, Wrote: verdict.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.host().provider,
+		Err: err, Sight: sight.OfError(c.ctx, err), Wrote: verdict.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.host().provider,
 		Idempotent: verdict.Idempotent(c.req), Model: s.leaf.partition.Model != "",
 		Last: last, Once: c.getBody == nil, Ended: c.ctx.Err() != nil, Resends: c.again,
 	}

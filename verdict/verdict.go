@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/sight"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 )
@@ -53,6 +54,8 @@ type Attempt struct {
 	Err error
 	// Wrote says whether any of the request was written. Unclear: Err says it, where NeverSent knows it.
 	Wrote Wrote
+	// Sight is what Err has shown of the way to the server, where there is no answer.
+	Sight limit.Sight
 	// Now is when the answer was read, on the wall clock, for what servers say as an instant. If zero, the server's Date.
 	Now time.Time
 	// Took is from before anything of the request was written to Now. It bounds what a server is believed of how long it
@@ -142,6 +145,7 @@ func (p *Policy) Of(a *Attempt) (v Verdict) {
 		p.unanswered(a, &v)
 		return v
 	}
+	v.Sight = sight.OfStatus(a.Status)
 	p.read(a, &v)
 	why := v.Said.Refusal
 	switch {
@@ -169,7 +173,7 @@ func (p *Policy) Of(a *Attempt) (v Verdict) {
 
 // unanswered judges an attempt without an answer.
 func (p *Policy) unanswered(a *Attempt, v *Verdict) {
-	v.Status = 0
+	v.Status, v.Sight = 0, a.Sight
 	v.Result = limit.Unknown
 	if a.Wrote == Nothing || a.Wrote == Unclear && NeverSent(a.Err) {
 		v.Result = limit.Unsent
@@ -346,7 +350,7 @@ func worked(said, took time.Duration) time.Duration {
 // From fills in what a request and what came of it tell: at most what needs Body, Wrote, Now, Took and RTT is left. resp is
 // nil if err is not.
 func From(req *http.Request, resp *http.Response, err error) Attempt {
-	a := Attempt{Err: err, Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
+	a := Attempt{Err: err, Sight: sight.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
 	a.Once = req.Body != nil && req.Body != http.NoBody && req.GetBody == nil
 	if req.URL != nil {
 		a.Provider, _ = quota.ForHost(req.URL.Host)

@@ -584,3 +584,29 @@ func BenchmarkOf(b *testing.B) {
 		})
 	}
 }
+
+// What an attempt has shown of the way to its server goes along, for whoever keeps load from one that is away.
+func TestSight(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	req := httptest.NewRequest(http.MethodGet, "http://a.test/", nil)
+	answered := func(status int) verdict.Attempt {
+		return verdict.From(req, &http.Response{StatusCode: status, Header: http.Header{}}, nil)
+	}
+	var p verdict.Policy
+	for name, c := range map[string]struct {
+		a    verdict.Attempt
+		want limit.Sight
+		end  limit.Result
+	}{
+		"served":    {answered(200), limit.Working, limit.Accepted},
+		"not found": {answered(404), limit.Working, limit.Failed},
+		"broken":    {answered(500), limit.Broken, limit.Failed},
+		"refused":   {verdict.From(req, nil, refused), limit.Unreachable, limit.Unsent},
+		"given up":  {verdict.From(req, nil, context.Canceled), limit.Implied, limit.Unknown},
+	} {
+		v := p.Of(&c.a)
+		if v.Sight != c.want || v.Answer().Sight != c.want || v.Result != c.end {
+			t.Errorf("%s: %v and %v, want %v and %v", name, v.Sight, v.Result, c.want, c.end)
+		}
+	}
+}

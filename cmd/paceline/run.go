@@ -40,7 +40,7 @@ Results are lines of JSON on standard output or in --out FILE. With --out a run 
 included; the same command again sends what has not ended, and the limits remember what was sent before.
 
 Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
-or invalid; 4 bad configuration or input, nothing was sent; 6 every key is banned; 130 interrupted. The first Ctrl-C
+or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage; 6 every key is banned; 130 interrupted. The first Ctrl-C
 waits for what is in flight, the second breaks it off.`
 
 const runExample = `  paceline run --limit 20/s requests.jsonl
@@ -56,7 +56,7 @@ type runFlags struct {
 	latencyMax                     time.Duration
 	nonceUnit, nonceGap            time.Duration
 	concurrency, attempts, queue   int
-	timeout                        time.Duration
+	timeout, maxOutage             time.Duration
 	backoff                        backoff.Policy
 	redirects                      int
 	banStatus                      []int
@@ -103,6 +103,7 @@ func newRun() *cobra.Command {
 	p.IntVar(&f.concurrency, "concurrency", 64, "most requests in flight")
 	p.IntVar(&f.attempts, "attempts", 5, "how often a request is tried before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
+	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do; 0s: as soon as it is known (default: for ever)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
 	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
@@ -166,13 +167,16 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		least int64
 	}{
 		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
-		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"latency-max", int64(f.latencyMax), 0},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"latency-max", int64(f.latencyMax), 0},
 		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
 	} {
 		if n.value < n.least {
 			return usage("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)
 		}
+	}
+	if c.MaxOutage = f.maxOutage; f.maxOutage == 0 && cmd.Flag("max-outage").Changed {
+		c.MaxOutage = -1
 	}
 	if f.backoff.Base > f.backoff.Max {
 		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
@@ -388,6 +392,12 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
+	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage):
+		how := fmt.Sprintf("%d requests are left, and nothing is lost", t.Left)
+		if f.out != "-" {
+			how += "; the same command again resumes"
+		}
+		return codeOf(fmt.Errorf("%w; %s", sending, how))
 	case sending != nil:
 		return codeOf(sending)
 	case closing != nil:
@@ -413,6 +423,8 @@ func codeOf(err error) error {
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent", err)}
 	case errors.Is(err, dispatch.ErrExhausted):
 		return exitError{exitExhausted, err}
+	case errors.Is(err, batch.ErrOutage):
+		return exitError{exitBudget, err}
 	case errors.Is(err, batch.ErrUnsent):
 		return exitError{exitConfig, err}
 	case errors.Is(err, batch.ErrInput):
@@ -679,6 +691,13 @@ func (s *screen) progressText(p batch.Progress) string {
 	parts = append(parts, s.paint(color, fmt.Sprintf("%d rejected", p.Rejected)))
 	if p.ETA > 0 {
 		add("ETA %v", p.ETA.Round(time.Second))
+	}
+	if len(p.Down) > 0 {
+		text := "nothing arrives at " + p.Down[0]
+		if more := len(p.Down) - 1; more > 0 {
+			text += fmt.Sprintf(" (and at %d more)", more)
+		}
+		parts = append(parts, s.paint(red, text))
 	}
 	if p.Why != "" {
 		add("waiting for %s", p.Why)

@@ -148,6 +148,9 @@ func TestRunCommand(t *testing.T) {
 		if q.URL.Path == "/missing" {
 			w.WriteHeader(http.StatusNotFound)
 		}
+		if q.URL.Path == "/broken" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
 		fmt.Fprint(w, q.Header.Get("Authorization") == "Bearer hidden-value")
 	}))
 	defer srv.Close()
@@ -163,10 +166,10 @@ func TestRunCommand(t *testing.T) {
 	if err := errors.Join(json.Unmarshal([]byte(stderr), &a), json.Unmarshal(text, &b)); err != nil || a != b || a.Done != 1 {
 		t.Errorf("summaries: %v, %s, %s", err, stderr, text)
 	}
-	// Dead letters among the results; the server that is not there.
-	in := write(t, "in.jsonl", fmt.Sprintf("{\"id\":\"m\",\"url\":\"%s/missing\"}\n{\"id\":\"n\",\"url\":\"http://127.0.0.1:1/\"}\n", srv.URL))
+	// Dead letters among the results.
+	in := write(t, "in.jsonl", fmt.Sprintf("{\"id\":\"m\",\"url\":\"%s/missing\"}\n{\"id\":\"n\",\"url\":\"%s/broken\"}\n", srv.URL, srv.URL))
 	code, stdout, stderr = paceline("", "run", "--limit", "none", "--backoff-base", "1ms", "--log-level", "debug", in)
-	if code != 3 || strings.Count(stdout, `"state":"dead"`) != 2 || !strings.Contains(stdout, "connect: connection refused") || !strings.Contains(stdout, `"attempts":5`) {
+	if code != 3 || strings.Count(stdout, `"state":"dead"`) != 2 || !strings.Contains(stdout, "answered 500 Internal Server Error") || !strings.Contains(stdout, `"attempts":5`) {
 		t.Errorf("%d %s", code, stdout)
 	}
 	if !strings.Contains(stderr, "2 offered, 0 done, 0 rejected, 0 expired, 2 dead, 0 lost") || !strings.Contains(stderr, "level=DEBUG msg=answer id=m attempt=1") {
@@ -203,6 +206,10 @@ func TestProgressText(t *testing.T) {
 	}
 	p.Rejected = 1
 	if got := s.progressText(p); !strings.Contains(got, "\x1b[31m1 rejected\x1b[0m") {
+		t.Errorf("%q", got)
+	}
+	p.Down, p.Why = []string{"a.test for 5s: connection refused", "b.test for 1s: i/o timeout"}, "answers"
+	if got := s.progressText(p); !strings.HasSuffix(got, "\x1b[31mnothing arrives at a.test for 5s: connection refused (and at 1 more)\x1b[0m, waiting for answers") {
 		t.Errorf("%q", got)
 	}
 	if got := clip("ab\x1b[31mcdé\x1b[0mfg", 5); got != "ab\x1b[31mcdé\x1b[0m\x1b[0m" {

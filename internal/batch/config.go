@@ -33,8 +33,11 @@ type Config struct {
 	Backoff     backoff.Policy
 	BanStatus   []int // answers that say that a key is banned
 	Queue       int   // requests read ahead; if zero, 1000
-	UserAgent   string
-	TLS         *tls.Config
+	// MaxOutage is how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for
+	// ever; negative: as soon as it is known.
+	MaxOutage time.Duration
+	UserAgent string
+	TLS       *tls.Config
 
 	// Format is that of the input and of the results. If nil, Plain.
 	Format      Format

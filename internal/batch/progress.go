@@ -84,6 +84,7 @@ type Progress struct {
 	Waiting  int
 	ETA      time.Duration // from the limits; 0: not known
 	Why      string        // what the next request waits for; empty: for nothing
+	Down     []string      // hosts where nothing arrives, with why and for how long
 }
 
 // Progress returns how far the run is.
@@ -94,6 +95,9 @@ func (r *Run) Progress() Progress {
 		c := q.Counts()
 		p.InFlight, p.Waiting = c.InFlight, c.Waiting
 		why = r.why(now, q, d)
+		for _, h := range d.Down(now) {
+			p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", shown(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
+		}
 		for i := range r.c.Keys {
 			switch info := d.KeyInfo(now, i); info.State {
 			case dispatch.Banned:
@@ -137,6 +141,9 @@ func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) string 
 	}
 	_, head, ok := q.Head(now)
 	if !ok {
+		if down := d.Down(now); len(down) > 0 {
+			return probe(now, down)
+		}
 		wake, _ := q.Wake(now)
 		return "the next attempt of a request that failed, " + left(wake.Sub(now))
 	}

@@ -29,6 +29,10 @@ var (
 	ErrUnsent = errors.New("nothing was sent")
 	// ErrOutput: results, dead letters or the journal could not be written. Running again resumes.
 	ErrOutput = errors.New("cannot write")
+	// ErrHost: a host is not what its URL says, by its name or its certificate, and has never answered. Nothing is lost.
+	ErrHost = errors.New("a host is not there")
+	// ErrOutage: nothing has arrived at a host for Config.MaxOutage. Running again resumes.
+	ErrOutage = paceline.ErrOutage
 )
 
 // Run sends the requests of one input. Check, Open, Send and Close are called in this order; Drain and Progress at any
@@ -73,6 +77,8 @@ type Run struct {
 	banned    []string
 	failure   error
 	inputErr  error
+	hosts     hosts
+	wrong     error // an ErrHost
 }
 
 // Totals count what became of the input.
@@ -144,7 +150,7 @@ func New(c Config) (*Run, error) {
 		return fail("a negative number where none can be")
 	}
 	r := &Run{c: c, ledger: ledger{}, ban: map[int]bool{}, keepNames: map[string]bool{}, kick: make(chan struct{}, 1),
-		told: map[string]time.Time{}, reasons: map[string]int{}}
+		told: map[string]time.Time{}, reasons: map[string]int{}, hosts: newHosts()}
 	r.freed = sync.NewCond(&r.mu)
 	r.planning.models = map[string]*PlanModel{}
 	r.room = make(chan struct{}, 2*c.Concurrency)
@@ -256,7 +262,7 @@ func (r *Run) unique(name string, q *Request) error {
 
 // Send reads the input and sends it. It returns nil if everything read has ended or was drained; ErrInput if the input
 // could not be read to its end, what was read before being finished; ErrOutput; dispatch.ErrExhausted if every key is
-// banned; or ctx's error.
+// banned; ErrHost; ErrOutage; or ctx's error.
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -285,6 +291,8 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	switch {
 	case r.failure != nil:
 		return fmt.Errorf("%w: %w", ErrOutput, r.failure)
+	case r.wrong != nil:
+		return r.wrong
 	case err != nil:
 		return err
 	}
@@ -397,6 +405,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		}
 		r.bytes += j.size
 		r.totals.Offered++
+		r.hosts.note(j.hop.host, named)
 		r.mu.Unlock()
 		if r.c.HoldUnanswered && j.repeat {
 			j.repeat = false
@@ -463,6 +472,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		j.repeat = true
 	}
 	j.key, j.at = key.Name, a.At
+	went := j.hop.host // before a redirect
 	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
 	ans, final := r.judge(j)
 	j.result, j.actual = ans.Result, nil
@@ -481,6 +491,9 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		r.busy += j.res.ended.Sub(j.res.began)
 		r.totals.Cost += cost[limit.Requests]
 		add(&r.spent, cost, 1)
+	}
+	if j.res.status != 0 {
+		r.hosts.note(went, answered)
 	}
 	if j.res.status == http.StatusTooManyRequests {
 		r.totals.Rejected++

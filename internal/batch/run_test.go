@@ -366,7 +366,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	b.config.Attempts = 1
 	b.config.Redirects = 1
 	got := b.run(request("ok", srv.URL), request("bad", srv.URL+"/bad"), request("gone", "http://127.0.0.1:1/"), request("nowhere", "http://no-such-host.invalid/"))
-	if got.Done != 1 || got.Dead != 3 {
+	if got.Done != 1 || got.Dead != 1 || got.Left != 2 || !errors.Is(got.err, ErrHost) {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
 	if body := *got.results["ok"].Body; body != "no such key: [A], in /?k=[A]" {

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/sight"
 	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // sender sends attempts over HTTP/1.1, each at most once.
@@ -59,6 +61,7 @@ type response struct {
 	body    []byte
 	cut     bool // the body is longer
 	err     error
+	sight   limit.Sight   // what err has shown of the way to the host
 	written bool          // at least a byte may have left
 	began   time.Time     // before the first byte was written
 	ended   time.Time     // after the answer was read
@@ -88,7 +91,7 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) respons
 	}
 	out.ended = time.Now()
 	if err != nil {
-		out.err = s.reason(ctx, err)
+		out.sight, out.err = sight.OfError(ctx, err), s.reason(ctx, err)
 	}
 	var began time.Time
 	out.written, began, out.rtt = a.Times(out.ended)
@@ -117,13 +120,16 @@ func (s *sender) reason(ctx context.Context, err error) error {
 // hop is where an attempt goes: a request's own URL, or where a redirect led.
 type hop struct {
 	url     *url.URL
+	host    string // by which its health is known
 	method  string
 	body    bool
 	foreign bool
 	count   int
 }
 
-func firstHop(r *Request) hop { return hop{url: r.URL, method: r.Method, body: true} }
+func firstHop(r *Request) hop {
+	return hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
+}
 
 func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *http.Request {
 	u := *h.url
@@ -182,7 +188,7 @@ func (h hop) next(res *response) (hop, error) {
 	}
 	to.Fragment, to.RawFragment = "", ""
 	n := h
-	n.url = to
+	n.url, n.host = to, hostOf(to)
 	n.count++
 	n.foreign = h.foreign || to.Host != h.url.Host || to.Scheme != h.url.Scheme
 	switch res.status {

@@ -21,7 +21,7 @@ func (c *Config) newPolicy() verdict.Policy {
 func (r *Run) verdict(j *job) verdict.Verdict {
 	res := &j.res
 	try := verdict.Attempt{
-		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Wrote: verdict.Nothing, RTT: res.rtt,
+		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Sight: res.sight, Wrote: verdict.Nothing, RTT: res.rtt,
 		Now: res.ended, Nonce: r.numbered,
 	}
 	if res.written {

@@ -49,7 +49,7 @@ var Table = []Package{
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "verdict", Ours: "limit dispatch quota", Std: pure + " bytes context crypto/tls crypto/x509 net net/http"},
+	{Name: "verdict", Ours: "limit dispatch quota internal/sight", Std: pure + " bytes context crypto/tls crypto/x509 net net/http"},
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
@@ -64,7 +64,7 @@ var Table = []Package{
 	{Name: "ratetest/internal/host", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/wire", Std: "context crypto/tls errors fmt io net net/http net/http/httptrace sync sync/atomic time"},
-	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/wire", Std: "any", Modules: "golang.org/x/sys"},
+	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire", Std: "any", Modules: "golang.org/x/sys"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},

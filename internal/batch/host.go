@@ -1,0 +1,105 @@
+package batch
+
+import (
+	"fmt"
+	"hash/maphash"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// hostOf names the server of a URL.
+func hostOf(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// goesTo is where a request goes next, which a redirect may have changed.
+func goesTo(r *queue.Request) string { return r.Value.(*job).hop.host }
+
+// shown is a host as people call it.
+func shown(host string) string {
+	_, name, _ := strings.Cut(host, "://")
+	return name
+}
+
+// hosts has what is known of every host of a run. Of each 8 bytes are kept, as there may be as many as requests: two that are
+// alike are taken for one, and then a wrong one is waited for.
+type hosts struct {
+	seed maphash.Seed
+	of   map[uint64]known
+}
+
+type known uint8
+
+const (
+	named    known = 1 << iota // by the input, not only by a redirect
+	answered                   // in this run
+)
+
+func newHosts() hosts { return hosts{maphash.MakeSeed(), map[uint64]known{}} }
+
+func (h *hosts) note(host string, k known) {
+	id := maphash.String(h.seed, host)
+	if was := h.of[id]; was&k == 0 {
+		h.of[id] = was | k
+	}
+}
+
+// outage tells of a host that goes down or is back. It is called by the Pool, one at a time. One of the input that has never
+// answered, with a wrong name or certificate, is most likely wrong in the input, and ends the run.
+func (r *Run) outage(h dispatch.HostInfo) {
+	host := shown(h.Host)
+	if !h.Down {
+		r.c.Notice(fmt.Sprintf("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond)))
+		return
+	}
+	r.mu.Lock()
+	state := r.hosts.of[maphash.String(r.hosts.seed, h.Host)]
+	wrong := state == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate)
+	if wrong && r.wrong == nil {
+		r.wrong = fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h))
+	}
+	r.mu.Unlock()
+	if wrong {
+		r.Drain()
+		return
+	}
+	r.c.Notice(fmt.Sprintf("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h)))
+}
+
+// inWords is why nothing arrives: what went wrong in the end, without the way there.
+func inWords(h *dispatch.HostInfo) string {
+	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]
+	cause = strings.TrimSpace(cause)
+	switch h.Kind {
+	case limit.NoName:
+		return "its name cannot be resolved: " + cause
+	case limit.BadCertificate:
+		return "the TLS handshake fails: " + cause
+	case limit.NoFiles:
+		return "this machine has no files left: " + cause
+	}
+	return cause
+}
+
+// probe says in words when the next request goes to see, where nothing else can go.
+func probe(now mono.Time, down []dispatch.HostInfo) string {
+	next := down[0]
+	for _, h := range down[1:] {
+		if !h.Probing && h.Next < next.Next || next.Probing {
+			next = h
+		}
+	}
+	if next.Probing {
+		return "the answer of " + shown(next.Host)
+	}
+	return "the next request that goes to see, " + left(next.Next.Sub(now))
+}
