@@ -314,7 +314,7 @@ func (p *Pool) step() {
 		p.senders.Go(func() { p.send(a) })
 		now = p.Now()
 	}
-	outage, at := p.outageLocked(now)
+	at, outage := p.outageLocked(now)
 	wake = min(wake, at)
 	if p.inFlight == 0 && !p.untoldLocked() && !p.telling && (outage != nil || p.nothingLeftLocked()) {
 		switch {
@@ -340,16 +340,16 @@ func (p *Pool) step() {
 	}
 }
 
-// outageLocked returns why to give up, or when to ask again.
-func (p *Pool) outageLocked(now mono.Time) (err error, at mono.Time) {
+// outageLocked returns when to ask again, and why to give up, if that is so.
+func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	if p.config.MaxOutage == 0 || p.phase >= draining {
-		return nil, limit.Never
+		return limit.Never, nil
 	}
 	h, at, stuck := p.dispatcher.Stuck(now, p.config.MaxOutage)
 	if !stuck {
-		return nil, at
+		return at, nil
 	}
-	return &OutageError{HostInfo: h, For: now.Sub(h.Since)}, at
+	return at, &OutageError{HostInfo: h, For: now.Sub(h.Since)}
 }
 
 // untoldLocked says whether Run has something to tell of.
@@ -406,7 +406,7 @@ func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
 		ans.Returned = true
 	}
 	e := p.dispatcher.Done(now, a, ans)
-	name := p.dispatcher.KeyInfo(now, a.Key).Name
+	name := p.config.Keys[a.Key].Name
 	p.inFlight--
 	p.step()
 	p.unlock()

@@ -395,6 +395,8 @@ type KeyInfo struct {
 	Nonce    uint64 // the last one used
 	// How the attempts that are no longer in flight ended.
 	limit.Tally
+	// Retreats are the opt-ins of its limits that proved wrong, and are not relied on for a while.
+	Retreats []limit.Retreat
 }
 
 // KeyInfo returns the state of a key at now.
@@ -404,6 +406,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	if k.nonce != nil {
 		info.Nonce = k.nonce.Last()
 	}
+	info.Retreats = k.guard.Retreats(now)
 	if k.isBanned {
 		info.State, info.Reason = Banned, k.banned
 	} else if p, ok := k.guard.Paused(now); ok {

@@ -499,6 +499,9 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		r.totals.Rejected++
 	}
 	r.mu.Unlock()
+	if ans.Result == limit.Limited || ans.Misordered {
+		r.tellRetreats()
+	}
 	if ans.RetryAfter > 0 {
 		j.hold = j.res.ended.Add(ans.RetryAfter)
 		r.tellHold(key.Name, j.hold, ans.Reason)
@@ -532,6 +535,23 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 	r.mu.Unlock()
 	if news {
 		r.c.Notice(fmt.Sprintf("key %s is told to stay away for %v, until %s: %s", key, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason))
+	}
+}
+
+// tellRetreats tells, once, of an opt-in that proved wrong: that of the refusals before this one.
+func (r *Run) tellRetreats() {
+	for _, k := range r.pool.Keys() {
+		for _, retreat := range k.Retreats {
+			at := r.epoch.Add(time.Duration(retreat.Until))
+			what := fmt.Sprintf("%s: %s of %s", k.Name, retreat.Option, retreat.Limit)
+			r.mu.Lock()
+			news := at.After(r.told[what])
+			r.told[what] = at
+			r.mu.Unlock()
+			if news {
+				r.c.Notice(fmt.Sprintf("key %s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05")))
+			}
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // ran is what one run left behind.
@@ -350,6 +351,24 @@ func TestBannedKeys(t *testing.T) {
 }
 
 // The value of a key is nowhere: not where the server says it, not where a connection fails.
+// A server that refuses what keeps to its limit, as far as the promised latency is right: that is said once.
+func TestRetreatIsSaid(t *testing.T) {
+	var n atomic.Int64
+	srv, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1)%4 == 0 {
+			w.Header().Set("Retry-After", "0.01")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	b := newBench(t)
+	b.config.Limits = []Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
+	b.config.Arrivals = limit.Arrivals{OneWayMax: 50 * time.Millisecond}
+	got := b.run(requests(20, srv.URL)...)
+	if got.err != nil || got.Done != 20 || strings.Count(got.notices, "key default: OneWayMax of requests is wrong") != 1 {
+		t.Fatalf("%+v, %v, %s", got.Totals, got.err, got.notices)
+	}
+}
+
 func TestSecretsStaySecret(t *testing.T) {
 	const secret = "s3cr/et+value"
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
