@@ -314,7 +314,7 @@ func (p *Pool) step() {
 		p.senders.Go(func() { p.send(a) })
 		now = p.Now()
 	}
-	outage, at := p.outageLocked(now)
+	at, outage := p.outageLocked(now)
 	wake = min(wake, at)
 	if p.inFlight == 0 && !p.untoldLocked() && !p.telling && (outage != nil || p.nothingLeftLocked()) {
 		switch {
@@ -341,15 +341,15 @@ func (p *Pool) step() {
 }
 
 // outageLocked returns why to give up, or when to ask again.
-func (p *Pool) outageLocked(now mono.Time) (err error, at mono.Time) {
+func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	if p.config.MaxOutage == 0 || p.phase >= draining {
-		return nil, limit.Never
+		return limit.Never, nil
 	}
 	h, at, stuck := p.dispatcher.Stuck(now, p.config.MaxOutage)
 	if !stuck {
-		return nil, at
+		return at, nil
 	}
-	return &OutageError{HostInfo: h, For: now.Sub(h.Since)}, at
+	return at, &OutageError{HostInfo: h, For: now.Sub(h.Since)}
 }
 
 // untoldLocked says whether Run has something to tell of.
