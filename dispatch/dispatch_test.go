@@ -769,7 +769,7 @@ func FuzzDispatcher(f *testing.F) {
 			{Name: "nonces", Limiter: perSecond(5), Nonce: &dispatch.NonceConfig{}},
 			{Name: "two", Limiter: perSecond(4), InFlight: 2},
 		}
-		q, err := queue.New(queue.Config{MaxLen: 50, MaxAttempts: 3})
+		q, err := queue.New(queue.Config{MaxLen: 50, MaxAttempts: 3, Host: func(r *queue.Request) string { return fmt.Sprint(r.Priority) }})
 		if err != nil {
 			t.Fatal(err)
 		}

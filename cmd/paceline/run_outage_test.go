@@ -102,10 +102,10 @@ func TestRunWithAWrongHost(t *testing.T) {
 
 // With files for a few connections only, all is done by those.
 func TestRunOutOfFiles(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(2 * time.Millisecond) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) }))
 	defer srv.Close()
-	in, out := write(t, "in.jsonl", numbered(1000, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
-	child := program(t, "run", "--limit", "none", "--concurrency", "64", "--out", out, in)
+	in, out := write(t, "in.jsonl", numbered(200, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
+	child := program(t, "run", "--limit", "none", "--concurrency", "64", "--attempts", "2", "--out", out, in)
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip("no shell: ", err)
@@ -113,7 +113,7 @@ func TestRunOutOfFiles(t *testing.T) {
 	child.Args = append([]string{"sh", "-c", `ulimit -n 24 && exec "$0" "$@"`, child.Path}, child.Args[1:]...)
 	child.Path = sh
 	said, err := child.CombinedOutput()
-	if err != nil || len(results(t, out)) != 1000 {
+	if err != nil || len(results(t, out)) != 200 {
 		t.Errorf("%v: %s", err, said)
 	}
 	if n := strings.Count(string(said), "nothing arrives"); n > 2 {
