@@ -63,7 +63,7 @@ func (p *polled) look(now mono.Time) (went []*caller) {
 }
 
 // runPolled drives both with the same arrivals and answers, in ticks of a millisecond, and compares who goes when.
-func runPolled(seed uint64, fill int) error {
+func runPolled(seed uint64, fill int, end mono.Time) error {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	fresh := func() limit.Limiter {
 		r, _ := limit.NewRolling(limit.RollingConfig{Limit: 20, Window: 40 * time.Millisecond, Unit: limit.Tokens, Margin: -1})
@@ -83,7 +83,7 @@ func runPolled(seed uint64, fill int) error {
 	var open []flight
 	tickets := map[int]*line.Ticket{}
 	made := 0
-	for now := mono.Time(0); now < 1500*ms; now += ms {
+	for now := mono.Time(0); now < end; now += ms {
 		var theirs, ours []int
 		leases, passes := map[int]limit.Lease{}, map[int]line.Pass{}
 		look := func() {
@@ -143,7 +143,7 @@ func runPolled(seed uint64, fill int) error {
 func TestAgainstPolling(t *testing.T) {
 	for seed := range uint64(25) {
 		for _, fill := range []int{0, 1, 4, 64} {
-			if err := runPolled(seed, fill); err != nil {
+			if err := runPolled(seed, fill, 1500*ms); err != nil {
 				t.Fatalf("seed %d, fill %d: %v", seed, fill, err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestAgainstPolling(t *testing.T) {
 func FuzzAgainstPolling(f *testing.F) {
 	f.Add(uint64(7), uint8(3))
 	f.Fuzz(func(t *testing.T, seed uint64, fill uint8) {
-		if err := runPolled(seed, int(fill)); err != nil {
+		if err := runPolled(seed, int(fill), 400*ms); err != nil {
 			t.Fatal(err)
 		}
 	})

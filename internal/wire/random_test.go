@@ -115,7 +115,7 @@ func FuzzOnce(f *testing.F) {
 		if len(script) == 0 || len(script) > 100 {
 			return
 		}
-		sends(t, links[script[0]%4], script[0]&4 > 0, 3, 4, script[1:])
+		sends(t, links[script[0]%4], script[0]&4 > 0, 2, 2, script[1:])
 	})
 }
 
