@@ -24,6 +24,27 @@ func ExampleGate() {
 	}
 	gate := paceline.NewGate(limit.NewAll(limit.MustRolling(20, time.Second), inFlight))
 
+	ctx := context.Background()
+	err = gate.Do(ctx, limit.One, func() error {
+		_, err := send(ctx)
+		return err
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// A function that knows how the request ended says so.
+func ExampleGate_DoWith() {
+	gate := paceline.NewGate(limit.MustRolling(20, time.Second))
+	ctx := context.Background()
+	err := gate.DoWith(ctx, limit.One, func() (limit.Outcome, error) { return send(ctx) })
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// Where the request is not a function, Wait returns a Permit that is to be settled on every way out.
+func ExampleGate_Wait() {
+	gate := paceline.NewGate(limit.MustRolling(20, time.Second))
 	request := func(ctx context.Context) error {
 		permit, err := gate.Wait(ctx, limit.One)
 		if err != nil {

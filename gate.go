@@ -12,14 +12,15 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Gate lets goroutines wait for a Limiter, first come first served. Most callers want Wait; TryWait never blocks.
+// Gate lets goroutines wait for a Limiter, first come first served. Most callers want Do; Wait is for those whose request is not a
+// function, and TryWait never blocks.
 //
 // The goroutine at the head of the line holds up all others, so that a large cost is not starved by small ones; with
 // GateConfig.Fill those that do not delay it go ahead. Several limits with lanes that share them are a Junction, work that should
 // be put in order by priority belongs in a Pool.
 //
 // A Gate starts no goroutine and needs no closing. It has one timer, set only while the head of the line knows when it
-// may go; whoever makes room (a Settle, the timer, Update, a waiter who gives up) admits those at the head and wakes
+// may go, and with a Logger one of a minute for when it does not; whoever makes room (a Settle, the timer, Update, a waiter who gives up) admits those at the head and wakes
 // them alone. Safe for concurrent use. Made by NewGate; the zero Gate is not usable. A Gate made inside a testing/synctest
 // bubble belongs to that bubble.
 type Gate struct {
@@ -70,6 +71,10 @@ type GateConfig struct {
 	// Settle can make room nobody knows for how long, and nothing is logged. The goroutine that found out (in Wait, Settle,
 	// Update or TryWait, or a timer's) logs when it has let go of the Gate: a slow Handler holds up that goroutine and no
 	// other, and may use the Gate. If nil, nobody is told.
+	//
+	// It is warned where the head of the line has waited for more than a minute, during which nobody went, for a Settle that nobody
+	// makes: "concurrency: 2 waiting, 20 permits unsettled, the oldest for 3m0s"; again after two minutes, four and so on. So is who
+	// gives up, by the WaitError.
 	Logger *slog.Logger
 }
 

@@ -129,6 +129,7 @@ type Lane struct {
 	logs     bool         // it has one, or a limit has
 	watch    watch
 	counts   counts
+	ages     ages // of its open permits
 }
 
 // LaneConfig describes a Lane. The zero value is ready.
@@ -155,7 +156,7 @@ func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a := &Lane{junction: j, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min}}
+	a := &Lane{junction: j, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never}}}
 	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Size: c.MaxWaiting}, all...)
 	a.lane.Of = a
 	a.lane.Watched = logs
@@ -176,6 +177,12 @@ type Permit struct {
 	pass line.Pass // four words: a larger struct would be passed on through memory, at twice the price
 }
 
+// permitLocked makes a Permit of a pass that was given just now.
+func (a *Lane) permitLocked(now mono.Time, pass line.Pass) Permit {
+	pass.Mark = a.ages.add(now)
+	return Permit{pass}
+}
+
 func (p Permit) lane() *Lane { return p.pass.Way.Lane().Of.(*Lane) }
 
 // Settle says how the request ended, as soon as that is known: with limit.Unsent if it was not sent after all, with the
@@ -187,6 +194,7 @@ func (p Permit) Settle(o limit.Outcome) {
 	defer j.unlock() // the limiter panics if this is the second time
 	now := j.now()
 	j.line.Settle(now, p.pass, &o)
+	a.ages.remove(p.pass.Mark)
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }
@@ -203,6 +211,7 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 		own = of(m.Of.(*Limit))
 		return &own
 	})
+	a.ages.remove(p.pass.Mark)
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }

@@ -1,11 +1,13 @@
 package paceline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -45,7 +47,8 @@ type PoolConfig struct {
 	// Send sends one attempt and says how it ended. It is called in a goroutine of its own and must return; its context
 	// ends when Run's does, or after Timeout. What it returns for a context that ended should be limit.Unknown, or
 	// limit.Unsent if the request had not been written. Outcome.Sight says what it has shown of the way to its host; a
-	// verdict's Answer has it.
+	// verdict's Answer has it. If it panics the attempt ends as limit.Unknown, nothing more is sent, and Run panics with the
+	// same value, a *SendPanic, once all others have returned.
 	Send func(context.Context, dispatch.Attempt) dispatch.Answer
 	// Timeout bounds one attempt. If zero, nothing but the context of Run does.
 	Timeout time.Duration
@@ -61,7 +64,9 @@ type PoolConfig struct {
 	Backoff backoff.Policy
 	// Ended, if not nil, is told of every request that reached an end state, but for those that were cancelled or dropped
 	// through Update: one call at a time, in order, on the goroutine of Run, with no lock held. Run returns after the
-	// last of them.
+	// last of them. Once a thousand are still to be told, and until it has caught up, no more is taken than has been
+	// told: an Ended that is slow holds Submit back and fills no memory. It must not wait in Submit itself, since nobody is told
+	// meanwhile, but may TrySubmit.
 	Ended func(queue.Ended)
 	// Outage, if not nil, is told of every host that goes down and that is back, as Ended is, and before the requests that
 	// ended at that.
@@ -99,7 +104,9 @@ type Pool struct {
 	submitters submitters
 	ended      []queue.Ended // not yet told
 	outages    []dispatch.HostInfo
-	telling    bool
+	telling    int // of ended before, that are being told; more than 0 also for outages
+	most       int // that may be held while Ended is behind; 0: it is not
+	panicked   *SendPanic
 	news       chan struct{} // something ended
 	wakeUps    uint64
 
@@ -157,19 +164,45 @@ func NewPool(c PoolConfig) (*Pool, error) {
 // Now returns the Pool's present on its own scale.
 func (p *Pool) Now() mono.Time { return mono.Time(time.Since(p.epoch)) }
 
-// Submit adds a request, waiting for room where the queue is bounded: first come, first served. It fails with ctx's
+const (
+	// maxUntold is how many ends may wait to be told before Submit does.
+	maxUntold = 1000
+	// atATime is how many are told before those that are still untold are counted again.
+	atATime = 64
+)
+
+// SendPanic is what Run panics with when a Send has panicked.
+type SendPanic struct {
+	Value   any // of the panic
+	Request queue.Request
+	Stack   []byte // of Send
+}
+
+func (e *SendPanic) Error() string {
+	return fmt.Sprintf("paceline: Pool: Send of request %q panicked: %v\n\n%s", e.Request.ID, e.Value, e.Stack)
+}
+
+// Unwrap returns Value if it is an error.
+func (e *SendPanic) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Submit adds a request, waiting for room where the queue is bounded, and while Ended is far behind: first come, first served. Its
+// place and its TTL count from the call; should it be too late when there is room, it ends as expired. Submit fails with ctx's
 // error, with ErrClosed, or with what package queue refuses (queue.ErrDuplicate, queue.ErrDead).
 func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.mu.Lock()
-	err := p.submit(r)
+	came := p.Now()
+	err := p.submit(r, 0)
 	if !errors.Is(err, queue.ErrFull) {
 		p.unlock()
 		return err
 	}
-	s := &submitter{request: r, done: make(chan error, 1)}
+	s := &submitter{request: r, came: came, done: make(chan error, 1)}
 	p.submitters.push(s)
 	p.unlock()
 	select {
@@ -192,12 +225,15 @@ func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
 func (p *Pool) TrySubmit(r queue.Request) error {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.submit(r)
+	return p.submit(r, maxUntold) // an Ended that has another follow each goes on
 }
 
-func (p *Pool) submit(r queue.Request) error {
+func (p *Pool) submit(r queue.Request, over int) error {
 	if p.phase > open || p.ctx != nil && p.inFlight == 0 && p.dispatcher.Exhausted() != nil {
 		return p.closedLocked() // in the second case Run is about to return
+	}
+	if p.behindLocked(over) {
+		return errUntold
 	}
 	// Nobody overtakes those who wait for room: step lets them in wherever there is some.
 	if _, err := p.queue.Submit(p.Now(), r); err != nil {
@@ -205,6 +241,23 @@ func (p *Pool) submit(r queue.Request) error {
 	}
 	p.step()
 	return nil
+}
+
+// errUntold is queue.ErrFull where it is not the queue that is full.
+var errUntold = fmt.Errorf("paceline: Pool: %w: %d or more ends are untold: Ended is slow", queue.ErrFull, maxUntold)
+
+// behindLocked says whether no more may be submitted since Ended is behind. From when a thousand are untold until it has caught up
+// the Pool holds no more than it did then, and over.
+func (p *Pool) behindLocked(over int) bool {
+	untold := len(p.ended) + p.telling
+	held := untold + p.inFlight + p.queue.Counts().Waiting
+	switch {
+	case untold == 0:
+		p.most = 0
+	case p.most == 0 && untold >= maxUntold:
+		p.most = held
+	}
+	return p.most > 0 && held >= p.most+over
 }
 
 func (p *Pool) closedLocked() error {
@@ -256,6 +309,9 @@ func (p *Pool) Run(ctx context.Context) error {
 	defer p.mu.Unlock()
 	p.timer.Stop()
 	p.submitters.fail(p.closedLocked())
+	if p.panicked != nil {
+		panic(p.panicked)
+	}
 	return p.result
 }
 
@@ -316,7 +372,7 @@ func (p *Pool) step() {
 	}
 	at, outage := p.outageLocked(now)
 	wake = min(wake, at)
-	if p.inFlight == 0 && !p.untoldLocked() && !p.telling && (outage != nil || p.nothingLeftLocked()) {
+	if p.inFlight == 0 && !p.untoldLocked() && p.telling == 0 && (outage != nil || p.nothingLeftLocked()) {
 		switch {
 		case p.aborted:
 			p.result = context.Cause(p.ctx)
@@ -375,8 +431,8 @@ func (p *Pool) nothingLeftLocked() bool {
 
 // admitSubmitters lets those who wait for room in, tells them, and reports whether there were any.
 func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
-	for s := p.submitters.first; s != nil; s = p.submitters.first {
-		_, err := p.queue.Submit(now, s.request)
+	for s := p.submitters.first; s != nil && !p.behindLocked(0); s = p.submitters.first {
+		_, err := p.queue.SubmitFrom(now, s.came, s.request)
 		if errors.Is(err, queue.ErrFull) {
 			break
 		}
@@ -388,8 +444,14 @@ func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
 }
 
 func (p *Pool) send(a dispatch.Attempt) {
-	var ans dispatch.Answer // unknown, if Send never returns (runtime.Goexit)
-	defer func() { p.answered(a, ans) }()
+	var ans dispatch.Answer // unknown, if Send never returns (runtime.Goexit, a panic)
+	defer func() {
+		if v := recover(); v != nil {
+			stack := make([]byte, 64<<10)
+			p.panics(&SendPanic{v, a.Request, stack[:runtime.Stack(stack, false)]})
+		}
+		p.answered(a, ans)
+	}()
 	ctx := p.ctx
 	if p.config.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -397,6 +459,14 @@ func (p *Pool) send(a dispatch.Attempt) {
 		defer cancel()
 	}
 	ans = p.config.Send(ctx, a)
+}
+
+// panics has Run end as soon as it may.
+func (p *Pool) panics(e *SendPanic) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.panicked = cmp.Or(p.panicked, e)
+	p.phase = max(p.phase, draining)
 }
 
 func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
@@ -433,7 +503,11 @@ func (p *Pool) tell() {
 	p.mu.Lock()
 	for p.untoldLocked() {
 		batch, outages := p.ended, p.outages
-		p.ended, p.outages, p.telling = nil, nil, true
+		p.ended, p.outages = nil, nil
+		if len(batch) > atATime {
+			batch, p.ended = batch[:atATime], batch[atATime:]
+		}
+		p.telling = max(1, len(batch))
 		p.mu.Unlock()
 		for i := range outages {
 			p.tellOutage(&outages[i])
@@ -447,9 +521,9 @@ func (p *Pool) tell() {
 			}
 		}
 		p.mu.Lock()
+		p.telling = 0
+		p.step() // it may have been all that was left, or all that Submit waited for
 	}
-	p.telling = false
-	p.step() // it may have been all that was left
 	p.unlock()
 }
 
@@ -500,11 +574,14 @@ func (p *Pool) Hosts() []dispatch.HostInfo {
 }
 
 // Update changes the queue or the keys under the lock (dead letters, a limit, a lifted ban) and then asks again who may
-// go. f must not call the Pool.
+// go. What it kills is told to Ended, whether it waits or is in flight; the answer to that then counts for its key alone. f must not
+// call the Pool.
 func (p *Pool) Update(f func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher)) {
 	p.mu.Lock()
 	defer p.unlock()
+	p.queue.Watch(func(e queue.Ended) { p.ended = append(p.ended, e) })
 	defer func() { // also if f panics: it may have changed a limit before
+		p.queue.Watch(nil)
 		p.dispatcher.Refresh()
 		p.step()
 	}()
@@ -516,6 +593,7 @@ type submitters struct{ first, last *submitter }
 
 type submitter struct {
 	request    queue.Request
+	came       mono.Time
 	done       chan error
 	prev, next *submitter
 }

@@ -60,8 +60,9 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 	now := j.now()
 	if a.lane.Len() == 0 { // who can go at once needs no place
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
+			p := a.permitLocked(now, pass)
 			j.deliverLocked(now)
-			return Permit{pass}, nil, nil
+			return p, nil, nil
 		}
 	}
 	w := j.takeLocked()
@@ -73,10 +74,12 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 	}
 	w.lane, w.asked, w.measured = a, now, false
 	if state := j.line.Enter(now, a.lane, t); state != line.Waiting {
-		p := Permit{t.Pass}
+		var p Permit
 		var err error
-		if state != line.Granted {
-			p, err = Permit{}, a.refusedLocked(ctx, now, w)
+		if state == line.Granted {
+			p = a.permitLocked(now, t.Pass)
+		} else {
+			err = a.refusedLocked(ctx, now, w)
 		}
 		j.recycleLocked(w)
 		j.deliverLocked(now)
@@ -163,7 +166,7 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	pass, at := j.line.Try(now, a.lane, &cost, nil)
 	j.deliverLocked(now)
 	if at <= now {
-		return Permit{pass}, 0, true
+		return a.permitLocked(now, pass), 0, true
 	}
 	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on asking serves the line
 	return Permit{}, retryAfter(now, at), false
@@ -187,6 +190,9 @@ func (j *Junction) deliverLocked(now mono.Time) {
 func (j *Junction) tellLocked(now mono.Time) {
 	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
 		w := t.Of.(*waiter)
+		if t.State == line.Granted {
+			t.Pass.Mark = w.lane.ages.add(now)
+		}
 		w.endLocked(now)
 		if j.spinner == w {
 			j.spinner = nil

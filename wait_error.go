@@ -42,6 +42,10 @@ type WaitError struct {
 	Bound limit.Bound
 	// Limit is what has that Bound.
 	Limit *Limit
+	// Unsettled is how many permits nobody has settled, and Oldest for how long the oldest has been open, if nothing but a Settle
+	// could help when it failed, and that is longer than a minute. Otherwise 0.
+	Unsettled int
+	Oldest    time.Duration
 }
 
 // refusedLocked is the error of w, which got a verdict that it may not go.
@@ -60,6 +64,7 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 		e.Reason = ErrFull
 		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
 	}
+	e.owed(a.unsettledLocked(now))
 	a.counts.refused(e.Reason)
 	return e
 }
@@ -72,9 +77,12 @@ func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *Wait
 	if _, at := a.lane.At(); at > now && at < limit.AfterSettle {
 		e.Ready = a.junction.base.Add(time.Duration(at))
 	}
+	e.owed(a.unsettledLocked(now))
 	a.counts.refused(e.Reason)
 	return e
 }
+
+func (e *WaitError) owed(u unsettled) { e.Unsettled, e.Oldest = u.permits, u.oldest }
 
 // turnLocked says what the first in line waits for, or if nobody does what cost would.
 func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
@@ -151,6 +159,9 @@ func (e *WaitError) Error() string {
 	}
 	if e.Ahead > 0 {
 		s += fmt.Sprintf(", with %d ahead", e.Ahead)
+	}
+	if e.Unsettled > 0 {
+		s += ", with " + unsettled{e.Unsettled, e.Oldest}.String()
 	}
 	return s
 }

@@ -102,6 +102,7 @@ type watch struct {
 	round    mono.Time    // the instant of the last round
 	rounds   uint64       // with log
 	noted    notedRound   // the last that was logged
+	stuck    stuck        // with log
 }
 
 // tally is what a waiter knows of its waiting. Times per limit are differences of what the lane spent on them, so that a
@@ -207,10 +208,14 @@ func (a *Lane) roundLocked(now mono.Time) {
 	v, first := &a.watch, a.lane.First()
 	if first == nil {
 		v.bound = -1
+		v.stuck.since = limit.Never
 		return
 	}
 	a.lookLocked(now)
 	on, at := a.lane.At()
+	if a.logs {
+		a.stuckLocked(now, at)
+	}
 	w := first.Of.(*waiter)
 	if w.measured {
 		t := w.tally
@@ -223,10 +228,7 @@ func (a *Lane) roundLocked(now mono.Time) {
 	if !a.logs || at >= limit.AfterSettle || at == v.round {
 		return
 	}
-	log := on.Of.(*Limit).log
-	if log == nil {
-		log = a.log
-	}
+	log := a.logFor(on)
 	if log == nil {
 		return
 	}
@@ -259,12 +261,23 @@ type notedRound struct {
 
 // notice is a line of the log.
 type notice struct {
-	lane    *Lane
-	log     *slog.Logger
-	limit   string
-	waiting int
-	next    time.Duration
-	round   uint64
+	lane      *Lane
+	log       *slog.Logger
+	limit     string
+	waiting   int
+	unsettled unsettled // if not zero, what it is about
+	next      time.Duration
+	round     uint64
+}
+
+func (n *notice) tell(ctx context.Context) {
+	limit, waiting := slog.String("limit", n.limit), slog.Int("waiting", n.waiting)
+	if u := n.unsettled; u.permits > 0 {
+		n.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s: %d waiting, %v", n.limit, n.waiting, u), limit, waiting,
+			slog.Int("unsettled", u.permits), slog.Duration("oldest", u.oldest))
+	} else if n.log.Enabled(ctx, slog.LevelInfo) {
+		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), limit, waiting, slog.Duration("next", n.next), slog.Uint64("round", n.round))
+	}
 }
 
 func (n *notice) String() string {
@@ -299,9 +312,6 @@ func (j *Junction) unlock() {
 	j.mu.Unlock()
 	ctx := context.Background()
 	for i := range all {
-		if n := &all[i]; n.log.Enabled(ctx, slog.LevelInfo) {
-			n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), slog.String("limit", n.limit), slog.Int("waiting", n.waiting),
-				slog.Duration("next", n.next), slog.Uint64("round", n.round))
-		}
+		all[i].tell(ctx)
 	}
 }

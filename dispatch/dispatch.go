@@ -301,7 +301,8 @@ func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *ho
 	return a
 }
 
-// Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead.
+// Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead. The zero Ended says
+// that it had been killed meanwhile.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
 	d.line.Settle(now, a.pass, &ans.Outcome)
@@ -318,6 +319,8 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	}
 	var e queue.Ended
 	switch {
+	case d.queue.Info(a.Ticket).State != queue.InFlight: // killed meanwhile
+		return e
 	case ans.Invalid:
 		e = d.queue.Kill(now, a.Ticket, ans.Reason)
 	case ans.Banned || ans.Returned:

@@ -40,7 +40,7 @@ func (q *Queue) Requeue(now mono.Time, t Ticket) error {
 	}
 	q.unlink(t.index)
 	q.counts.Dead--
-	q.begin(now, t.index, it)
+	q.begin(now, now, t.index, it)
 	return nil
 }
 

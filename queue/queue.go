@@ -160,6 +160,7 @@ type Queue struct {
 
 	dead   list
 	counts Counts
+	watch  func(Ended) // of Kill; nil: none
 }
 
 type item struct {
@@ -207,6 +208,11 @@ func New(c Config) (*Queue, error) {
 // Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, in this order. One that is Free and has a Cost is
 // refused before.
 func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
+	return q.SubmitFrom(now, limit.Never, r)
+}
+
+// SubmitFrom is Submit for a request that came earlier, at came, and had to wait for room: its place and its TTL count from then.
+func (q *Queue) SubmitFrom(now, came mono.Time, r Request) (Ticket, error) {
 	now = q.tick(now)
 	switch used := r.Cost != (limit.Cost{}); {
 	case used && r.Free:
@@ -241,20 +247,20 @@ func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
 	}
 	it := &q.items[i]
 	it.request = r
-	q.begin(now, i, it)
+	q.begin(now, min(came, now), i, it)
 	q.counts.Submitted++
 	return Ticket{i, it.generation}, nil
 }
 
 func (q *Queue) hasRoom() bool { return q.config.MaxLen == 0 || q.counts.Waiting < q.config.MaxLen }
 
-// begin starts the life of a request that was submitted or requeued.
-func (q *Queue) begin(now mono.Time, i uint32, it *item) {
+// begin starts the life of a request that was submitted or requeued, at came.
+func (q *Queue) begin(now, came mono.Time, i uint32, it *item) {
 	q.seq++
 	it.seq = q.seq
-	it.submitted = now
-	it.place = q.place(now, it.request.Priority)
-	it.deadline = deadline(now, it.request.TTL)
+	it.submitted = came
+	it.place = q.place(came, it.request.Priority)
+	it.deadline = deadline(came, it.request.TTL)
 	it.notBefore = now
 	it.attempts, it.returned = 0, 0
 	it.reason = ""
@@ -470,8 +476,15 @@ func (q *Queue) Kill(now mono.Time, t Ticket, reason string) Ended {
 		q.misused("Kill", t)
 	}
 	it.reason = reason
-	return q.die(now, t.index, it)
+	e := q.die(now, t.index, it)
+	if q.watch != nil {
+		q.watch(e)
+	}
+	return e
 }
+
+// Watch has f told of every Kill from now on, from within; nil: nobody. It must not call the queue.
+func (q *Queue) Watch(f func(Ended)) { q.watch = f }
 
 // Cancel ends a request that waits. False: it is in flight, or has ended.
 func (q *Queue) Cancel(now mono.Time, t Ticket) bool {

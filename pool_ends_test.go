@@ -1,0 +1,214 @@
+package paceline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// A slow Ended holds Submit back: what is untold stays within a thousand or so, and all are told in the end.
+func TestPoolSlowEndedHoldsSubmitBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 5000
+		told, most := 0, 0
+		var submitted atomic.Int64
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}}, InFlight: 10,
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { time.Sleep(10 * time.Microsecond); return served },
+			Ended: func(queue.Ended) {
+				time.Sleep(ms)
+				told++
+				most = max(most, int(submitted.Load())-told)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for range all {
+				if err := p.Submit(bg, queue.Request{}); err != nil {
+					t.Error(err)
+				}
+				submitted.Add(1)
+				time.Sleep(time.Microsecond)
+			}
+			p.Close()
+		}()
+		start := time.Now()
+		if err := p.Run(bg); err != nil {
+			t.Error(err)
+		}
+		if told != all || time.Since(start).Round(ms) != all*ms {
+			t.Errorf("told of %d after %v", told, time.Since(start))
+		}
+		if most > 1001+64 || most < 900 {
+			t.Errorf("%d were untold at most, want about a thousand", most)
+		}
+	})
+}
+
+// Its context ends: what has ended by then is told, which is no more than a thousand.
+func TestPoolSlowEndedDoesNotOutliveRunForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}}, InFlight: 10,
+			Send:  func(context.Context, dispatch.Attempt) dispatch.Answer { time.Sleep(10 * time.Microsecond); return served },
+			Ended: func(queue.Ended) { time.Sleep(ms) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(bg)
+		go func() {
+			for p.Submit(ctx, queue.Request{}) == nil {
+				time.Sleep(2 * time.Microsecond)
+			}
+		}()
+		time.AfterFunc(5*time.Second, cancel)
+		start := time.Now()
+		p.Run(ctx)
+		if took := time.Since(start); took > 6100*ms {
+			t.Errorf("Run returned after %v, want a second after its context ended", took)
+		}
+	})
+}
+
+// An Ended that has another follow each never waits for itself, however many others submit.
+func TestPoolSlowEndedGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		follows := 0
+		var p *paceline.Pool
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
+			Ended: func(e queue.Ended) {
+				time.Sleep(ms)
+				if e.Request.Value == nil {
+					if err := p.TrySubmit(queue.Request{Value: "follows"}); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				follows++
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for range 1500 {
+					if err := p.Submit(bg, queue.Request{}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		go func() { wg.Wait(); time.Sleep(10 * time.Second); p.Close() }()
+		if err := p.Run(bg); err != nil {
+			t.Error(err)
+		}
+		if follows != 4500 {
+			t.Errorf("%d followed", follows)
+		}
+	})
+}
+
+func TestPoolTellsOfAKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{})
+		submit(t, p, "first", "waits", "last")
+		p.Close()
+		time.AfterFunc(5*ms, func() { // "first" is in flight for 10 ms
+			p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+				for _, id := range []string{"waits", "first"} {
+					ticket, _, _ := q.Lookup(id)
+					q.Kill(now, ticket, "not wanted")
+				}
+			})
+		})
+		if err := p.Run(bg); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", l.ends, "waits dead", "first dead", "last done")
+		wantCounts(t, p, queue.Counts{Submitted: 3, Done: 1, Dead: 2})
+		if s := p.Stats(); s.Admitted != 2 || s.Accepted != 2 {
+			t.Errorf("%+v: the key has had two answers", s)
+		}
+	})
+}
+
+// The TTL runs while Submit waits for room.
+func TestPoolTTLRunsFromSubmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		go func() {
+			submit(t, p, "a", "b")
+			// One a second. "c" has room at 1.01 s, and goes at 2.02 s; "d" has room then, and is too late since 1.5 s.
+			for id, ttl := range map[string]time.Duration{"c": 2100 * ms} {
+				if err := p.Submit(bg, queue.Request{ID: id, TTL: ttl}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := p.Submit(bg, queue.Request{ID: "d", TTL: 500 * ms}); err != nil {
+				t.Error(err)
+			}
+			p.Close()
+		}()
+		if err := p.Run(bg); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", l.ends, "a done", "b done", "d expired", "c done")
+	})
+}
+
+// A Send that panics is Run's panic, once the others have returned and are told; nothing is lost.
+func TestPoolSendThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		boom := errors.New("boom")
+		var ends []string
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}}, InFlight: 2, Queue: queue.Config{MaxAttempts: 1},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				if a.Request.ID == "bad" {
+					panic(boom)
+				}
+				time.Sleep(time.Second)
+				return served
+			},
+			Ended: func(e queue.Ended) { ends = append(ends, fmt.Sprint(e.Request.ID, " ", e.State)) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "slow", "bad", "waits")
+		p.Close()
+		func() {
+			defer func() {
+				e, ok := recover().(*paceline.SendPanic)
+				if !ok || !errors.Is(e, boom) || e.Request.ID != "bad" || len(e.Stack) == 0 {
+					t.Errorf("Run panicked with %v", e)
+				}
+			}()
+			t.Error("Run returned", p.Run(bg))
+		}()
+		wantLines(t, "ends", ends, "bad dead", "slow done")
+		wantCounts(t, p, queue.Counts{Submitted: 3, Waiting: 1, Dead: 1, Done: 1})
+		if s := p.Stats(); s.Unknown != 1 || s.InFlight != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package paceline
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// unsettledAfter is how long the first of a lane waits for a Settle and nothing else, or a permit is open, before it is said.
+const unsettledAfter = time.Minute
+
+// ages counts open permits by when they were admitted, to a second or so: there are as many entries as different seconds, and a
+// permit knows its own by a mark.
+type ages struct {
+	marks []uint32 // rising
+	open  []int
+}
+
+// markOf is in units of 2^30 ns: a shift is quicker than a division, and this is on every admission's way.
+func markOf(now mono.Time) uint32 { return uint32(now >> 30) }
+
+func (a *ages) add(now mono.Time) (mark uint32) {
+	mark = markOf(now)
+	last := len(a.marks) - 1
+	if last >= 0 && a.marks[last] >= mark {
+		a.open[last]++
+		return a.marks[last]
+	}
+	if len(a.marks) == cap(a.marks) {
+		a.compact()
+	}
+	a.marks, a.open = append(a.marks, mark), append(a.open, 1)
+	return mark
+}
+
+func (a *ages) remove(mark uint32) {
+	i := len(a.marks) - 1
+	if a.marks[i] != mark {
+		i, _ = slices.BinarySearch(a.marks, mark)
+	}
+	a.open[i]--
+}
+
+func (a *ages) compact() {
+	k := 0
+	for i, n := range a.open {
+		if n > 0 {
+			a.marks[k], a.open[k] = a.marks[i], n
+			k++
+		}
+	}
+	a.marks, a.open = a.marks[:k], a.open[:k]
+}
+
+// oldest returns how many permits are open, and for how long the oldest has been.
+func (a *ages) oldest(now mono.Time) (n int, age time.Duration) {
+	for i, k := range a.open {
+		if n == 0 && k > 0 {
+			age = now.Sub(mono.Time(a.marks[i]) << 30)
+		}
+		n += k
+	}
+	return n, age
+}
+
+// unsettled is what open permits there are at a limit, of all lanes that it is shared by.
+type unsettled struct {
+	permits int
+	oldest  time.Duration
+}
+
+func (u unsettled) String() string {
+	if u.permits == 1 {
+		return fmt.Sprintf("1 permit unsettled, for %v", u.oldest.Round(time.Second))
+	}
+	return fmt.Sprintf("%d permits unsettled, the oldest for %v", u.permits, u.oldest.Round(time.Second))
+}
+
+// unsettledLocked is what the first in line, which nothing but a Settle can help, waits for. Zero: something else will help, or
+// they are not that old.
+func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
+	on, at := a.lane.At()
+	if on == nil || at != limit.AfterSettle {
+		return u
+	}
+	for other := range on.Lanes() {
+		n, age := other.Of.(*Lane).ages.oldest(now)
+		u.permits, u.oldest = u.permits+n, max(u.oldest, age)
+	}
+	if u.oldest < unsettledAfter {
+		return unsettled{}
+	}
+	return u
+}
+
+// stuck is since when the first of a lane waits for nothing but a Settle, without anybody going meanwhile. It is watched with a timer
+// that is not stopped when that ends: it would be set for every permit of a limit that bounds what is in flight.
+type stuck struct {
+	since   mono.Time // limit.Never: it does not
+	granted uint64    // as of since
+	said    time.Duration
+	timer   *time.Timer
+	armed   bool
+}
+
+// stuckLocked notes that the first in line can go at.
+func (a *Lane) stuckLocked(now, at mono.Time) {
+	s := &a.watch.stuck
+	if at != limit.AfterSettle {
+		s.since = limit.Never
+		return
+	}
+	if n := a.lane.Granted(); s.since == limit.Never || s.granted != n {
+		s.since, s.granted, s.said = now, n, 0
+	}
+	if !s.armed {
+		a.armStuckLocked(unsettledAfter)
+	}
+}
+
+func (a *Lane) armStuckLocked(d time.Duration) {
+	s := &a.watch.stuck
+	s.armed = true
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, a.lookAtStuck)
+	} else {
+		s.timer.Reset(d)
+	}
+}
+
+// lookAtStuck is the timer's callback. It says so after a minute, and again after two, four and so on.
+func (a *Lane) lookAtStuck() {
+	j := a.junction
+	j.mu.Lock()
+	defer j.unlock()
+	s := &a.watch.stuck
+	s.armed = false
+	if s.since == limit.Never {
+		return
+	}
+	now := j.now()
+	lasts, next := now.Sub(s.since), max(unsettledAfter, 2*s.said)
+	if lasts < next {
+		a.armStuckLocked(next - lasts)
+		return
+	}
+	if u := a.unsettledLocked(now); u.permits > 0 {
+		on, _ := a.lane.At()
+		if log := a.logFor(on); log != nil {
+			j.noteLocked(notice{lane: a, log: log, limit: on.Bound(now).Name, unsettled: u})
+		}
+	}
+	s.said = lasts
+	a.armStuckLocked(lasts)
+}
+
+// logFor returns who is told of a wait for on; nil: nobody.
+func (a *Lane) logFor(on *line.Limit) *slog.Logger {
+	if log := on.Of.(*Limit).log; log != nil {
+		return log
+	}
+	return a.log
+}
