@@ -24,7 +24,10 @@ func TestPoolSlowEndedHoldsSubmitBack(t *testing.T) {
 		var submitted atomic.Int64
 		p, err := paceline.NewPool(paceline.PoolConfig{
 			Keys: []dispatch.Key{{}}, InFlight: 10,
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { time.Sleep(10 * time.Microsecond); return served },
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				time.Sleep(10 * time.Microsecond)
+				return served
+			},
 			Ended: func(queue.Ended) {
 				time.Sleep(ms)
 				told++
@@ -57,12 +60,52 @@ func TestPoolSlowEndedHoldsSubmitBack(t *testing.T) {
 	})
 }
 
+// Once Ended has caught up the Pool takes as many as ever.
+func TestPoolThatCaughtUpIsNotHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}}, InFlight: 10,
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				time.Sleep(10 * time.Microsecond)
+				return served
+			},
+			Ended: func(queue.Ended) { time.Sleep(ms); told++ },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for range 2000 {
+				if err := p.Submit(bg, queue.Request{}); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(2 * time.Microsecond)
+			}
+			time.Sleep(time.Minute)
+			for n := range 5000 {
+				if err := p.TrySubmit(queue.Request{}); err != nil {
+					t.Errorf("at %d: %v", n, err)
+					break
+				}
+			}
+			p.Close()
+		}()
+		if err := p.Run(bg); err != nil || told != 7000 {
+			t.Errorf("told of %d: %v", told, err)
+		}
+	})
+}
+
 // Its context ends: what has ended by then is told, which is no more than a thousand.
 func TestPoolSlowEndedDoesNotOutliveRunForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := paceline.NewPool(paceline.PoolConfig{
 			Keys: []dispatch.Key{{}}, InFlight: 10,
-			Send:  func(context.Context, dispatch.Attempt) dispatch.Answer { time.Sleep(10 * time.Microsecond); return served },
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				time.Sleep(10 * time.Microsecond)
+				return served
+			},
 			Ended: func(queue.Ended) { time.Sleep(ms) },
 		})
 		if err != nil {

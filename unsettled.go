@@ -103,9 +103,8 @@ func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 type stuck struct {
 	since   mono.Time // limit.Never: it does not
 	granted uint64    // as of since
-	said    time.Duration
 	timer   *time.Timer
-	armed   bool
+	look    mono.Time // when it fires, as far as the lane cares; limit.Never: not
 }
 
 // stuckLocked notes that the first in line can go at.
@@ -116,16 +115,16 @@ func (a *Lane) stuckLocked(now, at mono.Time) {
 		return
 	}
 	if n := a.lane.Granted(); s.since == limit.Never || s.granted != n {
-		s.since, s.granted, s.said = now, n, 0
+		s.since, s.granted = now, n
 	}
-	if !s.armed {
-		a.armStuckLocked(unsettledAfter)
+	if s.look > now.Add(unsettledAfter) {
+		a.armStuckLocked(now, unsettledAfter)
 	}
 }
 
-func (a *Lane) armStuckLocked(d time.Duration) {
+func (a *Lane) armStuckLocked(now mono.Time, d time.Duration) {
 	s := &a.watch.stuck
-	s.armed = true
+	s.look = now.Add(d)
 	if s.timer == nil {
 		s.timer = time.AfterFunc(d, a.lookAtStuck)
 	} else {
@@ -139,14 +138,14 @@ func (a *Lane) lookAtStuck() {
 	j.mu.Lock()
 	defer j.unlock()
 	s := &a.watch.stuck
-	s.armed = false
+	s.look = limit.Never
 	if s.since == limit.Never {
 		return
 	}
 	now := j.now()
-	lasts, next := now.Sub(s.since), max(unsettledAfter, 2*s.said)
-	if lasts < next {
-		a.armStuckLocked(next - lasts)
+	lasts := now.Sub(s.since)
+	if lasts < unsettledAfter {
+		a.armStuckLocked(now, unsettledAfter-lasts)
 		return
 	}
 	if u := a.unsettledLocked(now); u.permits > 0 {
@@ -155,8 +154,7 @@ func (a *Lane) lookAtStuck() {
 			j.noteLocked(notice{lane: a, log: log, limit: on.Bound(now).Name, unsettled: u})
 		}
 	}
-	s.said = lasts
-	a.armStuckLocked(lasts)
+	a.armStuckLocked(now, lasts)
 }
 
 // logFor returns who is told of a wait for on; nil: nobody.

@@ -96,6 +96,55 @@ func TestNobodySaysUnsettledWhereSomebodyGoes(t *testing.T) {
 	})
 }
 
+// A line that moves now and then is stuck only since the latest that went, and one that nobody waits in not at all.
+func TestStuckSinceTheLatestThatWent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		gate, err := paceline.NewGateWith(paceline.GateConfig{Limiter: concurrency(t, 2), Logger: slog.New(log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgotten, _ := gate.Wait(bg, limit.One)
+		slow, _ := gate.Wait(bg, limit.One)
+		wait := func(d time.Duration) error {
+			ctx, cancel := context.WithTimeout(bg, d)
+			defer cancel()
+			_, err := gate.Wait(ctx, limit.One)
+			return err
+		}
+		go wait(time.Hour) // goes at 0:50, and is forgotten, too
+		time.Sleep(ms)
+		go wait(4 * time.Minute) // stuck since 0:50
+		time.Sleep(50 * time.Second)
+		slow.Settle(accepted)
+		time.Sleep(50 * time.Second) // 1:40: a minute after the first began to wait, but nobody has for long
+		if got := unsettledLines(log); len(got) > 0 {
+			t.Errorf("at 1:40 %q", got)
+		}
+		time.Sleep(20 * time.Second) // 2:00
+		if got := unsettledLines(log); len(got) != 1 || !strings.Contains(got[0], "2 permits unsettled, the oldest for 1m5") {
+			t.Errorf("at 2:00 %q", got)
+		}
+		time.Sleep(3 * time.Minute) // 5:00: nobody waits any more since 4:00; it was said again after two minutes
+		if got := unsettledLines(log); len(got) != 1 {
+			t.Errorf("at 5:00 %q", got)
+		}
+		wait(90 * time.Second) // 6:30: a new one, after a minute, though the last look would have been later
+		if got := unsettledLines(log); len(got) != 1 || !strings.Contains(got[0], "1 waiting, 2 permits unsettled, the oldest for 6m0s") {
+			t.Errorf("at 6:30 %q", got)
+		}
+		wait(45 * time.Minute) // the last look was at the 32nd minute of it, the next would be at the 64th
+		log.take()
+		forgotten.Settle(accepted)
+		wait(0)
+		gate.TryWait(limit.One) // forgotten as well
+		wait(90 * time.Second)
+		if got := unsettledLines(log); len(got) != 1 {
+			t.Errorf("after another went: %q", got)
+		}
+	})
+}
+
 // The oldest of the open permits is the oldest, in whatever order they are settled.
 func TestAgesAgainstAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
