@@ -24,8 +24,9 @@ import (
 // The first epoch's b is the instant of its first Admit. So is a later one's, unless a request carried over into it began
 // the interval when the witness's was over: then b is W⁻ after the b before it. But a request begins one interval at most.
 // So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch k − r, for as many epochs in a row as there
-// were requests to be carried over, and in any case no less than its own first Admit less W⁺. Were each epoch's b taken for W⁻ after
-// the last, one slow request after the other would let it lag by a whole interval, and what is left is Rolling.
+// were requests to be carried over, the first epoch being the last to look at, and in any case no less than its own first
+// Admit less W⁺. Were each epoch's b taken for W⁻ after the last, one slow request after the other would let it lag by a
+// whole interval, and what is left is Rolling.
 //
 // This rests on how long an interval lasts by our clock, which Margin allows for, and none of the other kinds does. When a
 // clock is set back, by nobody knows how much, an interval is shorter by it than W⁻: so if a change comes before the
@@ -178,8 +179,11 @@ func (a *Anchored) earliest(k uint64) mono.Time {
 		if e.carried+later < r {
 			return least
 		}
+		if uint64(r) >= k {
+			return least // nothing was sent before epoch 1, so no chain is longer
+		}
 		before := &a.past[(k-uint64(r))%anchoredPast]
-		if r == anchoredPast || uint64(r) >= k || before.stepped {
+		if r == anchoredPast || before.stepped {
 			return mono.Min
 		}
 		later += e.fresh

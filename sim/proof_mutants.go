@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -10,6 +11,8 @@ import (
 // Mutant is a limiter with a fault, and the kind of server (of ProofKinds) that has to find it out.
 type Mutant struct {
 	Name, Kind string
+	// Slow: it is never refused, and falls under the kind's Floor.
+	Slow bool
 	// New makes the faulty limiter; right is the limiter of the kind, with that seed.
 	New func(seed uint64, right limit.Limiter) limit.Limiter
 	// Lost is the share of answers that do not come.
@@ -81,39 +84,57 @@ func Mutants() []Mutant {
 		{Name: "one too many where weighted", Kind: "weighted, rotating", New: instead(func() limit.Limiter {
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 1001, Window: time.Minute}))
 		})},
+		{Name: "a margin of 5 ms", Slow: true, Kind: "rolling", New: rolling(limit.RollingConfig{Limit: n, Window: second, Margin: 5 * time.Millisecond})},
+		{Name: "an arrival later than its answer", Slow: true, Kind: "rolling", New: settle(func(o *limit.Outcome) { o.ArrivedAgo = -5 * time.Millisecond })},
+		{Name: "a skew of half the window", Slow: true, Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: second, Phase: proofPhase(seed), Skew: second / 2}))
+		}},
+		{Name: "rolling where the interval begins with a message", Slow: true, Kind: "message-anchored", New: rolling(limit.RollingConfig{Limit: n, Window: proofAnchored})},
+		{Name: "burst a fifth of what it is", Slow: true, Kind: "token bucket", New: bucket(limit.BucketConfig{Limit: n, Window: second, Burst: n / 5})},
+		{Name: "refill 5e-3 too slow", Slow: true, Kind: "token bucket", New: bucket(limit.BucketConfig{Limit: 995 * n, Window: 1000 * second, Burst: n})},
+		{Name: "rounding down not used", Slow: true, Kind: "weighted, rounded down", New: instead(func() limit.Limiter {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: n, Window: second}))
+		})},
+		{Name: "one too few where weighted", Slow: true, Kind: "weighted previous window", New: instead(func() limit.Limiter {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 990, Window: time.Minute}))
+		})},
 	}
 }
 
-// Find runs the mutant over every path until a server refuses a request because of it: many short runs first, since most
-// faults need a beginning, and then one of so many requests each. It returns the name of the path, or nothing, and how many
-// requests that took. stop may be nil.
+// Find runs the mutant over every path until it is found out: because a server refuses a request, or, of a slow one, because
+// it falls under the floor. There are many short runs first, since most faults need a beginning, and then one of so many
+// requests each. It returns the name of the path, or nothing, and how many requests that took. stop may be nil.
 func (m Mutant) Find(requests int, seed uint64, stop func() bool) (path string, sent int) {
-	const short, seeds = 2000, 10
 	type run struct {
 		requests int
 		seed     uint64
 	}
 	var runs []run
-	for s := range uint64(seeds) {
-		runs = append(runs, run{short, seed + s})
+	if m.Slow {
+		runs = append(runs, run{5000, seed})
+	} else {
+		for s := range uint64(10) {
+			runs = append(runs, run{2000, seed + s})
+		}
 	}
 	runs = append(runs, run{requests, seed})
-	for _, kind := range ProofKinds() {
-		if kind.Name != m.Kind {
-			continue
-		}
-		for _, r := range runs {
-			for _, path := range ProofPaths() {
-				p := kind.proof(path, r.requests, r.seed)
-				p.Limiter = m.New(r.seed, p.Limiter)
-				p.Lost, p.Stop = max(p.Lost, m.Lost), stop
-				sent += r.requests
-				if p.Run().Rejected > 0 {
-					return path.Name, sent
-				}
-				if stop != nil && stop() {
-					return "", sent
-				}
+	kinds := ProofKinds()
+	kind := kinds[slices.IndexFunc(kinds, func(k ProofKind) bool { return k.Name == m.Kind })]
+	for _, r := range runs {
+		for _, path := range ProofPaths() {
+			if m.Slow && !path.Stationary {
+				continue
+			}
+			p := kind.proof(path, r.requests, r.seed)
+			p.Limiter = m.New(r.seed, p.Limiter)
+			p.Lost, p.Stop = max(p.Lost, m.Lost), stop
+			sent += r.requests
+			t, percent := kind.share(p)
+			if stop != nil && stop() {
+				return "", sent
+			}
+			if !m.Slow && t.Rejected > 0 || m.Slow && t.Rejected == 0 && percent < kind.Floor {
+				return path.Name, sent
 			}
 		}
 	}

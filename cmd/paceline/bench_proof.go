@@ -20,10 +20,13 @@ const benchProofLong = `Prove that a client with Paceline's limiters is never re
 paths that reorder, bunch, stall and jump, in virtual time, with the limiters at their default settings. A judge that
 shares no code with them counts what it refuses.
 
-Then it plants faults in the limiters, one by one, and has the same servers find them out: a proof that cannot fail
-proves nothing.
+Each kind has a floor, too: the share of all that any client could get from such a server that the limiter must have over
+every path that has a ceiling. A limiter that sends nothing is never refused.
 
-It ends with exit code 1 if a request was rejected or a fault was not found.`
+Then it plants faults in the limiters, one by one, and has the same servers find them out, by a reject or by a share under
+the floor: a proof that cannot fail proves nothing.
+
+It ends with exit code 1 if a request was rejected, a kind fell under its floor, or a fault was not found.`
 
 func newBenchProof() *cobra.Command {
 	var (
@@ -52,13 +55,7 @@ func newBenchProof() *cobra.Command {
 			if err := write(cmd.OutOrStdout()); err != nil {
 				return err
 			}
-			if proof.Interrupted {
-				return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
-			}
-			if failed := proof.Failed(); failed != "" {
-				return exitError{exitFailure, errors.New(failed)}
-			}
-			return nil
+			return proofExit(&proof)
 		},
 	}
 	f := c.Flags()
@@ -66,6 +63,16 @@ func newBenchProof() *cobra.Command {
 	f.Uint64Var(&seed, "seed", 1, "seed of latencies, phases and costs")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
 	return c
+}
+
+func proofExit(p *bench.Proof) error {
+	if p.Interrupted {
+		return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+	}
+	if failed := p.Failed(); failed != "" {
+		return exitError{exitFailure, errors.New(failed)}
+	}
+	return nil
 }
 
 func proofProgress(w io.Writer) func(done, all int, p *bench.Proof) {

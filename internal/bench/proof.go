@@ -34,12 +34,19 @@ type ProofRow struct {
 	// Stationary is false for the laws without a mean, those that depend on time, and loads that end: the ceiling is one of
 	// means, for a load that does not.
 	Stationary bool `json:"stationary"`
+	// FloorPercent is what PercentOfCeiling must not be under where the row is Stationary.
+	FloorPercent float64 `json:"floor_percent"`
 }
 
-// ProofMutant is a planted fault, and whether a server refused a request because of it.
+// held says that the row has the share that is promised of its kind.
+func (r *ProofRow) held() bool { return !r.Stationary || r.PercentOfCeiling >= r.FloorPercent }
+
+// ProofMutant is a planted fault, and whether it was found out.
 type ProofMutant struct {
-	Name     string `json:"name"`
-	Server   string `json:"server"`
+	Name   string `json:"name"`
+	Server string `json:"server"`
+	// Slow: found out by a share under the floor, and not because a server refused a request.
+	Slow     bool   `json:"slow,omitempty"`
 	Killed   bool   `json:"killed"`
 	Latency  string `json:"latency,omitempty"` // over which path
 	Requests int    `json:"requests"`          // sent until then, the whole run in which it was counted
@@ -102,11 +109,11 @@ func kept[T any](all []T, keep []bool) []T {
 func runProofRow(kind sim.ProofKind, path sim.ProofPath, requests int, seed uint64, stop func() bool) ProofRow {
 	tally, percent := kind.Prove(path, requests, seed, stop)
 	return ProofRow{Server: kind.Name, Latency: path.Name, Requests: tally.Requests, Rejected: tally.Rejected, FirstRejected: tally.First,
-		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary}
+		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary, FloorPercent: kind.Floor}
 }
 
 func runMutant(m sim.Mutant, requests int, seed uint64, stop func() bool) ProofMutant {
-	found := ProofMutant{Name: m.Name, Server: m.Kind}
+	found := ProofMutant{Name: m.Name, Server: m.Kind, Slow: m.Slow}
 	found.Latency, found.Requests = m.Find(requests, seed, stop)
 	found.Killed = found.Latency != ""
 	return found
@@ -117,6 +124,11 @@ func (p *Proof) Failed() string {
 	var lines []string
 	if p.Rejected > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d requests were rejected", p.Rejected, p.Requests))
+	}
+	for _, k := range p.kinds() {
+		if !k.low.held() {
+			lines = append(lines, fmt.Sprintf("%s: %.2f %% of the ceiling over %q, the floor is %v %%", k.Server, k.low.PercentOfCeiling, k.low.Latency, k.low.FloorPercent))
+		}
 	}
 	for _, m := range p.Mutants {
 		if !m.Killed {
@@ -129,27 +141,45 @@ func (p *Proof) Failed() string {
 // WriteJSON writes the proof.
 func (p *Proof) WriteJSON(w io.Writer) error { return writeJSON(w, p) }
 
+// proofKind sums up the rows of a kind of server.
+type proofKind struct {
+	ProofRow           // their sums
+	low      *ProofRow // the stationary one with the lowest share; one without a share if there is none
+	paths    int
+}
+
+// kinds returns them in order.
+func (p *Proof) kinds() (kinds []proofKind) {
+	for i := range p.Servers {
+		r := &p.Servers[i]
+		if n := len(kinds); n == 0 || kinds[n-1].Server != r.Server {
+			kinds = append(kinds, proofKind{ProofRow: ProofRow{Server: r.Server, FloorPercent: r.FloorPercent}, low: &ProofRow{}})
+		}
+		k := &kinds[len(kinds)-1]
+		k.Requests += r.Requests
+		k.Rejected += r.Rejected
+		k.paths++
+		if r.Stationary && (!k.low.Stationary || r.PercentOfCeiling < k.low.PercentOfCeiling) {
+			k.low = r
+		}
+	}
+	return kinds
+}
+
 // WriteText writes a line per kind of server, what of the rows needs a look, and the mutants.
 func (p *Proof) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "server\tpaths\trequests\trejected\t% of ceiling\tlowest over\t")
-	for i := 0; i < len(p.Servers); {
-		sum, low, paths := ProofRow{}, (*ProofRow)(nil), 0
-		for kind := p.Servers[i].Server; i < len(p.Servers) && p.Servers[i].Server == kind; i++ {
-			r := &p.Servers[i]
-			sum.Requests += r.Requests
-			sum.Rejected += r.Rejected
-			sum.Server = kind
-			paths++
-			if r.Stationary && (low == nil || r.PercentOfCeiling < low.PercentOfCeiling) {
-				low = r
-			}
+	fmt.Fprintln(t, "server\tpaths\trequests\trejected\t% of ceiling\tfloor\tlowest over\t")
+	for _, k := range p.kinds() {
+		percent := ""
+		if k.low.Stationary {
+			percent = fmt.Sprintf("%.2f", k.low.PercentOfCeiling)
 		}
-		percent, where := "", ""
-		if low != nil {
-			percent, where = fmt.Sprintf("%.2f", low.PercentOfCeiling), low.Latency
+		where := k.low.Latency
+		if !k.low.held() {
+			where += "  UNDER THE FLOOR"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t\n", sum.Server, paths, sum.Requests, sum.Rejected, percent, where)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%v\t%s\t\n", k.Server, k.paths, k.Requests, k.Rejected, percent, k.FloorPercent, where)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/bench"
+)
+
+func TestProofExits(t *testing.T) {
+	for name, c := range map[string]struct {
+		proof bench.Proof
+		want  int // 0: nil
+	}{
+		"nothing to say":    {bench.Proof{Servers: []bench.ProofRow{{Stationary: true, PercentOfCeiling: 99.5, FloorPercent: 99.5}}}, 0},
+		"under a floor":     {bench.Proof{Servers: []bench.ProofRow{{Stationary: true, PercentOfCeiling: 99.49, FloorPercent: 99.5}}}, exitFailure},
+		"rejected":          {bench.Proof{Rejected: 1}, exitFailure},
+		"a fault not found": {bench.Proof{Mutants: []bench.ProofMutant{{Killed: true}, {}}}, exitFailure},
+		"interrupted":       {bench.Proof{Rejected: 1, Interrupted: true}, exitInterrupted},
+	} {
+		var e exitError
+		switch err := proofExit(&c.proof); {
+		case c.want == 0 && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != 0 && (!errors.As(err, &e) || e.code != c.want):
+			t.Errorf("%s: %v, want exit code %d", name, err, c.want)
+		}
+	}
+}
