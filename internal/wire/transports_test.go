@@ -552,3 +552,51 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations, want %v at most", n, most)
 	}
 }
+
+// Stop ends an attempt wherever it is: before it began, while the server is silent, and in the answer's body. What arrived counts as
+// written, and what was stopped before it began neither arrives nor counts.
+func TestStop(t *testing.T) {
+	gone := errors.New("gone")
+	for _, l := range links {
+		t.Run(l.name, func(t *testing.T) {
+			var do atomic.Int64
+			arrived := make(chan struct{}, 1)
+			s, url, bare := l.start(t, func() act {
+				arrived <- struct{}{}
+				return act(do.Load())
+			})
+			b := over1(t, bare)
+			a := &Attempt{Stops: true}
+			a.Stop(gone)
+			if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 1), a)); err != gone || a.Written() || s.came(1) != 0 {
+				t.Errorf("before: %v, written %v, arrived %d times", err, a.Written(), s.came(1))
+			}
+			do.Store(int64(stall))
+			a = &Attempt{Stops: true}
+			go func() {
+				<-arrived
+				a.Stop(gone)
+				a.Stop(errors.New("again"))
+			}()
+			if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 2), a)); err != gone || !a.Written() {
+				t.Errorf("while it is silent: %v, written %v", err, a.Written())
+			}
+		})
+	}
+	in, out := io.Pipe()
+	defer out.Close()
+	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+		context.AfterFunc(r.Context(), func() { out.CloseWithError(context.Cause(r.Context())) })
+		return &http.Response{StatusCode: 200, Body: in}, nil
+	}))
+	a := &Attempt{Stops: true}
+	resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a.Stop(gone)
+	if _, err := io.ReadAll(resp.Body); err != gone {
+		t.Errorf("in the body: %v", err)
+	}
+}

@@ -70,7 +70,7 @@ func (b *Base) CloseIdleConnections() {
 }
 
 // Send makes the attempt, as RoundTrip does. Errors are those of RoundTrip, and ErrTwice where it would have sent the request
-// a second time. An attempt of which nothing was written can be sent again; of others, Send returns ErrTwice. Not to be called for
+// a second time, or the cause of Stop. An attempt of which nothing was written can be sent again; of others, Send returns ErrTwice. Not to be called for
 // one attempt by two at a time. The answer's body must be closed.
 func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
@@ -78,11 +78,11 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	if own && !https && (req.URL == nil || req.URL.Scheme != "http") {
 		rt, own = b.given, false
 	}
-	if !a.start(own) {
+	if err := a.start(own); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return nil, ErrTwice
+		return nil, err
 	}
 	ctx := req.Context()
 	t := &trip{base: b, attempt: a}
@@ -91,11 +91,15 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	if !own {
 		t.trace.GetConn = a.asked
 	}
-	// A context that can be cancelled, and the end of a body, cost six allocations: a connection of HTTP/1.1 is ended otherwise.
 	streams := b.mayBeH2 && https || b.clearText || !own
 	if streams {
-		ctx, t.cancel = context.WithCancelCause(ctx)
 		t.trace.WroteHeaderField = a.wroteField
+	}
+	// A context that can be cancelled, and the end of a body, cost six allocations: a connection of HTTP/1.1 is ended otherwise.
+	ends := streams || a.Stops
+	if ends {
+		ctx, t.cancel = context.WithCancelCause(ctx)
+		a.endsBy(t.cancel)
 		defer func() {
 			if !t.held {
 				t.cancel(nil)
@@ -116,7 +120,7 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	}
 	if resp != nil {
 		resp.Request = req
-		t.held = streams && t.hold(resp)
+		t.held = ends && t.hold(resp)
 	}
 	return resp, err
 }
@@ -141,7 +145,7 @@ type trip struct {
 	trace   httptrace.ClientTrace
 	sent    *http.Request
 
-	// Where it may be a stream:
+	// Where it may be a stream, or stopped:
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
 	held   bool // the body cancels
