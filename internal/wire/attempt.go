@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -9,14 +10,19 @@ import (
 // Attempt is what became of one permit: whether anything was written, and when. The zero value is ready. It is safe for
 // concurrent use, and must not be copied.
 type Attempt struct {
+	// Stops says that Stop may be called. It is set before Send, and costs a context.
+	Stops bool
+
 	mu      sync.Mutex
 	over    over
 	writing bool // a Write is under way
 	left    bool // a byte may have left
 	whole   bool // the request has been written to its end
 	refused bool
-	began   time.Time // before the first byte was written
-	last    time.Time // after the last; zero: not known
+	began   time.Time               // before the first byte was written
+	last    time.Time               // after the last; zero: not known
+	cancel  context.CancelCauseFunc // of the trip under way
+	stopped error                   // by Stop
 }
 
 // over is what an attempt is written to.
@@ -56,18 +62,44 @@ func (a *Attempt) Times(end time.Time) (written bool, began time.Time, rtt time.
 	return true, a.began, max(end.Sub(a.last), 0)
 }
 
-// start returns false if the attempt may have been written already.
-func (a *Attempt) start(own bool) bool {
+// Stop ends the attempt, if its Stops is set, whether it is under way or not: Send returns the cause, or if the answer's header is
+// there reading its body fails. What has been written stays written.
+func (a *Attempt) Stop(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.writtenLocked() {
-		return false
+	if a.stopped != nil {
+		return
+	}
+	a.stopped = cause
+	if a.cancel != nil {
+		a.cancel(cause)
+	}
+}
+
+// endsBy takes what ends the trip that begins.
+func (a *Attempt) endsBy(cancel context.CancelCauseFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel = cancel; a.stopped != nil {
+		cancel(a.stopped)
+	}
+}
+
+// start returns why nothing is to be written: it may have been already, or was stopped.
+func (a *Attempt) start(own bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.stopped != nil:
+		return a.stopped
+	case a.writtenLocked():
+		return ErrTwice
 	}
 	a.over = nothing
 	if !own { // until it asks for a connection
 		a.over, a.began = blind, time.Now()
 	}
-	return true
+	return nil
 }
 
 // asked hears from a RoundTripper that it tells of connections.
@@ -137,6 +169,8 @@ func (a *Attempt) failed(ended bool) error {
 		a.left = true
 	}
 	switch {
+	case a.stopped != nil:
+		return a.stopped
 	case !a.refused:
 		return nil
 	case a.over == http2:

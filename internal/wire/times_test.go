@@ -221,7 +221,7 @@ func TestStuck(t *testing.T) {
 // Over HTTP/2 an attempt that waits for a place in its connection was not written; one that is given up may be.
 func TestStreamGivenUp(t *testing.T) {
 	a := new(Attempt)
-	if !a.start(true) || !a.got(nil, true) || a.Written() {
+	if a.start(true) != nil || !a.got(nil, true) || a.Written() {
 		t.Error("a stream that has not begun counts as written")
 	}
 	if a.failed(true); !a.Written() {
@@ -232,7 +232,7 @@ func TestStreamGivenUp(t *testing.T) {
 // A request that net/http had written to its end, to a buffer, and begins anew on another connection, is not whole.
 func TestBeginsAnew(t *testing.T) {
 	a := new(Attempt)
-	if !a.start(true) || !a.got(&conn{}, false) {
+	if a.start(true) != nil || !a.got(&conn{}, false) {
 		t.Fatal("refused")
 	}
 	a.wroteRequest(httptrace.WroteRequestInfo{})

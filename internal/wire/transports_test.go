@@ -15,10 +15,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/race"
 )
 
 // tunnel is a proxy that answers CONNECT with a status.
@@ -457,5 +460,143 @@ func TestEndsContext(t *testing.T) {
 	}()
 	if ctx.Err() == nil {
 		t.Error("the context outlives a panic")
+	}
+}
+
+// A request that is refused on a kept connection costs that one, and not one after the other all that are kept.
+func TestRefusalKeepsConnections(t *testing.T) {
+	const kept = 5
+	var do atomic.Int64
+	here, together := make(chan struct{}), make(chan struct{})
+	s, url, bare := links[0].start(t, func() act {
+		if a := act(do.Load()); a != answer {
+			return a
+		}
+		here <- struct{}{}
+		<-together
+		return answer
+	})
+	b, id := over1(t, bare), 0
+	send := func(n int) {
+		var all sync.WaitGroup
+		for range n {
+			r, a := shapes[0].request(t.Context(), url, id), new(Attempt)
+			id++
+			all.Go(func() {
+				if _, err := finish(b.Send(r, a)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range n { // until all of them are there: each has a connection
+			<-here
+		}
+		for range n {
+			together <- struct{}{}
+		}
+		all.Wait()
+	}
+	send(kept)
+	do.Store(int64(closeRead))
+	if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 100), new(Attempt))); !errors.Is(err, ErrTwice) {
+		t.Fatalf("got %v", err)
+	}
+	do.Store(int64(answer))
+	send(kept - 2) // one that the server closed, and one that it was refused on
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.accepted != kept {
+		t.Errorf("%d connections, want %d", s.accepted, kept)
+	}
+}
+
+// The caller's own trace and values are in the request's context as ever.
+func TestCallersContext(t *testing.T) {
+	type name struct{}
+	for _, l := range links {
+		_, url, bare := l.start(t, func() act { return answer })
+		b := over1(t, bare)
+		var got, wrote int
+		ctx := context.WithValue(t.Context(), name{}, "value")
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GotConn:      func(httptrace.GotConnInfo) { got++ },
+			WroteRequest: func(httptrace.WroteRequestInfo) { wrote++ },
+		})
+		a := new(Attempt)
+		if status, err := finish(b.Send(shapes[0].request(ctx, url, 1), a)); status != 200 || !a.Written() {
+			t.Errorf("%s: %d, %v, written %v", l.name, status, err, a.Written())
+		}
+		if got != 1 || wrote != 1 {
+			t.Errorf("%s: the caller heard of %d connections and %d writes", l.name, got, wrote)
+		}
+		var value any
+		b = over1(t, roundTripper(func(r *http.Request) (*http.Response, error) {
+			value = r.Context().Value(name{})
+			return bare.RoundTrip(r)
+		}))
+		if finish(b.Send(shapes[0].request(context.WithValue(t.Context(), name{}, "value"), url, 2), new(Attempt))); value != "value" {
+			t.Errorf("%s: the Base finds %v in the context", l.name, value)
+		}
+	}
+}
+
+// What an attempt over HTTP/1.1 allocates itself, itself included, does not creep up.
+func TestAllocations(t *testing.T) {
+	most := 5.0
+	if race.Enabled { // it allocates too
+		most = 7
+	}
+	b := &Base{own: &http.Transport{}, rt: answers}
+	r := shapes[0].request(context.Background(), "http://a.test/", 1)
+	if n := testing.AllocsPerRun(100, func() { finish(b.Send(r, new(Attempt))) }) - 1; n > most { // the answer
+		t.Errorf("%v allocations, want %v at most", n, most)
+	}
+}
+
+// Stop ends an attempt wherever it is: before it began, while the server is silent, and in the answer's body. What arrived counts as
+// written, and what was stopped before it began neither arrives nor counts.
+func TestStop(t *testing.T) {
+	gone := errors.New("gone")
+	for _, l := range links {
+		t.Run(l.name, func(t *testing.T) {
+			var do atomic.Int64
+			arrived := make(chan struct{}, 1)
+			s, url, bare := l.start(t, func() act {
+				arrived <- struct{}{}
+				return act(do.Load())
+			})
+			b := over1(t, bare)
+			a := &Attempt{Stops: true}
+			a.Stop(gone)
+			if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 1), a)); err != gone || a.Written() || s.came(1) != 0 {
+				t.Errorf("before: %v, written %v, arrived %d times", err, a.Written(), s.came(1))
+			}
+			do.Store(int64(stall))
+			a = &Attempt{Stops: true}
+			go func() {
+				<-arrived
+				a.Stop(gone)
+				a.Stop(errors.New("again"))
+			}()
+			if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 2), a)); err != gone || !a.Written() {
+				t.Errorf("while it is silent: %v, written %v", err, a.Written())
+			}
+		})
+	}
+	in, out := io.Pipe()
+	defer out.Close()
+	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+		context.AfterFunc(r.Context(), func() { out.CloseWithError(context.Cause(r.Context())) })
+		return &http.Response{StatusCode: 200, Body: in}, nil
+	}))
+	a := &Attempt{Stops: true}
+	resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a.Stop(gone)
+	if _, err := io.ReadAll(resp.Body); err != gone {
+		t.Errorf("in the body: %v", err)
 	}
 }

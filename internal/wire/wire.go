@@ -70,7 +70,7 @@ func (b *Base) CloseIdleConnections() {
 }
 
 // Send makes the attempt, as RoundTrip does. Errors are those of RoundTrip, and ErrTwice where it would have sent the request
-// a second time. An attempt of which nothing was written can be sent again; of others, Send returns ErrTwice. Not to be called for
+// a second time, or the cause of Stop. An attempt of which nothing was written can be sent again; of others, Send returns ErrTwice. Not to be called for
 // one attempt by two at a time. The answer's body must be closed.
 func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
@@ -78,29 +78,41 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	if own && !https && (req.URL == nil || req.URL.Scheme != "http") {
 		rt, own = b.given, false
 	}
-	if !a.start(own) {
+	if err := a.start(own); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return nil, ErrTwice
+		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	t := &trip{base: b, attempt: a, cancel: cancel}
+	ctx := req.Context()
+	t := &trip{base: b, attempt: a}
 	t.trace.GotConn = t.got
 	t.trace.WroteRequest = a.wroteRequest
 	if !own {
 		t.trace.GetConn = a.asked
 	}
-	if b.mayBeH2 && https || b.clearText || !own { // it costs an allocation per field
+	streams := b.mayBeH2 && https || b.clearText || !own
+	if streams {
 		t.trace.WroteHeaderField = a.wroteField
 	}
-	returned := false
-	defer func() {
-		if !returned {
-			cancel(nil)
-		}
-	}()
-	resp, err := rt.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, &t.trace)))
+	// A context that can be cancelled, and the end of a body, cost six allocations: a connection of HTTP/1.1 is ended otherwise.
+	ends := streams || a.Stops
+	if ends {
+		ctx, t.cancel = context.WithCancelCause(ctx)
+		a.endsBy(t.cancel)
+		defer func() {
+			if !t.held {
+				t.cancel(nil)
+			}
+		}()
+	}
+	t.Context = ctx
+	if httptrace.ContextClientTrace(ctx) == nil {
+		t.sent = req.WithContext(t)
+	} else {
+		t.sent = req.WithContext(httptrace.WithClientTrace(ctx, &t.trace))
+	}
+	resp, err := rt.RoundTrip(t.sent)
 	if err != nil {
 		if again := a.failed(ended(ctx, req)); again != nil {
 			err = again
@@ -108,7 +120,7 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	}
 	if resp != nil {
 		resp.Request = req
-		returned = t.hold(resp)
+		t.held = ends && t.hold(resp)
 	}
 	return resp, err
 }
@@ -125,23 +137,60 @@ func ended(ctx context.Context, req *http.Request) bool {
 	}
 }
 
-// trip is one RoundTrip for an attempt: what it hears, and afterwards the answer's body.
+// trip is one RoundTrip for an attempt: its context, what it hears, and afterwards the answer's body.
 type trip struct {
+	context.Context
 	base    *Base
 	attempt *Attempt
-	cancel  context.CancelCauseFunc
 	trace   httptrace.ClientTrace
-	body    io.ReadCloser
+	sent    *http.Request
+
+	// Where it may be a stream, or stopped:
+	cancel context.CancelCauseFunc
+	body   io.ReadCloser
+	held   bool // the body cancels
+}
+
+// traceKey is what httptrace asks a context for. It saves an allocation to answer that oneself.
+var traceKey = func() any {
+	a := asked{Context: context.Background()}
+	httptrace.ContextClientTrace(&a)
+	return a.key
+}()
+
+// asked keeps what it was asked for.
+type asked struct {
+	context.Context
+	key any
+}
+
+func (a *asked) Value(key any) any {
+	a.key = key
+	return nil
+}
+
+func (t *trip) Value(key any) any {
+	if key == traceKey {
+		return &t.trace
+	}
+	return t.Context.Value(key)
 }
 
 // got is called before anything is written to a connection.
 func (t *trip) got(i httptrace.GotConnInfo) {
 	own, h2 := t.base.look(i.Conn)
-	if !t.attempt.got(own, h2) {
-		t.cancel(ErrTwice) // else it would be tried on the next connection, and refused there
-		if !h2 && i.Conn != nil {
-			i.Conn.Close() // other than over HTTP/2, the writer does not look at the context first
-		}
+	if t.attempt.got(own, h2) {
+		return
+	}
+	// Else it would be tried on the next connection, and refused there, and so on: all that are kept would be closed.
+	if t.cancel != nil {
+		t.cancel(ErrTwice)
+	} else {
+		//lint:ignore SA1019 it may become a no-op: then only what is said above happens
+		t.base.own.CancelRequest(t.sent)
+	}
+	if !h2 && i.Conn != nil {
+		i.Conn.Close() // other than over HTTP/2, the writer does not look at the context first
 	}
 }
 
