@@ -1,11 +1,14 @@
 package batch
 
 import (
+	"cmp"
 	"crypto/tls"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
@@ -67,31 +70,22 @@ func (c *Config) defaults() {
 	if len(c.Keys) == 0 {
 		c.Keys = []Key{{Name: "default"}}
 	}
-	orInt := func(n *int, d int) {
-		if *n == 0 {
-			*n = d
-		}
-	}
-	orInt(&c.Concurrency, 64)
-	orInt(&c.Attempts, 5)
-	orInt(&c.Queue, 1000)
-	if c.Timeout == 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.MaxResponse == 0 {
-		c.MaxResponse = 1 << 20
-	}
-	if c.Out == "" {
-		c.Out = "-"
-	}
+	c.Concurrency = cmp.Or(c.Concurrency, 64)
+	c.Attempts = cmp.Or(c.Attempts, 5)
+	c.Queue = cmp.Or(c.Queue, 1000)
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
+	c.MaxResponse = cmp.Or(c.MaxResponse, 1<<20)
+	c.Out = cmp.Or(c.Out, "-")
+	c.UserAgent = cmp.Or(c.UserAgent, "paceline")
 	if c.Dead == "" {
 		c.Dead = "-"
 		if c.Out != "-" {
 			c.Dead = beside(c.Out, c.Format.deadSuffix())
 		}
 	}
-	if c.UserAgent == "" {
-		c.UserAgent = "paceline"
+	c.KeepHeaders = slices.Clone(c.KeepHeaders)
+	for i, n := range c.KeepHeaders {
+		c.KeepHeaders[i] = strings.ToLower(n)
 	}
 	if c.Notice == nil {
 		c.Notice = func(string) {}

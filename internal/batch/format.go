@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/strict"
 	"github.com/paceline-go/paceline/quota"
 )
 
 // Format is how requests and results are written: Plain, or an *LLM.
 type Format interface {
 	// parse reads a line that is JSON.
-	parse(r *Reader, line []byte) (*Request, error)
+	parse(r *Reader, line strict.Value) (*Request, error)
 	// line writes a result, with its line break.
 	line(r *Result) []byte
 	// entry reads what a rerun needs of a result; dead says that it is among the dead letters. False: it is none.
@@ -25,19 +26,13 @@ type Format interface {
 	judge(r *Run, j *job, ans *dispatch.Answer)
 }
 
-// form is how a file of results is read.
-type form struct {
-	Format
-	dead bool // it has the dead letters
-}
-
 // Plain is the format of paceline: any HTTP request is a line.
 type Plain struct{}
 
-func (Plain) parse(r *Reader, line []byte) (*Request, error) { return r.parse(line) }
-func (Plain) line(r *Result) []byte                          { return r.line() }
-func (Plain) start() string                                  { return `{"id":"` }
-func (Plain) deadSuffix() string                             { return ".dead.jsonl" }
+func (Plain) parse(r *Reader, line strict.Value) (*Request, error) { return r.parse(line) }
+func (Plain) line(r *Result) []byte                                { return r.line() }
+func (Plain) start() string                                        { return `{"id":"` }
+func (Plain) deadSuffix() string                                   { return ".dead.jsonl" }
 
 func (Plain) entry(line []byte, _ bool) (entry, bool) {
 	var e entry

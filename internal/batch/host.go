@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
@@ -34,7 +35,9 @@ func shown(host string) string {
 // alike are taken for one, and then a wrong one is waited for.
 type hosts struct {
 	seed maphash.Seed
-	of   map[uint64]known
+
+	mu sync.Mutex
+	of map[uint64]known
 }
 
 type known uint8
@@ -44,13 +47,21 @@ const (
 	answered                   // in this run
 )
 
-func newHosts() hosts { return hosts{maphash.MakeSeed(), map[uint64]known{}} }
+func newHosts() hosts { return hosts{seed: maphash.MakeSeed(), of: map[uint64]known{}} }
 
 func (h *hosts) note(host string, k known) {
 	id := maphash.String(h.seed, host)
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if was := h.of[id]; was&k == 0 {
 		h.of[id] = was | k
 	}
+}
+
+func (h *hosts) known(host string) known {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.of[maphash.String(h.seed, host)]
 }
 
 // outage tells of a host that goes down or is back. It is called by the Pool, one at a time. One of the input that has never
@@ -58,21 +69,15 @@ func (h *hosts) note(host string, k known) {
 func (r *Run) outage(h dispatch.HostInfo) {
 	host := shown(h.Host)
 	if !h.Down {
-		r.c.Notice(fmt.Sprintf("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond)))
+		r.tell("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond))
 		return
 	}
-	r.mu.Lock()
-	state := r.hosts.of[maphash.String(r.hosts.seed, h.Host)]
-	wrong := state == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate)
-	if wrong && r.wrong == nil {
-		r.wrong = fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h))
-	}
-	r.mu.Unlock()
-	if wrong {
+	if r.hosts.known(h.Host) == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate) {
+		r.course.first(&r.course.wrong, fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h)))
 		r.Drain()
 		return
 	}
-	r.c.Notice(fmt.Sprintf("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h)))
+	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
 }
 
 // inWords is why nothing arrives: what went wrong in the end, without the way there.

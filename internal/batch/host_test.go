@@ -37,8 +37,8 @@ func TestWhichHostIsWrong(t *testing.T) {
 			r.hosts.note("https://a.test", k)
 		}
 		r.outage(dispatch.HostInfo{Host: "https://a.test", Down: true, Kind: c.kind, Reason: "dial tcp: lookup a.test: no such host"})
-		if wrong := errors.Is(r.wrong, ErrHost); wrong != c.wrong || wrong == (len(said) == 1) || r.isStopped() != wrong {
-			t.Errorf("%s: %v, said %q", c.name, r.wrong, said)
+		if wrong := errors.Is(r.course.wrong, ErrHost); wrong != c.wrong || wrong == (len(said) == 1) || r.course.isStopped() != wrong {
+			t.Errorf("%s: %v, said %q", c.name, r.course.wrong, said)
 		}
 		r.outage(dispatch.HostInfo{Host: "https://a.test", Lasted: 5040 * time.Millisecond})
 		if last := said[len(said)-1]; last != "a.test is back after 5s" {

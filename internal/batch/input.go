@@ -1,10 +1,9 @@
 package batch
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/paceline-go/paceline/internal/strict"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -53,48 +51,28 @@ type InputLimits struct {
 }
 
 func (l InputLimits) defaults() InputLimits {
-	if l.Line == 0 {
-		l.Line = 16 << 20
-	}
-	if l.Header == 0 {
-		l.Header = 64 << 10
-	}
-	if l.Body == 0 {
-		l.Body = l.Line
-	}
-	if l.Cost == 0 {
-		l.Cost = limit.MaxCost
-	}
+	l.Line = cmp.Or(l.Line, 16<<20)
+	l.Header = cmp.Or(l.Header, 64<<10)
+	l.Body = cmp.Or(l.Body, l.Line)
+	l.Cost = cmp.Or(l.Cost, limit.MaxCost)
 	return l
 }
 
 // InputError says what is wrong with a line, and where: File:Line:Column, the column in bytes from 1.
-type InputError struct {
-	File         string
-	Line, Column int
-	Reason       string
-}
-
-func (e *InputError) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
-}
+type InputError = strict.Error
 
 // Reader reads requests from lines of JSON. Not safe for concurrent use.
 type Reader struct {
-	name   string
-	in     *bufio.Reader
+	in     *strict.Reader
 	format Format
 	limits InputLimits
 	pass   pass
 	ended  func(id string) bool // if not nil: of these nobody needs the body, or the cost
-	line   int
-	bytes  int64
-	buf    []byte
 }
 
 // NewReader returns a Reader of in, which errors call name.
 func NewReader(name string, in io.Reader, limits InputLimits) *Reader {
-	return &Reader{format: Plain{}, name: name, in: bufio.NewReaderSize(in, 64<<10), limits: limits.defaults()}
+	return NewReaderOf(Plain{}, name, in, limits)
 }
 
 // pass says how often the input is read.
@@ -108,70 +86,19 @@ const (
 
 // NewReaderOf returns a Reader of a format.
 func NewReaderOf(f Format, name string, in io.Reader, limits InputLimits) *Reader {
-	r := NewReader(name, in, limits)
-	r.format = f
-	return r
+	limits = limits.defaults()
+	return &Reader{in: strict.NewReader(name, in, limits.Line), format: f, limits: limits}
 }
 
 // Next returns the next request. It fails with io.EOF after the last; with an *InputError if there is something wrong
 // with a line, after which the line that follows can be read; and with what reading fails with. Blank lines are passed
 // over but counted.
 func (r *Reader) Next() (*Request, error) {
-	for {
-		line, tooLong, err := r.read()
-		if err != nil {
-			return nil, err
-		}
-		r.line++
-		if r.line == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
-		if tooLong {
-			return nil, r.errorf(r.limits.Line+1, "the line is longer than %d bytes, expected at most that (--max-line)", r.limits.Line)
-		}
-		if len(bytes.TrimLeft(line, " \t\r")) == 0 {
-			continue
-		}
-		if err := r.check(line); err != nil {
-			return nil, err
-		}
-		return r.format.parse(r, line)
+	line, err := r.in.Next()
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (r *Reader) errorf(column int, format string, args ...any) error {
-	return &InputError{r.name, r.line, column, fmt.Sprintf(format, args...)}
-}
-
-// read returns the next line without its end. What is longer than the limit is passed over, not kept.
-func (r *Reader) read() (line []byte, tooLong bool, err error) {
-	r.buf = r.buf[:0]
-	for {
-		part, err := r.in.ReadSlice('\n')
-		r.bytes += int64(len(part))
-		if !tooLong {
-			r.buf = append(r.buf, part...)
-		}
-		n := len(r.buf)
-		if n > 0 && r.buf[n-1] == '\n' {
-			n--
-		}
-		if n > r.limits.Line {
-			tooLong = true
-			r.buf = r.buf[:0]
-		}
-		switch {
-		case err == nil:
-			return bytes.TrimSuffix(r.buf, []byte("\n")), tooLong, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err == io.EOF && (len(r.buf) > 0 || tooLong):
-			return r.buf, tooLong, nil
-		case err == io.EOF:
-			return nil, false, io.EOF
-		default:
-			return nil, false, fmt.Errorf("%s: %w", r.name, err)
-		}
-	}
+	return r.format.parse(r, line)
 }
 
 const (
@@ -181,26 +108,21 @@ const (
 
 var fieldNames = strings.Split(fields, ", ")
 
-// parse reads one line. Whether it is JSON is encoding/json's to say; what is done here is to find where in the line
-// each part is, which that package does not tell.
-func (r *Reader) parse(line []byte) (*Request, error) {
-	w := walker{line, 0}
-	w.space()
-	if w.peek() != '{' {
-		return nil, r.errorf(w.at+1, "%s, expected a JSON object with at least a url", kind(w.peek()))
+// parse reads one line.
+func (r *Reader) parse(line strict.Value) (*Request, error) {
+	if line.Raw[0] != '{' {
+		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
 	}
-	q := &Request{Line: r.line, Column: 1, Method: http.MethodGet, Cost: limit.One}
-	p := parts{urlAt: w.at, costAt: w.at}
-	if err := r.object(&w, func(name string, nameAt int, raw []byte, at int) error {
-		return r.field(q, &p, name, nameAt, raw, at)
-	}); err != nil {
+	q := &Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
+	p := parts{url: line, cost: line}
+	if err := line.Object(func(name string, key, v strict.Value) error { return r.field(q, &p, name, key, v) }); err != nil {
 		return nil, err
 	}
 	if q.URL == nil {
-		return nil, r.errorf(p.urlAt+1, "there is no url, expected one (http:// or https://)")
+		return nil, p.url.Errorf("there is no url, expected one (http:// or https://)")
 	}
 	if n := q.Cost[limit.Requests]; n > r.limits.Cost {
-		return nil, r.errorf(p.costAt+1, "cost %d can never go: the limits allow at most %d at once", n, r.limits.Cost)
+		return nil, p.cost.Errorf("cost %d can never go: the limits allow at most %d at once", n, r.limits.Cost)
 	}
 	if p.bodyType != "" && q.Header.Get("Content-Type") == "" {
 		if q.Header == nil {
@@ -208,12 +130,12 @@ func (r *Reader) parse(line []byte) (*Request, error) {
 		}
 		q.Header.Set("Content-Type", p.bodyType)
 	}
-	q.Raw = bytes.Clone(bytes.Trim(line, " \t\r"))
+	q.Raw = bytes.Clone(line.Raw)
 	if q.ID == "" {
 		// The content is part of it: in a file that was edited between two runs another request on the same line is
 		// not taken for the one that is done.
 		sum := sha256.Sum256(q.Raw)
-		q.ID = fmt.Sprintf("line-%d-%s", r.line, hex.EncodeToString(sum[:6]))
+		q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6])
 		q.Raw = withID(q.Raw, q.ID)
 	}
 	return q, nil
@@ -221,96 +143,98 @@ func (r *Reader) parse(line []byte) (*Request, error) {
 
 // parts are what is known of a line while it is read, for what can only be said at its end.
 type parts struct {
-	seen          [8]bool // by fieldNames
-	bodyType      string
-	urlAt, costAt int
+	seen      [8]bool // by fieldNames
+	bodyType  string
+	url, cost strict.Value
 }
 
-// field reads a member of a line: its name, and the text of its value.
-func (r *Reader) field(q *Request, p *parts, name string, nameAt int, raw []byte, at int) (err error) {
+// field reads a member of a line.
+func (r *Reader) field(q *Request, p *parts, name string, key, v strict.Value) (err error) {
 	field := slices.Index(fieldNames, name)
 	if field < 0 {
-		return r.errorf(nameAt+1, "unknown field %q, expected %s", name, fields)
+		return key.Errorf("unknown field %q, expected %s", name, fields)
 	}
 	if p.seen[field] {
-		return r.errorf(nameAt+1, "field %q is given twice, expected once", name)
+		return key.Errorf("field %q is given twice, expected once", name)
 	}
 	p.seen[field] = true
-	if raw[0] == 'n' { // null
+	if v.Raw[0] == 'n' { // null
 		return nil
 	}
 	switch name {
 	case "id":
-		return r.id(q, raw, at)
+		return q.id(name, v)
 	case "method":
-		return r.method(q, raw, at)
+		return q.method(v)
 	case "url":
-		p.urlAt = at
-		return r.url(q, raw, at)
+		p.url = v
+		return q.url(v)
 	case "headers":
-		return r.headers(q, raw, at)
+		return r.headers(q, v)
 	case "body":
-		p.bodyType, err = r.body(q, raw, at)
+		p.bodyType, err = r.body(q, v)
 	case "cost":
-		p.costAt = at
-		q.Cost[limit.Requests], err = r.integer(name, raw, at, 0, limit.MaxCost)
+		p.cost = v
+		q.Cost[limit.Requests], err = v.Integer(name, 0, limit.MaxCost)
 	case "priority":
 		var n int64
-		n, err = r.integer(name, raw, at, math.MinInt32, math.MaxInt32)
+		n, err = v.Integer(name, math.MinInt32, math.MaxInt32)
 		q.Priority = int(n)
 	case "deadline":
-		return r.deadline(q, raw, at)
+		return q.deadline(v)
 	}
 	return err
 }
 
-func (r *Reader) id(q *Request, raw []byte, at int) (err error) {
-	q.Column = at + 1
-	if q.ID, err = r.text("id", raw, at); err != nil {
-		return err
+func (q *Request) id(name string, v strict.Value) (err error) {
+	q.Column = v.Column
+	if q.ID, err = v.Text(name); err == nil && (q.ID == "" || len(q.ID) > maxIDLen) {
+		err = v.Errorf("the %s has %d bytes, expected 1 to %d", name, len(q.ID), maxIDLen)
 	}
-	if q.ID == "" || len(q.ID) > maxIDLen {
-		return r.errorf(at+1, "the id has %d bytes, expected 1 to %d", len(q.ID), maxIDLen)
-	}
-	return nil
+	return err
 }
 
-func (r *Reader) method(q *Request, raw []byte, at int) (err error) {
-	if q.Method, err = r.text("method", raw, at); err != nil {
+func (q *Request) method(v strict.Value) (err error) {
+	if q.Method, err = v.Text("method"); err != nil {
 		return err
 	}
 	if !isToken(q.Method) || q.Method == http.MethodConnect || q.Method == http.MethodTrace {
-		return r.errorf(at+1, "method %q, expected an HTTP method other than CONNECT and TRACE", q.Method)
+		return v.Errorf("method %q, expected an HTTP method other than CONNECT and TRACE", q.Method)
 	}
 	// Methods are case-sensitive; "get" is answered 400 or 405 where it is meant as GET.
 	if up := strings.ToUpper(q.Method); up != q.Method {
-		return r.errorf(at+1, "method %q, expected upper case: %s", q.Method, up)
+		return v.Errorf("method %q, expected upper case: %s", q.Method, up)
 	}
 	return nil
 }
 
 // body reads a text as it is, and JSON as its content type.
-func (r *Reader) body(q *Request, raw []byte, at int) (contentType string, err error) {
-	switch raw[0] {
+func (r *Reader) body(q *Request, v strict.Value) (contentType string, err error) {
+	switch v.Raw[0] {
 	case '"':
-		s, err := r.text("body", raw, at)
+		s, err := v.Text("body")
 		if err != nil {
 			return "", err
 		}
 		q.Body = []byte(s)
 	case '{', '[':
 		var b bytes.Buffer
-		if err := json.Compact(&b, raw); err != nil {
-			return "", r.errorf(at+1, "body: %v", err)
+		if err := json.Compact(&b, v.Raw); err != nil {
+			return "", v.Errorf("body: %v", err)
 		}
 		q.Body, contentType = b.Bytes(), "application/json"
 	default:
-		return "", r.errorf(at+1, "body is %s, expected a string, an object or an array", kind(raw[0]))
+		return "", v.Errorf("body is %s, expected a string, an object or an array", v.Kind())
 	}
-	if len(q.Body) > r.limits.Body {
-		return "", r.errorf(at+1, "the body has %d bytes, expected at most %d (--max-body)", len(q.Body), r.limits.Body)
+	return contentType, r.fits("body", len(q.Body), v)
+}
+
+// fits says whether a body may be so long.
+func (r *Reader) fits(name string, size int, v strict.Value) error {
+	if size > r.limits.Body {
+		return v.Errorf("the %s has %d bytes, expected at most %d (--max-body)", name, size, r.limits.Body)
 	}
-	return contentType, nil
+	return nil
 }
 
 // withID puts an id in front of what an object has. A null id goes.
@@ -331,82 +255,8 @@ func withID(raw []byte, id string) []byte {
 	return append(out, rest...)
 }
 
-// check says whether a line is JSON at all.
-func (r *Reader) check(line []byte) error {
-	if !utf8.Valid(line) {
-		at := 0
-		for at < len(line) {
-			c, n := utf8.DecodeRune(line[at:])
-			if c == utf8.RuneError && n == 1 {
-				break
-			}
-			at += n
-		}
-		return r.errorf(at+1, "byte 0x%02x is not UTF-8, expected text in UTF-8", line[at])
-	}
-	if json.Valid(line) {
-		return nil
-	}
-	var raw json.RawMessage
-	err := json.Unmarshal(line, &raw)
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return r.errorf(max(int(syntax.Offset), 1), "%v, expected one JSON object on the line", syntax)
-	}
-	if err != nil {
-		return r.errorf(1, "%v, expected one JSON object on the line", err)
-	}
-	return nil
-}
-
-// object calls each for every member of the object that w is at, with the offsets of name and value in the line.
-func (r *Reader) object(w *walker, each func(name string, nameAt int, raw []byte, at int) error) error {
-	w.at++ // {
-	for w.space(); w.peek() != '}'; w.space() {
-		nameAt := w.at
-		name, err := r.text("name", w.value(), nameAt)
-		if err != nil {
-			return err
-		}
-		w.space()
-		w.at++ // :
-		w.space()
-		at := w.at
-		if err := each(name, nameAt, w.value(), at); err != nil {
-			return err
-		}
-		w.space()
-		if w.peek() == ',' {
-			w.at++
-		}
-	}
-	w.at++
-	return nil
-}
-
-func (r *Reader) text(name string, raw []byte, at int) (string, error) {
-	if raw[0] != '"' {
-		return "", r.errorf(at+1, "%s is %s, expected a string", name, kind(raw[0]))
-	}
-	if in := raw[1 : len(raw)-1]; bytes.IndexByte(in, '\\') < 0 {
-		return string(in), nil
-	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", r.errorf(at+1, "%s: %v, expected a string", name, err)
-	}
-	return s, nil
-}
-
-func (r *Reader) integer(name string, raw []byte, at int, least, most int64) (int64, error) {
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, r.errorf(at+1, "%s is %s, expected a whole number from %d to %d", name, short(raw), least, most)
-	}
-	return n, nil
-}
-
-func (r *Reader) url(q *Request, raw []byte, at int) error {
-	s, err := r.text("url", raw, at)
+func (q *Request) url(v strict.Value) error {
+	s, err := v.Text("url")
 	if err != nil {
 		return err
 	}
@@ -416,13 +266,13 @@ func (r *Reader) url(q *Request, raw []byte, at int) error {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err
 		}
-		return r.errorf(at+1, "url %s: %v, expected an absolute http or https URL", short(raw), err)
+		return v.Errorf("url %v: %v, expected an absolute http or https URL", v, err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
-		return r.errorf(at+1, "url %s, expected an absolute http or https URL with a host", short(raw))
+		return v.Errorf("url %v, expected an absolute http or https URL with a host", v)
 	}
 	for i := range len(u.RawQuery) {
 		if c := u.RawQuery[i]; c <= ' ' || c == 0x7f {
-			return r.errorf(at+1, "url %s has %q in its query, expected it escaped", short(raw), c)
+			return v.Errorf("url %v has %q in its query, expected it escaped", v, c)
 		}
 	}
 	u.Fragment, u.RawFragment = "", ""
@@ -436,58 +286,45 @@ var ours = map[string]bool{
 	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-func (r *Reader) headers(q *Request, raw []byte, at int) error {
-	if raw[0] != '{' {
-		return r.errorf(at+1, "headers is %s, expected an object of strings", kind(raw[0]))
+func (r *Reader) headers(q *Request, v strict.Value) error {
+	if v.Raw[0] != '{' {
+		return v.Errorf("headers is %s, expected an object of strings", v.Kind())
 	}
 	q.Header = http.Header{}
 	size := 0
-	add := func(name string, raw []byte, at int) error {
-		v, err := r.text("header "+name, raw, at)
-		if err != nil {
-			return err
-		}
-		if !isFieldValue(v) {
-			return r.errorf(at+1, "header %s has a control character, expected text without line breaks", name)
-		}
-		size += len(name) + len(v) + len(": \r\n")
-		if size > r.limits.Header {
-			return r.errorf(at+1, "the headers have more than %d bytes, expected at most that (--max-header)", r.limits.Header)
-		}
-		q.Header.Add(name, v)
-		return nil
-	}
-	w := walker{raw, 0}
-	return r.object(&w, func(name string, nameAt int, raw []byte, valueAt int) error {
-		nameAt, valueAt = nameAt+at, valueAt+at
+	return v.Object(func(name string, key, v strict.Value) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !isToken(name):
-			return r.errorf(nameAt+1, "header name %q, expected letters, digits and hyphens", name)
+			return key.Errorf("header name %q, expected letters, digits and hyphens", name)
 		case ours[canonical]:
-			return r.errorf(nameAt+1, "header %s is set by paceline itself, expected none", canonical)
+			return key.Errorf("header %s is set by paceline itself, expected none", canonical)
 		case q.Header[canonical] != nil:
-			return r.errorf(nameAt+1, "header %s is given twice, expected once (an array has several values)", canonical)
+			return key.Errorf("header %s is given twice, expected once (an array has several values)", canonical)
 		}
-		if raw[0] != '[' {
-			return add(name, raw, valueAt)
-		}
-		w := walker{raw, 1}
-		for w.space(); w.peek() != ']'; w.space() {
-			at := w.at
-			if err := add(name, w.value(), valueAt+at); err != nil {
+		add := func(v strict.Value) error {
+			s, err := v.Text("header " + name)
+			if err != nil {
 				return err
 			}
-			if w.space(); w.peek() == ',' {
-				w.at++
+			if !isFieldValue(s) {
+				return v.Errorf("header %s has a control character, expected text without line breaks", name)
 			}
+			if size += len(name) + len(s) + len(": \r\n"); size > r.limits.Header {
+				return v.Errorf("the headers have more than %d bytes, expected at most that (--max-header)", r.limits.Header)
+			}
+			q.Header.Add(name, s)
+			return nil
 		}
-		return nil
+		if v.Raw[0] == '[' {
+			return v.Array(add)
+		}
+		return add(v)
 	})
 }
 
-func (r *Reader) deadline(q *Request, raw []byte, at int) error {
-	s, err := r.text("deadline", raw, at)
+func (q *Request) deadline(v strict.Value) error {
+	s, err := v.Text("deadline")
 	if err != nil {
 		return err
 	}
@@ -495,90 +332,10 @@ func (r *Reader) deadline(q *Request, raw []byte, at int) error {
 		q.TTL = d
 		return nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return r.errorf(at+1, "deadline %s, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z), or a duration above 0 from the start of the run (90s, 1h30m)", short(raw))
+	if q.At, err = time.Parse(time.RFC3339Nano, s); err != nil {
+		return v.Errorf("deadline %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z), or a duration above 0 from the start of the run (90s, 1h30m)", v)
 	}
-	q.At = t
 	return nil
-}
-
-// walker moves over JSON that is known to be valid.
-type walker struct {
-	text []byte
-	at   int
-}
-
-func (w *walker) peek() byte { return w.text[w.at] }
-
-func (w *walker) space() {
-	for w.at < len(w.text) && (w.text[w.at] == ' ' || w.text[w.at] == '\t' || w.text[w.at] == '\r' || w.text[w.at] == '\n') {
-		w.at++
-	}
-}
-
-// value passes over one value and returns it.
-func (w *walker) value() []byte {
-	start, depth := w.at, 0
-	for w.at < len(w.text) {
-		switch w.text[w.at] {
-		case '"':
-			for w.at++; w.text[w.at] != '"'; w.at++ {
-				if w.text[w.at] == '\\' {
-					w.at++
-				}
-			}
-			w.at++
-		case '{', '[':
-			depth++
-			w.at++
-			continue
-		case '}', ']':
-			depth--
-			w.at++
-		default:
-			if depth > 0 {
-				w.at++
-				continue
-			}
-			for w.at < len(w.text) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(w.text[w.at])) {
-				w.at++
-			}
-		}
-		if depth == 0 {
-			break
-		}
-	}
-	return w.text[start:w.at]
-}
-
-func kind(first byte) string {
-	switch first {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
-}
-
-// short quotes a value of the input without filling the screen.
-func short(raw []byte) string {
-	const most = 60
-	if len(raw) <= most {
-		return string(raw)
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(raw[cut]) {
-		cut--
-	}
-	return string(raw[:cut]) + "…"
 }
 
 func isToken(s string) bool {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/strict"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
@@ -103,53 +104,41 @@ func (l *LLM) Count() tokens.Counting { return l.c.Count }
 // endpoints are those of OpenAI's batches of which the tokens are known.
 var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
 
-func (l *LLM) parse(r *Reader, line []byte) (*Request, error) {
-	w := walker{line, 0}
-	w.space()
+func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
 	all := [...]string{"custom_id, method, url, body", "custom_id, params"}[l.c.Provider]
-	if w.peek() != '{' {
-		return nil, r.errorf(w.at+1, "%s, expected a JSON object with %s", kind(w.peek()), all)
+	if line.Raw[0] != '{' {
+		return nil, line.Errorf("%s, expected a JSON object with %s", line.Kind(), all)
 	}
-	q := &Request{Line: r.line, Column: 1, Method: http.MethodPost, Header: l.header}
+	q := &Request{Line: line.Line(), Column: 1, Method: http.MethodPost, Header: l.header}
 	names := strings.Split(all, ", ")
-	seen := map[string]int{} // where the values are, from 1
+	seen := map[string]strict.Value{}
 	path := "/v1/messages"
-	err := r.object(&w, func(name string, nameAt int, raw []byte, at int) (err error) {
+	err := line.Object(func(name string, key, v strict.Value) (err error) {
 		if !slices.Contains(names, name) {
-			return r.errorf(nameAt+1, "unknown field %q, expected %s", name, all)
+			return key.Errorf("unknown field %q, expected %s", name, all)
 		}
-		if seen[name] > 0 {
-			return r.errorf(nameAt+1, "field %q is given twice, expected once", name)
+		if _, twice := seen[name]; twice {
+			return key.Errorf("field %q is given twice, expected once", name)
 		}
-		seen[name] = at + 1
+		seen[name] = v
 		switch name {
 		case "custom_id":
-			q.Column = at + 1
-			if q.ID, err = r.text(name, raw, at); err != nil {
-				return err
-			}
-			if q.ID == "" || len(q.ID) > maxIDLen {
-				return r.errorf(at+1, "the custom_id has %d bytes, expected 1 to %d", len(q.ID), maxIDLen)
-			}
+			return q.id(name, v)
 		case "method":
-			if string(raw) != `"POST"` {
-				return r.errorf(at+1, "method %s, expected \"POST\"", short(raw))
+			if string(v.Raw) != `"POST"` {
+				return v.Errorf("method %v, expected \"POST\"", v)
 			}
 		case "url":
-			if path, err = r.text(name, raw, at); err != nil {
-				return err
+			if path, err = v.Text(name); err == nil && !slices.Contains(endpoints, path) {
+				err = v.Errorf("url %v, expected %s (the host comes from --base-url)", v, strings.Join(endpoints, ", "))
 			}
-			if !slices.Contains(endpoints, path) {
-				return r.errorf(at+1, "url %s, expected %s (the host comes from --base-url)", short(raw), strings.Join(endpoints, ", "))
-			}
+			return err
 		default: // body, params
-			if raw[0] != '{' {
-				return r.errorf(at+1, "%s is %s, expected an object", name, kind(raw[0]))
+			if v.Raw[0] != '{' {
+				return v.Errorf("%s is %s, expected an object", name, v.Kind())
 			}
-			if len(raw) > r.limits.Body {
-				return r.errorf(at+1, "the %s has %d bytes, expected at most %d (--max-body)", name, len(raw), r.limits.Body)
-			}
-			q.Body = bytes.Clone(raw)
+			q.Body = bytes.Clone(v.Raw)
+			return r.fits(name, len(v.Raw), v)
 		}
 		return nil
 	})
@@ -157,8 +146,9 @@ func (l *LLM) parse(r *Reader, line []byte) (*Request, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if seen[name] == 0 {
-			return nil, r.errorf(1, "there is no %s, expected %s", name, all)
+		if _, ok := seen[name]; !ok {
+			line.Column = 1
+			return nil, line.Errorf("there is no %s, expected %s", name, all)
 		}
 	}
 	if r.ended != nil && r.ended(q.ID) {
@@ -167,10 +157,10 @@ func (l *LLM) parse(r *Reader, line []byte) (*Request, error) {
 	bodyName := names[len(names)-1]
 	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
 	if err != nil {
-		return nil, r.errorf(seen[bodyName], "%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
+		return nil, seen[bodyName].Errorf("%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
 	}
 	if body.Stream {
-		return nil, r.errorf(seen[bodyName], "the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
+		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
 	}
 	q.URL = l.address(path)
 	q.Unbounded = !body.Bounded && body.API != tokens.Embeddings
@@ -185,7 +175,7 @@ func (l *LLM) parse(r *Reader, line []byte) (*Request, error) {
 			// Then it fitted, and answers have taught to estimate more since. It goes alone.
 			q.Cost[rate.Unit] = rate.most()
 		default:
-			return nil, r.errorf(q.Column, "custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
+			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
 				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.most())
 		}
 	}

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -82,13 +81,7 @@ func (l *LLM) line(r *Result) []byte {
 		}
 		v = o
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(err) // strings, and what is JSON
-	}
-	return b.Bytes()
+	return lineOf(v) // strings, and what is JSON
 }
 
 // bodyOf is an answer's body as JSON: as it came, or as a string if it is none.
@@ -191,7 +184,7 @@ func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
 		return // it stays at what it was admitted with
 	}
 	used := l.used(usage)
-	r.used(usage, l.c.Count == tokens.Used && used[limit.Output] > j.r.Cost[limit.Output])
+	r.tally.used(usage, l.c.Count == tokens.Used && used[limit.Output] > j.r.Cost[limit.Output])
 	if l.c.Count == tokens.Used { // otherwise the server counts what it estimated itself, and not what came of it
 		l.estimator.Learn(j.r.Estimate, usage)
 		ans.Metered, ans.Actual = true, used

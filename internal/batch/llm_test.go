@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/journal"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/latency"
@@ -391,29 +392,29 @@ func TestReplayBucket(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		last  int64 // sends of the runs before
-		sends []sent
+		sends []journal.Sent
 		free  int64 // tokens that may go at once
 	}{
 		{"no run before", 0, nil, 600},
 		{"a run long ago", 1, nil, 600},
-		{"200 a second ago", 1, []sent{{key: "A", cost: cost(200), counts: -1e9, result: limit.Accepted}}, 410},
-		{"all a second ago", 1, []sent{{key: "A", cost: cost(600), counts: -1e9, result: limit.Accepted}}, 10},
-		{"all a minute ago, and all of what came since", 2, []sent{{key: "A", cost: cost(600), counts: -60e9, result: limit.Accepted},
-			{key: "A", cost: cost(590), counts: -1e9, result: limit.Accepted}}, 10},
+		{"200 a second ago", 1, []journal.Sent{{Key: "A", Cost: cost(200), Counts: -1e9, Result: limit.Accepted}}, 410},
+		{"all a second ago", 1, []journal.Sent{{Key: "A", Cost: cost(600), Counts: -1e9, Result: limit.Accepted}}, 10},
+		{"all a minute ago, and all of what came since", 2, []journal.Sent{{Key: "A", Cost: cost(600), Counts: -60e9, Result: limit.Accepted},
+			{Key: "A", Cost: cost(590), Counts: -1e9, Result: limit.Accepted}}, 10},
 		// It may have been empty before the first of these, but not below empty when it let them go.
-		{"half of it every 30 s", 4, []sent{{key: "A", cost: cost(300), counts: -100e9, result: limit.Accepted}, {key: "A", cost: cost(300), counts: -70e9, result: limit.Accepted},
-			{key: "A", cost: cost(300), counts: -40e9, result: limit.Accepted}, {key: "A", cost: cost(300), counts: -10e9, result: limit.Accepted}}, 100},
-		{"10 times as much as it holds now: the limit was higher", 2, []sent{{key: "A", cost: cost(3000), counts: -20e9, result: limit.Accepted},
-			{key: "A", cost: cost(3000), counts: -10e9, result: limit.Accepted}}, 100},
+		{"half of it every 30 s", 4, []journal.Sent{{Key: "A", Cost: cost(300), Counts: -100e9, Result: limit.Accepted}, {Key: "A", Cost: cost(300), Counts: -70e9, Result: limit.Accepted},
+			{Key: "A", Cost: cost(300), Counts: -40e9, Result: limit.Accepted}, {Key: "A", Cost: cost(300), Counts: -10e9, Result: limit.Accepted}}, 100},
+		{"10 times as much as it holds now: the limit was higher", 2, []journal.Sent{{Key: "A", Cost: cost(3000), Counts: -20e9, Result: limit.Accepted},
+			{Key: "A", Cost: cost(3000), Counts: -10e9, Result: limit.Accepted}}, 100},
 	} {
 		r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
-		r.history = &history{last: c.last, sends: c.sends}
+		r.store.history = &journal.History{Last: c.last, Sends: c.sends}
 		for i := range c.sends {
-			c.sends[i].counts += r.epoch.UnixNano()
+			c.sends[i].Counts += r.epoch.UnixNano()
 		}
 		if err := r.newPool(); err != nil {
 			t.Fatal(err)
@@ -472,9 +473,9 @@ func TestReplayBucketLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
-	r.history = &history{last: 64}
+	r.store.history = &journal.History{Last: 64}
 	for range 64 {
-		r.history.sends = append(r.history.sends, sent{key: "A", cost: limit.Cost{limit.Tokens: 4000}, counts: r.epoch.Add(late).UnixNano(), result: limit.Unknown})
+		r.store.history.Sends = append(r.store.history.Sends, journal.Sent{Key: "A", Cost: limit.Cost{limit.Tokens: 4000}, Counts: r.epoch.Add(journal.Late).UnixNano(), Result: limit.Unknown})
 	}
 	if err := r.newPool(); err != nil {
 		t.Fatal(err)
@@ -484,7 +485,7 @@ func TestReplayBucketLate(t *testing.T) {
 	if at == limit.AfterSettle || at == limit.Never {
 		t.Fatalf("never")
 	}
-	if at < mono.Time(late) || at > mono.Time(late+time.Minute) {
+	if at < mono.Time(journal.Late) || at > mono.Time(journal.Late+time.Minute) {
 		t.Errorf("the next goes at %v", at)
 	}
 }

@@ -2,11 +2,6 @@ package batch
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -94,58 +89,21 @@ type planning struct {
 // mostModels bounds the memory for models that somebody made up.
 const mostModels = 100
 
-// Peek reads which requests have ended in a run before, without changing anything: for a Plan before Open.
-func (r *Run) Peek() error {
-	r.peeked = map[string]peeked{}
-	for _, f := range []struct {
-		path string
-		dead bool
-	}{{r.c.Out, false}, {r.c.Dead, true}} {
-		if f.path == "-" || f.dead && r.c.Dead == r.c.Out {
-			continue
-		}
-		info, err := os.Stat(f.path)
-		if errors.Is(err, os.ErrNotExist) {
-			// Better now than after a million lines.
-			if _, err := os.Stat(filepath.Dir(f.path)); err != nil {
-				return fmt.Errorf("%w: %s: %w; %w", ErrOutput, f.path, err, ErrUnsent)
-			}
-			continue
-		}
-		if err == nil && r.c.InputInfo != nil && os.SameFile(info, r.c.InputInfo) {
-			return fmt.Errorf("%w: %s is the input; %w", ErrOutput, f.path, ErrUnsent)
-		}
-		if err == nil && !info.Mode().IsRegular() {
-			continue
-		}
-		in, err := os.Open(f.path)
-		if err != nil {
-			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
-		}
-		size, err := scanResults(in, f.path, form{r.c.Format, f.dead}, func(e entry, end int64) {
-			r.note(e, end)
-			if n, ok := outputOf(e.body); ok {
-				r.planning.answers++
-				r.planning.output += n
-			}
-		})
-		in.Close()
-		if err != nil {
-			return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent)
-		}
-		r.peeked[f.path] = peeked{info, size}
+// learn takes in a result of the runs before.
+func (p *planning) learn(e entry) {
+	if n, ok := outputOf(e.body); ok {
+		p.answers++
+		p.output += n
 	}
-	return nil
 }
 
 // add puts a request into the plan unless it has ended before.
 func (p *planning) add(r *Run, q *Request) {
-	d := digestOf(q.ID)
-	switch {
-	case r.ledger.has(d, inOut):
+	switch r.tally.past(digestOf(q.ID)) {
+	case &r.tally.totals.SkippedDone:
 		p.plan.DoneBefore++
 		return
-	case r.ledger.has(d, inDead) && !r.c.RetryDead:
+	case &r.tally.totals.SkippedDead:
 		p.plan.DeadBefore++
 		return
 	}
@@ -167,17 +125,14 @@ func (p *planning) add(r *Run, q *Request) {
 	if p.plan.Largest == nil || n > p.plan.Largest.Tokens {
 		p.plan.Largest = &PlanOne{q.ID, q.Line, n}
 	}
-	m := p.models[e.Model]
+	name := e.Model
+	if p.models[name] == nil && len(p.models) >= mostModels {
+		name = "others"
+	}
+	m := p.models[name]
 	if m == nil {
-		name := e.Model
-		if len(p.models) >= mostModels {
-			name = "others"
-			m = p.models[name]
-		}
-		if m == nil {
-			m = &PlanModel{Model: name}
-			p.models[name] = m
-		}
+		m = &PlanModel{Model: name}
+		p.models[name] = m
 	}
 	m.Requests++
 	m.Input += e.Input
@@ -188,17 +143,14 @@ func (p *planning) add(r *Run, q *Request) {
 func (r *Run) Plan(now time.Time, prices Prices) Plan {
 	p := r.planning
 	plan := p.plan
-	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
 	cost := p.cost
 	if l, ok := r.c.Format.(*LLM); ok {
 		plan.Format, plan.Count = l.c.Provider.String(), l.Count().String()
-		plan.Models = slices.SortedFunc(func(yield func(PlanModel) bool) {
-			for m := range maps.Values(p.models) {
-				if !yield(*m) {
-					return
-				}
-			}
-		}, func(a, b PlanModel) int {
+		for _, m := range p.models {
+			plan.Models = append(plan.Models, *m)
+		}
+		slices.SortFunc(plan.Models, func(a, b PlanModel) int {
 			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Model, b.Model))
 		})
 		usd := func(output int64) *float64 {

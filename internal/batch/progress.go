@@ -29,9 +29,9 @@ func (r *Run) ceiling() float64 {
 // each is how much of a unit goes with one of cost in requests: of those sent, once there are enough, else of what is left.
 func (r *Run) each(u limit.Unit) float64 {
 	const enough = 20
-	of := &r.remaining
-	if r.totals.Sends >= enough || of[limit.Requests] <= 0 {
-		of = &r.spent
+	of := &r.tally.remaining
+	if r.tally.totals.Sends >= enough || of[limit.Requests] <= 0 {
+		of = &r.tally.spent
 	}
 	if u == limit.Requests {
 		return 1
@@ -43,7 +43,7 @@ func (r *Run) each(u limit.Unit) float64 {
 func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for _, l := range r.c.Limits {
-		p = max(p, 100*float64(r.spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
+		p = max(p, 100*float64(r.tally.spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
 	}
 	if goesOn {
 		return min(p, 100)
@@ -54,21 +54,21 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 // eta is how long what is left takes: by the limits, or by the answers where Concurrency binds; 0: not known.
 func (r *Run) eta() time.Duration {
 	longest := time.Duration(0)
-	if t := &r.totals; t.Sends > 0 {
+	if t := &r.tally.totals; t.Sends > 0 {
 		flights := r.c.Concurrency
-		if r.c.Gap == 0 && (Uses(r.c.Header, "nonce") || Uses(r.c.Query, "nonce")) {
+		if r.c.Gap == 0 && r.numbered {
 			flights = min(flights, len(r.c.Keys))
 		}
 		n := t.Input - t.SkippedDone - t.SkippedDead - t.Done - t.Dead - t.Expired
-		longest = time.Duration(float64(max(n, 0)) / float64(flights) * float64(r.busy) / float64(t.Sends))
+		longest = time.Duration(float64(max(n, 0)) / float64(flights) * float64(r.tally.busy) / float64(t.Sends))
 	}
 	for n, l := range r.c.Limits {
 		keys := float64(len(r.c.Keys))
-		left := float64(max(r.remaining[limit.Requests], 0)) * r.each(l.Unit) / keys
-		if l.Bucket && !r.first.IsZero() {
+		left := float64(max(r.tally.remaining[limit.Requests], 0)) * r.each(l.Unit) / keys
+		if l.Bucket && !r.tally.first.IsZero() {
 			// What is in the bucket goes at once.
-			room := min(float64(r.rooms[n])/keys+l.perSecond()*r.first.Sub(r.epoch).Seconds(), float64(l.most()))
-			room += l.perSecond()*time.Since(r.first).Seconds() - float64(r.spent[l.Unit])/keys
+			room := min(float64(r.rooms[n])/keys+l.perSecond()*r.tally.first.Sub(r.epoch).Seconds(), float64(l.most()))
+			room += l.perSecond()*time.Since(r.tally.first).Seconds() - float64(r.tally.spent[l.Unit])/keys
 			left = max(left-min(max(room, 0), float64(l.most())), 0)
 		}
 		longest = max(longest, time.Duration(left/l.perSecond()*float64(time.Second)))
@@ -108,16 +108,16 @@ func (r *Run) Progress() Progress {
 			}
 		}
 	})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p.Totals, p.Why = r.totals, why
-	if !r.first.IsZero() {
-		d := time.Since(r.first)
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	p.Totals, p.Why = r.tally.totals, why
+	if !r.tally.first.IsZero() {
+		d := time.Since(r.tally.first)
 		p.Seconds = d.Seconds()
 		p.Rate = float64(p.Done) / p.Seconds
 		p.Ceiling, p.Percent = r.ceiling(), r.percent(d, true)
 	}
-	if r.checked {
+	if r.tally.checked {
 		p.Total = p.Input - p.SkippedDone - p.SkippedDead
 		p.ETA = r.eta()
 		if held > 0 && held < math.MaxInt64 && p.Waiting > 0 {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -409,16 +410,16 @@ func TestSecretsStaySecret(t *testing.T) {
 
 // full is a file on a disk that is full after so many lines, until there is room again.
 type full struct {
-	file
+	durable.Handle
 	lines atomic.Int32
 }
 
 func (f *full) Write(b []byte) (int, error) {
 	if f.lines.Add(-1) < 0 {
-		n, _ := f.file.Write(b[:len(b)/2])
+		n, _ := f.Handle.Write(b[:len(b)/2])
 		return n, errors.New("no space left on device")
 	}
-	return f.file.Write(b)
+	return f.Handle.Write(b)
 }
 
 // A disk that gets full, under each of the files: the sending stops, nothing is lost, and running again resumes.
@@ -437,13 +438,13 @@ func TestFullDisk(t *testing.T) {
 				lines[i] = request(fmt.Sprint(i), fmt.Sprintf("%s/?%d", srv.URL, i))
 			}
 			b.tamper = func(r *Run) {
-				l := map[string]*lineFile{"results": r.out, "dead letters": r.dead}[which]
-				if which == "journal" {
-					l = r.journal.file
-				}
-				f := &full{file: l.f}
-				f.lines.Store(11)
-				l.f = f
+				through := map[string]func(func(durable.Handle) durable.Handle){
+					"results": r.store.out.Through, "dead letters": r.store.dead.Through, "journal": r.store.journal.Through}[which]
+				through(func(h durable.Handle) durable.Handle {
+					f := &full{Handle: h}
+					f.lines.Store(11)
+					return f
+				})
 			}
 			first := b.run(lines...)
 			if !errors.Is(first.err, ErrOutput) || !strings.Contains(first.err.Error(), "no space left") || first.Left == 0 || first.Lost != 0 {
@@ -479,7 +480,7 @@ func TestFullDisk(t *testing.T) {
 
 // What swallows a line: a file system that lies, another process. The counts are compared with what is there.
 type swallowing struct {
-	file
+	durable.Handle
 	lines atomic.Int32
 }
 
@@ -487,16 +488,18 @@ func (f *swallowing) Write(b []byte) (int, error) {
 	if f.lines.Add(-1) == 0 {
 		return len(b), nil
 	}
-	return f.file.Write(b)
+	return f.Handle.Write(b)
 }
 
 func TestLostIsFound(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
 	b.tamper = func(r *Run) {
-		f := &swallowing{file: r.out.f}
-		f.lines.Store(3)
-		r.out.f = f
+		r.store.out.Through(func(h durable.Handle) durable.Handle {
+			f := &swallowing{Handle: h}
+			f.lines.Store(3)
+			return f
+		})
 	}
 	var notices lockedBuffer
 	c := b.config
@@ -600,7 +603,7 @@ func TestSlowReader(t *testing.T) {
 	go func() {
 		done <- r.Send(context.Background(), "in", strings.NewReader(strings.Join(requests(200, srv.URL), "\n")))
 	}()
-	sends := func() int { r.mu.Lock(); defer r.mu.Unlock(); return r.totals.Sends }
+	sends := func() int { r.tally.mu.Lock(); defer r.tally.mu.Unlock(); return r.tally.totals.Sends }
 	for last := 0; last == 0 || last != sends(); time.Sleep(20 * time.Millisecond) {
 		last = sends()
 	}

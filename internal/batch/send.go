@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,13 +172,7 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 }
 
 func withoutKey(all []Template) []Template {
-	var kept []Template
-	for _, t := range all {
-		if !t.uses("key") {
-			kept = append(kept, t)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(all), func(t Template) bool { return t.uses("key") })
 }
 
 // next follows a redirect, if it is one: the methods and bodies that browsers agree on.
@@ -205,10 +200,4 @@ func (h hop) next(res *response) (hop, error) {
 	return n, nil
 }
 
-func isRedirect(status int) bool {
-	switch status {
-	case 301, 302, 303, 307, 308:
-		return true
-	}
-	return false
-}
+func isRedirect(status int) bool { return slices.Contains([]int{301, 302, 303, 307, 308}, status) }

@@ -52,7 +52,7 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 		}
 	case res.err != nil:
 		ans.Reason += ", broken off: " + res.err.Error()
-	case r.ban[s]:
+	case slices.Contains(r.c.BanStatus, s):
 		ans.Reason = said(ans.Reason, res.body, r.sender.redact)
 		ans.Result, ans.Banned, ans.Invalid = limit.Failed, true, false
 	case isRedirect(s) && j.hop.count < r.c.Redirects:
@@ -72,22 +72,11 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 		}
 	}
 	if ans.Banned {
-		r.bannedOnce(j.key, ans.Reason)
+		r.tellBan(j.key, ans.Reason)
 	}
 	return ans, ans.Invalid || ans.Result == limit.Accepted
 }
 
 func statusText(status int) string {
 	return fmt.Sprintf("answered %d %s", status, http.StatusText(status))
-}
-
-// bannedOnce tells that a key is out of use.
-func (r *Run) bannedOnce(key, status string) {
-	r.mu.Lock()
-	told := slices.Contains(r.banned, key)
-	r.banned = append(r.banned, key)
-	r.mu.Unlock()
-	if !told {
-		r.c.Notice(fmt.Sprintf("key %s is banned: %s; it is not used any more", key, status))
-	}
 }

@@ -1,6 +1,6 @@
 //go:build unix && !aix && !solaris
 
-package batch
+package durable
 
 import (
 	"os"

@@ -1,0 +1,188 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/journal"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// job is a request on its way.
+type job struct {
+	r      *Request
+	hop    hop
+	size   int64
+	repeat bool // it may have been served before
+	doubt  bool // an attempt had no whole answer
+	unsure bool // after a crash it would not be known whether the latest attempt was served
+	room   bool // it holds a place in Run.room
+	key    string
+	n      int64 // of the journal; 0: its answer is written
+	at     mono.Time
+	res    response
+	result limit.Result
+	actual *limit.Cost // nil: as admitted
+	hold   time.Time
+}
+
+// send makes one attempt: a trace in the journal first, then the request, then what it says about limits.
+func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+	j := a.Request.Value.(*job)
+	returned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+	// Whoever reads the results may be slow. Then no more is sent than can be kept.
+	select {
+	case r.room <- struct{}{}:
+	case <-ctx.Done():
+		return returned
+	}
+	j.room = true
+	if r.course.isStopped() {
+		r.release(j)
+		return returned
+	}
+	key := r.c.Keys[a.Key]
+	if err := r.sending(j, a, key.Name); err != nil {
+		r.release(j)
+		r.fail(err)
+		return returned
+	}
+	if j.doubt {
+		j.repeat = true
+	}
+	j.key, j.at = key.Name, a.At
+	went := j.hop.host // before a redirect
+	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
+	ans, final := r.judge(j)
+	j.result, j.actual = ans.Result, nil
+	cost := j.r.Cost
+	if ans.Metered {
+		j.actual, cost = &ans.Actual, ans.Actual
+	}
+	r.tally.sent(&j.res, cost)
+	if j.res.status != 0 {
+		r.hosts.note(went, answered)
+	}
+	if ans.Result == limit.Limited || ans.Misordered {
+		r.tellRetreats()
+	}
+	j.hold = time.Time{}
+	if ans.RetryAfter > 0 {
+		j.hold = j.res.ended.Add(ans.RetryAfter)
+		r.tellHold(key.Name, j.hold, ans.Reason)
+	}
+	if !final {
+		if err := r.answered(j); err != nil {
+			r.fail(err)
+		}
+		r.release(j)
+	}
+	return ans
+}
+
+// sending writes into the journal that an attempt is about to go.
+func (r *Run) sending(j *job, a dispatch.Attempt, key string) (err error) {
+	if r.store.journal == nil {
+		return nil
+	}
+	j.n, err = r.store.journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost}, time.Now())
+	if err == nil {
+		r.store.wake()
+	}
+	return err
+}
+
+// answered writes the end of a job's latest send into the journal.
+func (r *Run) answered(j *job) error {
+	if r.store.journal == nil || j.n == 0 {
+		return nil
+	}
+	a := journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual}
+	if j.result == limit.Unknown {
+		a.Counts = a.Counts.Add(journal.Late)
+	}
+	if j.unsure {
+		a.Doubt = j.r.ID
+	}
+	err := r.store.journal.Answer(j.n, a)
+	j.n = 0
+	return err
+}
+
+func (r *Run) release(j *job) {
+	if j.room {
+		j.room = false
+		<-r.room
+	}
+}
+
+// ended writes what became of a request. It is called by the Pool, one at a time, and by the feeder.
+func (r *Run) ended(e queue.Ended) {
+	j := e.Request.Value.(*job)
+	defer r.release(j)
+	out := r.store.out
+	if e.State == queue.Dead {
+		out = r.store.dead
+	}
+	err := out.Append(r.c.Format.line(r.result(j, &e)))
+	written := err == nil
+	if written {
+		if err = r.answered(j); err == nil && r.store.journal != nil {
+			r.store.journal.Ended(j.r.ID)
+		}
+		r.store.wake()
+	}
+	r.tally.ended(j, e.State, e.Reason, written, !out.Regular())
+	r.course.free(j.size)
+	if err != nil {
+		r.fail(err)
+	}
+}
+
+// result is the line about a request.
+func (r *Run) result(j *job, e *queue.Ended) *Result {
+	line := &Result{
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(time.Now()), PossibleRepeat: j.repeat, Key: j.key,
+		Status: j.res.status,
+	}
+	if !j.res.ended.IsZero() {
+		line.WaitedMS = milliseconds(j.at.Sub(e.Submitted))
+		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
+		line.Headers = interesting(j.res.header, r.c.KeepHeaders, r.sender.redact)
+		if j.res.status != 0 {
+			line.setBody(j.res.body, j.res.cut, r.sender.redact)
+		}
+		if j.hop.count > 0 {
+			line.Location = r.sender.redact.answer(j.hop.url.String())
+		}
+	}
+	switch e.State {
+	case queue.Done:
+		line.At = stamp(j.res.ended)
+	case queue.Expired:
+		line.Error = "the deadline passed before it could be sent"
+		if e.Attempts > 0 {
+			line.Error = "the deadline passed: " + e.Reason
+		}
+	case queue.Dead:
+		line.Error, line.Request = e.Reason, j.r.Raw
+	}
+	return line
+}
+
+// DeadBecause says where the dead letters of this run are and what most of them are dead of; empty: there are none.
+func (r *Run) DeadBecause() string {
+	most, n, all := r.tally.deadBecause()
+	if most == "" {
+		return ""
+	}
+	where := ""
+	if dead := r.store.dead; dead != nil && dead != r.store.out {
+		where = " in " + dead.Name()
+	}
+	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
+}

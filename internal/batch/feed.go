@@ -1,0 +1,158 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// maxListed is how many bad lines are listed.
+const maxListed = 10
+
+// Check reads the whole input once, without sending: it counts the requests and lists what is wrong, at most ten lines
+// of it through Notice. Unless invalid lines are to be skipped it then fails with ErrInput.
+func (r *Run) Check(name string, in io.Reader) error {
+	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	reader.pass = checking
+	if r.store.peeked != nil {
+		reader.ended = r.hasEnded
+	}
+	began := time.Now()
+	t := &r.tally
+	for {
+		q, err := r.read(reader)
+		if err == io.EOF {
+			break
+		}
+		if _, invalid := errors.AsType[*InputError](err); invalid {
+			if t.totals.Invalid++; t.totals.Invalid <= maxListed {
+				r.c.Notice(err.Error())
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		t.totals.Input++
+		add(&t.remaining, q.Cost, 1)
+		r.planning.add(r, q)
+	}
+	if more := t.totals.Invalid - maxListed; more > 0 {
+		r.c.Notice(fmt.Sprintf("and %d more", more))
+	}
+	t.checked = true
+	p := &r.planning.plan
+	p.Lines, p.Bytes = reader.in.Read()
+	p.ReadingSeconds = time.Since(began).Seconds()
+	if n := t.totals.Invalid; n > 0 && !r.c.SkipInvalid {
+		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n, n+t.totals.Input, ErrUnsent)
+	}
+	return nil
+}
+
+// hasEnded says whether a request ended in a run before and is passed over.
+func (r *Run) hasEnded(id string) bool {
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	return r.tally.past(digestOf(id)) != nil
+}
+
+// read returns the next request, if there is none of its id yet.
+func (r *Run) read(from *Reader) (*Request, error) {
+	q, err := from.Next()
+	if err != nil {
+		return nil, err
+	}
+	r.tally.mu.Lock()
+	first := r.tally.ledger.line(digestOf(q.ID), q.Line)
+	r.tally.mu.Unlock()
+	if first != q.Line {
+		return nil, &InputError{File: from.in.Name(), Line: q.Line, Column: q.Column,
+			Reason: fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)}
+	}
+	return q, nil
+}
+
+// feed reads the input and hands it to the Pool.
+func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
+	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	t := &r.tally
+	if t.checked {
+		reader.pass = checked
+		if r.store.peeked != nil { // else their cost is among what remains
+			reader.ended = r.hasEnded
+		}
+	}
+	for r.course.isReading(true) {
+		q, err := r.read(reader)
+		if !r.course.isReading(false) || err == io.EOF {
+			return
+		}
+		_, invalid := errors.AsType[*InputError](err)
+		skip := invalid && r.c.SkipInvalid
+		switch {
+		case skip && t.checked: // it was told
+		case err != nil:
+			t.count(&t.totals.Invalid, 1)
+			if !skip {
+				r.course.first(&r.course.input, fmt.Errorf("%w: %w; reading stops here, what was read before is finished", ErrInput, err))
+				return
+			}
+			r.c.Notice(err.Error())
+		case !r.offer(ctx, q):
+			return
+		}
+	}
+}
+
+// offer hands a request to the Pool, or passes over one that has ended before. False: the run is over.
+func (r *Run) offer(ctx context.Context, q *Request) bool {
+	j := &job{r: q, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
+	_, j.repeat = r.store.history.Doubts[q.ID]
+	if !r.tally.read(q) {
+		return true
+	}
+	if !r.course.take(j.size) {
+		return false
+	}
+	r.tally.count(&r.tally.totals.Offered, 1)
+	r.hosts.note(j.hop.host, named)
+	if r.c.HoldUnanswered && j.repeat {
+		j.repeat = false
+		r.ended(queue.Ended{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(),
+			Reason: "sent by a run before, and never answered: held back (--unanswered hold)"})
+		return true
+	}
+	err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: r.ttl(q), Value: j})
+	if err == nil {
+		return true
+	}
+	r.tally.count(&r.tally.totals.Offered, -1)
+	if !errors.Is(err, paceline.ErrClosed) && ctx.Err() == nil {
+		r.fail(err)
+	}
+	return false
+}
+
+// ttl is how long a request may still wait; 0: for ever, negative: it has expired.
+func (r *Run) ttl(q *Request) time.Duration {
+	ttl := q.TTL
+	switch {
+	case ttl > 0:
+		ttl -= time.Since(r.epoch)
+	case q.At.IsZero():
+		return 0
+	default:
+		ttl = time.Until(q.At)
+	}
+	if ttl == 0 {
+		return -1
+	}
+	return ttl
+}

@@ -1,0 +1,91 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Result is one line of the results, or of the dead letters. Fields are only ever added.
+type Result struct {
+	ID       string `json:"id"`
+	State    string `json:"state"`            // done, expired, dead
+	Status   int    `json:"status,omitempty"` // of the last answer
+	Attempts int    `json:"attempts"`
+	// WaitedMS runs from submission to the last send, LatencyMS from that to the end of the answer.
+	WaitedMS       float64           `json:"waited_ms"`
+	LatencyMS      float64           `json:"latency_ms,omitempty"`
+	Key            string            `json:"key,omitempty"`
+	At             string            `json:"at"` // when it ended
+	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
+	Headers        map[string]string `json:"headers,omitempty"`
+	Body           *string           `json:"body,omitempty"`
+	BodyBase64     []byte            `json:"body_base64,omitempty"` // where it is not UTF-8
+	BodyCut        bool              `json:"body_cut,omitempty"`    // it was longer
+	Location       string            `json:"location,omitempty"`    // where redirects led
+	Error          string            `json:"error,omitempty"`       // why there is no answer, or why it is dead
+	Request        json.RawMessage   `json:"request,omitempty"`     // the line of the input; in dead letters
+}
+
+// line returns the result as a line of JSON that begins with its id and state: what a rerun reads.
+func (r *Result) line() []byte {
+	return lineOf(r) // nothing in it can fail: Request was read as JSON
+}
+
+// lineOf returns v, which cannot fail, as a line of JSON.
+func lineOf(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// setBody puts a body in: as a string if it is UTF-8.
+func (r *Result) setBody(body []byte, cut bool, redact redactor) {
+	r.BodyCut = cut
+	if cut { // not in the middle of a character
+		for n := 0; n < utf8.UTFMax-1 && len(body) > 0 && !utf8.Valid(body[max(0, len(body)-utf8.UTFMax):]); n++ {
+			if c, size := utf8.DecodeLastRune(body); c != utf8.RuneError || size != 1 {
+				break
+			}
+			body = body[:len(body)-1]
+		}
+	}
+	s := redact.answer(string(body))
+	if utf8.ValidString(s) {
+		r.Body = &s
+	} else {
+		r.BodyBase64 = []byte(s)
+	}
+}
+
+// interesting picks the header fields that are kept.
+func interesting(h http.Header, more []string, redact redactor) map[string]string {
+	var kept map[string]string
+	for name, all := range h {
+		lower := strings.ToLower(name)
+		switch {
+		case slices.Contains(more, lower) || slices.Contains(more, "*"):
+		case lower == "content-type" || lower == "retry-after" || lower == "x-request-id" || lower == "request-id":
+		case strings.Contains(lower, "ratelimit") || strings.Contains(lower, "rate-limit"):
+		default:
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[lower] = redact.answer(strings.Join(all, ", "))
+	}
+	return kept
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,299 @@
+package batch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/durable"
+	"github.com/paceline-go/paceline/internal/journal"
+)
+
+// results is a file of results or dead letters, or a stream of them.
+type results struct {
+	*durable.File
+	form   form
+	before int64 // bytes that the runs before wrote
+}
+
+// store is what a run leaves behind: results, dead letters, and the journal of what was sent.
+type store struct {
+	out, dead *results         // may be the same
+	journal   *journal.Journal // nil without a file of results
+	history   *journal.History
+	peeked    map[string]peeked // nil: Peek was not called
+	kick      chan struct{}     // wakes the syncer
+}
+
+// peeked is a file of results that has been read: what it was before, and where its last complete line ends.
+type peeked struct {
+	info os.FileInfo
+	size int64
+}
+
+// is says that a file is as it was when it was peeked at.
+func (p peeked) is(info os.FileInfo) bool {
+	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
+}
+
+// form is how a file of results is read.
+type form struct {
+	Format
+	dead bool // it has the dead letters
+}
+
+// entry is what a rerun reads of a result.
+type entry struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+
+	body []byte // the answer, of an LLM
+}
+
+// noWrite is why nothing is sent.
+func noWrite(err error) error { return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent) }
+
+// look says what is at path: nil if nothing.
+func (r *Run) look(path string) (os.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case r.c.InputInfo != nil && os.SameFile(info, r.c.InputInfo):
+		return nil, fmt.Errorf("%s is the input", path)
+	}
+	return info, nil
+}
+
+// Peek reads which requests have ended in a run before, without changing anything: for a Plan before Open.
+func (r *Run) Peek() error {
+	r.store.peeked = map[string]peeked{}
+	for i, path := range []string{r.c.Out, r.c.Dead} {
+		if path == "-" || i == 1 && r.c.Dead == r.c.Out {
+			continue
+		}
+		info, err := r.look(path)
+		if info == nil && err == nil {
+			// Better now than after a million lines.
+			if _, err := os.Stat(filepath.Dir(path)); err != nil {
+				return noWrite(fmt.Errorf("%s: %w", path, err))
+			}
+			continue
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		if err == nil {
+			err = r.peek(path, info, form{r.c.Format, i == 1})
+		}
+		if err != nil {
+			return noWrite(err)
+		}
+	}
+	return nil
+}
+
+func (r *Run) peek(path string, info os.FileInfo, form form) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	end, err := form.scan(in, path, func(e entry, end int64) {
+		r.note(e, end)
+		r.planning.learn(e)
+	})
+	r.store.peeked[path] = peeked{info, end}
+	return err
+}
+
+// note marks what ended in a run before.
+func (r *Run) note(e entry, _ int64) {
+	flag := uint64(inOut)
+	if e.State == "dead" {
+		flag = inDead
+	}
+	r.tally.ledger.mark(digestOf(e.ID), flag)
+}
+
+// openOutput opens results or dead letters.
+func (r *Run) openOutput(path string, dead bool) (*results, error) {
+	form := form{r.c.Format, dead}
+	if path == "-" {
+		return &results{File: durable.Stream("standard output", struct{ io.Writer }{r.c.Stdout})}, nil
+	}
+	info, err := r.look(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info != nil && info.IsDir():
+		return nil, fmt.Errorf("%s is a folder", path)
+	case info != nil && !info.Mode().IsRegular():
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &results{File: durable.Stream(path, f)}, nil
+	}
+	return openResults(path, form, r.store.peeked[path], r.note)
+}
+
+// openResults opens, creates and locks a file of results, calls each for every line of it with where it ends, and cuts off a last line that
+// a crash left without its end.
+//
+// What is as it was when it was peeked at is not read again.
+func openResults(path string, form form, was peeked, each func(e entry, end int64)) (*results, error) {
+	f, err := durable.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	size := was.size
+	if err == nil && !was.is(info) {
+		size, err = form.scan(f.Reader(), path, each)
+	}
+	if err == nil {
+		err = f.SetSize(size)
+	}
+	if err != nil {
+		f.Discard()
+		return nil, err
+	}
+	return &results{f, form, size}, nil
+}
+
+// scan reads lines of results and returns where the last complete one ends. What is not a result is refused, lest a file of
+// somebody else's be appended to, or cut; only what follows the last line break may be anything that a torn write can leave.
+func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (size int64, err error) {
+	foreign := func(n int) error {
+		return fmt.Errorf("%s:%d: not a result of paceline: is this the right file?", name, n)
+	}
+	end, err := durable.Lines(in, name, func(line []byte, end durable.End) error {
+		e, ok := f.entry(line, f.dead)
+		if !ok {
+			return foreign(end.Lines)
+		}
+		each(e, end.Size)
+		return nil
+	})
+	if err == nil && !torn(end.Rest, f.start()) {
+		err = foreign(end.Lines + 1)
+	}
+	return end.Size, err
+}
+
+// torn says whether the end of a file may be the beginning of a result, or what a file system leaves of one.
+func torn(b []byte, start string) bool {
+	b = bytes.TrimRight(b, "\x00")
+	return bytes.HasPrefix(b, []byte(start)) || strings.HasPrefix(start, string(b))
+}
+
+// open opens the files and reads what the runs before left in them.
+func (r *Run) open() (err error) {
+	s := &r.store
+	if s.out, err = r.openOutput(r.c.Out, false); err != nil {
+		return err
+	}
+	s.dead = s.out
+	if r.c.Dead != r.c.Out {
+		if s.dead, err = r.openOutput(r.c.Dead, true); err != nil {
+			return err
+		}
+	}
+	s.history = &journal.History{}
+	if !s.out.Regular() {
+		return nil
+	}
+	for _, l := range r.c.Limits {
+		r.keep = max(r.keep, l.remembers())
+	}
+	r.keep += r.keep/1000 + journal.Late + time.Second
+	s.journal, s.history, err = journal.Open(journal.Config{
+		Path: r.c.Out + ".journal", Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
+		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inDead) },
+		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
+	}, r.epoch)
+	return err
+}
+
+// Lines are synced when there are this many, or this long after the first.
+const (
+	syncLines = 64
+	syncEvery = 100 * time.Millisecond
+)
+
+func (s *store) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// syncer makes durable in groups until done, and tells of what fails.
+func (s *store) syncer(done chan struct{}, failed func(error)) {
+	t := time.NewTicker(syncEvery)
+	defer t.Stop()
+	for last := false; !last; {
+		atLeast := 1
+		select {
+		case <-t.C:
+		case <-s.kick:
+			atLeast = syncLines
+		case <-done:
+			last = true
+		}
+		if err := s.sync(atLeast); err != nil {
+			failed(err)
+		}
+	}
+}
+
+// sync has the results first. Where a power cut leaves an answer in the journal but not its result, the request is in doubt.
+func (s *store) sync(atLeast int) error {
+	err := errors.Join(s.out.Sync(atLeast), s.dead.Sync(atLeast))
+	if s.journal != nil {
+		err = errors.Join(err, s.journal.Sync(atLeast))
+	}
+	return err
+}
+
+// readBack marks what is in the files now.
+func (s *store) readBack(l ledger, retryDead bool) error {
+	var err error
+	for i, f := range []*results{s.out, s.dead} {
+		if !f.Regular() || i == 1 && f == s.out {
+			continue
+		}
+		_, rerr := f.form.scan(f.Reader(), f.Name(), func(e entry, end int64) {
+			switch {
+			case e.State != "dead":
+				l.mark(digestOf(e.ID), backOut)
+			case end > f.before || !retryDead: // else it was tried again: what counts is what came of that
+				l.mark(digestOf(e.ID), backDead)
+			}
+		})
+		err = errors.Join(err, rerr)
+	}
+	return err
+}
+
+func (s *store) close() error {
+	var err error
+	if s.journal != nil {
+		err = s.journal.Close()
+	}
+	if s.out != nil {
+		err = errors.Join(err, s.out.Close())
+	}
+	if s.dead != nil && s.dead != s.out {
+		err = errors.Join(err, s.dead.Close())
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+package batch
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// Totals count what became of the input.
+type Totals struct {
+	Input       int `json:"input"`            // valid requests read
+	Invalid     int `json:"invalid"`          // lines that were not
+	SkippedDone int `json:"skipped_done"`     // ended in a run before
+	SkippedDead int `json:"skipped_dead"`     // dead letters of a run before
+	Offered     int `json:"offered"`          // the rest, as far as it was read
+	Sends       int `json:"sends"`            // attempts that were written
+	Done        int `json:"done"`             //
+	Rejected    int `json:"rejected"`         // answers 429
+	Expired     int `json:"expired"`          //
+	Dead        int `json:"dead"`             //
+	Left        int `json:"left"`             // not ended: running again resumes
+	Repeats     int `json:"possible_repeats"` //
+	Unwritten   int `json:"unwritten"`        // answered, but the result could not be written; among Left
+	Lost        int `json:"lost"`             // what none of these accounts for
+
+	InputTokens  int64 `json:"input_tokens,omitempty"`  // of Done, as the answers say
+	OutputTokens int64 `json:"output_tokens,omitempty"` //
+	Overruns     int   `json:"overruns,omitempty"`      // answers that had more output than was reserved
+
+	Cost    int64   `json:"cost"`                         // of Sends
+	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
+	Rate    float64 `json:"rate"`                         // Done per second
+	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow
+	Percent float64 `json:"percent_of_ceiling,omitempty"` // of the most that they allow in so many seconds
+}
+
+// digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same room however long they are. Two
+// ids of a billion have the same one with a probability of about 1.5e-21.
+type digest [16]byte
+
+func digestOf(id string) digest {
+	sum := sha256.Sum256([]byte(id))
+	return digest(sum[:16])
+}
+
+// What is known of an id, and in which line of the input it is (0: in none so far).
+const (
+	inOut    = 1 << iota // OUT says done or expired
+	inDead               // the dead letters have it
+	backOut              // found when OUT was read back
+	backDead             // found when the dead letters were read back
+	flagBits = iota
+	flagMask = 1<<flagBits - 1
+)
+
+// ledger knows every id of the input and of the files of the runs before. About 50 bytes an id.
+type ledger map[digest]uint64
+
+func (l ledger) mark(d digest, flag uint64)     { l[d] |= flag }
+func (l ledger) has(d digest, flag uint64) bool { return l[d]&flag != 0 }
+
+// line notes where an id was seen first, and returns the line where it was.
+func (l ledger) line(d digest, line int) (first int) {
+	v := l[d]
+	if was := int(v >> flagBits); was != 0 {
+		return was
+	}
+	l[d] = v | uint64(line)<<flagBits
+	return line
+}
+
+// missing is how many ids of the input were not found when the files were read back.
+func (l ledger) missing() (n int) {
+	for _, v := range l {
+		if v>>flagBits != 0 && v&(backOut|backDead) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// mostReasons bounds the memory for reasons that all differ.
+const mostReasons = 100
+
+// tally counts. Safe for concurrent use, through its methods; before Send and after it nobody else is there.
+type tally struct {
+	retryDead bool // dead letters are sent again
+
+	mu        sync.Mutex
+	ledger    ledger
+	checked   bool // the first pass counted the input
+	totals    Totals
+	remaining limit.Cost     // that is still to go, if checked
+	spent     limit.Cost     // of the sends
+	busy      time.Duration  // that answers took, of all sends
+	reasons   map[string]int // why requests are dead
+	first     time.Time      // send
+	final     time.Time      // answer
+}
+
+// add adds by times a cost.
+func add(to *limit.Cost, c limit.Cost, by int64) {
+	for u := range to {
+		to[u] += by * c[u]
+	}
+}
+
+func (t *tally) count(n *int, by int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*n += by
+}
+
+// past is what counts a request that ended in a run before and is not sent again; nil: it is sent. t.mu is held.
+func (t *tally) past(d digest) *int {
+	switch {
+	case t.ledger.has(d, inOut):
+		return &t.totals.SkippedDone
+	case t.ledger.has(d, inDead) && !t.retryDead:
+		return &t.totals.SkippedDead
+	}
+	return nil
+}
+
+// skipped counts the input's requests that ended in runs before.
+func (t *tally) skipped() {
+	for d, v := range t.ledger {
+		if n := t.past(d); n != nil && v>>flagBits != 0 {
+			*n++
+		}
+	}
+}
+
+// read counts a request that was read to be sent. False: it is not, as it ended in a run before.
+func (t *tally) read(q *Request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	past := t.past(digestOf(q.ID))
+	if past != nil {
+		add(&t.remaining, q.Cost, -1)
+	}
+	if !t.checked { // else both were counted then
+		t.totals.Input++
+		if past != nil {
+			*past++
+		}
+	}
+	return past == nil
+}
+
+// sent counts an attempt.
+func (t *tally) sent(res *response, cost limit.Cost) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if res.written {
+		if t.first.IsZero() {
+			t.first = res.began
+		}
+		t.final = res.ended
+		t.totals.Sends++
+		t.busy += res.ended.Sub(res.began)
+		t.totals.Cost += cost[limit.Requests]
+		add(&t.spent, cost, 1)
+	}
+	if res.status == http.StatusTooManyRequests {
+		t.totals.Rejected++
+	}
+}
+
+// used adds up what an answer says that it used.
+func (t *tally) used(u tokens.Usage, overrun bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.totals.InputTokens += u.Input
+	t.totals.OutputTokens += u.Output
+	if overrun {
+		t.totals.Overruns++
+	}
+}
+
+// ended counts the end of a request. blind: its line cannot be read back.
+func (t *tally) ended(j *job, state queue.State, reason string, written, blind bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	add(&t.remaining, j.r.Cost, -1)
+	if !written {
+		t.totals.Unwritten++
+		return
+	}
+	back := uint64(backOut)
+	switch state {
+	case queue.Dead:
+		t.totals.Dead++
+		if _, known := t.reasons[reason]; known || len(t.reasons) < mostReasons {
+			t.reasons[reason]++
+		}
+		back = backDead
+	case queue.Done:
+		t.totals.Done++
+	default:
+		t.totals.Expired++
+	}
+	if blind {
+		t.ledger.mark(digestOf(j.r.ID), back)
+	}
+	if j.repeat {
+		t.totals.Repeats++
+	}
+}
+
+// close compares the counts with what was read back. waiting is what the Pool still has.
+func (t *tally) close(waiting int) (Totals, error) {
+	n := t.totals
+	missing := t.ledger.missing()
+	unread := n.Input - n.Offered - n.SkippedDone - n.SkippedDead
+	n.Left = waiting + unread + n.Unwritten
+	n.Lost = missing - n.Left
+	if n.Lost < 0 {
+		n.Lost = 0
+		return n, fmt.Errorf("the counts do not add up: %d requests have no end state, but %d are known to be left", missing, n.Left)
+	}
+	return n, nil
+}
+
+// deadBecause is what most requests are dead of, and how many; empty: none is.
+func (t *tally) deadBecause() (most string, n, all int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for reason, n := range t.reasons {
+		if n > t.reasons[most] || n == t.reasons[most] && reason < most {
+			most = reason
+		}
+	}
+	return most, t.reasons[most], t.totals.Dead
+}

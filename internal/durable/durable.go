@@ -1,0 +1,219 @@
+// Package durable has files of lines that survive: what was appended, the death of the process; what was synced, that of
+// the machine. It knows nothing of what the lines say.
+package durable
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Handle is what a File needs of an *os.File; tests have one that fails.
+type Handle interface {
+	io.Writer
+	Sync() error
+	Truncate(size int64) error
+	Close() error
+}
+
+// File is a file that lines are appended to, each with one write(2), fsynced in groups. A write that fails half-way is
+// undone. Safe for concurrent use.
+type File struct {
+	name string
+	file *os.File // to read; nil for a stream
+
+	mu     sync.Mutex
+	h      Handle
+	size   int64
+	dirty  int // lines since the last Sync
+	failed error
+}
+
+// Open opens, creates and locks a file. Its Size is not known before SetSize.
+func Open(path string) (*File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s is in use by another run: %w", path, err)
+	}
+	return &File{name: path, file: f, h: f}, nil
+}
+
+// Stream returns a File of a pipe or a terminal, which can be neither read, truncated nor synced. It is closed if it is an
+// io.Closer.
+func Stream(name string, w io.Writer) *File { return &File{name: name, h: stream{w}} }
+
+type stream struct{ io.Writer }
+
+func (stream) Sync() error          { return nil }
+func (stream) Truncate(int64) error { return nil }
+func (s stream) Close() error {
+	if c, ok := s.Writer.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Replace makes content that of the file, at once and durably, and returns it open.
+func Replace(path string, content []byte) (*File, error) {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = f.Write(content); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err == nil {
+		err = syncFolder(path)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(tmp)
+		return nil, err
+	}
+	return &File{name: path, file: f, h: f, size: int64(len(content))}, nil
+}
+
+// syncFolder makes a new name durable.
+func syncFolder(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	_ = d.Sync() // not every system can
+	return nil
+}
+
+// Name is the path, or what the stream is called.
+func (f *File) Name() string { return f.name }
+
+// Regular says that it is no stream.
+func (f *File) Regular() bool { return f.file != nil }
+
+// Reader reads the file from its start, whatever is appended. It must be Regular.
+func (f *File) Reader() io.Reader { return io.NewSectionReader(f.file, 0, 1<<62) }
+
+// Stat describes the file. It must be Regular.
+func (f *File) Stat() (os.FileInfo, error) { return f.file.Stat() }
+
+// Size is how long the file is, by what was appended.
+func (f *File) Size() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.size
+}
+
+// SetSize cuts off what follows, and makes the file's name durable.
+func (f *File) SetSize(size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.h.Truncate(size); err != nil {
+		return err
+	}
+	f.size = size
+	return syncFolder(f.name)
+}
+
+// Through has everything go through another Handle, made of the one before: what puts faults in the way.
+func (f *File) Through(with func(Handle) Handle) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.h = with(f.h)
+}
+
+// Append writes a line, which has its line break.
+func (f *File) Append(line []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed != nil {
+		return f.failed
+	}
+	n, err := f.h.Write(line)
+	if err != nil {
+		if n > 0 && f.Regular() {
+			if terr := f.h.Truncate(f.size); terr != nil {
+				// What follows would be glued to half a line.
+				f.failed = fmt.Errorf("%s: %w", f.name, errors.Join(err, terr))
+			}
+		}
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	f.size += int64(n)
+	f.dirty++
+	return nil
+}
+
+// Sync makes durable what was written, if there are at least so many lines of it. Others may append meanwhile.
+func (f *File) Sync(atLeast int) error {
+	f.mu.Lock()
+	h, n := f.h, f.dirty
+	f.mu.Unlock()
+	if n < max(atLeast, 1) || !f.Regular() {
+		return nil
+	}
+	if err := h.Sync(); err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	f.mu.Lock()
+	f.dirty -= n
+	f.mu.Unlock()
+	return nil
+}
+
+// Close syncs and closes it.
+func (f *File) Close() error {
+	err := f.Sync(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if cerr := f.h.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("%s: %w", f.name, cerr)
+	}
+	return err
+}
+
+// Discard closes it as it is.
+func (f *File) Discard() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.h.Close()
+}
+
+// End is where whole lines end: after so many of them, and so many bytes. Rest is what follows, which a crash cut short.
+type End struct {
+	Lines int
+	Size  int64
+	Rest  []byte
+}
+
+// Lines calls each for every whole line, with its line break; end counts the line in. It stops at the first error. The
+// line is valid until each returns.
+func Lines(in io.Reader, name string, each func(line []byte, end End) error) (End, error) {
+	r := bufio.NewReaderSize(in, 1<<20)
+	for end := (End{}); ; {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			end.Rest = line
+			return end, nil
+		}
+		if err != nil {
+			return end, fmt.Errorf("%s: %w", name, err)
+		}
+		end.Lines++
+		end.Size += int64(len(line))
+		if err := each(line, end); err != nil {
+			return end, err
+		}
+	}
+}

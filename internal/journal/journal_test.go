@@ -1,0 +1,212 @@
+package journal
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+var epoch = time.Unix(1_800_000_000, 0)
+
+func open(t *testing.T, path string, at time.Duration, keep time.Duration, ended ...string) (*Journal, *History) {
+	t.Helper()
+	j, h, err := Open(Config{Path: path, Keep: keep, Timeout: 10 * time.Second,
+		Forget: func(id string) bool { return slices.Contains(ended, id) }, Before: func() error { return nil }}, epoch.Add(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j, h
+}
+
+func TestJournalAcrossRestarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	at := func(d time.Duration) time.Time { return epoch.Add(d) }
+	must := func(n int64, err error) int64 {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	j, h := open(t, path, 0, time.Minute)
+	if h.Last != 0 || len(h.Sends) != 0 || len(h.Open) != 0 {
+		t.Fatalf("a new journal has %+v", h)
+	}
+	for _, c := range []struct {
+		id     string
+		nonce  uint64
+		result limit.Result
+		counts time.Duration
+		doubt  string
+	}{
+		{"done", 11, limit.Accepted, 1100 * time.Millisecond, ""},
+		{"retried", 12, limit.Failed, 1200 * time.Millisecond, ""},
+		{"timed-out", 13, limit.Unknown, 6 * time.Second, "timed-out"},
+		{"unsent", 14, limit.Unsent, 1400 * time.Millisecond, ""},
+		{"result-lost", 15, limit.Accepted, 1500 * time.Millisecond, ""},
+	} {
+		n := must(j.Send(Send{ID: c.id, Attempt: 1, Key: "A", Nonce: c.nonce, Cost: limit.Cost{limit.Requests: 2}}, at(time.Second)))
+		if err := j.Answer(n, Answer{Result: c.result, Counts: at(c.counts), Doubt: c.doubt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := must(j.Send(Send{ID: "limited", Attempt: 1, Key: "B", Cost: limit.Cost{limit.Requests: 1}}, at(time.Second)))
+	if err := j.Answer(n, Answer{Result: limit.Limited, Counts: at(1600 * time.Millisecond), Hold: at(30 * time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	must(j.Send(Send{ID: "in flight", Attempt: 2, Key: "A", Nonce: 99, Cost: limit.Cost{limit.Requests: 3}}, at(2*time.Second)))
+	// The process dies here, in the middle of a line.
+	if err := j.file.Append([]byte(`{"send":8,"id":"torn`)); err != nil {
+		t.Fatal(err)
+	}
+
+	check := func(restart string, h *History, unanswered bool) {
+		t.Helper()
+		var counts []time.Duration
+		for _, s := range h.Sends {
+			counts = append(counts, time.Unix(0, s.Counts).Sub(epoch))
+		}
+		// In flight: it was sent at 2 s, its process was dead 10 s later at the latest, and 5 s later it had arrived.
+		want := []time.Duration{1100e6, 1200e6, 1500e6, 1600e6, 6e9, 17e9}
+		if !slices.Equal(counts, want) {
+			t.Errorf("%s: sends count at %v, want %v", restart, counts, want)
+		}
+		if h.Nonces["A"] != 99 || h.Holds["B"] != at(30*time.Second).UnixNano() {
+			t.Errorf("%s: nonces %v, holds %v", restart, h.Nonces, h.Holds)
+		}
+		for id, want := range map[string]bool{"in flight": true, "timed-out": true, "result-lost": true, "done": false, "unsent": false, "limited": false, "retried": false, "torn": false} {
+			if _, doubt := h.Doubts[id]; doubt != want {
+				t.Errorf("%s: %s in doubt: %v", restart, id, doubt)
+			}
+		}
+		if _, open := h.Open["in flight"]; open != unanswered || len(h.Open) > 1 {
+			t.Errorf("%s: unanswered: %v", restart, h.Open)
+		}
+	}
+	_, h = open(t, path, 20*time.Second, time.Minute, "done")
+	check("first restart", h, true)
+	// That one died as well, before it sent anything.
+	_, h = open(t, path, 21*time.Second, time.Minute, "done")
+	check("second restart", h, false)
+	// Later no window reaches back; doubts and nonces stay.
+	_, h = open(t, path, 10*time.Minute, time.Minute, "done", "timed-out")
+	if _, doubt := h.Doubts["in flight"]; len(h.Sends) != 0 || h.Nonces["A"] != 99 || !doubt || len(h.Doubts) != 2 {
+		t.Errorf("ten minutes later: %+v", h)
+	}
+}
+
+// What is in flight while the journal is compacted is still answered, or still unanswered, afterwards.
+func TestJournalCompaction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Second)
+	send := func(id string, at time.Duration) int64 {
+		n, err := j.Send(Send{ID: id, Key: "A", Nonce: uint64(at), Cost: limit.Cost{limit.Requests: 1}}, epoch.Add(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	answer := func(n int64, at time.Duration, doubt string) {
+		if err := j.Answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(at), Doubt: doubt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer(send("old", 1), 2, "")
+	answer(send("redirected", 1), 2, "redirected")
+	answer(send("recent", 1), 9500*time.Millisecond, "")
+	inFlight, dies := send("in flight", 9e9), send("dies", 9e9)
+	synced := false
+	j.c.Before = func() error { synced = true; return nil }
+	j.compact = 1
+	answer(send("now", 10e9), 10e9+1, "")
+	if !synced {
+		t.Error("records were dropped before their results were made durable")
+	}
+	answer(inFlight, 10e9+2, "")
+	_, h := open(t, path, 10e9+3, time.Second, "recent", "now", "in flight")
+	if _, ok := h.Open["dies"]; !ok || len(h.Open) != 1 || len(h.Sends) != 4 || h.Nonces["A"] != 10e9 {
+		t.Errorf("after a compaction, with send %d unanswered: %+v", dies, h)
+	}
+	if _, ok := h.Doubts["redirected"]; !ok {
+		t.Error("the compaction forgot a doubt")
+	}
+	if info, err := os.Stat(path + ".new"); err == nil {
+		t.Errorf("%s is left", info.Name())
+	}
+}
+
+// A run with a short window between two with long ones: what was sent before it still counts in the last.
+func TestJournalKeepsWhatLongLimitsNeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Hour)
+	n, err := j.Send(Send{ID: "a", Key: "A", Cost: limit.Cost{limit.Requests: 1}}, epoch)
+	if err == nil {
+		err = j.Answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(time.Second)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range []time.Duration{10 * time.Minute, 20 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
+		want := 1
+		if at > time.Hour {
+			want = 0
+		}
+		if _, h := open(t, path, at, []time.Duration{time.Second, time.Second, time.Hour, time.Hour}[i], "a"); len(h.Sends) != want {
+			t.Errorf("after %v: %+v, want %d sends", at, h.Sends, want)
+		}
+	}
+}
+
+const sample = `{"run":"2027-01-15T08:00:00.000Z","timeout":10000000000}
+{"key":"A","nonce":7}
+{"doubt":"d"}
+{"send":1,"id":"a","attempt":1,"key":"A","nonce":8,"cost":1,"at":1800000000000000000}
+{"send":2,"id":"b","attempt":1,"key":"A","nonce":9,"cost":1,"at":1800000000000000001}
+{"answer":1,"result":"accepted","at":1800000000100000000}
+`
+
+// Wherever a crash cuts the journal, all whole lines hold.
+func TestJournalTorn(t *testing.T) {
+	for cut := range len(sample) + 1 {
+		h, err := read(strings.NewReader(sample[:cut]), "j", 0)
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		whole := strings.Count(sample[:cut], "\n")
+		if want := []uint64{0, 0, 7, 7, 8, 9, 9}[whole]; h.Nonces["A"] != want {
+			t.Errorf("cut after %d lines: nonce %d, want %d", whole, h.Nonces["A"], want)
+		}
+	}
+	_, err := read(strings.NewReader("{\"send\":1}\nnotes of mine\n"), "j", 0)
+	if err == nil || !strings.Contains(err.Error(), "j:2: no journal of paceline") {
+		t.Errorf("somebody's notes: %v", err)
+	}
+}
+
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte(sample), int64(1800000000050000000))
+	f.Add([]byte("{\"answer\":-1,\"result\":\"unknown\"}\n{\"send\":9223372036854775807,\"at\":-9223372036854775808}\n\x00\x00"), int64(-1))
+	f.Add([]byte("{\"run\":\"\",\"timeout\":-5}\n{}\nnull\n[]\n"), int64(0))
+	f.Fuzz(func(t *testing.T, text []byte, now int64) {
+		h, err := read(bytes.NewReader(text), "j", now-int64(time.Minute))
+		if err != nil {
+			return
+		}
+		unanswered := len(h.unanswered)
+		h.died(now, now-int64(time.Minute))
+		for i, s := range h.Sends {
+			if i > 0 && s.Counts < h.Sends[i-1].Counts {
+				t.Fatalf("sends are out of order: %v", h.Sends)
+			}
+		}
+		if len(h.Open) > unanswered || len(h.Doubts) < len(h.Open) {
+			t.Fatalf("%d unanswered, %d ids, %d in doubt", unanswered, len(h.Open), len(h.Doubts))
+		}
+	})
+}
