@@ -486,7 +486,7 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 		return err
 	}
 	if f.summary != "" {
-		if err := os.WriteFile(f.summary, append(line, '\n'), 0o644); err != nil {
+		if err := os.WriteFile(f.summary, append(line, '\n'), 0o600); err != nil {
 			return fmt.Errorf("--summary: %w", err)
 		}
 	}

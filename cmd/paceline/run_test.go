@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,6 +166,9 @@ func TestRunCommand(t *testing.T) {
 	text, _ := os.ReadFile(summary)
 	if err := errors.Join(json.Unmarshal([]byte(stderr), &a), json.Unmarshal(text, &b)); err != nil || a != b || a.Done != 1 {
 		t.Errorf("summaries: %v, %s, %s", err, stderr, text)
+	}
+	if info, err := os.Stat(summary); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("the summary: %v, %v", info.Mode(), err)
 	}
 	// Dead letters among the results.
 	in := write(t, "in.jsonl", fmt.Sprintf("{\"id\":\"m\",\"url\":\"%s/missing\"}\n{\"id\":\"n\",\"url\":\"%s/broken\"}\n", srv.URL, srv.URL))

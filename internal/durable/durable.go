@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 )
 
 // Handle is what a File needs of an *os.File; tests have one that fails.
@@ -23,8 +25,9 @@ type Handle interface {
 // File is a file that lines are appended to, each with one write(2), fsynced in groups. A write that fails half-way is
 // undone. Safe for concurrent use.
 type File struct {
-	name string
-	file *os.File // to read; nil for a stream
+	name    string
+	regular bool
+	file    *os.File // to read; nil: it was not opened for that
 
 	mu     sync.Mutex
 	h      Handle
@@ -33,9 +36,12 @@ type File struct {
 	failed error
 }
 
+// private is the mode of what is made: answers are for their owner's eyes.
+const private = 0o600
+
 // Open opens, creates and locks a file. Its Size is not known before SetSize.
 func Open(path string) (*File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, private)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +49,7 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, fmt.Errorf("%s is in use by another run: %w", path, err)
 	}
-	return &File{name: path, file: f, h: f}, nil
+	return &File{name: path, regular: true, file: f, h: f}, nil
 }
 
 // Stream returns a File of a pipe or a terminal, which can be neither read, truncated nor synced. It is closed if it is an
@@ -61,51 +67,76 @@ func (s stream) Close() error {
 	return nil
 }
 
-// Replace makes content that of the file, at once and durably, and returns it open.
-func Replace(path string, content []byte) (*File, error) {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if _, err = f.Write(content); err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err == nil {
-		err = syncFolder(path)
-	}
-	if err != nil {
-		f.Close()
-		os.Remove(tmp)
-		return nil, err
-	}
-	return &File{name: path, file: f, h: f, size: int64(len(content))}, nil
+// Disk is what Replace needs of a file system; tests have one that fails.
+type Disk interface {
+	// Create makes a file that was not there, for its owner's eyes only. It follows no link.
+	Create(path string) (Handle, error)
+	Remove(path string) error
+	Rename(from, to string) error
+	// SyncFolder makes the name of a file durable.
+	SyncFolder(path string) error
 }
 
-// syncFolder makes a new name durable.
-func syncFolder(path string) error {
+// OS is the real one.
+var OS Disk = system{}
+
+type system struct{}
+
+func (system) Create(path string) (Handle, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, private)
+}
+func (system) Remove(path string) error     { return os.Remove(path) }
+func (system) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (system) SyncFolder(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	_ = d.Sync() // not every system can
-	return nil
+	err = d.Sync()
+	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil // not every system can
+	}
+	return err
+}
+
+// Replace makes content that of the file, at once and durably, and returns it open. With a File beside the error the
+// content is there, but may be that of before after a power cut.
+func Replace(disk Disk, path string, content []byte) (*File, error) {
+	tmp := path + ".new"
+	// What a crash left, or a link that somebody put there.
+	if err := disk.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	h, err := disk.Create(tmp)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = h.Write(content); err == nil {
+		err = h.Sync() // else the new name could be there before what it names
+	}
+	if err == nil {
+		err = disk.Rename(tmp, path)
+	}
+	if err != nil {
+		h.Close()
+		_ = disk.Remove(tmp)
+		return nil, err
+	}
+	return &File{name: path, regular: true, h: h, size: int64(len(content))}, disk.SyncFolder(path)
 }
 
 // Name is the path, or what the stream is called.
 func (f *File) Name() string { return f.name }
 
 // Regular says that it is no stream.
-func (f *File) Regular() bool { return f.file != nil }
+func (f *File) Regular() bool { return f.regular }
 
-// Reader reads the file from its start, whatever is appended. It must be Regular.
+// Reader reads the file from its start, whatever is appended. It must be of Open.
 func (f *File) Reader() io.Reader { return io.NewSectionReader(f.file, 0, 1<<62) }
 
-// Stat describes the file. It must be Regular.
+// Stat describes the file. It must be of Open.
 func (f *File) Stat() (os.FileInfo, error) { return f.file.Stat() }
 
 // Size is how long the file is, by what was appended.
@@ -123,7 +154,7 @@ func (f *File) SetSize(size int64) error {
 		return err
 	}
 	f.size = size
-	return syncFolder(f.name)
+	return OS.SyncFolder(f.name)
 }
 
 // Through has everything go through another Handle, made of the one before: what puts faults in the way.
@@ -142,7 +173,7 @@ func (f *File) Append(line []byte) error {
 	}
 	n, err := f.h.Write(line)
 	if err != nil {
-		if n > 0 && f.Regular() {
+		if n > 0 && f.regular {
 			if terr := f.h.Truncate(f.size); terr != nil {
 				// What follows would be glued to half a line.
 				f.failed = fmt.Errorf("%s: %w", f.name, errors.Join(err, terr))
@@ -160,7 +191,7 @@ func (f *File) Sync(atLeast int) error {
 	f.mu.Lock()
 	h, n := f.h, f.dirty
 	f.mu.Unlock()
-	if n < max(atLeast, 1) || !f.Regular() {
+	if n < max(atLeast, 1) || !f.regular {
 		return nil
 	}
 	if err := h.Sync(); err != nil {

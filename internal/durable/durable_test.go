@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -39,7 +40,7 @@ func (f *failing) Close() error { return nil }
 // A line is there as a whole or not at all, and after half of one that cannot be undone nothing follows.
 func TestFullDisk(t *testing.T) {
 	f := &failing{room: 10}
-	l := &File{name: "out", file: os.Stdin, h: f}
+	l := &File{name: "out", regular: true, h: f}
 	for _, c := range []struct {
 		line, content string
 		err           error
@@ -53,7 +54,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	f = &failing{room: 3, err: errors.New("read-only file system")}
-	l = &File{name: "out", file: os.Stdin, h: f}
+	l = &File{name: "out", regular: true, h: f}
 	if err := l.Append([]byte("first\n")); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
@@ -77,4 +78,168 @@ func TestLocked(t *testing.T) {
 		t.Errorf("after the first ended: %v", err)
 	}
 	l.Close()
+}
+
+// cutting is a disk whose power is cut before step at, if that is not 0, or where that step fails. What is not synced is
+// lost at a cut: bytes of a file until its Sync, and names until SyncFolder.
+type cutting struct {
+	step, at int
+	fails    error
+	old, new string // durable content of both files
+	temp     bool   // there is a file under the temporary name
+	renamed  bool
+	named    bool // durably
+	power    bool
+	names    []string // of the steps
+}
+
+var errCut = errors.New("cut")
+
+func (d *cutting) do(name string) error {
+	d.names = append(d.names, name)
+	if d.step++; d.at > 0 && d.step == d.at {
+		if d.fails == nil {
+			d.power = false
+			return errCut
+		}
+		return d.fails
+	}
+	if !d.power {
+		return errCut
+	}
+	return nil
+}
+
+func (d *cutting) Create(string) (Handle, error) {
+	if err := d.do("create"); err != nil {
+		return nil, err
+	}
+	d.temp = true
+	return &cutHandle{d: d}, nil
+}
+
+func (d *cutting) Remove(string) error {
+	if !d.temp {
+		return os.ErrNotExist
+	}
+	d.temp = false
+	return d.do("remove")
+}
+
+func (d *cutting) Rename(string, string) error {
+	err := d.do("rename")
+	if err == nil {
+		d.renamed, d.temp = true, false
+	}
+	return err
+}
+
+func (d *cutting) SyncFolder(string) error {
+	err := d.do("sync folder")
+	if err == nil {
+		d.named = true
+	}
+	return err
+}
+
+type cutHandle struct {
+	d    *cutting
+	text string
+}
+
+func (h *cutHandle) Write(b []byte) (int, error) {
+	if err := h.d.do("write"); err != nil {
+		return 0, err
+	}
+	h.text += string(b)
+	return len(b), nil
+}
+
+func (h *cutHandle) Sync() error {
+	err := h.d.do("sync")
+	if err == nil {
+		h.d.new = h.text
+	}
+	return err
+}
+func (h *cutHandle) Truncate(int64) error { return nil }
+func (h *cutHandle) Close() error         { return nil }
+
+// Wherever the power is cut, what is found is what was before or what was to be, and after a success only that. What
+// fails is said, and the temporary file goes.
+func TestReplace(t *testing.T) {
+	whole := &cutting{power: true, old: "before"}
+	if _, err := Replace(whole, "j", []byte("after")); err != nil || strings.Join(whole.names, ", ") != "create, write, sync, rename, sync folder" {
+		t.Fatalf("%v: %v", whole.names, err)
+	}
+	if !whole.named || whole.new != "after" {
+		t.Errorf("it succeeded, and after a power cut it may be that of before: %+v", whole)
+	}
+	full := errors.New("no space left on device")
+	for at := range len(whole.names) {
+		for _, fails := range []error{nil, full} {
+			d := &cutting{power: true, old: "before", at: at + 1, fails: fails}
+			f, err := Replace(d, "j", []byte("after"))
+			if !errors.Is(err, full) && !errors.Is(err, errCut) {
+				t.Errorf("%s: %v", whole.names[at], err)
+			}
+			if d.renamed && d.new != "after" {
+				t.Errorf("%s: after a power cut there may be %q", whole.names[at], d.new)
+			}
+			if (f != nil) != d.renamed || fails != nil && d.temp {
+				t.Errorf("%s: %+v, %v", whole.names[at], d, f)
+			}
+		}
+	}
+}
+
+// A sync that fails is said by each way to one.
+func TestSyncFails(t *testing.T) {
+	broken := errors.New("input/output error")
+	for name, sync := range map[string]func(*File) error{
+		"Sync": func(f *File) error { return f.Sync(1) }, "Close": (*File).Close, "again": func(f *File) error { _ = f.Sync(1); return f.Sync(1) },
+	} {
+		f := &File{name: "out", regular: true, h: &failing{room: 100, err: broken}}
+		if err := f.Append([]byte("line\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := sync(f); !errors.Is(err, broken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What was put where a file is made is not written to, and what is made is its owner's.
+func TestCreate(t *testing.T) {
+	dir := t.TempDir()
+	path, precious := filepath.Join(dir, "j"), filepath.Join(dir, "precious")
+	if err := os.WriteFile(precious, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, put := range map[string]func() error{
+		"link": func() error { return os.Symlink(precious, path+".new") }, "hard link": func() error { return os.Link(precious, path+".new") },
+		"nothing": func() error { return nil },
+	} {
+		if err := put(); err != nil {
+			t.Skip(err)
+		}
+		f, err := Replace(OS, path, []byte("after"))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		f.Close()
+		info, _ := os.Lstat(path)
+		text, _ := os.ReadFile(path)
+		kept, _ := os.ReadFile(precious)
+		if string(text) != "after" || string(kept) != "precious" || !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode() != private {
+			t.Errorf("%s: %q, %v; the other %q", name, text, info.Mode(), kept)
+		}
+	}
+	// Between the removal and the making somebody may be quick.
+	if err := os.Symlink(precious, path+".new"); err != nil {
+		t.Skip(err)
+	}
+	if _, err := OS.Create(path + ".new"); !errors.Is(err, os.ErrExist) {
+		t.Errorf("made through a link: %v", err)
+	}
 }

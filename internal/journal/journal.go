@@ -30,6 +30,8 @@ type Config struct {
 	Forget func(id string) bool
 	// Before is called before records are dropped: what they stand for must be durable then.
 	Before func() error
+	// Disk is where it is. If nil, durable.OS.
+	Disk durable.Disk
 }
 
 // Journal is the file. Safe for concurrent use.
@@ -48,6 +50,9 @@ const compactFrom = 8 << 20
 // Open reads the journal of the runs before, if there is one, and begins this run's part: compacted, with what was
 // unanswered written down as that.
 func Open(c Config, now time.Time) (*Journal, *History, error) {
+	if c.Disk == nil {
+		c.Disk = durable.OS
+	}
 	h := newHistory()
 	switch f, err := os.Open(c.Path); {
 	case err == nil:
@@ -71,6 +76,9 @@ func Open(c Config, now time.Time) (*Journal, *History, error) {
 	}
 	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts)}
 	if err := j.rewriteLocked(now, h); err != nil {
+		if j.file != nil {
+			j.file.Discard()
+		}
 		return nil, nil, err
 	}
 	return j, h, nil
@@ -122,8 +130,8 @@ func (j *Journal) rewriteLocked(now time.Time, h *History) error {
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
 		encode(&b, h.unanswered[n].record)
 	}
-	f, err := durable.Replace(j.c.Path, b.Bytes())
-	if err != nil {
+	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
+	if f == nil {
 		return err
 	}
 	if j.file != nil {
@@ -131,7 +139,7 @@ func (j *Journal) rewriteLocked(now time.Time, h *History) error {
 	}
 	j.file = f
 	j.compact = max(compactFrom, 2*int64(b.Len()))
-	return nil
+	return err
 }
 
 // Send is an attempt that is about to go.

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -209,4 +211,84 @@ func FuzzJournal(f *testing.F) {
 			t.Fatalf("%d unanswered, %d ids, %d in doubt", unanswered, len(h.Open), len(h.Doubts))
 		}
 	})
+}
+
+// broken is a disk that fails at one thing, once it is armed.
+type broken struct {
+	durable.Disk
+	at    string
+	armed bool
+}
+
+var errBroken = errors.New("input/output error")
+
+func (b *broken) fails(at string) error {
+	if b.armed && b.at == at {
+		return errBroken
+	}
+	return nil
+}
+
+func (b *broken) Create(path string) (durable.Handle, error) {
+	h, err := b.Disk.Create(path)
+	return &brokenHandle{h, b}, err
+}
+
+func (b *broken) SyncFolder(path string) error {
+	return errors.Join(b.fails("folder"), b.Disk.SyncFolder(path))
+}
+
+type brokenHandle struct {
+	durable.Handle
+	b *broken
+}
+
+func (h *brokenHandle) Sync() error { return errors.Join(h.b.fails("sync"), h.Handle.Sync()) }
+
+// What cannot be made durable is said, wherever that is: when the journal is opened, before a send, in groups, when it is
+// compacted, at the end. And it is said before the send.
+func TestSyncFails(t *testing.T) {
+	for _, c := range []struct {
+		at   string
+		when string
+		open int // sends that are not answered then
+		do   func(j *Journal) error
+	}{
+		{"sync", "before a send", 1, func(j *Journal) error { _, err := j.Send(Send{ID: "b"}, epoch); return err }},
+		{"sync", "in groups", 0, func(j *Journal) error { return j.Sync(1) }},
+		{"sync", "at the end", 1, (*Journal).Close},
+		{"sync", "compacted", 0, func(j *Journal) error { j.compact = 1; _, err := j.Send(Send{ID: "b"}, epoch); return err }},
+		{"folder", "compacted", 0, func(j *Journal) error { j.compact = 1; _, err := j.Send(Send{ID: "b"}, epoch); return err }},
+	} {
+		disk := &broken{Disk: durable.OS, at: c.at}
+		conf := Config{Path: filepath.Join(t.TempDir(), "j"), Keep: time.Minute, Disk: disk, SyncSends: c.when == "before a send",
+			Forget: func(string) bool { return false }, Before: func() error { return nil }}
+		j, _, err := Open(conf, epoch)
+		if err == nil {
+			_, err = j.Send(Send{ID: "a"}, epoch)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.armed = true
+		if err := c.do(j); !errors.Is(err, errBroken) {
+			t.Errorf("%s %s: %v", c.at, c.when, err)
+		}
+		disk.armed = false
+		if c.when != "at the end" {
+			// What is in flight then is answered, into the file that has the name.
+			err = errors.Join(j.Answer(1, Answer{Result: limit.Accepted, Counts: epoch}), j.Close())
+		}
+		if text, rerr := os.ReadFile(conf.Path); rerr != nil || strings.Count(string(text), `"send"`)-strings.Count(string(text), `"answer"`) != c.open {
+			t.Errorf("%s %s: %s", c.at, c.when, text)
+		}
+		disk.armed = true
+		if _, _, err := Open(conf, epoch); !errors.Is(err, errBroken) {
+			t.Errorf("%s, opened: %v", c.at, err)
+		}
+		disk.armed = false
+		if _, h, oerr := Open(conf, epoch); err != nil || oerr != nil || len(h.Doubts) == 0 {
+			t.Errorf("%s %s: afterwards %+v, %v, %v", c.at, c.when, h, err, oerr)
+		}
+	}
 }
