@@ -139,7 +139,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue,
 		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
-		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
+		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
@@ -283,7 +283,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 type runInput struct {
 	reader io.Reader
 	name   string
-	info   os.FileInfo // nil: standard input
+	info   os.FileInfo // nil: no file
 	isFile bool        // it can be read twice
 	isLLM  bool        // a batch file for language models
 	close  func() error
@@ -296,7 +296,11 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 		if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) && cmd.Flags().NArg() == 0 {
 			return nil, usageError{errors.New("no FILE, expected one, or - for standard input")}
 		}
-		return &runInput{reader: in, name: "standard input", close: func() error { return nil }}, nil
+		all := &runInput{reader: in, name: "standard input", close: func() error { return nil }}
+		if file, ok := in.(*os.File); ok {
+			all.info, _ = file.Stat()
+		}
+		return all, nil
 	}
 	file, err := os.Open(name)
 	if err != nil {

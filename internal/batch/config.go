@@ -50,7 +50,9 @@ type Config struct {
 	InputInfo os.FileInfo
 
 	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is beside Out, as the Format calls it, or "-".
-	Out, Dead      string
+	Out, Dead string
+	// Summary is a file that the caller writes to: it may be none of the others.
+	Summary        string
 	Stdout         io.Writer
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
 	KeepHeaders    []string

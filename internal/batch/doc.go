@@ -17,6 +17,7 @@
 //	result.go    what is written of a request
 //
 //	store.go     results and dead letters, what the runs before left in them, and when they are synced
+//	distinct.go  no two of a run's files are one
 //	replay.go    what the runs before sent fills the windows of this one
 //	tally.go     what counts, and which id is where
 //	limits.go    the server's limits, and what they allow

@@ -65,6 +65,9 @@ func New(c Config) (*Run, error) {
 	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
 		return fail("a negative number where none can be")
 	}
+	if err := c.distinct(); err != nil {
+		return nil, noWrite(err)
+	}
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},

@@ -58,20 +58,6 @@ type entry struct {
 // noWrite is why nothing is sent.
 func noWrite(err error) error { return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent) }
 
-// look says what is at path: nil if nothing.
-func (r *Run) look(path string) (os.FileInfo, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case r.c.InputInfo != nil && os.SameFile(info, r.c.InputInfo):
-		return nil, fmt.Errorf("%s is the input", path)
-	}
-	return info, nil
-}
-
 // Peek reads which requests have ended in a run before, without changing anything: for a Plan before Open.
 func (r *Run) Peek() error {
 	r.store.peeked = map[string]peeked{}
@@ -79,8 +65,8 @@ func (r *Run) Peek() error {
 		if path == "-" || i == 1 && r.c.Dead == r.c.Out {
 			continue
 		}
-		info, err := r.look(path)
-		if info == nil && err == nil {
+		info, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
 			// Better now than after a million lines.
 			if _, err := os.Stat(filepath.Dir(path)); err != nil {
 				return noWrite(fmt.Errorf("%s: %w", path, err))
@@ -129,13 +115,10 @@ func (r *Run) openOutput(path string, dead bool) (*results, error) {
 	if path == "-" {
 		return &results{File: durable.Stream("standard output", struct{ io.Writer }{r.c.Stdout})}, nil
 	}
-	info, err := r.look(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case info != nil && info.IsDir():
+	switch info, err := os.Stat(path); {
+	case err == nil && info.IsDir():
 		return nil, fmt.Errorf("%s is a folder", path)
-	case info != nil && !info.Mode().IsRegular():
+	case err == nil && !info.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, err
@@ -216,7 +199,7 @@ func (r *Run) open() (err error) {
 	}
 	r.keep += r.keep/1000 + journal.Late + time.Second
 	s.journal, s.history, err = journal.Open(journal.Config{
-		Path: r.c.Out + ".journal", Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
+		Path: journalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
 		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inDead) },
 		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
 	}, r.epoch)

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Files of a run that are one file, by whatever name, are refused before anything is written.
+func TestRunOneFile(t *testing.T) {
+	dir := t.TempDir()
+	line := `{"id":"a","url":"http://127.0.0.1:1/"}` + "\n"
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{"in": line, "old": "", "in.journal": line} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		os.Symlink("in", at("link-in")), os.Link(at("in"), at("hard-in")), os.Symlink("old", at("link-old")), os.Mkdir(at("folder"), 0o700),
+		os.Symlink("new", at("link-new")), os.Symlink(dir, at("link-folder")),
+	} {
+		if err != nil {
+			t.Skip(err)
+		}
+	}
+	before := tree(t, dir)
+	for _, c := range []struct{ args, want string }{
+		{"--out link-in in", "link-in is the input"},
+		{"--out hard-in in", "hard-in is the input"},
+		{"--dead in in", "in is the input"},
+		{"--summary in --out x in", "in is the input"},
+		{"--summary hard-in in", "hard-in is the input"},
+		{"--out in in.journal", "in.journal is the input"},
+		{"--out old --dead old in", "--out old and --dead old are one file"},
+		{"--out old --dead link-old in", "--out old and --dead link-old are one file"},
+		{"--out old --summary link-old in", "--out old and --summary link-old are one file"},
+		{"--out x --dead old --summary old in", "--dead old and --summary old are one file"},
+		{"--dead old --summary old in", "--dead old and --summary old are one file"},
+		{"--out new --dead new in", "--out new and --dead new are one file"},
+		{"--out new --dead folder/../new in", "--out new and --dead folder/../new are one file"},
+		{"--out new --dead link-new in", "--out new and --dead link-new are one file"},
+		{"--out new --summary link-folder/new in", "--out new and --summary link-folder/new are one file"},
+		{"--out x --dead x.journal in", "--dead x.journal and the journal x.journal are one file"},
+		{"--out x --summary x.journal in", "--summary x.journal and the journal x.journal are one file"},
+		{"--out x --dead x.journal.new in", "--dead x.journal.new and the journal x.journal.new are one file"},
+		{"--out x.jsonl --summary x.dead.jsonl in", "--dead x.dead.jsonl and --summary x.dead.jsonl are one file"},
+	} {
+		t.Chdir(dir)
+		code, _, stderr := paceline("", append([]string{"run", "--limit", "20/s", "--max-outage", "0s"}, strings.Fields(c.args)...)...)
+		if want := "cannot write: " + c.want + "; nothing was sent"; code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: %d %swant %s", c.args, code, stderr, want)
+		}
+		if after := tree(t, dir); after != before {
+			t.Fatalf("%s: the files are\n%s, and were\n%s", c.args, after, before)
+		}
+	}
+	// A device is no file: it may be given twice.
+	if _, err := os.Stat("/dev/null"); err == nil {
+		if code, _, stderr := paceline("", "run", "--limit", "20/s", "--max-outage", "0s", "--out", "/dev/null", "--dead", "/dev/null", "--summary", "/dev/null", "in"); code == 1 {
+			t.Error(stderr)
+		}
+	}
+}
+
+// tree is what a folder has.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, e := range all {
+		text, _ := os.ReadFile(filepath.Join(dir, e.Name()))
+		b.WriteString(e.Name() + ": " + string(text) + "\n")
+	}
+	return b.String()
+}
+
+// What is redirected is looked at, too: a run that reads what it writes would never end.
+func TestRunRedirected(t *testing.T) {
+	in := write(t, "in.jsonl", `{"id":"a","url":"http://127.0.0.1:1/"}`+"\n")
+	f, err := os.OpenFile(in, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, c := range []struct {
+		name          string
+		stdin, stdout bool
+		args          []string
+		want          string
+	}{
+		{"results into the input", false, true, []string{in}, "standard output is the input"},
+		{"the input as results", true, false, []string{"--out", in, "-"}, in + " is the input"},
+		{"both", true, true, []string{"-"}, "standard output is the input"},
+		{"dead letters into the results", false, true, []string{"--dead", in, write(t, "b.jsonl", "")}, "standard output and --dead " + in + " are one file"},
+	} {
+		cmd := program(t, append([]string{"run", "--limit", "20/s", "--max-outage", "0s"}, c.args...)...)
+		if c.stdin {
+			cmd.Stdin = f
+		}
+		if c.stdout {
+			cmd.Stdout = f
+		}
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		_ = cmd.Run()
+		if !strings.Contains(errs.String(), "cannot write: "+c.want+"; nothing was sent") {
+			t.Errorf("%s: %swant %s", c.name, errs.String(), c.want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package batch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// place is where a run writes.
+type place struct {
+	called string
+	path   string
+	info   os.FileInfo // nil: there is nothing yet
+}
+
+// places are all where it does, as they are called.
+func (c *Config) places() []place {
+	var all []place
+	add := func(what, path string) {
+		p := place{called: what + path, path: path}
+		if path == "-" {
+			p.called = "standard output"
+			if f, ok := c.Stdout.(*os.File); ok {
+				p.info, _ = f.Stat()
+			}
+		} else {
+			p.info, _ = os.Stat(path)
+		}
+		if p.info == nil && path == "-" || p.info != nil && !p.info.Mode().IsRegular() {
+			return // a terminal, a pipe, a device
+		}
+		all = append(all, p)
+	}
+	add("--out ", c.Out)
+	if c.Dead != "-" || c.Out != "-" {
+		add("--dead ", c.Dead)
+	}
+	if c.Summary != "" {
+		add("--summary ", c.Summary)
+	}
+	if c.Out != "-" {
+		add("the journal ", journalOf(c.Out))
+		add("the journal ", journalOf(c.Out)+".new") // what it is compacted to
+	}
+	return all
+}
+
+// distinct refuses places that are one file, or the input: what is written there would be lost, or read for a request.
+func (c *Config) distinct() error {
+	all := c.places()
+	for i, p := range all {
+		if c.InputInfo != nil && p.info != nil && os.SameFile(p.info, c.InputInfo) {
+			name := p.path
+			if name == "-" {
+				name = p.called
+			}
+			return fmt.Errorf("%s is the input", name)
+		}
+		for _, before := range all[:i] {
+			if before.is(p) {
+				return fmt.Errorf("%s and %s are one file", before.called, p.called)
+			}
+		}
+	}
+	return nil
+}
+
+func (p place) is(q place) bool {
+	if p.info != nil && q.info != nil {
+		return os.SameFile(p.info, q.info)
+	}
+	return p.info == nil && q.info == nil && resolved(p.path) == resolved(q.path)
+}
+
+// resolved is where a file would be made.
+func resolved(path string) string {
+	const most = 40 // links; more are a circle
+	for range most {
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	dir, name := filepath.Split(path)
+	if in, err := filepath.EvalSymlinks(filepath.Clean(dir)); err == nil {
+		path = filepath.Join(in, name)
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return path
+}
+
+func journalOf(out string) string { return out + ".journal" }
