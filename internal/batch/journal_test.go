@@ -104,6 +104,36 @@ func TestJournalAcrossRestarts(t *testing.T) {
 	}
 }
 
+// What a request cost in the end counts after a restart, and what it was admitted with where nobody said.
+func TestJournalKeepsActualTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	estimate := record{Attempt: 1, Key: "A", Cost: 1, Tokens: [3]int64{100, 900, 1000}}
+	for _, actual := range []*limit.Cost{{limit.Requests: 1, limit.Input: 101, limit.Output: 7, limit.Tokens: 108}, nil} {
+		n, err := j.send(estimate, epoch.Add(time.Second))
+		if err == nil {
+			err = j.answer(n, limit.Accepted, epoch.Add(2*time.Second), time.Time{}, "", actual)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for restart := range 2 { // the second reads what the first has made of it
+		_, h := open(t, path, 20*time.Second, time.Minute)
+		var costs []limit.Cost
+		for _, s := range h.sends {
+			costs = append(costs, s.cost)
+		}
+		want := []limit.Cost{
+			{limit.Requests: 1, limit.Input: 101, limit.Output: 7, limit.Tokens: 108},
+			{limit.Requests: 1, limit.Input: 100, limit.Output: 900, limit.Tokens: 1000},
+		}
+		if !slices.Equal(costs, want) {
+			t.Errorf("restart %d: %v, want %v", restart+1, costs, want)
+		}
+	}
+}
+
 // What is in flight while the journal is compacted is still answered, or still unanswered, afterwards.
 func TestJournalCompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
