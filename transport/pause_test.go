@@ -308,6 +308,22 @@ func TestWhatClientsAreToldThatTryAgain(t *testing.T) {
 	}
 }
 
+// A host that is known is read in its own words, whatever its answers look like.
+func TestKnownHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		tr := mustNew(t, transport.Config{Base: newBase(0, func(int, *http.Request) *http.Response {
+			return reply(200, "", "Anthropic-Ratelimit-Requests-Limit", "50", "Anthropic-Ratelimit-Requests-Remaining", "49", "Anthropic-Ratelimit-Requests-Reset", "2000-01-01T00:00:01Z")
+		}), Ended: func(a transport.Attempt) { said = append(said, a.Said.Dialect) }})
+		for _, host := range []string{"api.binance.com", "API.openai.com", "somewhere.test"} {
+			do(t, tr, get(t, "http://"+host+"/"))
+		}
+		if want := []string{"binance-spot", "openai", "anthropic"}; !slices.Equal(said, want) {
+			t.Errorf("read as %v, want %v", said, want)
+		}
+	})
+}
+
 // Behind one host there may be several providers: each answer is read in its own words. And what an error quotes is not
 // who speaks.
 func TestGateway(t *testing.T) {

@@ -74,6 +74,7 @@ var Table = []Package{
 
 	// Help for the tests.
 	{Name: "internal/corpus", Ours: "quota", Std: "any"},
+	{Name: "internal/mutate", Std: "any"},
 	{Name: "internal/need", Std: "any"},
 	{Name: "internal/race"},
 	{Name: "internal/realserver", Ours: "limit internal/need", Std: "any"},

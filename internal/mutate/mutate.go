@@ -1,0 +1,306 @@
+// Package mutate plants small faults in this module's sources, one at a time, and has the tests find them. What no test
+// finds is a promise that nothing holds anybody to. It is for tests alone: go test ./internal/mutate with PACELINE_LONG=1.
+//
+// A fault is an edit of a few bytes, made from the syntax tree and never written to the sources: go test reads it through
+// -overlay.
+package mutate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mutant is a file with one fault.
+type Mutant struct {
+	File string // from the module's root, with slashes
+	Func string // the function or method that it is in; the declaration, outside of functions
+	Line int
+	// Before and After are the lines of the edit without and with it, shortened; "" if nothing is left of it.
+	Before, After string
+
+	src      []byte
+	from, to int // of the source, what is replaced
+	text     string
+}
+
+// Package is the folder of the file, "." for the root.
+func (m *Mutant) Package() string { return path.Dir(m.File) }
+
+// String tells the mutant from others, however lines move.
+func (m *Mutant) String() string {
+	return fmt.Sprintf("%s %s: %s → %s", m.File, m.Func, m.Before, m.After)
+}
+
+// Source is the file with the fault.
+func (m *Mutant) Source() []byte { return slices.Concat(m.src[:m.from], []byte(m.text), m.src[m.to:]) }
+
+// Folder returns the mutants of a folder below root, of all its files but tests and those for other systems.
+func Folder(root, folder string) (all []Mutant, err error) {
+	names, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		base := filepath.Base(name)
+		if strings.HasSuffix(base, "_test.go") || base == "doc.go" || strings.HasSuffix(base, "_windows.go") || strings.HasSuffix(base, "_other.go") {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		some, err := Of(path.Join(filepath.ToSlash(folder), base), src)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// Of returns the mutants of a source, in order.
+func Of(file string, src []byte) ([]Mutant, error) {
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, file, src, 0)
+	if err != nil {
+		return nil, err
+	}
+	p := planter{file: file, src: src, base: fset.File(tree.Pos())}
+	for _, d := range tree.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Body != nil && !spared(d) {
+				p.name = funcName(d)
+				p.walk(d.Body, d.Type)
+			}
+		case *ast.GenDecl:
+			if d.Tok == token.CONST || d.Tok == token.VAR {
+				p.name = d.Tok.String()
+				p.walk(d, nil)
+			}
+		}
+	}
+	seen := map[string]int{}
+	for i := range p.found {
+		m := &p.found[i]
+		key := m.String()
+		if seen[key]++; seen[key] > 1 {
+			m.Func += "#" + strconv.Itoa(seen[key])
+		}
+	}
+	return p.found, nil
+}
+
+// spared are functions whose results are read by people: nobody is promised the words.
+func spared(d *ast.FuncDecl) bool {
+	switch d.Name.Name {
+	case "String", "Error", "GoString", "LogValue":
+		return true
+	}
+	return false
+}
+
+func funcName(d *ast.FuncDecl) string {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return d.Name.Name
+	}
+	t := d.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name + "." + d.Name.Name
+		default:
+			return d.Name.Name
+		}
+	}
+}
+
+// planter collects the mutants of a file.
+type planter struct {
+	file, name string
+	src        []byte
+	base       *token.File
+	found      []Mutant
+}
+
+func (p *planter) at(pos token.Pos) int { return p.base.Offset(pos) }
+
+func (p *planter) code(n ast.Node) string { return string(p.src[p.at(n.Pos()):p.at(n.End())]) }
+
+// plant replaces what is from one position to another.
+func (p *planter) plant(from, to token.Pos, text string) {
+	m := Mutant{File: p.file, Func: p.name, src: p.src, from: p.at(from), to: p.at(to), text: text, Line: p.base.Line(from)}
+	begin := strings.LastIndexByte(string(p.src[:m.from]), '\n') + 1
+	end := len(p.src)
+	if i := strings.IndexByte(string(p.src[m.to:]), '\n'); i >= 0 {
+		end = m.to + i
+	}
+	m.Before = short(string(p.src[begin:end]))
+	m.After = short(string(p.src[begin:m.from]) + text + string(p.src[m.to:end]))
+	p.found = append(p.found, m)
+}
+
+func (p *planter) replace(n ast.Node, text string) { p.plant(n.Pos(), n.End(), text) }
+
+// short puts code on one line, without its comment, and leaves out the middle if it is long.
+func short(code string) string {
+	var words []string
+	for line := range strings.Lines(code) {
+		line, _, _ = strings.Cut(line, " // ")
+		words = append(words, strings.Fields(line)...)
+	}
+	s := strings.Join(words, " ")
+	if r := []rune(s); len(r) > 120 {
+		s = string(r[:70]) + " … " + string(r[len(r)-47:])
+	}
+	return s
+}
+
+var operators = map[token.Token][]string{
+	token.LSS: {"<="}, token.LEQ: {"<"}, token.GTR: {">="}, token.GEQ: {">"}, token.EQL: {"!="}, token.NEQ: {"=="},
+	token.LAND: {"||"}, token.LOR: {"&&"},
+	token.ADD: {"-"}, token.SUB: {"+"}, token.MUL: {"/"}, token.QUO: {"*"},
+}
+
+// walk plants in a body of a function of that type.
+func (p *planter) walk(n ast.Node, of *ast.FuncType) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			p.walk(n.Body, n.Type)
+			return false
+		case *ast.BinaryExpr:
+			for _, op := range operators[n.Op] {
+				p.plant(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), op)
+			}
+		case *ast.BasicLit:
+			p.literal(n)
+		case *ast.CallExpr:
+			if isPanic(n) {
+				return false
+			}
+			if f, ok := n.Fun.(*ast.Ident); ok && len(n.Args) > 1 {
+				if other := map[string]string{"min": "max", "max": "min"}[f.Name]; other != "" {
+					p.replace(f, other)
+				}
+			}
+		case *ast.IfStmt:
+			p.replace(n.Cond, "!("+p.code(n.Cond)+")")
+		case *ast.ForStmt:
+			if n.Cond != nil {
+				p.replace(n.Cond, "!("+p.code(n.Cond)+")")
+			}
+		case *ast.ReturnStmt:
+			p.returned(n, of)
+		case *ast.BlockStmt:
+			p.statements(n.List)
+		case *ast.CaseClause:
+			p.statements(n.Body)
+		case *ast.CommClause:
+			p.statements(n.Body)
+		case *ast.IncDecStmt:
+			p.plant(n.TokPos, n.End(), map[token.Token]string{token.INC: "--", token.DEC: "++"}[n.Tok])
+		case *ast.AssignStmt:
+			if other := map[token.Token]string{token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+="}[n.Tok]; other != "" {
+				p.plant(n.TokPos, n.TokPos+2, other)
+			}
+		case *ast.Field: // the tag is no constant
+			return n.Tag == nil
+		case *ast.ImportSpec:
+			return false
+		}
+		return true
+	})
+}
+
+// literal moves a whole number by one.
+func (p *planter) literal(n *ast.BasicLit) {
+	if n.Kind != token.INT {
+		return
+	}
+	v, err := strconv.ParseInt(n.Value, 0, 64)
+	if err != nil {
+		return
+	}
+	p.replace(n, strconv.FormatInt(v+1, 10))
+	if v > 0 {
+		p.replace(n, strconv.FormatInt(v-1, 10))
+	}
+}
+
+// returned has one result be nothing.
+func (p *planter) returned(n *ast.ReturnStmt, of *ast.FuncType) {
+	if of == nil || of.Results == nil {
+		return
+	}
+	var types []ast.Expr
+	for _, f := range of.Results.List {
+		for range max(1, len(f.Names)) {
+			types = append(types, f.Type)
+		}
+	}
+	if len(types) != len(n.Results) {
+		return // a call that has them all, or they have names
+	}
+	for i, r := range n.Results {
+		switch code := p.code(r); {
+		case code == "nil" || code == "0" || code == `""` || code == "false":
+		case code == "true":
+			p.replace(r, "false")
+		default:
+			p.replace(r, "*new("+p.code(types[i])+")")
+		}
+	}
+}
+
+// statements drops each that can be.
+func (p *planter) statements(list []ast.Stmt) {
+	for _, s := range list {
+		switch s := s.(type) {
+		case *ast.ExprStmt:
+			if c, ok := s.X.(*ast.CallExpr); ok && !isPanic(c) {
+				p.replace(s, "")
+			}
+		case *ast.AssignStmt:
+			if s.Tok != token.DEFINE && !blank(s) {
+				p.replace(s, "")
+			}
+		case *ast.IncDecStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt:
+			p.replace(s, "")
+		case *ast.BranchStmt:
+			if s.Tok == token.CONTINUE || s.Tok == token.BREAK {
+				p.replace(s, "")
+			}
+		case *ast.ReturnStmt:
+			if len(s.Results) == 0 {
+				p.replace(s, "")
+			}
+		}
+	}
+}
+
+func isPanic(c *ast.CallExpr) bool {
+	f, ok := c.Fun.(*ast.Ident)
+	return ok && f.Name == "panic"
+}
+
+func blank(s *ast.AssignStmt) bool {
+	for _, l := range s.Lhs {
+		if i, ok := l.(*ast.Ident); !ok || i.Name != "_" {
+			return false
+		}
+	}
+	return true
+}

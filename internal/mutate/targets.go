@@ -1,0 +1,32 @@
+package mutate
+
+// Target is a package to plant faults in.
+type Target struct {
+	Package string
+	// Share is its part of a sample, in thousandths: so many that each file is met now and then.
+	Share int
+	// Then are packages whose tests may know better than its own, in the order in which they are asked: quick ones first. A
+	// pattern after a space says which of their tests.
+	Then []string
+}
+
+// Targets are the core and what stands next to it.
+var Targets = []Target{
+	{"mono", 10, []string{"limit"}},
+	{"backoff", 15, []string{"dispatch"}},
+	{"window", 60, nil},
+	{"limit", 180, []string{"dispatch", ".", "transport"}},
+	{"throttle", 90, []string{"internal/strategy", "internal/guard"}},
+	{"internal/guard", 80, []string{"dispatch", "transport"}},
+	{"internal/health", 50, []string{"dispatch", ".", "transport"}},
+	{"internal/line", 90, []string{".", "dispatch"}},
+	{"queue", 80, []string{"dispatch", "."}},
+	{"dispatch", 80, []string{".", "sim", "internal/batch"}},
+	{"verdict", 50, []string{"transport", "internal/batch"}},
+	{"internal/sight", 10, []string{"verdict", "transport"}},
+	{".", 60, []string{"transport", "internal/batch"}},
+	{"transport", 60, nil},
+	{"internal/wire", 40, []string{"transport", "internal/batch"}},
+	{"internal/batch", 40, []string{"cmd/paceline ^TestRun"}},
+	{"quota", 40, []string{"verdict", "ratetest/service"}},
+}

@@ -1,0 +1,47 @@
+package paceline_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// Two that wait for one instant, of which the first goes away before the second comes: in between the timer is stopped, and
+// then it is set to where it was. A Pool that thought it set still never sent the second.
+func TestPoolWaitsAgainForTheSameInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{})
+		done := make(chan error, 1)
+		go func() { done <- p.Run(context.Background()) }()
+		submit(t, p, "a")
+		time.Sleep(100 * time.Millisecond)
+		submit(t, p, "b") // both for 1.0112 s
+		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			if b, _, ok := q.Lookup("b"); !ok || !q.Cancel(now, b) {
+				t.Error("b does not wait")
+			}
+		})
+		time.Sleep(100 * time.Millisecond)
+		submit(t, p, "c")
+		p.Close()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Hour):
+			t.Error("an hour later c has not been sent")
+			p.Drain()
+			<-done
+		}
+		wantLines(t, "sends", l.sends, "0s a/1", "1.0112s c/1")
+		wantCounts(t, p, queue.Counts{Submitted: 3, Done: 2, Cancelled: 1})
+	})
+}
