@@ -103,6 +103,33 @@ func TestJournalAcrossRestarts(t *testing.T) {
 	}
 }
 
+// What a request cost in the end counts after a restart, and what it was admitted with where nobody said.
+func TestJournalKeepsActualTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	estimate := limit.Cost{limit.Requests: 1, limit.Input: 100, limit.Output: 900, limit.Tokens: 1000}
+	used := limit.Cost{limit.Requests: 1, limit.Input: 101, limit.Output: 7, limit.Tokens: 108}
+	for _, actual := range []*limit.Cost{&used, nil} {
+		n, err := j.Send(Send{Attempt: 1, Key: "A", Cost: estimate}, epoch.Add(time.Second))
+		if err == nil {
+			err = j.Answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(2 * time.Second), Actual: actual})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for restart := range 2 { // the second reads what the first has made of it
+		_, h := open(t, path, 20*time.Second, time.Minute)
+		var costs []limit.Cost
+		for _, s := range h.Sends {
+			costs = append(costs, s.Cost)
+		}
+		if want := []limit.Cost{used, estimate}; !slices.Equal(costs, want) {
+			t.Errorf("restart %d: %v, want %v", restart+1, costs, want)
+		}
+	}
+}
+
 // What is in flight while the journal is compacted is still answered, or still unanswered, afterwards.
 func TestJournalCompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
