@@ -1,6 +1,9 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,3 +34,35 @@ func TestRunPresetHeedsRule(t *testing.T) {
 
 // squeezed has one blank between words.
 func squeezed(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// The last line says how to go on with what is dead.
+func TestRunRetryDeadFlag(t *testing.T) {
+	away := true
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch {
+		case q.URL.Query().Get("id") == "0":
+			w.WriteHeader(http.StatusNotFound)
+		case away:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer srv.Close()
+	in, out := write(t, "in.jsonl", numbered(3, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", "none", "--attempts", "1", "--out", out, in}
+	code, _, stderr := paceline("", args...)
+	if want := "3 dead: 2 outage, 1 invalid; --retry-dead=outage sends those again\n"; code != 3 || !strings.HasSuffix(stderr, "\n"+want) {
+		t.Errorf("exit %d, expected 3 and as the last line %s%s", code, want, stderr)
+	}
+	away = false
+	if code, _, stderr = paceline("", append(args, "--retry-dead=outage")...); code != 3 || !strings.Contains(stderr, "2 offered, 2 done") ||
+		!strings.HasSuffix(stderr, "\n1 dead: 1 invalid; --retry-dead=invalid sends those again, once that is mended\n") {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr = paceline("", append(args, "--retry-dead", "-o", "json")...); code != 3 || !strings.HasSuffix(stderr, "}\n") || !strings.Contains(stderr, `"offered":1`) {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr = paceline("", append(args, "--retry-dead=outage,nix")...); code != 2 ||
+		!strings.Contains(stderr, `"nix", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held`) {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
