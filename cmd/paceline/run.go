@@ -61,7 +61,8 @@ type runFlags struct {
 	redirects                      int
 	banStatus                      []int
 	out, dead, sync, unanswered    string
-	retryDead, skipInvalid         bool
+	retryDead                      batch.Dead
+	skipInvalid                    bool
 	keepHeaders                    []string
 	maxLine, maxHeader, maxBody    byteSize
 	maxResponse                    byteSize
@@ -111,7 +112,8 @@ func newRun() *cobra.Command {
 	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
 	p.StringVarP(&f.out, "out", "O", "-", "file for the results, to which a run that is repeated adds; - is standard output, without resuming")
 	p.StringVar(&f.dead, "dead", "", "file for dead letters (default: beside --out, its name with .dead.jsonl; or among the results on standard output)")
-	p.BoolVar(&f.retryDead, "retry-dead", false, "send the dead letters of the runs before again")
+	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send the dead letters of the runs before again: all, or of some classes, as in --retry-dead=outage,limited (classes: see docs/run.md)")
+	p.Lookup("retry-dead").NoOptDefVal = "all"
 	p.StringVar(&f.unanswered, "unanswered", "resend", "what was sent and may have been served without an answer: resend, or hold as a dead letter")
 	p.StringVar(&f.sync, "sync", "group", "group: make durable every 100 ms or 64 lines; always: also before each send, which a power cut asks for")
 	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "pass over lines that are not valid instead of not starting")
@@ -210,7 +212,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if f.out == "" {
 		return usage("--out is empty, expected a file, or - for standard output")
 	}
-	if f.retryDead && f.out == "-" && (f.dead == "" || f.dead == "-") {
+	if f.retryDead != 0 && f.out == "-" && (f.dead == "" || f.dead == "-") {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
 	if len(f.keyEnv) > 0 {
@@ -370,8 +372,15 @@ func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals
 	if because := r.DeadBecause(); because != "" {
 		screen.line(because)
 	}
+	again := r.DeadAgain()
+	if again != "" && f.output == "json" { // whose last line is read by programs
+		screen.line(again)
+	}
 	if serr := f.report(screen, totals, time.Since(began)); cerr == nil {
 		cerr = serr
+	}
+	if again != "" && f.output != "json" {
+		screen.line(again)
 	}
 	if wasInterrupted {
 		return f.interruption(totals)
@@ -707,4 +716,29 @@ func (s *screen) progressText(p batch.Progress) string {
 		add("waiting for %s", p.Why)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// deadSet is the flag --retry-dead.
+type deadSet batch.Dead
+
+func (d *deadSet) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return "some"
+}
+
+func (d *deadSet) Type() string { return "class,…" }
+
+func (d *deadSet) Set(s string) error {
+	switch s {
+	case "true": // it was a switch once
+		s = "all"
+	case "false":
+		*d = 0
+		return nil
+	}
+	set, err := batch.ParseDead(s)
+	*d = deadSet(set)
+	return err
 }

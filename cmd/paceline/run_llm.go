@@ -41,7 +41,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output (batches)")
 	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute (batches)")
 	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute (batches)")
-	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows")
+	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if given, also the limits of --preset")
 	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI's documentation); sum, both; used, both until the answer and then what was used (Anthropic's)")
 	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve as much output as all but this share of the answers had, such as 0.05, instead of max_tokens: denser, and as safe as that share")
 	p.Int64Var(&f.maxOutput, "max-output", 0, "output of requests that do not bound it (default: the most that the model can)")
@@ -119,7 +119,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 			if !knows(p.Unit) {
 				return usage("--preset %s limits %s, of which run knows nothing; expected --limit, with the cost of each line in the input", f.preset, p.Unit)
 			}
-			c.Limits = append(c.Limits, rateOf(p.Limit, p.Window, units[p.Unit], p.Rule == quota.Bucket, p.Burst))
+			c.Limits = append(c.Limits, rateOf(p.Limit, p.Window, units[p.Unit], f.isBucket(cmd, p.Rule), p.Burst))
 			if p.Scope == quota.Model {
 				f.models = f.preset
 			}
@@ -138,6 +138,14 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		}
 	}
 	return nil
+}
+
+// isBucket says how the server counts a published limit: as it is documented, unless the user says.
+func (f *llmFlags) isBucket(cmd *cobra.Command, documented quota.Rule) bool {
+	if cmd.Flag("rule").Changed {
+		return f.rule == "bucket"
+	}
+	return documented == quota.Bucket
 }
 
 var units = map[quota.Unit]limit.Unit{quota.Requests: limit.Requests, quota.Input: limit.Input, quota.Output: limit.Output, quota.Tokens: limit.Tokens}

@@ -17,10 +17,12 @@ type job struct {
 	r      *Request
 	hop    hop
 	size   int64
-	repeat bool // it may have been served before
-	doubt  bool // an attempt had no whole answer
-	unsure bool // after a crash it would not be known whether the latest attempt was served
-	room   bool // it holds a place in Run.room
+	repeat bool   // it may have been served before
+	doubt  bool   // an attempt had no whole answer
+	unsure bool   // after a crash it would not be known whether the latest attempt was served
+	class  class  // what it would be dead of, by its latest attempt
+	reason string // likewise
+	room   bool   // it holds a place in Run.room
 	key    string
 	n      int64 // of the journal; 0: its answer is written
 	at     mono.Time
@@ -58,6 +60,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	went := j.hop.host // before a redirect
 	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
 	ans, final := r.judge(j)
+	j.class, j.reason = classOf(j, &ans), ans.Reason
 	j.result, j.actual = ans.Result, nil
 	cost := j.r.Cost
 	if ans.Metered {
@@ -136,7 +139,7 @@ func (r *Run) ended(e queue.Ended) {
 		}
 		r.store.wake()
 	}
-	r.tally.ended(j, e.State, e.Reason, written, !out.Regular())
+	r.tally.ended(j, &e, written, !out.Regular())
 	r.course.free(j.size)
 	if err != nil {
 		r.fail(err)
@@ -169,7 +172,7 @@ func (r *Run) result(j *job, e *queue.Ended) *Result {
 			line.Error = "the deadline passed: " + e.Reason
 		}
 	case queue.Dead:
-		line.Error, line.Request = e.Reason, j.r.Raw
+		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), j.r.Raw
 	}
 	return line
 }
@@ -185,4 +188,11 @@ func (r *Run) DeadBecause() string {
 		where = " in " + dead.Name()
 	}
 	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
+}
+
+// DeadAgain says how many requests of the input are dead, of what, and how they are sent again; empty: none is.
+func (r *Run) DeadAgain() string {
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	return deadText(&r.tally.dead)
 }

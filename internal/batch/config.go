@@ -57,7 +57,7 @@ type Config struct {
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
 	KeepHeaders    []string
 	SyncAlways     bool // fsync the journal before each send
-	RetryDead      bool
+	RetryDead      Dead // which dead letters of the runs before are sent again
 	HoldUnanswered bool // what may have been served is not sent again, but a dead letter
 
 	// Notice is told what the user should know, a line at a time. Log gets a line per answer at debug level.

@@ -125,8 +125,8 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	r.hosts.note(j.hop.host, named)
 	if r.c.HoldUnanswered && j.repeat {
 		j.repeat = false
-		r.ended(queue.Ended{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(),
-			Reason: "sent by a run before, and never answered: held back (--unanswered hold)"})
+		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
+		r.ended(queue.Ended{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason})
 		return true
 	}
 	err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: r.ttl(q), Value: j})

@@ -65,6 +65,9 @@ func (l *LLM) line(r *Result) []byte {
 			o.Error = &openAIProblem{"batch_expired", r.Error}
 		default:
 			o.Error = &openAIProblem{"no_answer", r.Error}
+			if r.Class != outage.String() {
+				o.Error.Code = r.Class
+			}
 		}
 		v = o
 	case Anthropic:
@@ -103,15 +106,20 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 	switch l.c.Provider {
 	case OpenAI:
 		var v struct {
-			ID       string           `json:"id"`
-			CustomID string           `json:"custom_id"`
-			Response *openAIResponse  `json:"response"`
-			Error    *json.RawMessage `json:"error"`
+			ID       string          `json:"id"`
+			CustomID string          `json:"custom_id"`
+			Response *openAIResponse `json:"response"`
+			Error    *openAIProblem  `json:"error"`
 		}
 		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.CustomID == "" || v.Response == nil && v.Error == nil {
 			return e, false
 		}
 		e.ID = v.CustomID
+		if v.Response != nil {
+			e.Status = v.Response.Status
+		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
+			e.Class = expired.String()
+		}
 		if v.Response != nil && v.Response.Status < http.StatusMultipleChoices && !dead {
 			e.State, body = "done", v.Response.Body
 		}
@@ -124,9 +132,32 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 		if v.Result.Type == "succeeded" && !dead {
 			e.State, body = "done", v.Result.Message
 		}
+		e.Class = v.Result.class()
 	}
 	e.body = body
 	return e, true
+}
+
+// class is what an outcome stands for. Of what never had an answer we say api_error, too.
+func (o *anthropicOutcome) class() string {
+	if o.Type == "expired" {
+		return expired.String()
+	}
+	var e struct {
+		Error struct {
+			Type string `json:"type"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(o.Error, &e) // which may be anything that was answered
+	switch e.Error.Type {
+	case "invalid_request_error", "not_found_error", "request_too_large":
+		return invalid.String()
+	case "authentication_error", "permission_error", "billing_error":
+		return refused.String()
+	case "rate_limit_error":
+		return limited.String()
+	}
+	return outage.String()
 }
 
 // outputOf reads what an answer of any of the APIs says of its output.

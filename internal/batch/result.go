@@ -28,6 +28,7 @@ type Result struct {
 	BodyCut        bool              `json:"body_cut,omitempty"`    // it was longer
 	Location       string            `json:"location,omitempty"`    // where redirects led
 	Error          string            `json:"error,omitempty"`       // why there is no answer, or why it is dead
+	Class          string            `json:"class,omitempty"`       // of a dead letter: see class.go
 	Request        json.RawMessage   `json:"request,omitempty"`     // the line of the input; in dead letters
 }
 

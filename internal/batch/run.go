@@ -71,7 +71,7 @@ func New(c Config) (*Run, error) {
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},
-		tally:  tally{retryDead: c.RetryDead, ledger: ledger{}, reasons: map[string]int{}},
+		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
@@ -164,7 +164,7 @@ func (r *Run) Close() (Totals, error) {
 	r.course.stop()
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	err := r.store.readBack(r.tally.ledger, r.c.RetryDead)
+	err := r.store.readBack(&r.tally)
 	t, lost := r.tally.close(r.pool.Counts().Waiting)
 	d := r.tally.final.Sub(r.tally.first)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {

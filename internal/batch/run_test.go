@@ -36,6 +36,7 @@ type ran struct {
 	results map[string]Result // the last of each id, from OUT
 	lines   int               // in OUT
 	dead    map[string]Result
+	again   string // what the last line says of dead letters
 	notices string
 	log     string
 }
@@ -92,6 +93,7 @@ func (b *bench) run(lines ...string) ran {
 		out.results, out.lines = readResults(t, c.Out)
 		out.dead, _ = readResults(t, DeadBeside(c.Out))
 	}
+	out.again = r.DeadAgain()
 	out.notices, out.log = notices.String(), log.String()
 	return out
 }
@@ -258,7 +260,7 @@ func TestRun(t *testing.T) {
 	// Again, the dead as well; one of them is done now and stays done.
 	unavailable.Store(9)
 	lines[3] = request("missing", srv.URL+"/echo?missing")
-	b.config.RetryDead = true
+	b.config.RetryDead = AllDead
 	again = b.run(lines...)
 	if again.err != nil || again.SkippedDone != 7 || again.Done != 1 || again.Dead != 1 || again.Lost != 0 || again.results["missing"].State != "done" {
 		t.Fatalf("%+v, %v", again.Totals, again.err)
@@ -272,7 +274,7 @@ func TestRun(t *testing.T) {
 	}
 	// Another input on the same line is another request.
 	lines[8] = fmt.Sprintf(`{"url":"%s/echo?other"}`, srv.URL)
-	b.config.RetryDead = false
+	b.config.RetryDead = 0
 	if again = b.run(lines...); again.Done != 1 || seen("other") != 1 {
 		t.Errorf("an edited line without id: %+v", again.Totals)
 	}

@@ -110,7 +110,7 @@ func (s *sender) reason(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	msg := err.Error()
+	msg := withoutAddresses(err.Error())
 	msg = strings.TrimPrefix(msg, "net/http: ")
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		msg = "the connection was closed before the whole answer was read"

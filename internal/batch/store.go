@@ -49,8 +49,10 @@ type form struct {
 
 // entry is what a rerun reads of a result.
 type entry struct {
-	ID    string `json:"id"`
-	State string `json:"state"`
+	ID     string `json:"id"`
+	State  string `json:"state"`
+	Status int    `json:"status"`
+	Class  string `json:"class"` // of a dead letter
 
 	body []byte // the answer, of an LLM
 }
@@ -102,11 +104,15 @@ func (r *Run) peek(path string, info os.FileInfo, form form) error {
 
 // note marks what ended in a run before.
 func (r *Run) note(e entry, _ int64) {
-	flag := uint64(inOut)
-	if e.State == "dead" {
-		flag = inDead
+	d := digestOf(e.ID)
+	switch e.State {
+	case "dead":
+		r.tally.ledger.dead(d, classNamed(e.Class, e.Status))
+	case "expired":
+		r.tally.ledger.mark(d, inExpired)
+	default:
+		r.tally.ledger.mark(d, inOut)
 	}
-	r.tally.ledger.mark(digestOf(e.ID), flag)
 }
 
 // openOutput opens results or dead letters.
@@ -200,7 +206,7 @@ func (r *Run) open() (err error) {
 	r.keep += r.keep/1000 + journal.Late + time.Second
 	s.journal, s.history, err = journal.Open(journal.Config{
 		Path: journalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
-		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inDead) },
+		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inExpired|inDead) },
 		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
 	}, r.epoch)
 	return err
@@ -248,18 +254,20 @@ func (s *store) sync(atLeast int) error {
 }
 
 // readBack marks what is in the files now.
-func (s *store) readBack(l ledger, retryDead bool) error {
+func (s *store) readBack(t *tally) error {
 	var err error
 	for i, f := range []*results{s.out, s.dead} {
 		if !f.Regular() || i == 1 && f == s.out {
 			continue
 		}
 		_, rerr := f.form.scan(f.Reader(), f.Name(), func(e entry, end int64) {
+			d := digestOf(e.ID)
 			switch {
-			case e.State != "dead":
-				l.mark(digestOf(e.ID), backOut)
-			case end > f.before || !retryDead: // else it was tried again: what counts is what came of that
-				l.mark(digestOf(e.ID), backDead)
+			case end <= f.before && e.State != "done" && t.again(d): // what counts is what came of that
+			case e.State == "dead":
+				t.ledger.mark(d, backDead)
+			default:
+				t.ledger.mark(d, backOut)
 			}
 		})
 		err = errors.Join(err, rerr)

@@ -51,12 +51,14 @@ func digestOf(id string) digest {
 
 // What is known of an id, and in which line of the input it is (0: in none so far).
 const (
-	inOut    = 1 << iota // OUT says done or expired
-	inDead               // the dead letters have it
-	backOut              // found when OUT was read back
-	backDead             // found when the dead letters were read back
-	flagBits = iota
-	flagMask = 1<<flagBits - 1
+	inOut     = 1 << iota // OUT says done
+	inExpired             // OUT says expired
+	inDead                // the dead letters have it
+	backOut               // found when OUT was read back
+	backDead              // found when the dead letters were read back
+	classBit  = iota      // the class of a dead letter, in four bits
+	flagBits  = classBit + 4
+	classMask = 15 << classBit
 )
 
 // ledger knows every id of the input and of the files of the runs before. About 50 bytes an id.
@@ -64,6 +66,12 @@ type ledger map[digest]uint64
 
 func (l ledger) mark(d digest, flag uint64)     { l[d] |= flag }
 func (l ledger) has(d digest, flag uint64) bool { return l[d]&flag != 0 }
+
+// dead marks a dead letter. The last of an id counts.
+func (l ledger) dead(d digest, c class) { l[d] = l[d]&^classMask | inDead | uint64(c)<<classBit }
+
+// class is that of a dead letter.
+func (l ledger) class(d digest) class { return class(l[d] & classMask >> classBit) }
 
 // line notes where an id was seen first, and returns the line where it was.
 func (l ledger) line(d digest, line int) (first int) {
@@ -88,20 +96,27 @@ func (l ledger) missing() (n int) {
 // mostReasons bounds the memory for reasons that all differ.
 const mostReasons = 100
 
+// reason is why requests are dead: in the words of the first of them.
+type reason struct {
+	first string
+	n     int
+}
+
 // tally counts. Safe for concurrent use, through its methods; before Send and after it nobody else is there.
 type tally struct {
-	retryDead bool // dead letters are sent again
+	retry Dead // which dead letters are sent again
 
 	mu        sync.Mutex
 	ledger    ledger
 	checked   bool // the first pass counted the input
 	totals    Totals
-	remaining limit.Cost     // that is still to go, if checked
-	spent     limit.Cost     // of the sends
-	busy      time.Duration  // that answers took, of all sends
-	reasons   map[string]int // why requests are dead
-	first     time.Time      // send
-	final     time.Time      // answer
+	remaining limit.Cost         // that is still to go, if checked
+	spent     limit.Cost         // of the sends
+	busy      time.Duration      // that answers took, of all sends
+	reasons   map[string]*reason // why requests are dead, by what is alike
+	dead      [classes]int       // dead letters of this run, and of the runs before that are not sent again
+	first     time.Time          // send
+	final     time.Time          // answer
 }
 
 // add adds by times a cost.
@@ -122,17 +137,36 @@ func (t *tally) past(d digest) *int {
 	switch {
 	case t.ledger.has(d, inOut):
 		return &t.totals.SkippedDone
-	case t.ledger.has(d, inDead) && !t.retryDead:
+	case t.again(d):
+		return nil
+	case t.ledger.has(d, inExpired):
+		return &t.totals.SkippedDone
+	case t.ledger.has(d, inDead):
 		return &t.totals.SkippedDead
 	}
 	return nil
+}
+
+// again says whether what died or expired in a run before is sent again. Where it did both nobody knows which came last: either
+// will do.
+func (t *tally) again(d digest) bool {
+	return !t.ledger.has(d, inOut) && (t.ledger.has(d, inDead) && t.retry.has(t.ledger.class(d)) ||
+		t.ledger.has(d, inExpired) && t.retry&theExpired != 0)
+}
+
+// skip counts a request that ended in a run before.
+func (t *tally) skip(d digest, as *int) {
+	*as++
+	if as == &t.totals.SkippedDead {
+		t.dead[t.ledger.class(d)]++
+	}
 }
 
 // skipped counts the input's requests that ended in runs before.
 func (t *tally) skipped() {
 	for d, v := range t.ledger {
 		if n := t.past(d); n != nil && v>>flagBits != 0 {
-			*n++
+			t.skip(d, n)
 		}
 	}
 }
@@ -148,7 +182,7 @@ func (t *tally) read(q *Request) bool {
 	if !t.checked { // else both were counted then
 		t.totals.Input++
 		if past != nil {
-			*past++
+			t.skip(digestOf(q.ID), past)
 		}
 	}
 	return past == nil
@@ -185,7 +219,7 @@ func (t *tally) used(u tokens.Usage, overrun bool) {
 }
 
 // ended counts the end of a request. blind: its line cannot be read back.
-func (t *tally) ended(j *job, state queue.State, reason string, written, blind bool) {
+func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	add(&t.remaining, j.r.Cost, -1)
@@ -194,12 +228,11 @@ func (t *tally) ended(j *job, state queue.State, reason string, written, blind b
 		return
 	}
 	back := uint64(backOut)
-	switch state {
+	switch e.State {
 	case queue.Dead:
 		t.totals.Dead++
-		if _, known := t.reasons[reason]; known || len(t.reasons) < mostReasons {
-			t.reasons[reason]++
-		}
+		t.dead[deadOf(j, e)]++
+		t.because(e.Reason)
 		back = backDead
 	case queue.Done:
 		t.totals.Done++
@@ -212,6 +245,20 @@ func (t *tally) ended(j *job, state queue.State, reason string, written, blind b
 	if j.repeat {
 		t.totals.Repeats++
 	}
+}
+
+// because counts why a request is dead.
+func (t *tally) because(text string) {
+	group := alike(text)
+	r := t.reasons[group]
+	if r == nil {
+		if len(t.reasons) >= mostReasons {
+			return
+		}
+		r = &reason{first: text}
+		t.reasons[group] = r
+	}
+	r.n++
 }
 
 // close compares the counts with what was read back. waiting is what the Pool still has.
@@ -232,10 +279,10 @@ func (t *tally) close(waiting int) (Totals, error) {
 func (t *tally) deadBecause() (most string, n, all int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for reason, n := range t.reasons {
-		if n > t.reasons[most] || n == t.reasons[most] && reason < most {
-			most = reason
+	for _, r := range t.reasons {
+		if r.n > n || r.n == n && r.first < most {
+			most, n = r.first, r.n
 		}
 	}
-	return most, t.reasons[most], t.totals.Dead
+	return most, n, t.totals.Dead
 }

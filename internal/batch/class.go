@@ -1,0 +1,177 @@
+package batch
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// class is what a dead letter is dead of, by what would have to change before it is worth sending again.
+type class uint8
+
+const (
+	unclassed   class = iota
+	outage            // nothing came back, or not all of it, or a gateway's answer
+	failed            // the server failed at it
+	limited           // refused for a limit
+	misnumbered       // refused for its nonce
+	expired           // its deadline passed
+	refused           // the key, or what that may do
+	invalid           // the request
+	redirected        // to where it does not go
+	held              // it may have been served: HoldUnanswered
+	classes
+)
+
+var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held"}
+
+func (c class) String() string { return classNames[c] }
+
+// passing is what may go well another time as it is.
+const passing = Dead(1<<outage | 1<<failed | 1<<limited | 1<<misnumbered | 1<<expired)
+
+// Dead is a set of classes of dead letters. The zero value is empty.
+type Dead uint16
+
+const (
+	// AllDead are all dead letters.
+	AllDead Dead = 1<<classes - 1
+	// theExpired are the requests that expired, which are no dead letters.
+	theExpired Dead = 1 << classes
+)
+
+// ParseDead reads a set: "outage,limited", or "all". With "expired" it has the requests that expired, too.
+func ParseDead(s string) (set Dead, err error) {
+	for name := range strings.SplitSeq(s, ",") {
+		c := slices.Index(classNames[:], name)
+		switch {
+		case name == "all":
+			set |= AllDead
+		case c <= 0:
+			return 0, fmt.Errorf("%q, expected all, or some of %s", name, strings.Join(classNames[1:], ", "))
+		case class(c) == expired:
+			set |= 1<<expired | theExpired
+		default:
+			set |= 1 << c
+		}
+	}
+	return set, nil
+}
+
+func (d Dead) has(c class) bool { return d>>c&1 != 0 }
+
+// classNamed is the class of a result: what it says, or what its status does.
+func classNamed(name string, status int) class {
+	if c := slices.Index(classNames[:], name); c > 0 {
+		return class(c)
+	}
+	return classOfStatus(status)
+}
+
+// classOfStatus is for what died of an answer.
+func classOfStatus(status int) class {
+	switch status {
+	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
+		return outage
+	case http.StatusTooManyRequests:
+		return limited
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTeapot:
+		return refused
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return invalid
+	}
+	switch {
+	case status >= 300 && status < 400:
+		return redirected
+	case status >= 400 && status < 500:
+		return invalid
+	}
+	return failed
+}
+
+// classOf is what a request would be dead of, by its latest attempt.
+func classOf(j *job, ans *dispatch.Answer) class {
+	switch res := &j.res; {
+	case res.err != nil && ans.Invalid:
+		return held
+	case res.err != nil:
+		return outage
+	case ans.Misordered:
+		return misnumbered
+	case ans.Result == limit.Limited && !ans.Invalid:
+		return limited
+	case res.cut, ans.Result == limit.Limited: // its answer, or itself, is larger than can be
+		return invalid
+	}
+	return classOfStatus(j.res.status)
+}
+
+// deadOf is what a request is dead of.
+func deadOf(j *job, e *queue.Ended) class {
+	if e.Reason != j.reason { // it is the queue's: a deadline
+		return expired
+	}
+	return j.class
+}
+
+var (
+	addresses = regexp.MustCompile(`\b(dial|read|write) (tcp|udp)[46]?( [^ ]+)?: | on [^ ]+:\d+\b`)
+	differing = regexp.MustCompile(`[\w./:-]*\d[\w./:-]*`)
+)
+
+// withoutAddresses is an error of package net without addresses, whose ports differ each time.
+func withoutAddresses(msg string) string { return addresses.ReplaceAllString(msg, "") }
+
+// alike is what reasons have in common that differ in the ids, numbers and times that a server tells.
+func alike(reason string) string {
+	ours, theirs, found := strings.Cut(reason, ": ")
+	if !found || !strings.HasPrefix(ours, "answered ") {
+		return reason
+	}
+	return ours + ": " + differing.ReplaceAllString(theirs, "…")
+}
+
+// deadText says how many are dead, of what, and how they are sent again; empty: none is.
+func deadText(dead *[classes]int) string {
+	total, set := 0, Dead(0)
+	var parts []string
+	for c := range classes {
+		if n := dead[c]; n > 0 {
+			total += n
+			set |= 1 << c
+			if c != unclassed {
+				parts = append(parts, fmt.Sprintf("%d %v", n, c))
+			}
+		}
+	}
+	if total == 0 {
+		return ""
+	}
+	flag, again := "--retry-dead", "sends those again"
+	switch {
+	case set&passing != 0:
+		set &= passing
+	default:
+		again = "sends those again, once that is mended"
+	}
+	var names []string
+	for c := unclassed + 1; c < classes; c++ {
+		if set.has(c) {
+			names = append(names, c.String())
+		}
+	}
+	if len(names) > 0 {
+		flag += "=" + strings.Join(names, ",")
+	}
+	text := fmt.Sprintf("%d dead", total)
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("%s; %s %s", text, flag, again)
+}
