@@ -304,7 +304,7 @@ func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *ho
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
-	d.line.Settle(now, a.pass, &ans.Outcome)
+	d.line.Settle(now, a.pass, ans.Outcome)
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
 	k.tally.Settled(&ans.Outcome)
 	k.inFlight--

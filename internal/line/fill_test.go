@@ -39,7 +39,7 @@ func TestFillWakes(t *testing.T) {
 			if at > now {
 				t.Fatalf("%s: %d at %v goes at %v", c.name, n, now, at)
 			}
-			l.Settle(now, pass, &accepted)
+			l.Settle(now, pass, accepted)
 		}
 		goes(0, c.early)
 		goes(8*second, 100-c.early)

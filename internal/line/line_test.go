@@ -61,10 +61,10 @@ func TestOneLaneOneLimit(t *testing.T) {
 	want(t, l.Enter(0, lane, c), line.Waiting)
 	want(t, c.Ahead, 1)
 	want(t, l.Wake(), limit.Never)
-	l.Settle(second, a.Pass, &accepted)
+	l.Settle(second, a.Pass, accepted)
 	want(t, next(l, second), "b")
 	want(t, l.Leave(second, c), true)
-	l.Settle(second, b.Pass, &accepted)
+	l.Settle(second, b.Pass, accepted)
 	want(t, next(l, second), "")
 	_, at := l.Try(second, lane, &limit.One, &limit.One)
 	want(t, at, second)
@@ -96,7 +96,7 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 	now := mono.Time(0)
 	for left > 0 {
 		for _, u := range under {
-			l.Settle(now, u.Pass, &accepted)
+			l.Settle(now, u.Pass, accepted)
 		}
 		under = under[:0]
 		for u := l.Next(now); u != nil; u = l.Next(now) {

@@ -45,11 +45,12 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 // asks returns when all limits of a way let cost go, and whether nobody waits for them.
 func (w *Way) asks(now mono.Time, cost *limit.Cost) (at mono.Time, alone bool) {
 	at = now
+	c := *cost
 	for _, m := range w.limits {
 		if len(m.parked.all)+len(m.claims) > 0 {
 			return at, false
 		}
-		at = max(at, m.Limiter.Ready(now, *cost))
+		at = max(at, m.Limiter.Ready(now, c))
 	}
 	return at, true
 }
@@ -211,33 +212,33 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 }
 
 // Settle closes the leases of a pass.
-func (l *Line) Settle(now mono.Time, p Pass, o *limit.Outcome) {
+func (l *Line) Settle(now mono.Time, p Pass, o limit.Outcome) {
 	now = l.Tick(now)
 	l.changes++
 	if m := p.Way.limits[0]; !p.booked {
-		m.Limiter.Settle(now, p.lease, *o)
+		m.Limiter.Settle(now, p.lease, o)
 		l.news(m)
 		return
 	}
 	kept := l.book.Return(p.lease)
 	for k, m := range p.Way.limits {
-		m.Limiter.Settle(now, kept.leases[k], *o)
+		m.Limiter.Settle(now, kept.leases[k], o)
 		l.closed(m, kept)
 	}
 }
 
 // SettleEach is Settle where each limit hears an outcome of its own. of is called once per limit, in their order.
-func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) {
+func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) limit.Outcome) {
 	now = l.Tick(now)
 	l.changes++
 	if m := p.Way.limits[0]; !p.booked {
-		m.Limiter.Settle(now, p.lease, *of(m))
+		m.Limiter.Settle(now, p.lease, of(m))
 		l.news(m)
 		return
 	}
 	kept := l.book.Return(p.lease)
 	for k, m := range p.Way.limits {
-		m.Limiter.Settle(now, kept.leases[k], *of(m))
+		m.Limiter.Settle(now, kept.leases[k], of(m))
 		l.closed(m, kept)
 	}
 }
@@ -371,6 +372,7 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		}
 		return Pass{Way: w, lease: m.Limiter.Admit(now, *cost)}
 	}
+	c := *cost
 	lease, kept := l.book.Take()
 	if kept.metered = metered; metered {
 		if least == nil {
@@ -383,7 +385,7 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		}
 	}
 	for k, m := range w.limits {
-		kept.leases[k] = m.Limiter.Admit(now, *cost)
+		kept.leases[k] = m.Limiter.Admit(now, c)
 		if metered {
 			more(&m.spare, &kept.spare)
 		}
