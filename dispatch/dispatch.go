@@ -247,7 +247,7 @@ func (d *Dispatcher) ask(now mono.Time, cost *limit.Cost) line.State {
 	switch {
 	case d.head.Cost != *cost:
 		d.line.Leave(now, &d.head)
-		d.head.Cost, d.head.Least = *cost, *cost
+		d.head.Cost = *cost
 	case d.head.State == line.Waiting:
 		d.line.Next(now)
 		return d.head.State

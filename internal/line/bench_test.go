@@ -23,7 +23,7 @@ func benchTurn(b *testing.B, l *line.Line, lanes []*line.Lane, waiting int) {
 	enter := func() {
 		u := free[len(free)-1]
 		free = free[:len(free)-1]
-		u.Cost, u.Least, u.Place, u.Deadline = limit.One, limit.One, now, limit.Never
+		u.Cost, u.Place, u.Deadline = limit.One, now, limit.Never
 		if l.Enter(now, lanes[i%len(lanes)], u) == line.Granted {
 			under = u
 		}

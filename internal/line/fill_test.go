@@ -46,7 +46,6 @@ func TestFillWakes(t *testing.T) {
 		for i, n := range append([]int64{c.first}, c.behind...) {
 			u := ticket(string(rune('a'+i)), 8*second)
 			u.Cost = limit.Cost{limit.Requests: n}
-			u.Least = u.Cost
 			want(t, l.Enter(8*second, lane, u), line.Waiting)
 		}
 		got := [...]any{next(l, 8*second), l.Wake(), next(l, 10*second), l.Wake(), next(l, 18*second-1), next(l, 18*second)}

@@ -211,7 +211,7 @@ func (n *net) enter() {
 	if n.churn && rng.IntN(6) == 0 {
 		g.Deadline = n.now + mono.Time(rng.IntN(60))*ms
 	}
-	g.Least, g.Of = g.Cost, g
+	g.Of = g
 	if n.line.Enter(n.now, n.lanes[g.lane], &g.Ticket) == line.Waiting {
 		n.waits = append(n.waits, g)
 	} else {

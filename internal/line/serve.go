@@ -12,6 +12,13 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 	if len(l.agenda.all) > 0 {
 		l.serve(now)
 	}
+	if least == nil {
+		least = cost
+		if !sure(cost) {
+			own := cost.Least()
+			least = &own
+		}
+	}
 	if a.count == 0 && len(a.ways) == 1 { // most often: nobody else is here, and the cost is all there is to ask about
 		if at, alone := a.ways[0].asks(now, cost); alone {
 			if at > now {
@@ -90,12 +97,12 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 			l.empty(a)
 		}
 		if t.State == Granted {
-			t.Pass = l.admit(now, w, &t.Cost, &t.Least)
+			t.Pass = l.admit(now, w, &t.Cost, t.uses())
 		}
 		return t.State
 	}
 	l.waiting++
-	if t.Least != t.Cost {
+	if t.Metered {
 		for u, n := range &t.Cost {
 			t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
 		}
@@ -259,6 +266,9 @@ func (l *Line) Touch(m *Limit) {
 
 // news has m looked at, for anybody.
 func (l *Line) news(m *Limit) {
+	if len(m.parked.all) == 0 {
+		return
+	}
 	if m.barred > 0 {
 		l.readmit(m)
 	}
@@ -287,7 +297,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 	ahead, waiting := limit.Cost{}, a.count
 	t := a.head[0]
 	if t != nil && len(a.ways) == 1 && w.at == m && m.parked.first() == w { // it has just been looked at
-		t, n, ahead = t.next[0], 1, t.Least
+		t, n, ahead = t.next[0], 1, *t.uses()
 	}
 	for t != nil {
 		next := t.next[0]
@@ -298,7 +308,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 			l.refuse(t, Late)
 		default:
 			n++
-			more(&ahead, &t.Least)
+			more(&ahead, t.uses())
 		}
 		t = next
 	}
@@ -356,29 +366,25 @@ func (l *Line) Next(now mono.Time) *Ticket {
 	return t
 }
 
-// admit opens the leases of a way.
+// admit opens the leases of a way. least is cost itself if that is what is surely used.
 func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
-	l.turn++
 	l.changes++
-	w.used = l.turn
 	if len(w.lane.ways) > 1 {
+		l.turn++
+		w.used = l.turn
 		w.lane.ease(w)
 	}
-	metered := least != nil && *cost != *least || least == nil && !sure(cost)
+	metered := least != cost
+	c := *cost
 	if len(w.limits) == 1 && !metered {
 		m := w.limits[0]
 		if m.fair {
 			w.advance(0, cost)
 		}
-		return Pass{Way: w, lease: m.Limiter.Admit(now, *cost)}
+		return Pass{Way: w, lease: m.Limiter.Admit(now, c)}
 	}
-	c := *cost
 	lease, kept := l.book.Take()
 	if kept.metered = metered; metered {
-		if least == nil {
-			own := cost.Least()
-			least = &own
-		}
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
 			kept.spare[u] = n - min(max(least[u], 0), n)
@@ -389,32 +395,17 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		if metered {
 			more(&m.spare, &kept.spare)
 		}
-		if m.fair {
+		if w.finish != nil && m.fair {
 			w.advance(k, cost)
 		}
 	}
 	return Pass{Way: w, lease: lease, booked: true}
 }
 
-// unsure are the units of which a request may come to use less than its cost. To find none of them takes a fraction of the time that
-// cost.Least does.
-var unsure = func() (units []limit.Unit) {
-	for u := range (limit.Cost{}) {
-		var c limit.Cost
-		if c[u] = 1; c.Least() != c {
-			units = append(units, limit.Unit(u))
-		}
-	}
-	return units
-}()
-
-// sure tells whether cost is its Least.
+// sure tells whether cost is its Least, unless it only happens to be, in a fraction of the time: whether there is nothing of which a
+// request may come to use less.
 func sure(cost *limit.Cost) bool {
-	some := int64(0)
-	for _, u := range unsure {
-		some |= cost[u]
-	}
-	return some == 0
+	return cost[limit.Output]|cost[limit.Tokens]|cost[limit.Money]|cost[limit.Other] == 0
 }
 
 // more and less add c to a sum, and take it off.
@@ -570,7 +561,7 @@ func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
 // grant has the first of a lane go.
 func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
 	w.lane.granted++
-	t.Pass = l.admit(now, w, &t.Cost, &t.Least)
+	t.Pass = l.admit(now, w, &t.Cost, t.uses())
 	l.end(t, Granted)
 	l.tell(t)
 }
@@ -594,7 +585,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 			v.passed++
 		}
 		w.lane.granted++
-		u.Pass = l.admit(now, w, &u.Cost, &u.Least)
+		u.Pass = l.admit(now, w, &u.Cost, u.uses())
 		l.end(u, Granted)
 		l.tell(u)
 		// Who may not pass now may not when another has passed, so one walk is enough.
