@@ -172,11 +172,13 @@ func (a *Lane) insertWithin(t *Ticket) {
 
 // remove takes t out.
 func (a *Lane) remove(t *Ticket) {
+	next := t.next[0]
 	if t.prev == nil {
 		for v := range t.height {
 			if a.head[v] = t.next[v]; a.head[v] == nil {
 				a.tail[v] = nil
 			}
+			t.next[v] = nil
 		}
 	} else {
 		p := [levels]*Ticket{t.prev}
@@ -191,13 +193,13 @@ func (a *Lane) remove(t *Ticket) {
 			if *after = t.next[v]; *after == nil {
 				a.tail[v] = p[v]
 			}
+			t.next[v] = nil
 		}
 	}
-	if t.next[0] != nil {
-		t.next[0].prev = t.prev
+	if next != nil {
+		next.prev = t.prev
 	}
 	t.prev = nil
-	clear(t.next[:t.height])
 	a.count--
 	if a.count == 0 {
 		a.least, a.largest = limit.Cost{}, limit.Cost{}

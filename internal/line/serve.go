@@ -266,9 +266,12 @@ func (l *Line) Touch(m *Limit) {
 
 // news has m looked at, for anybody.
 func (l *Line) news(m *Limit) {
-	if len(m.parked.all) == 0 {
-		return
+	if len(m.parked.all) > 0 {
+		l.wanted(m)
 	}
+}
+
+func (l *Line) wanted(m *Limit) {
 	if m.barred > 0 {
 		l.readmit(m)
 	}
