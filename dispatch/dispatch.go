@@ -224,7 +224,8 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		}
 		state := d.ask(now, &r.Cost)
 		if state == line.Granted {
-			return d.send(now, t, r, h), 0, true
+			d.send(now, t, r, h, &a)
+			return a, 0, true
 		}
 		if state == line.Waiting {
 			ready = min(d.line.Wake(), limit.AfterSettle)
@@ -287,10 +288,12 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
 }
 
-func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *host) Attempt {
-	pass := d.head.Pass
-	k := &d.keys[pass.Way.Index]
-	a := Attempt{Ticket: t, Request: *r, Key: pass.Way.Index, Submitted: d.queue.Info(t).Submitted, At: now, pass: pass, generation: k.generation}
+// send makes a of the head of the queue, which the line lets go.
+func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *host, a *Attempt) {
+	a.Ticket, a.Request, a.Submitted, a.At = t, *r, d.queue.Info(t).Submitted, now
+	a.pass, a.Key = d.head.Pass, d.head.Pass.Way.Index
+	k := &d.keys[a.Key]
+	a.generation = k.generation
 	a.host, a.watch = h, h.admit(now, r.Cost)
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
@@ -298,7 +301,6 @@ func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *ho
 	a.Number = d.queue.Take(now, t)
 	k.inFlight++
 	k.sent++
-	return a
 }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead.
