@@ -218,13 +218,15 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		if !ok {
 			break
 		}
-		h := d.hosts.lets(now, t, r.Cost)
+		info := d.queue.Info(t)
+		h := d.hosts.lets(now, info.Host, &r.Cost)
 		if h == nil {
 			continue
 		}
 		state := d.ask(now, &r.Cost)
 		if state == line.Granted {
-			d.send(now, t, r, h, &a)
+			a.Ticket, a.Request, a.Submitted, a.host = t, *r, info.Submitted, h
+			d.send(now, &a)
 			return a, 0, true
 		}
 		if state == line.Waiting {
@@ -288,17 +290,16 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
 }
 
-// send makes a of the head of the queue, which the line lets go.
-func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *host, a *Attempt) {
-	a.Ticket, a.Request, a.Submitted, a.At = t, *r, d.queue.Info(t).Submitted, now
-	a.pass, a.Key = d.head.Pass, d.head.Pass.Way.Index
+// send begins the attempt of the head of the queue, which the line and its host let go.
+func (d *Dispatcher) send(now mono.Time, a *Attempt) {
+	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
 	k := &d.keys[a.Key]
 	a.generation = k.generation
-	a.host, a.watch = h, h.admit(now, r.Cost)
+	a.watch = a.host.admit(now, &a.Request.Cost)
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
 	}
-	a.Number = d.queue.Take(now, t)
+	a.Number = d.queue.Take(now, a.Ticket)
 	k.inFlight++
 	k.sent++
 }
