@@ -193,7 +193,7 @@ func (p Permit) Settle(o limit.Outcome) {
 	j := a.junction
 	defer j.unlock() // the limiter panics if this is the second time
 	now := j.now()
-	j.line.Settle(now, p.pass, &o)
+	j.line.Settle(now, p.pass, o)
 	a.ages.remove(p.pass.Mark)
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
@@ -206,11 +206,7 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	j := a.junction
 	defer j.unlock()
 	now := j.now()
-	var own limit.Outcome
-	j.line.SettleEach(now, p.pass, func(m *line.Limit) *limit.Outcome {
-		own = of(m.Of.(*Limit))
-		return &own
-	})
+	j.line.SettleEach(now, p.pass, func(m *line.Limit) limit.Outcome { return of(m.Of.(*Limit)) })
 	a.ages.remove(p.pass.Mark)
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)

@@ -37,9 +37,13 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 	}
 	done := ctx.Done()
 	for {
-		select {
-		case <-w.woken:
-		case <-done:
+		if done == nil { // a select costs twice as much
+			<-w.woken
+		} else {
+			select {
+			case <-w.woken:
+			case <-done:
+			}
 		}
 		p, then, err := a.leave(ctx, w, s)
 		for then == spin {

@@ -218,13 +218,16 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		if !ok {
 			break
 		}
-		h := d.hosts.lets(now, t, r.Cost)
+		info := d.queue.Info(t)
+		h := d.hosts.lets(now, info.Host, &r.Cost)
 		if h == nil {
 			continue
 		}
 		state := d.ask(now, &r.Cost)
 		if state == line.Granted {
-			return d.send(now, t, r, h), 0, true
+			a.Ticket, a.Request, a.Submitted, a.host = t, *r, info.Submitted, h
+			d.send(now, &a)
+			return a, 0, true
 		}
 		if state == line.Waiting {
 			ready = min(d.line.Wake(), limit.AfterSettle)
@@ -247,7 +250,7 @@ func (d *Dispatcher) ask(now mono.Time, cost *limit.Cost) line.State {
 	switch {
 	case d.head.Cost != *cost:
 		d.line.Leave(now, &d.head)
-		d.head.Cost, d.head.Least = *cost, *cost
+		d.head.Cost = *cost
 	case d.head.State == line.Waiting:
 		d.line.Next(now)
 		return d.head.State
@@ -287,25 +290,25 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
 }
 
-func (d *Dispatcher) send(now mono.Time, t queue.Ticket, r *queue.Request, h *host) Attempt {
-	pass := d.head.Pass
-	k := &d.keys[pass.Way.Index]
-	a := Attempt{Ticket: t, Request: *r, Key: pass.Way.Index, Submitted: d.queue.Info(t).Submitted, At: now, pass: pass, generation: k.generation}
-	a.host, a.watch = h, h.admit(now, r.Cost)
+// send begins the attempt of the head of the queue, which the line and its host let go.
+func (d *Dispatcher) send(now mono.Time, a *Attempt) {
+	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
+	k := &d.keys[a.Key]
+	a.generation = k.generation
+	a.watch = a.host.admit(now, &a.Request.Cost)
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
 	}
-	a.Number = d.queue.Take(now, t)
+	a.Number = d.queue.Take(now, a.Ticket)
 	k.inFlight++
 	k.sent++
-	return a
 }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead. The zero Ended says
 // that it had been killed meanwhile.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
-	d.line.Settle(now, a.pass, &ans.Outcome)
+	d.line.Settle(now, a.pass, ans.Outcome)
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
 	k.tally.Settled(&ans.Outcome)
 	k.inFlight--

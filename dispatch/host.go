@@ -91,10 +91,11 @@ func (s *hosts) sweep() {
 	s.most = max(fewHosts, 2*len(s.all))
 }
 
-// lets returns the host of the head of the queue if one may go there now. Nil: it is held, and another is the head.
-func (s *hosts) lets(now mono.Time, t queue.Ticket, cost limit.Cost) *host {
-	h := s.of(s.queue.Info(t).Host)
-	if h.ready = h.health.Ready(now, cost); h.ready <= now {
+// lets returns the host of that name, to which the head of the queue goes, if one may go there now. Nil: it is held, and another
+// is the head.
+func (s *hosts) lets(now mono.Time, name string, cost *limit.Cost) *host {
+	h := s.of(name)
+	if h.ready = h.health.Ready(now, *cost); h.ready <= now {
 		return h
 	}
 	s.queue.Hold(h.name)
@@ -117,9 +118,9 @@ func (s *hosts) wake() mono.Time {
 	return s.held[0].ready
 }
 
-func (h *host) admit(now mono.Time, cost limit.Cost) limit.Lease {
+func (h *host) admit(now mono.Time, cost *limit.Cost) limit.Lease {
 	h.inFlight++
-	return h.health.Admit(now, cost)
+	return h.health.Admit(now, *cost)
 }
 
 // settle takes in what an attempt has shown of its host. free: it is not to count, since it never left this machine and it is

@@ -51,14 +51,16 @@ func (a *account) admit(now mono.Time, w int64) Lease {
 	a.last = max(now, a.last)
 	a.open += w
 	a.ages.admit(a.last, a.book.Len())
-	return a.book.Open(admitted{a.last, w})
+	l, kept := a.book.Take() // which is inlined, as Open is not
+	kept.at, kept.cost = a.last, w
+	return l
 }
 
 // close takes a lease out of what is open. It returns the instant of the settlement, and what the request is worth from
 // now on: w at u, its upper bound of arrival; 0 if it does not count.
 func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w int64) {
 	now = max(t, a.last)
-	lease := a.book.Close(l)
+	lease := a.book.Return(l)
 	a.last = now
 	a.open -= lease.cost
 	a.ages.close(now, lease.at, a.book.Len())

@@ -61,7 +61,9 @@ func (c *Concurrency) Ready(now mono.Time, _ Cost) mono.Time {
 // Admit implements Limiter.
 func (c *Concurrency) Admit(now mono.Time, _ Cost) Lease {
 	c.last = max(now, c.last)
-	return c.book.Open(c.last)
+	l, at := c.book.Take()
+	*at = c.last
+	return l
 }
 
 // Settle implements Limiter.

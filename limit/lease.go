@@ -11,15 +11,22 @@ type Lease struct {
 
 // ledger is the part of a Book that a Lease can point to whatever the Book keeps.
 type ledger struct {
-	generations []uint32 // odd: open
-	free        []uint32
+	free uint32 // the slot to be taken next, counted from 1; 0: none
+	open int
+}
+
+// slot has all there is of a lease in one place: apart they would be in a cache line each.
+type slot[T any] struct {
+	kept       T
+	generation uint32 // odd: open
+	free       uint32 // as ledger.free, after this one
 }
 
 // Book issues leases and keeps a T for each open one. Every Limiter owns one. Once it has seen its largest number of
 // open leases it allocates no more. The zero Book is ready; it must not be copied once used.
 type Book[T any] struct {
 	ledger
-	kept []T
+	slots []slot[T]
 }
 
 // Open issues a lease and keeps v for it.
@@ -32,18 +39,16 @@ func (b *Book[T]) Open(v T) Lease {
 // Take is Open for a large T: what is to be kept is written where it is kept, all of it, since what is there is of a lease
 // before. The pointer holds until the next Open or Take.
 func (b *Book[T]) Take() (Lease, *T) {
-	var i uint32
-	if n := len(b.free); n > 0 {
-		i = b.free[n-1]
-		b.free = b.free[:n-1]
-	} else {
-		i = uint32(len(b.kept))
-		var zero T
-		b.kept = append(b.kept, zero)
-		b.generations = append(b.generations, 0)
+	if b.free == 0 {
+		b.slots = append(b.slots, slot[T]{})
+		b.free = uint32(len(b.slots))
 	}
-	b.generations[i]++
-	return Lease{&b.ledger, i, b.generations[i]}, &b.kept[i]
+	i := b.free - 1
+	s := &b.slots[i]
+	b.free = s.free
+	b.open++
+	s.generation++
+	return Lease{&b.ledger, i, s.generation}, &s.kept
 }
 
 // Close ends a lease and returns what was kept for it. It panics if the lease is not open in this book.
@@ -51,12 +56,14 @@ func (b *Book[T]) Close(l Lease) T { return *b.Return(l) }
 
 // Return is Close for a large T. The pointer holds until the next Open or Take.
 func (b *Book[T]) Return(l Lease) *T {
-	if l.book != &b.ledger || b.generations[l.index] != l.generation {
+	if l.book != &b.ledger || b.slots[l.index].generation != l.generation {
 		panic(b.wrong(l))
 	}
-	b.generations[l.index]++
-	b.free = append(b.free, l.index)
-	return &b.kept[l.index]
+	s := &b.slots[l.index]
+	s.generation++
+	s.free, b.free = b.free, l.index+1
+	b.open--
+	return &s.kept
 }
 
 func (b *ledger) wrong(l Lease) string {
@@ -70,13 +77,13 @@ func (b *ledger) wrong(l Lease) string {
 }
 
 // Len returns how many leases are open.
-func (b *Book[T]) Len() int { return len(b.kept) - len(b.free) }
+func (b *Book[T]) Len() int { return b.open }
 
 // All ranges over what is kept for the open leases, in no order. The book must not be used meanwhile.
 func (b *Book[T]) All() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
-		for i := range b.kept {
-			if b.generations[i]&1 == 1 && !yield(&b.kept[i]) {
+		for i := range b.slots {
+			if s := &b.slots[i]; s.generation&1 == 1 && !yield(&s.kept) {
 				return
 			}
 		}

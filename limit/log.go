@@ -12,6 +12,7 @@ type log struct {
 	ring  []arrival // its length is a power of two
 	head  int
 	n     int
+	first mono.Time // the oldest of them, if any: with many limiters the ring is seldom in the cache
 	total int64
 	gone  int64 // the sum of all that was forgotten; like those of the entries it may wrap round: only differences matter
 }
@@ -72,15 +73,14 @@ func (g *log) after(t mono.Time) int64 {
 
 // forget drops what arrived at or before t.
 func (g *log) forget(t mono.Time) {
-	for g.n > 0 {
+	for g.n > 0 && g.first <= t {
 		e := g.at(0)
-		if e.at > t {
-			return
-		}
 		g.total -= e.sum - g.gone
 		g.gone = e.sum
 		g.head = (g.head + 1) & (len(g.ring) - 1)
-		g.n--
+		if g.n--; g.n > 0 {
+			g.first = g.at(0).at
+		}
 	}
 }
 
@@ -109,6 +109,9 @@ func (g *log) add(at mono.Time, cost int64) {
 	}
 	*g.at(i) = arrival{at, before + cost}
 	g.n++
+	if i == 0 {
+		g.first = at
+	}
 }
 
 func (g *log) grow() {

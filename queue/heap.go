@@ -61,39 +61,40 @@ func (h *heap) place(i int, e entry) {
 
 // up puts e at i, or as far above as it belongs.
 func (h *heap) up(i int, e entry) {
+	all, spot := h.entries, h.spots.of
 	for i > 0 {
 		up := (i - 1) / 4
-		if !e.before(&h.entries[up]) {
+		if !e.before(&all[up]) {
 			break
 		}
-		h.put(i, h.entries[up])
+		all[i] = all[up]
+		spot[all[i].index] = int32(i)
 		i = up
 	}
-	h.put(i, e)
+	all[i] = e
+	spot[e.index] = int32(i)
 }
 
 // down puts e at i, or as far below as it belongs.
 func (h *heap) down(i int, e entry) {
+	all, spot := h.entries, h.spots.of
 	for {
 		least := 4*i + 1
-		if least >= len(h.entries) {
+		if least >= len(all) {
 			break
 		}
-		for c := least + 1; c < min(4*i+5, len(h.entries)); c++ {
-			if h.entries[c].before(&h.entries[least]) {
+		for c := least + 1; c < min(4*i+5, len(all)); c++ {
+			if all[c].before(&all[least]) {
 				least = c
 			}
 		}
-		if !h.entries[least].before(&e) {
+		if !all[least].before(&e) {
 			break
 		}
-		h.put(i, h.entries[least])
+		all[i] = all[least]
+		spot[all[i].index] = int32(i)
 		i = least
 	}
-	h.put(i, e)
-}
-
-func (h *heap) put(i int, e entry) {
-	h.entries[i] = e
-	h.spots.of[e.index] = int32(i)
+	all[i] = e
+	spot[e.index] = int32(i)
 }

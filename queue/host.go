@@ -72,16 +72,19 @@ func (s *hosts) forget(h *host) {
 }
 
 func (s *hosts) push(h *host, place mono.Time, seq uint64, i uint32) {
-	h.ready.push(place, seq, i)
-	s.lead(h)
+	if h.ready.push(place, seq, i); s.items.of[i] == 0 {
+		s.lead(h)
+	}
 }
 
 func (s *hosts) remove(h *host, i uint32) {
-	h.ready.remove(i)
-	s.lead(h)
+	first := s.items.of[i] == 0
+	if h.ready.remove(i); first {
+		s.lead(h)
+	}
 }
 
-// lead puts a host where its first request belongs.
+// lead puts a host where its first request belongs, which has changed, or it is held or no more.
 func (s *hosts) lead(h *host) {
 	spot := s.heads.spots.of[h.index]
 	if h.held || h.ready.empty() {
@@ -90,11 +93,9 @@ func (s *hosts) lead(h *host) {
 		}
 		return
 	}
-	first := h.ready.first()
-	switch {
-	case spot < 0:
+	if first := h.ready.first(); spot < 0 {
 		s.heads.push(first.at, first.seq, h.index)
-	case s.heads.entries[spot].seq != first.seq || s.heads.entries[spot].at != first.at:
+	} else {
 		s.heads.move(first.at, first.seq, h.index)
 	}
 }

@@ -94,8 +94,8 @@ func (l *llmLine) made(now mono.Time, i int32) {
 	}
 	t := &l.tickets[i]
 	t.i, t.before = i, l.came
-	t.Cost = limit.Cost{limit.Requests: 1, limit.Tokens: n}
-	t.Least, t.Place, t.Deadline, t.Of = t.Cost.Least(), now, limit.Never, t
+	t.Ask(&limit.Cost{limit.Requests: 1, limit.Tokens: n})
+	t.Place, t.Deadline, t.Of = now, limit.Never, t
 	l.came += n
 	at := l.line.Enter(now, l.lane, &t.Ticket)
 	l.serve(now, t)
@@ -131,7 +131,7 @@ func (l *llmLine) answered(now mono.Time, f *llmFlight) {
 			l.ratio.learn(float64(p.Output) / float64(p.MaxTokens))
 		}
 	}
-	l.line.Settle(now, t.Pass, &o)
+	l.line.Settle(now, t.Pass, o)
 	l.serve(now, nil)
 	if !f.ok {
 		l.made(now, f.i)

@@ -23,7 +23,7 @@ func benchTurn(b *testing.B, l *line.Line, lanes []*line.Lane, waiting int) {
 	enter := func() {
 		u := free[len(free)-1]
 		free = free[:len(free)-1]
-		u.Cost, u.Least, u.Place, u.Deadline = limit.One, limit.One, now, limit.Never
+		u.Cost, u.Place, u.Deadline = limit.One, now, limit.Never
 		if l.Enter(now, lanes[i%len(lanes)], u) == line.Granted {
 			under = u
 		}
@@ -37,7 +37,7 @@ func benchTurn(b *testing.B, l *line.Line, lanes []*line.Lane, waiting int) {
 	for range b.N {
 		now++
 		free = append(free, under)
-		l.Settle(now, under.Pass, &accepted)
+		l.Settle(now, under.Pass, accepted)
 		if under = l.Next(now); under == nil {
 			b.Fatal("nobody went")
 		}
@@ -104,7 +104,7 @@ func BenchmarkPass(b *testing.B) {
 				if l.Enter(mono.Time(i), lane, u) != line.Granted {
 					b.Fatal("it waits")
 				}
-				l.Settle(mono.Time(i), u.Pass, &accepted)
+				l.Settle(mono.Time(i), u.Pass, accepted)
 			}
 		})
 	}

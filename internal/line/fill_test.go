@@ -39,14 +39,13 @@ func TestFillWakes(t *testing.T) {
 			if at > now {
 				t.Fatalf("%s: %d at %v goes at %v", c.name, n, now, at)
 			}
-			l.Settle(now, pass, &accepted)
+			l.Settle(now, pass, accepted)
 		}
 		goes(0, c.early)
 		goes(8*second, 100-c.early)
 		for i, n := range append([]int64{c.first}, c.behind...) {
 			u := ticket(string(rune('a'+i)), 8*second)
 			u.Cost = limit.Cost{limit.Requests: n}
-			u.Least = u.Cost
 			want(t, l.Enter(8*second, lane, u), line.Waiting)
 		}
 		got := [...]any{next(l, 8*second), l.Wake(), next(l, 10*second), l.Wake(), next(l, 18*second-1), next(l, 18*second)}

@@ -101,7 +101,7 @@ func runPolled(seed uint64, fill int, end mono.Time) error {
 				continue
 			}
 			model.limit.Settle(now, f.lease, f.used)
-			subject.Settle(now, f.pass, &f.used)
+			subject.Settle(now, f.pass, f.used)
 			look()
 		}
 		open = kept
@@ -116,7 +116,7 @@ func runPolled(seed uint64, fill int, end mono.Time) error {
 		for range rng.IntN(3) / 2 * rng.IntN(6) {
 			cost := limit.Cost{limit.Requests: 1, limit.Tokens: int64(rng.IntN(20) + 1)}
 			model.wait = append(model.wait, &caller{n: made, cost: cost})
-			t := &line.Ticket{Cost: cost, Least: cost, Place: now, Deadline: limit.Never, Of: made}
+			t := &line.Ticket{Cost: cost, Place: now, Deadline: limit.Never, Of: made}
 			tickets[made] = t
 			if subject.Enter(now, lane, t) == line.Granted {
 				ours, passes[made] = append(ours, made), t.Pass
@@ -189,7 +189,7 @@ func TestReservedTooMuch(t *testing.T) {
 	lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(r, line.Sharing{})})
 	for i := range 1000 {
 		u := &line.Ticket{Cost: limit.Cost{limit.Requests: 1, limit.Tokens: 1000}, Deadline: mono.Time(10 * time.Minute)}
-		u.Least = u.Cost.Least()
+		u.Ask(&u.Cost)
 		if s := l.Enter(0, lane, u); s == line.Late {
 			t.Fatalf("%d is refused, until %v", i, u.At)
 		}
@@ -203,7 +203,7 @@ func TestReservedIsForgotten(t *testing.T) {
 	lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(r, line.Sharing{})})
 	prompt := func(n int64) *line.Ticket {
 		u := &line.Ticket{Cost: limit.Cost{limit.Requests: 1, limit.Tokens: n}, Deadline: 10 * second}
-		u.Least = u.Cost.Least()
+		u.Ask(&u.Cost)
 		return u
 	}
 	a := prompt(100)
@@ -211,7 +211,7 @@ func TestReservedIsForgotten(t *testing.T) {
 	b := prompt(100)
 	want(t, l.Enter(0, lane, b), line.Waiting) // a may come to use nothing
 	l.Leave(0, b)
-	l.Settle(second, a.Pass, &accepted)
+	l.Settle(second, a.Pass, accepted)
 	c := prompt(100)
 	want(t, l.Enter(second, lane, c), line.Late)
 	want(t, c.At, 61*second)
@@ -226,7 +226,6 @@ func TestTooLargeHoldsUpNobody(t *testing.T) {
 	big := func(name string) *line.Ticket {
 		u := ticket(name, 0)
 		u.Cost = limit.Cost{limit.Requests: 3}
-		u.Least = u.Cost
 		return u
 	}
 	first, x, y := big("first"), ticket("x", 0), ticket("y", 0)
@@ -237,8 +236,8 @@ func TestTooLargeHoldsUpNobody(t *testing.T) {
 	want(t, l.Enter(0, ofA, y), line.Granted)
 	want(t, l.Enter(0, ofA, ticket("z", 0)), line.Waiting)
 	want(t, l.Enter(0, ofA, big("never")), line.Never) // at once, though others wait
-	l.Settle(second, x.Pass, &accepted)
-	l.Settle(second, y.Pass, &accepted)
+	l.Settle(second, x.Pass, accepted)
+	l.Settle(second, y.Pass, accepted)
 	want(t, next(l, second), "")
 	want(t, next(l, 2*second), "z")
 	if err := small.SetLimit(3*second, 4); err != nil {
@@ -272,7 +271,6 @@ func TestFairShares(t *testing.T) {
 	var under *line.Ticket
 	enter := func(i int) {
 		u := &line.Ticket{Cost: limit.Cost{limit.Requests: 1, limit.Tokens: int64(rng.IntN(100) + 1)}, Deadline: limit.Never, Of: i}
-		u.Least = u.Cost
 		if l.Enter(0, lanes[i], u) == line.Granted {
 			under = u
 			used[i] += u.Cost[limit.Tokens]
@@ -284,7 +282,7 @@ func TestFairShares(t *testing.T) {
 		enter(i)
 	}
 	for range 4000 {
-		l.Settle(0, under.Pass, &accepted)
+		l.Settle(0, under.Pass, accepted)
 		under = l.Next(0)
 		i := under.Of.(int)
 		used[i] += under.Cost[limit.Tokens]
@@ -322,7 +320,7 @@ func TestNobodyStarves(t *testing.T) {
 		}
 		if u := under[name]; u != nil {
 			under[name] = nil
-			l.Settle(now, u.Pass, &accepted)
+			l.Settle(now, u.Pass, accepted)
 		}
 		for u := l.Next(now); u != nil; u = l.Next(now) {
 			if u.Of == "x" {
@@ -354,13 +352,13 @@ func TestWaysTakeTurns(t *testing.T) {
 	want(t, l.Enter(0, lane, ticket("x", 0)), line.Waiting)
 	want(t, l.Enter(0, lane, ticket("y", 0)), line.Waiting)
 	for i, u := range under {
-		l.Settle(mono.Time(i), u.Pass, &accepted)
+		l.Settle(mono.Time(i), u.Pass, accepted)
 		want(t, next(l, mono.Time(i)), "")
 	}
 	want(t, l.Wake(), second)
 	want(t, next(l, second), "x")
 	want(t, next(l, second+1), "y")
 	big := ticket("z", 0)
-	big.Cost, big.Least = limit.Cost{limit.Requests: 3}, limit.One
+	big.Cost, big.Metered, big.Least = limit.Cost{limit.Requests: 3}, true, limit.One
 	want(t, l.Enter(second+1, lane, big), line.Never)
 }

@@ -1,9 +1,6 @@
 package line
 
-import (
-	"cmp"
-	"math"
-)
+import "math"
 
 // heap is a binary heap of things that know their spot in it, so that any can be moved or taken out. Each stands with its key, so
 // that to compare two touches neither: with a thousand lanes they are not in the cache. A method of the things would be called through
@@ -22,13 +19,12 @@ type entry[T any] struct {
 }
 
 func (a *key) before(b *key) bool {
-	if a[0] != b[0] {
-		return a[0] < b[0]
+	for i, n := range a {
+		if n != b[i] {
+			return n < b[i]
+		}
 	}
-	if a[1] != b[1] {
-		return a[1] < b[1]
-	}
-	return cmp.Or(cmp.Compare(a[2], b[2]), cmp.Compare(a[3], b[3])) < 0
+	return false
 }
 
 // first returns the first of a heap that is not empty.
@@ -73,19 +69,26 @@ func (h *heap[T]) remove(spot *int32) {
 	}
 }
 
+// up and down have the others make room for what is at i, which is put down once.
+
 func (h *heap[T]) up(i int) int {
+	e, from := h.all[i], i
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !h.all[i].key.before(&h.all[parent].key) {
+		if !e.key.before(&h.all[parent].key) {
 			break
 		}
-		h.swap(i, parent)
+		h.put(i, &h.all[parent])
 		i = parent
+	}
+	if i != from {
+		h.put(i, &e)
 	}
 	return i
 }
 
 func (h *heap[T]) down(i int) {
+	e, from := h.all[i], i
 	for {
 		least := 2*i + 1
 		if least >= len(h.all) {
@@ -94,17 +97,20 @@ func (h *heap[T]) down(i int) {
 		if r := least + 1; r < len(h.all) && h.all[r].key.before(&h.all[least].key) {
 			least = r
 		}
-		if !h.all[least].key.before(&h.all[i].key) {
+		if !h.all[least].key.before(&e.key) {
 			break
 		}
-		h.swap(i, least)
+		h.put(i, &h.all[least])
 		i = least
+	}
+	if i != from {
+		h.put(i, &e)
 	}
 }
 
-func (h *heap[T]) swap(i, j int) {
-	h.all[i], h.all[j] = h.all[j], h.all[i]
-	*h.all[i].spot, *h.all[j].spot = int32(i), int32(j)
+func (h *heap[T]) put(i int, e *entry[T]) {
+	h.all[i] = *e
+	*e.spot = int32(i)
 }
 
 // byWake orders limits by when they are to be looked at.

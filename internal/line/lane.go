@@ -17,17 +17,16 @@ type Lane struct {
 	// Watched says that Config.Watch is to be told.
 	Watched bool
 
-	line   *Line
-	config LaneConfig
-	ways   []*Way
-
-	head, tail [levels]*Ticket
+	line       *Line
+	ways       []*Way
 	count      int
-	least      limit.Cost // what those that wait surely use
-	largest    limit.Cost // with Fill: of each unit, the largest cost since it was empty
-	claims     int        // of its ways
+	claims     int // of its ways
 	granted    uint64
-	reviewed   uint64 // line.changes of the latest Review
+	head, tail [levels]*Ticket
+	least      limit.Cost // what those that wait surely use
+	config     LaneConfig
+	largest    limit.Cost // with Fill: of each unit, the largest cost since it was empty
+	reviewed   uint64     // line.changes of the latest Review
 
 	// For a lane of several ways. While nobody waits those that were found ready are kept in an order, and those parked stay where
 	// they are: so the next ticket of the same cost asks only the way that the one before it took.
@@ -129,7 +128,7 @@ func (a *Lane) insert(t *Ticket) {
 		a.insertWithin(t)
 	}
 	a.count++
-	more(&a.least, &t.Least)
+	more(&a.least, t.uses())
 	if a.line.config.Fill > 0 {
 		for u, n := range &t.Cost {
 			a.largest[u] = max(a.largest[u], n)
@@ -173,11 +172,13 @@ func (a *Lane) insertWithin(t *Ticket) {
 
 // remove takes t out.
 func (a *Lane) remove(t *Ticket) {
+	next := t.next[0]
 	if t.prev == nil {
 		for v := range t.height {
 			if a.head[v] = t.next[v]; a.head[v] == nil {
 				a.tail[v] = nil
 			}
+			t.next[v] = nil
 		}
 	} else {
 		p := [levels]*Ticket{t.prev}
@@ -192,19 +193,19 @@ func (a *Lane) remove(t *Ticket) {
 			if *after = t.next[v]; *after == nil {
 				a.tail[v] = p[v]
 			}
+			t.next[v] = nil
 		}
 	}
-	if t.next[0] != nil {
-		t.next[0].prev = t.prev
+	if next != nil {
+		next.prev = t.prev
 	}
 	t.prev = nil
-	clear(t.next[:t.height])
 	a.count--
 	if a.count == 0 {
 		a.least, a.largest = limit.Cost{}, limit.Cost{}
 		return
 	}
-	less(&a.least, &t.Least)
+	less(&a.least, t.uses())
 }
 
 // walked is how many are counted to tell what is ahead of a place within the lane.
@@ -221,7 +222,7 @@ func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
 	n, *least = a.count, a.least
 	for range walked {
 		n--
-		less(least, &last.Least)
+		less(least, last.uses())
 		if last = last.prev; last == nil || last.Place <= place {
 			return n, least
 		}
@@ -229,7 +230,7 @@ func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
 	n, *least = 0, limit.Cost{}
 	for t := a.head[0]; t != nil && t.Place <= place && n < walked; t = t.next[0] {
 		n++
-		more(least, &t.Least)
+		more(least, t.uses())
 	}
 	return n, least
 }

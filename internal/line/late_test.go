@@ -152,7 +152,7 @@ func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went [
 			if a := &s.come[open[i]]; went[open[i]]+a.hold <= now {
 				p := tickets[open[i]].Pass
 				open = slices.Delete(open, i, i+1)
-				l.Settle(now, p, &a.ends)
+				l.Settle(now, p, a.ends)
 				drain(now)
 			} else {
 				i++
@@ -160,7 +160,7 @@ func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went [
 		}
 		for ; came < len(s.come) && s.come[came].at <= now; came++ {
 			a, t := &s.come[came], &tickets[came]
-			*t = line.Ticket{Cost: a.cost, Least: a.least, Place: a.place, Deadline: deadlines[came], Of: came}
+			*t = line.Ticket{Cost: a.cost, Metered: true, Least: a.least, Place: a.place, Deadline: deadlines[came], Of: came}
 			if l.Enter(now, lanes[a.lane], t) != line.Waiting {
 				verdict(now, came)
 			}

@@ -31,7 +31,7 @@ func slots(t testing.TB, n int64) limit.Limiter {
 }
 
 func ticket(name string, now mono.Time) *line.Ticket {
-	return &line.Ticket{Cost: limit.One, Least: limit.One, Place: now, Deadline: limit.Never, Of: name}
+	return &line.Ticket{Cost: limit.One, Place: now, Deadline: limit.Never, Of: name}
 }
 
 var accepted = limit.Outcome{Result: limit.Accepted}
@@ -61,10 +61,10 @@ func TestOneLaneOneLimit(t *testing.T) {
 	want(t, l.Enter(0, lane, c), line.Waiting)
 	want(t, c.Ahead, 1)
 	want(t, l.Wake(), limit.Never)
-	l.Settle(second, a.Pass, &accepted)
+	l.Settle(second, a.Pass, accepted)
 	want(t, next(l, second), "b")
 	want(t, l.Leave(second, c), true)
-	l.Settle(second, b.Pass, &accepted)
+	l.Settle(second, b.Pass, accepted)
 	want(t, next(l, second), "")
 	_, at := l.Try(second, lane, &limit.One, &limit.One)
 	want(t, at, second)
@@ -96,7 +96,7 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 	now := mono.Time(0)
 	for left > 0 {
 		for _, u := range under {
-			l.Settle(now, u.Pass, &accepted)
+			l.Settle(now, u.Pass, accepted)
 		}
 		under = under[:0]
 		for u := l.Next(now); u != nil; u = l.Next(now) {
@@ -111,5 +111,17 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 	}
 	if now > 11*second {
 		t.Fatalf("the fast ones were through at %v", now)
+	}
+}
+
+// What a request surely uses is all of its cost as long as there is nothing of which it may come to use less.
+func TestAsk(t *testing.T) {
+	for unit := range (limit.Cost{}) {
+		c := limit.Cost{limit.Requests: 1}
+		c[unit] = 2
+		var u line.Ticket
+		if u.Ask(&c); u.Metered != (c.Least() != c) || u.Metered && u.Least != c.Least() {
+			t.Errorf("%v: metered %t, at least %v", c, u.Metered, u.Least)
+		}
 	}
 }

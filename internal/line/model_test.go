@@ -211,7 +211,7 @@ func (n *net) enter() {
 	if n.churn && rng.IntN(6) == 0 {
 		g.Deadline = n.now + mono.Time(rng.IntN(60))*ms
 	}
-	g.Least, g.Of = g.Cost, g
+	g.Of = g
 	if n.line.Enter(n.now, n.lanes[g.lane], &g.Ticket) == line.Waiting {
 		n.waits = append(n.waits, g)
 	} else {
@@ -310,7 +310,7 @@ func (n *net) settle() {
 		if n.churn && n.rng.IntN(3) > 0 {
 			n.settleEach(g)
 		} else {
-			n.line.Settle(n.now, g.Pass, &accepted)
+			n.line.Settle(n.now, g.Pass, accepted)
 		}
 		n.drain()
 	}
@@ -319,13 +319,13 @@ func (n *net) settle() {
 // settleEach has each limit hear another outcome.
 func (n *net) settleEach(g *guest) {
 	of := g.Pass.Way.Limits()
-	n.line.SettleEach(n.now, g.Pass, func(m *line.Limit) *limit.Outcome {
+	n.line.SettleEach(n.now, g.Pass, func(m *line.Limit) limit.Outcome {
 		if len(of) == 0 || of[0] != m {
 			n.fail("%d: limits are to hear outcomes in their order, once each", g.n)
-			return &accepted
+			return accepted
 		}
 		of = of[1:]
-		o := &limit.Outcome{Result: limit.Result(n.rng.IntN(int(limit.Unsent) + 1))}
+		o := limit.Outcome{Result: limit.Result(n.rng.IntN(int(limit.Unsent) + 1))}
 		if o.Result == limit.Limited {
 			o.RetryAfter = time.Duration(n.rng.IntN(20)) * time.Millisecond
 		}

@@ -17,8 +17,9 @@ const thefts = 8
 // those that are ready last the first.
 func (l *Line) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 	at = now
+	cost := t.Cost // passed on from a pointer it would be copied twice each time
 	for _, m := range w.limits {
-		r := m.Limiter.Ready(now, t.Cost)
+		r := m.Limiter.Ready(now, cost)
 		if r <= now && len(m.parked.all)+len(m.claims) > 0 {
 			r = m.held(now, w, t)
 		}

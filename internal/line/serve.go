@@ -12,6 +12,13 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 	if len(l.agenda.all) > 0 {
 		l.serve(now)
 	}
+	if least == nil {
+		least = cost
+		if !sure(cost) {
+			own := cost.Least()
+			least = &own
+		}
+	}
 	if a.count == 0 && len(a.ways) == 1 { // most often: nobody else is here, and the cost is all there is to ask about
 		if at, alone := a.ways[0].asks(now, cost); alone {
 			if at > now {
@@ -45,11 +52,12 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 // asks returns when all limits of a way let cost go, and whether nobody waits for them.
 func (w *Way) asks(now mono.Time, cost *limit.Cost) (at mono.Time, alone bool) {
 	at = now
+	c := *cost
 	for _, m := range w.limits {
 		if len(m.parked.all)+len(m.claims) > 0 {
 			return at, false
 		}
-		at = max(at, m.Limiter.Ready(now, *cost))
+		at = max(at, m.Limiter.Ready(now, c))
 	}
 	return at, true
 }
@@ -89,12 +97,12 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 			l.empty(a)
 		}
 		if t.State == Granted {
-			t.Pass = l.admit(now, w, &t.Cost, &t.Least)
+			t.Pass = l.admit(now, w, &t.Cost, t.uses())
 		}
 		return t.State
 	}
 	l.waiting++
-	if t.Least != t.Cost {
+	if t.Metered {
 		for u, n := range &t.Cost {
 			t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
 		}
@@ -211,33 +219,33 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 }
 
 // Settle closes the leases of a pass.
-func (l *Line) Settle(now mono.Time, p Pass, o *limit.Outcome) {
+func (l *Line) Settle(now mono.Time, p Pass, o limit.Outcome) {
 	now = l.Tick(now)
 	l.changes++
 	if m := p.Way.limits[0]; !p.booked {
-		m.Limiter.Settle(now, p.lease, *o)
+		m.Limiter.Settle(now, p.lease, o)
 		l.news(m)
 		return
 	}
 	kept := l.book.Return(p.lease)
 	for k, m := range p.Way.limits {
-		m.Limiter.Settle(now, kept.leases[k], *o)
+		m.Limiter.Settle(now, kept.leases[k], o)
 		l.closed(m, kept)
 	}
 }
 
 // SettleEach is Settle where each limit hears an outcome of its own. of is called once per limit, in their order.
-func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) {
+func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) limit.Outcome) {
 	now = l.Tick(now)
 	l.changes++
 	if m := p.Way.limits[0]; !p.booked {
-		m.Limiter.Settle(now, p.lease, *of(m))
+		m.Limiter.Settle(now, p.lease, of(m))
 		l.news(m)
 		return
 	}
 	kept := l.book.Return(p.lease)
 	for k, m := range p.Way.limits {
-		m.Limiter.Settle(now, kept.leases[k], *of(m))
+		m.Limiter.Settle(now, kept.leases[k], of(m))
 		l.closed(m, kept)
 	}
 }
@@ -258,6 +266,12 @@ func (l *Line) Touch(m *Limit) {
 
 // news has m looked at, for anybody.
 func (l *Line) news(m *Limit) {
+	if len(m.parked.all) > 0 {
+		l.wanted(m)
+	}
+}
+
+func (l *Line) wanted(m *Limit) {
 	if m.barred > 0 {
 		l.readmit(m)
 	}
@@ -286,7 +300,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 	ahead, waiting := limit.Cost{}, a.count
 	t := a.head[0]
 	if t != nil && len(a.ways) == 1 && w.at == m && m.parked.first() == w { // it has just been looked at
-		t, n, ahead = t.next[0], 1, t.Least
+		t, n, ahead = t.next[0], 1, *t.uses()
 	}
 	for t != nil {
 		next := t.next[0]
@@ -297,7 +311,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 			l.refuse(t, Late)
 		default:
 			n++
-			more(&ahead, &t.Least)
+			more(&ahead, t.uses())
 		}
 		t = next
 	}
@@ -355,64 +369,46 @@ func (l *Line) Next(now mono.Time) *Ticket {
 	return t
 }
 
-// admit opens the leases of a way.
+// admit opens the leases of a way. least is cost itself if that is what is surely used.
 func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
-	l.turn++
 	l.changes++
-	w.used = l.turn
 	if len(w.lane.ways) > 1 {
+		l.turn++
+		w.used = l.turn
 		w.lane.ease(w)
 	}
-	metered := least != nil && *cost != *least || least == nil && !sure(cost)
+	metered := least != cost
+	c := *cost
 	if len(w.limits) == 1 && !metered {
 		m := w.limits[0]
 		if m.fair {
 			w.advance(0, cost)
 		}
-		return Pass{Way: w, lease: m.Limiter.Admit(now, *cost)}
+		return Pass{Way: w, lease: m.Limiter.Admit(now, c)}
 	}
 	lease, kept := l.book.Take()
 	if kept.metered = metered; metered {
-		if least == nil {
-			own := cost.Least()
-			least = &own
-		}
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
 			kept.spare[u] = n - min(max(least[u], 0), n)
 		}
 	}
 	for k, m := range w.limits {
-		kept.leases[k] = m.Limiter.Admit(now, *cost)
+		kept.leases[k] = m.Limiter.Admit(now, c)
 		if metered {
 			more(&m.spare, &kept.spare)
 		}
-		if m.fair {
+		if w.finish != nil && m.fair {
 			w.advance(k, cost)
 		}
 	}
 	return Pass{Way: w, lease: lease, booked: true}
 }
 
-// unsure are the units of which a request may come to use less than its cost. To find none of them takes a fraction of the time that
-// cost.Least does.
-var unsure = func() (units []limit.Unit) {
-	for u := range (limit.Cost{}) {
-		var c limit.Cost
-		if c[u] = 1; c.Least() != c {
-			units = append(units, limit.Unit(u))
-		}
-	}
-	return units
-}()
-
-// sure tells whether cost is its Least.
+// sure tells whether cost is its Least, unless it only happens to be, in a fraction of the time: whether there is nothing of which a
+// request may come to use less.
 func sure(cost *limit.Cost) bool {
-	some := int64(0)
-	for _, u := range unsure {
-		some |= cost[u]
-	}
-	return some == 0
+	return cost[limit.Output]|cost[limit.Tokens]|cost[limit.Money]|cost[limit.Other] == 0
 }
 
 // more and less add c to a sum, and take it off.
@@ -568,7 +564,7 @@ func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
 // grant has the first of a lane go.
 func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
 	w.lane.granted++
-	t.Pass = l.admit(now, w, &t.Cost, &t.Least)
+	t.Pass = l.admit(now, w, &t.Cost, t.uses())
 	l.end(t, Granted)
 	l.tell(t)
 }
@@ -592,7 +588,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 			v.passed++
 		}
 		w.lane.granted++
-		u.Pass = l.admit(now, w, &u.Cost, &u.Least)
+		u.Pass = l.admit(now, w, &u.Cost, u.uses())
 		l.end(u, Granted)
 		l.tell(u)
 		// Who may not pass now may not when another has passed, so one walk is enough.

@@ -74,7 +74,6 @@ func runShares(seed uint64) error {
 		for i := range lanes {
 			for !idle[i] && lanes[i].Len() < 2 {
 				u := &line.Ticket{Cost: limit.Cost{limit.Requests: 1, limit.Tokens: int64(rng.IntN(most) + 1)}, Place: now, Deadline: limit.Never, Of: i}
-				u.Least = u.Cost
 				if l.Enter(now, lanes[i], u) == line.Granted {
 					granted(u)
 				}
@@ -120,7 +119,7 @@ func runShares(seed uint64) error {
 			u := open[k]
 			open[k] = open[len(open)-1]
 			open = open[:len(open)-1]
-			l.Settle(now, u.Pass, &accepted)
+			l.Settle(now, u.Pass, accepted)
 		}
 		drain()
 		fill()
@@ -204,7 +203,7 @@ func runStreams(seed uint64) error {
 		now += ms
 		for i, a := range lanes {
 			for a.Len() < 2 {
-				s := &stream{n: made, lane: i, since: -1, Ticket: line.Ticket{Cost: limit.One, Least: limit.One, Place: now, Deadline: limit.Never}}
+				s := &stream{n: made, lane: i, since: -1, Ticket: line.Ticket{Cost: limit.One, Place: now, Deadline: limit.Never}}
 				s.Place -= mono.Time(rng.IntN(heads+1)) * ms
 				s.Of = s
 				made++
@@ -224,7 +223,7 @@ func runStreams(seed uint64) error {
 		s := open[k]
 		open[k] = open[len(open)-1]
 		open = open[:len(open)-1]
-		l.Settle(now, s.Pass, &accepted)
+		l.Settle(now, s.Pass, accepted)
 		drain()
 		if bound := int(slots+1) * 40; len(waits) > 0 && waits[0].since >= 0 && gone-waits[0].since > bound {
 			return fmt.Errorf("%d of lane %d has been the oldest while %d went", waits[0].n, waits[0].lane, gone-waits[0].since)

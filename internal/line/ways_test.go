@@ -35,11 +35,11 @@ func TestWaysThatOthersComeToShare(t *testing.T) {
 		if more {
 			want(t, l.Enter(30, lane, ticket("e", 30)), line.Waiting)
 		}
-		l.Settle(30, b.Pass, &accepted)
+		l.Settle(30, b.Pass, accepted)
 		want(t, next(l, 30), "c") // it waited for both, and what it waited for of a's is still there
 		other := l.Lane(line.LaneConfig{}, []*line.Limit{m[0]})
 		want(t, l.Enter(30, other, ticket("d", 20)), line.Waiting)
-		l.Settle(40, a.Pass, &accepted)
+		l.Settle(40, a.Pass, accepted)
 		want(t, next(l, 40), "d") // before e, by its place
 	}
 }
@@ -63,7 +63,7 @@ func TestWaysReadyAtOneInstant(t *testing.T) {
 	}
 	goes(second) // 0, which is asked again at 1 s
 	goes(second) // 1
-	l.Settle(second, last.Pass, &accepted)
+	l.Settle(second, last.Pass, accepted)
 	for range 3 {
 		goes(second) // 2 was used before those
 	}
@@ -78,7 +78,7 @@ func TestTryOfWays(t *testing.T) {
 		p, at := l.Try(0, lane, &limit.One, &limit.One)
 		want(t, at, mono.Time(0))
 		if p.Way.Index < 2 {
-			l.Settle(0, p, &accepted)
+			l.Settle(0, p, accepted)
 		}
 	}
 	_, at := l.Try(0, lane, &limit.One, &limit.One)
