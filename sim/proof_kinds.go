@@ -34,6 +34,13 @@ type ProofKind struct {
 	// Floor is the share of the ceiling, in percent, that the limiter has over every stationary path, however long the run.
 	// A short run has more: it begins with a whole limit. A limiter that is merely safe falls under it.
 	Floor float64
+	// What an Adversary has to know of the server: when intervals of so long begin, by true time, and what its limit is.
+	Window time.Duration
+	Phase  func(seed uint64) mono.Time // nil: not at all, or with a request
+	Limit  int64
+	Burst  int64 // of buckets
+	// OneWayMax is what the limiter was promised, if anything.
+	OneWayMax time.Duration
 }
 
 const (
@@ -97,6 +104,19 @@ func proofPhase(seed uint64) mono.Time {
 	return mono.Time(rand.New(rand.NewPCG(seed, 5)).Int64N(int64(proofWindow)))
 }
 
+// proofOff is how far the clock of a calendar's server is off: up to the skew less a tick, which is off too, and all of that
+// for every other seed.
+func proofOff(seed uint64) time.Duration {
+	const most = proofSkew - proofTick
+	switch seed % 4 {
+	case 0:
+		return most
+	case 1:
+		return -most
+	}
+	return time.Duration(rand.New(rand.NewPCG(seed, 6)).Int64N(int64(2*most))) - most
+}
+
 func one(s rule.Server) []ProofServer { return []ProofServer{{Server: s}} }
 
 // ProofKinds returns the kinds of servers.
@@ -115,7 +135,7 @@ func rollingKinds() []ProofKind {
 				Servers: one(must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))),
 				Limiter: limit.MustRolling(proofN, proofWindow),
 			}
-		}, heldForWindow, nearlyAll},
+		}, heldForWindow, nearlyAll, proofWindow, nil, proofN, 0, 0},
 		{"rolling, clock drifts and jumps ahead", func(seed uint64) Proof {
 			clock := rule.Clock{DriftPPM: -100}
 			for i := range 1000 {
@@ -123,7 +143,7 @@ func rollingKinds() []ProofKind {
 			}
 			server := must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))
 			return Proof{Servers: one(must(rule.NewClocked(server, clock))), Limiter: limit.MustRolling(proofN, proofWindow)}
-		}, heldForWindow, nearlyAll},
+		}, heldForWindow, nearlyAll, proofWindow, nil, proofN, 0, 0},
 	}
 }
 
@@ -131,24 +151,22 @@ func rollingKinds() []ProofKind {
 func intervalKinds() []ProofKind {
 	return []ProofKind{
 		{"calendar, phase known", func(seed uint64) Proof {
-			// Its clock is off by up to the skew less a tick, which is off too.
-			off := time.Duration(rand.New(rand.NewPCG(seed, 6)).Int64N(int64(2*(proofSkew-proofTick)))) - (proofSkew - proofTick)
 			server := must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))
 			return Proof{
-				Servers: one(must(rule.NewClocked(server, rule.Clock{Offset: off}))),
+				Servers: one(must(rule.NewClocked(server, rule.Clock{Offset: proofOff(seed)}))),
 				Limiter: must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)})),
 			}
 		}, func(Path) ProofCeiling {
 			return ProofCeiling{Uses: func(_ limit.Cost, known time.Duration) float64 {
 				return float64(1+(known+2*proofSkew)/proofWindow) * proofWindow.Seconds() / proofN
 			}}
-		}, nearlyAll},
+		}, nearlyAll, proofWindow, func(seed uint64) mono.Time { return proofPhase(seed).Add(-proofOff(seed)) }, proofN, 0, 0},
 		{"calendar, phase unknown", func(seed uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
 				Limiter: limit.MustRolling(proofN, proofWindow),
 			}
-		}, heldForWindow, nearlyAll},
+		}, heldForWindow, nearlyAll, proofWindow, proofPhase, proofN, 0, 0},
 		{"message-anchored", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewAnchored(rule.AnchoredConfig{Limit: proofN, Window: proofAnchored, Closed: true}))),
@@ -159,7 +177,7 @@ func intervalKinds() []ProofKind {
 			return ProofCeiling{Uses: func(_ limit.Cost, known time.Duration) float64 {
 				return float64(1+known/interval) * interval.Seconds() / proofN
 			}}
-		}, nearlyAll},
+		}, nearlyAll, proofAnchored, nil, proofN, 0, 0},
 	}
 }
 
@@ -178,7 +196,7 @@ func bucketKinds() []ProofKind {
 				Servers: one(must(rule.NewBucket(rule.BucketConfig{Limit: proofN, Window: proofWindow}))),
 				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})),
 			}
-		}, refilled(proofN, proofN), nearlyAll},
+		}, refilled(proofN, proofN), nearlyAll, proofWindow, nil, proofN, proofN, 0},
 		{"token bucket of one", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewBucket(rule.BucketConfig{Limit: 300, Window: 7 * proofWindow, Capacity: 1}))),
@@ -188,20 +206,20 @@ func bucketKinds() []ProofKind {
 			return ProofCeiling{Uses: func(_ limit.Cost, known time.Duration) float64 {
 				return (known + proofTick).Seconds() + 7*proofWindow.Seconds()/300
 			}}
-		}, most},
+		}, most, 7 * proofWindow, nil, 300, 1, 0},
 		{"token bucket, clock slow", func(uint64) Proof {
 			server := must(rule.NewBucket(rule.BucketConfig{Limit: proofN, Window: proofWindow}))
 			return Proof{
 				Servers: one(must(rule.NewClocked(server, rule.Clock{DriftPPM: -150}))),
 				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})),
 			}
-		}, refilled(proofN*(1-150e-6), proofN), nearlyAll},
+		}, refilled(proofN*(1-150e-6), proofN), nearlyAll, proofWindow, nil, proofN, proofN, 0},
 		{"GCRA", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewGCRA(rule.GCRAConfig{Limit: 450, Window: time.Minute, Burst: 30}))),
 				Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: 450, Window: time.Minute, Burst: 30})),
 			}
-		}, refilled(7.5, 30), nearlyAll},
+		}, refilled(7.5, 30), nearlyAll, time.Minute, nil, 450, 30, 0},
 	}
 }
 
@@ -213,25 +231,25 @@ func weightedKinds() []ProofKind {
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Phase: 60 * proofPhase(seed)}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: 1000, Window: time.Minute})),
 			}
-		}, largest(held(1000, time.Minute, limit.Requests)), most},
+		}, largest(held(1000, time.Minute, limit.Requests)), most, time.Minute, func(seed uint64) mono.Time { return 60 * proofPhase(seed) }, 1000, 0, 0},
 		{"weighted, rotating", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Rotating: true, RefusedCount: true}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: 1000, Window: time.Minute})),
 			}
-		}, largest(held(1000, time.Minute, limit.Requests)), most},
+		}, largest(held(1000, time.Minute, limit.Requests)), most, time.Minute, nil, 1000, 0, 0},
 		{"weighted, rounded down", func(uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Rotating: true, RefusedCount: true, RoundsDown: true}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, RoundsDown: true})),
 			}
-		}, heldForWindow, few},
+		}, heldForWindow, few, proofWindow, nil, proofN, 0, 0},
 		{"weighted, few in a window", func(seed uint64) Proof {
 			return Proof{
 				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow})),
 			}
-		}, largest(held(proofN-1, proofWindow, limit.Requests)), few},
+		}, largest(held(proofN-1, proofWindow, limit.Requests)), few, proofWindow, proofPhase, proofN, 0, 0},
 	}
 }
 
@@ -249,7 +267,46 @@ func combinedKinds() []ProofKind {
 				Limiter: limit.NewAll(orders, weight),
 				Costs:   []limit.Cost{{limit.Weight: 1, limit.Orders: 1}, {limit.Weight: 5, limit.Orders: 1}, {limit.Weight: 10}},
 			}
-		}, largest(held(300, 10*time.Second, limit.Orders), held(6000, time.Minute, limit.Weight)), nearlyAll},
+		}, largest(held(300, 10*time.Second, limit.Orders), held(6000, time.Minute, limit.Weight)), nearlyAll, 10 * time.Second, nil, 0, 0, 0},
+	}
+}
+
+const proofOneWay = 50 * time.Millisecond
+
+// PromisedKinds are kinds whose limiter was promised that no request takes longer than 50 ms to arrive. For an Adversary, which
+// keeps the promise: paths do not.
+func PromisedKinds() []ProofKind {
+	promise := limit.Arrivals{OneWayMax: proofOneWay}
+	kind := func(name string, phase func(uint64) mono.Time, burst int64, server func(seed uint64) rule.Server, limiter func(seed uint64) limit.Limiter) ProofKind {
+		return ProofKind{Name: name + ", 50 ms at most", Window: proofWindow, Phase: phase, Limit: proofN, Burst: burst, OneWayMax: proofOneWay,
+			New: func(seed uint64) Proof { return Proof{Servers: one(server(seed)), Limiter: limiter(seed)} }}
+	}
+	return []ProofKind{
+		kind("rolling", nil, 0, func(uint64) rule.Server {
+			return must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))
+		}, func(uint64) limit.Limiter {
+			return must(limit.NewRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Arrivals: promise}))
+		}),
+		kind("calendar", proofPhase, 0, func(seed uint64) rule.Server {
+			return must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))
+		}, func(seed uint64) limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: 2 * proofTick, Arrivals: promise}))
+		}),
+		kind("message-anchored", nil, 0, func(uint64) rule.Server {
+			return must(rule.NewAnchored(rule.AnchoredConfig{Limit: proofN, Window: proofWindow, Closed: true}))
+		}, func(uint64) limit.Limiter {
+			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: proofN, Window: proofWindow, Arrivals: promise}))
+		}),
+		kind("token bucket", nil, proofN, func(uint64) rule.Server {
+			return must(rule.NewBucket(rule.BucketConfig{Limit: proofN, Window: proofWindow}))
+		}, func(uint64) limit.Limiter {
+			return must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Arrivals: promise}))
+		}),
+		kind("weighted", proofPhase, 0, func(seed uint64) rule.Server {
+			return must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))
+		}, func(uint64) limit.Limiter {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, Arrivals: promise}))
+		}),
 	}
 }
 
@@ -336,4 +393,54 @@ func (k ProofKind) share(p Proof) (t ProofTally, percent float64) {
 		used = max(used, float64(n)/c.Most)
 	}
 	return t, 100 * used / max(t.End.Sub(0).Seconds(), 1e-9)
+}
+
+// Attack sets an Adversary on the kind: with costs that differ and limits that change, depending on the seed. stop may be nil.
+func (k ProofKind) Attack(requests int, seed uint64, stop func() bool) AdversaryTally {
+	p := k.New(seed)
+	return k.attack(p, requests, seed, stop)
+}
+
+func (k ProofKind) attack(p Proof, requests int, seed uint64, stop func() bool) AdversaryTally {
+	a := Adversary{Limiter: p.Limiter, Servers: p.Servers, Window: k.Window, Tick: proofTick, OneWayMax: k.OneWayMax,
+		Costs: p.Costs, Requests: requests, Seed: seed, Stop: stop}
+	if k.Phase != nil {
+		a.Phase = k.Phase(seed)
+	}
+	if a.Costs == nil && seed%2 == 1 && (k.Burst == 0 || k.Burst >= 7) {
+		a.Costs = []limit.Cost{limit.One, {limit.Requests: 3}, {limit.Requests: 7}}
+	}
+	if k.Limit > 0 && seed%3 == 0 {
+		least := int64(1) // no less than the largest cost, or that would never go
+		for _, c := range a.Costs {
+			least = max(least, c[limit.Requests])
+		}
+		a.Change = k.change(p.Limiter, least)
+	}
+	return a.Run()
+}
+
+// change has a limiter be stricter than the server, and as strict again.
+func (k ProofKind) change(l limit.Limiter, least int64) func(mono.Time, *rand.Rand) {
+	anyOf := func(rng *rand.Rand, most int64) int64 {
+		if rng.IntN(2) == 0 {
+			return most
+		}
+		return least + rng.Int64N(most-least+1)
+	}
+	return func(now mono.Time, rng *rand.Rand) {
+		var err error
+		if b, ok := l.(interface {
+			SetBurst(mono.Time, int64) error
+		}); ok && rng.IntN(2) == 0 {
+			err = b.SetBurst(now, anyOf(rng, k.Burst))
+		} else if s, ok := l.(interface {
+			SetLimit(mono.Time, int64) error
+		}); ok {
+			err = s.SetLimit(now, anyOf(rng, k.Limit))
+		}
+		if err != nil {
+			panic(err) // of our own making
+		}
+	}
 }

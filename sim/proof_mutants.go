@@ -8,11 +8,13 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Mutant is a limiter with a fault, and the kind of server (of ProofKinds) that has to find it out.
+// Mutant is a limiter with a fault, and the kind of server (of ProofKinds or PromisedKinds) that has to find it out.
 type Mutant struct {
 	Name, Kind string
 	// Slow: it is never refused, and falls under the kind's Floor.
 	Slow bool
+	// Aimed: no path of ProofPaths finds it, however long: it takes an Adversary.
+	Aimed bool
 	// New makes the faulty limiter; right is the limiter of the kind, with that seed.
 	New func(seed uint64, right limit.Limiter) limit.Limiter
 	// Lost is the share of answers that do not come.
@@ -21,83 +23,132 @@ type Mutant struct {
 
 // Mutants returns the faults that a proof worth its name must find.
 func Mutants() []Mutant {
-	type maker = func(uint64, limit.Limiter) limit.Limiter
-	instead := func(l func() limit.Limiter) maker { return func(uint64, limit.Limiter) limit.Limiter { return l() } }
-	rolling := func(c limit.RollingConfig) maker {
-		return instead(func() limit.Limiter { return must(limit.NewRolling(c)) })
-	}
-	ready := func(f func(now, ready mono.Time) mono.Time) maker {
-		return func(_ uint64, l limit.Limiter) limit.Limiter { return &readyFault{l, f} }
-	}
-	settle := func(f func(*limit.Outcome)) maker {
-		return func(_ uint64, l limit.Limiter) limit.Limiter { return &settleFault{l, f} }
-	}
-	atSend := func(after time.Duration) maker {
-		return func(_ uint64, l limit.Limiter) limit.Limiter { return &sendFault{Limiter: l, after: after} }
-	}
-	bucket := func(c limit.BucketConfig) maker {
-		return instead(func() limit.Limiter { return must(limit.NewBucket(c)) })
-	}
-	const n, second = proofN, proofWindow
+	return slices.Concat(windowMutants(), bucketMutants(), aimedMutants(), slowMutants())
+}
+
+// maker is as Mutant.New.
+type maker = func(seed uint64, right limit.Limiter) limit.Limiter
+
+func inPlace(l func() limit.Limiter) maker {
+	return func(uint64, limit.Limiter) limit.Limiter { return l() }
+}
+
+func faultyRolling(c limit.RollingConfig) maker {
+	return inPlace(func() limit.Limiter { return must(limit.NewRolling(c)) })
+}
+
+func faultyBucket(c limit.BucketConfig) maker {
+	return inPlace(func() limit.Limiter { return must(limit.NewBucket(c)) })
+}
+
+func faultyWeighted(c limit.WeightedConfig) maker {
+	return inPlace(func() limit.Limiter { return must(limit.NewWeighted(c)) })
+}
+
+func faultyReady(f func(now, ready mono.Time) mono.Time) maker {
+	return func(_ uint64, l limit.Limiter) limit.Limiter { return &readyFault{l, f} }
+}
+
+func faultySettle(f func(*limit.Outcome)) maker {
+	return func(_ uint64, l limit.Limiter) limit.Limiter { return &settleFault{l, f} }
+}
+
+func atSend(after time.Duration) maker {
+	return func(_ uint64, l limit.Limiter) limit.Limiter { return &sendFault{Limiter: l, after: after} }
+}
+
+// windowMutants are of windows that forget all of a request at once.
+func windowMutants() []Mutant {
 	return []Mutant{
-		{Name: "lead of 5 ms", Kind: "rolling", New: ready(func(now, t mono.Time) mono.Time { return max(now, t.Add(-5*time.Millisecond)) })},
+		{Name: "lead of 5 ms", Kind: "rolling", New: faultyReady(func(now, t mono.Time) mono.Time { return max(now, t.Add(-5*time.Millisecond)) })},
 		{Name: "window from the send, + 50 ms", Kind: "rolling", New: atSend(50 * time.Millisecond)},
 		{Name: "lease closed at the send", Kind: "rolling", New: atSend(0)},
-		{Name: "one too many", Kind: "rolling", New: rolling(limit.RollingConfig{Limit: n + 1, Window: second})},
-		{Name: "no margin for the server's tick", Kind: "rolling", New: rolling(limit.RollingConfig{Limit: n, Window: second, Margin: -1})},
-		{Name: "no margin for drift", Kind: "rolling, clock drifts and jumps ahead", New: rolling(limit.RollingConfig{Limit: n, Window: second, Margin: time.Millisecond})},
-		{Name: "unknown outcomes forgotten", Kind: "rolling", Lost: 0.05, New: settle(func(o *limit.Outcome) {
+		{Name: "one too many", Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN + 1, Window: proofWindow})},
+		{Name: "no margin for the server's tick", Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: -1})},
+		{Name: "no margin for drift", Kind: "rolling, clock drifts and jumps ahead", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: time.Millisecond})},
+		{Name: "unknown outcomes forgotten", Kind: "rolling", Lost: 0.05, New: faultySettle(func(o *limit.Outcome) {
 			if o.Result == limit.Unknown {
 				o.Result = limit.Unsent
 			}
 		})},
 		{Name: "unknown outcomes arrived when they were given up", Kind: "rolling", Lost: 0.05,
-			New: rolling(limit.RollingConfig{Limit: n, Window: second, Arrivals: limit.Arrivals{Late: -1}})},
-		{Name: "slots K = W/T, not one more", Kind: "rolling", New: instead(func() limit.Limiter { return newSlotted(10, 100*time.Millisecond) })},
-		{Name: "cost ignored in Settle", Kind: "two at once, with weights", New: settle(func(o *limit.Outcome) {
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{Late: -1}})},
+		{Name: "slots K = W/T, not one more", Kind: "rolling", New: inPlace(func() limit.Limiter { return newSlotted(10, 100*time.Millisecond) })},
+		{Name: "cost ignored in Settle", Kind: "two at once, with weights", New: faultySettle(func(o *limit.Outcome) {
 			o.Metered, o.Actual = true, limit.Cost{limit.Weight: 1, limit.Orders: 1}
 		})},
-		{Name: "one of two limits ignored", Kind: "two at once, with weights", New: instead(func() limit.Limiter {
+		{Name: "one of two limits ignored", Kind: "two at once, with weights", New: inPlace(func() limit.Limiter {
 			return must(limit.NewRolling(limit.RollingConfig{Limit: 300, Window: 10 * time.Second, Unit: limit.Orders}))
 		})},
 		{Name: "no skew", Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
-			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: second, Phase: proofPhase(seed), Skew: -1}))
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: -1}))
 		}},
 		{Name: "counted in the interval of the send alone", Kind: "calendar, phase known", New: atSend(0)},
-		{Name: "a calendar's phase guessed", Kind: "calendar, phase unknown", New: instead(func() limit.Limiter {
-			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: second}))
+		{Name: "a calendar's phase guessed", Kind: "calendar, phase unknown", New: inPlace(func() limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow}))
 		})},
 		{Name: "interval from the send", Kind: "message-anchored", New: atSend(0)},
-		{Name: "a lost request taken to have arrived", Kind: "message-anchored", Lost: 0.3, New: settle(func(o *limit.Outcome) {
+		{Name: "a lost request taken to have arrived", Kind: "message-anchored", Lost: 0.3, New: faultySettle(func(o *limit.Outcome) {
 			if o.Result == limit.Unknown {
 				o.Result, o.ArrivedAgo = limit.Accepted, 500*time.Millisecond
 			}
 		})},
-		{Name: "bucket where the window rolls", Kind: "rolling", New: bucket(limit.BucketConfig{Limit: n, Window: second})},
-		{Name: "burst of one too many", Kind: "token bucket", New: bucket(limit.BucketConfig{Limit: n, Window: second, Burst: n + 1})},
-		{Name: "refill 1e-3 too fast", Kind: "token bucket", New: bucket(limit.BucketConfig{Limit: 1001 * n, Window: 1000 * second, Burst: n})},
-		{Name: "no margin for ticks where tokens come between them", Kind: "GCRA", New: bucket(limit.BucketConfig{Limit: 450, Window: time.Minute, Burst: 30, Margin: -1})},
-		{Name: "refill from the send", Kind: "GCRA", New: atSend(0)},
-		{Name: "history cut to 400", Kind: "token bucket", New: instead(func() limit.Limiter { return &cutBucket{} })},
-		{Name: "rolling where the window is weighted", Kind: "weighted, few in a window", New: rolling(limit.RollingConfig{Limit: n, Window: second})},
-		{Name: "weights from the send", Kind: "weighted, few in a window", New: atSend(0)},
-		{Name: "one too many where weighted", Kind: "weighted, rotating", New: instead(func() limit.Limiter {
-			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 1001, Window: time.Minute}))
-		})},
-		{Name: "a margin of 5 ms", Slow: true, Kind: "rolling", New: rolling(limit.RollingConfig{Limit: n, Window: second, Margin: 5 * time.Millisecond})},
-		{Name: "an arrival later than its answer", Slow: true, Kind: "rolling", New: settle(func(o *limit.Outcome) { o.ArrivedAgo = -5 * time.Millisecond })},
-		{Name: "a skew of half the window", Slow: true, Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
-			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: second, Phase: proofPhase(seed), Skew: second / 2}))
+		{Name: "bucket where the window rolls", Kind: "rolling", New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})},
+		{Name: "a thousandth of a tick missing in the margin", Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: 999 * time.Microsecond})},
+		{Name: "a skew that is 3 ms short", Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: proofSkew - 3*time.Millisecond}))
 		}},
-		{Name: "rolling where the interval begins with a message", Slow: true, Kind: "message-anchored", New: rolling(limit.RollingConfig{Limit: n, Window: proofAnchored})},
-		{Name: "burst a fifth of what it is", Slow: true, Kind: "token bucket", New: bucket(limit.BucketConfig{Limit: n, Window: second, Burst: n / 5})},
-		{Name: "refill 5e-3 too slow", Slow: true, Kind: "token bucket", New: bucket(limit.BucketConfig{Limit: 995 * n, Window: 1000 * second, Burst: n})},
-		{Name: "rounding down not used", Slow: true, Kind: "weighted, rounded down", New: instead(func() limit.Limiter {
-			return must(limit.NewWeighted(limit.WeightedConfig{Limit: n, Window: second}))
-		})},
-		{Name: "one too few where weighted", Slow: true, Kind: "weighted previous window", New: instead(func() limit.Limiter {
-			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 990, Window: time.Minute}))
-		})},
+		{Name: "an interval is over when that of its first answer is", Kind: "message-anchored", New: inPlace(func() limit.Limiter { return &firstAnswer{} })},
+	}
+}
+
+// bucketMutants are of what forgets little by little.
+func bucketMutants() []Mutant {
+	return []Mutant{
+		{Name: "burst of one too many", Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: proofN + 1})},
+		{Name: "refill 1e-3 too fast", Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: 1001 * proofN, Window: 1000 * proofWindow, Burst: proofN})},
+		{Name: "no margin for ticks where tokens come between them", Kind: "GCRA", New: faultyBucket(limit.BucketConfig{Limit: 450, Window: time.Minute, Burst: 30, Margin: -1})},
+		{Name: "refill from the send", Kind: "GCRA", New: atSend(0)},
+		{Name: "history cut to 400", Kind: "token bucket", New: inPlace(func() limit.Limiter { return &cutBucket{} })},
+		{Name: "rolling where the window is weighted", Kind: "weighted, few in a window", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow})},
+		{Name: "weights from the send", Kind: "weighted, few in a window", New: atSend(0)},
+		{Name: "one too many where weighted", Kind: "weighted, rotating", New: faultyWeighted(limit.WeightedConfig{Limit: 1001, Window: time.Minute})},
+		{Name: "rounded down where the server does not", Kind: "weighted, few in a window", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, RoundsDown: true})},
+		{Name: "half a tick for each request of a bucket of one", Kind: "token bucket of one", New: faultyBucket(limit.BucketConfig{Limit: 300, Window: 7 * proofWindow, Burst: 1, Margin: 500 * time.Microsecond})},
+	}
+}
+
+// aimedMutants are those that no path finds.
+func aimedMutants() []Mutant {
+	return []Mutant{
+		{Name: "what is lost arrives within 4 s, not 5", Aimed: true, Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{Late: 4 * time.Second}})},
+		{Name: "a change of limit forgets what was sent", Aimed: true, Kind: "rolling", New: func(_ uint64, l limit.Limiter) limit.Limiter {
+			return &forgetful{Limiter: l, anew: func(most int64) limit.Limiter { return limit.MustRolling(most, proofWindow) }}
+		}},
+		{Name: "no margin for ticks where weighted", Aimed: true, Kind: "weighted, few in a window", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, Margin: -1})},
+		{Name: "a change of limit fills the bucket", Aimed: true, Kind: "token bucket", New: func(_ uint64, l limit.Limiter) limit.Limiter {
+			return &forgetful{Limiter: l, anew: func(most int64) limit.Limiter {
+				return must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: most}))
+			}}
+		}},
+		{Name: "a promise of 50 ms taken for one of 49", Aimed: true, Kind: "rolling, 50 ms at most", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{OneWayMax: proofOneWay - proofTick}})},
+		{Name: "a promise of 50 ms taken for one of 48, where weighted", Aimed: true, Kind: "weighted, 50 ms at most", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{OneWayMax: proofOneWay - 2*proofTick}})},
+	}
+}
+
+// slowMutants are never refused.
+func slowMutants() []Mutant {
+	return []Mutant{
+		{Name: "a margin of 5 ms", Slow: true, Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: 5 * time.Millisecond})},
+		{Name: "an arrival later than its answer", Slow: true, Kind: "rolling", New: faultySettle(func(o *limit.Outcome) { o.ArrivedAgo = -5 * time.Millisecond })},
+		{Name: "a skew of half the window", Slow: true, Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: proofWindow / 2}))
+		}},
+		{Name: "rolling where the interval begins with a message", Slow: true, Kind: "message-anchored", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofAnchored})},
+		{Name: "burst a fifth of what it is", Slow: true, Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: proofN / 5})},
+		{Name: "refill 5e-3 too slow", Slow: true, Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: 995 * proofN, Window: 1000 * proofWindow, Burst: proofN})},
+		{Name: "rounding down not used", Slow: true, Kind: "weighted, rounded down", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow})},
+		{Name: "one too few where weighted", Slow: true, Kind: "weighted previous window", New: faultyWeighted(limit.WeightedConfig{Limit: 990, Window: time.Minute})},
 	}
 }
 
@@ -118,8 +169,11 @@ func (m Mutant) Find(requests int, seed uint64, stop func() bool) (path string, 
 		}
 	}
 	runs = append(runs, run{requests, seed})
-	kinds := ProofKinds()
+	kinds := append(ProofKinds(), PromisedKinds()...)
 	kind := kinds[slices.IndexFunc(kinds, func(k ProofKind) bool { return k.Name == m.Kind })]
+	if m.Aimed {
+		return m.attack(kind, requests, seed, stop)
+	}
 	for _, r := range runs {
 		for _, path := range ProofPaths() {
 			if m.Slow && !path.Stationary {
@@ -136,6 +190,23 @@ func (m Mutant) Find(requests int, seed uint64, stop func() bool) (path string, 
 			if !m.Slow && t.Rejected > 0 || m.Slow && t.Rejected == 0 && percent < kind.Floor {
 				return path.Name, sent
 			}
+		}
+	}
+	return "", sent
+}
+
+// attack is Find for what an Adversary has to find.
+func (m Mutant) attack(kind ProofKind, requests int, seed uint64, stop func() bool) (path string, sent int) {
+	const short = 2000
+	for s := seed; sent < max(requests, 20*short); s++ {
+		p := kind.New(s)
+		p.Limiter = m.New(s, p.Limiter)
+		sent += short
+		if kind.attack(p, short, s, stop).Rejected > 0 {
+			return "the adversary's", sent
+		}
+		if stop != nil && stop() {
+			break
 		}
 	}
 	return "", sent
@@ -249,4 +320,66 @@ func (b *cutBucket) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
 		b.last = b.last[1:]
 	}
 	b.last = append(b.last, now)
+}
+
+// forgetful begins anew when its limit changes; what is open counts to its end with what was before.
+type forgetful struct {
+	limit.Limiter
+	anew func(n int64) limit.Limiter
+	open limit.Book[forgotten]
+}
+
+type forgotten struct {
+	of    limit.Limiter
+	lease limit.Lease
+}
+
+func (f *forgetful) SetLimit(_ mono.Time, n int64) error {
+	f.Limiter = f.anew(n)
+	return nil
+}
+
+func (f *forgetful) Admit(now mono.Time, c limit.Cost) limit.Lease {
+	return f.open.Open(forgotten{f.Limiter, f.Limiter.Admit(now, c)})
+}
+
+func (f *forgetful) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	e := f.open.Close(l)
+	e.of.Settle(now, e.lease, o)
+}
+
+// firstAnswer takes an interval for over a window after its first answer, and with it all that was sent in it.
+type firstAnswer struct {
+	used  int64
+	first mono.Time
+	heard bool
+	epoch int64
+	open  limit.Book[int64]
+}
+
+const firstAnswerOver = proofAnchored + 2*proofTick
+
+func (f *firstAnswer) Ready(now mono.Time, c limit.Cost) mono.Time {
+	switch {
+	case f.used+c[limit.Requests] <= proofN:
+		return now
+	case !f.heard:
+		return limit.AfterSettle
+	}
+	return max(now, f.first.Add(firstAnswerOver))
+}
+
+func (f *firstAnswer) Admit(now mono.Time, c limit.Cost) limit.Lease {
+	if f.heard && now >= f.first.Add(firstAnswerOver) {
+		f.used, f.heard = 0, false
+		f.epoch++
+	}
+	f.used += c[limit.Requests]
+	return f.open.Open(f.epoch)
+}
+
+func (f *firstAnswer) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
+	if f.open.Close(l) == f.epoch && !f.heard {
+		f.first, f.heard = now, true
+	}
 }

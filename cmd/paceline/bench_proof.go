@@ -23,6 +23,9 @@ shares no code with them counts what it refuses.
 Each kind has a floor, too: the share of all that any client could get from such a server that the limiter must have over
 every path that has a ceiling. A limiter that sends nothing is never refused.
 
+A fifth of the requests is an adversary's: it knows the state of the server, picks when every request arrives and when it
+is answered, within what is promised, and has the limiter changed meanwhile.
+
 Then it plants faults in the limiters, one by one, and has the same servers find them out, by a reject or by a share under
 the floor: a proof that cannot fail proves nothing.
 

@@ -13,9 +13,10 @@ import (
 
 // Proof is what `paceline bench proof -o json` prints. Fields are only ever added to.
 type Proof struct {
-	Servers []ProofRow    `json:"servers"`
-	Mutants []ProofMutant `json:"mutants"`
-	// Requests and Rejected are the sums over Servers.
+	Servers     []ProofRow    `json:"servers"`
+	Adversaries []ProofAttack `json:"adversaries"`
+	Mutants     []ProofMutant `json:"mutants"`
+	// Requests and Rejected are the sums over Servers and Adversaries.
 	Requests    int     `json:"requests"`
 	Rejected    int     `json:"rejected"`
 	Interrupted bool    `json:"interrupted,omitempty"`
@@ -41,6 +42,16 @@ type ProofRow struct {
 // held says that the row has the share that is promised of its kind.
 func (r *ProofRow) held() bool { return !r.Stationary || r.PercentOfCeiling >= r.FloorPercent }
 
+// ProofAttack is one kind of server and somebody who knows its state and picks every arrival: a sim.Adversary.
+type ProofAttack struct {
+	Server        string `json:"server"`
+	Requests      int    `json:"requests"`
+	Rejected      int    `json:"rejected"`
+	FirstRejected string `json:"first_rejected,omitempty"`
+	// TightPercent is of how many sends the server would have let nothing more pass, with all that was under way.
+	TightPercent float64 `json:"tight_percent"`
+}
+
 // ProofMutant is a planted fault, and whether it was found out.
 type ProofMutant struct {
 	Name   string `json:"name"`
@@ -52,46 +63,54 @@ type ProofMutant struct {
 	Requests int    `json:"requests"`          // sent until then, the whole run in which it was counted
 }
 
-// RunProof sends about that many requests in all, evenly over every kind of server and every path, on all cores, and then
-// the mutants, each over the paths in turn until it is found out. progress, if not nil, is told of every row. If ctx ends,
-// what there is by then is returned.
+// adversaries is how much of the requests theirs are: one in so many. Theirs are the dearest.
+const adversaries = 5
+
+// RunProof sends about that many requests in all: a fifth of them as an adversary likes, the others evenly over every kind of
+// server and every path, on all cores. Then come the mutants, each until it is found out. progress, if not nil, is told of
+// every row. If ctx ends, what there is by then is returned.
 func RunProof(ctx context.Context, requests int, seed uint64, progress func(done, all int, p *Proof)) Proof {
 	began := time.Now()
 	kinds, paths, mutants := sim.ProofKinds(), sim.ProofPaths(), sim.Mutants()
+	attacked := append(sim.ProofKinds(), sim.PromisedKinds()...)
 	rows := len(kinds) * len(paths)
-	perRow := (requests + rows - 1) / rows
-	all := rows + len(mutants)
-	p := Proof{Servers: make([]ProofRow, rows), Mutants: make([]ProofMutant, len(mutants))}
+	perAttack := (requests/adversaries + len(attacked) - 1) / len(attacked)
+	perRow := (requests - requests/adversaries + rows - 1) / rows
+	p := Proof{Servers: make([]ProofRow, rows), Adversaries: make([]ProofAttack, len(attacked)), Mutants: make([]ProofMutant, len(mutants))}
+	all := rows + len(attacked) + len(mutants)
 	done := 0
 	finished := make([]bool, all)
 	stop := func() bool { return ctx.Err() != nil }
 	_ = onAllCores(ctx, all, each(func(i int) (func(), error) { // none fails
-		var row ProofRow
-		var mutant ProofMutant
-		if i < rows {
-			row = runProofRow(kinds[i/len(paths)], paths[i%len(paths)], perRow, seed, stop)
-		} else {
-			mutant = runMutant(mutants[i-rows], min(perRow, 1_000_000), seed, stop)
+		var keep func()
+		switch {
+		case i < len(attacked): // the longest first
+			a := runAttack(attacked[i], perAttack, seed, stop)
+			keep = func() { p.Adversaries[i], p.Requests, p.Rejected = a, p.Requests+a.Requests, p.Rejected+a.Rejected }
+		case i < len(attacked)+rows:
+			i := i - len(attacked)
+			r := runProofRow(kinds[i/len(paths)], paths[i%len(paths)], perRow, seed, stop)
+			keep = func() { p.Servers[i], p.Requests, p.Rejected = r, p.Requests+r.Requests, p.Rejected+r.Rejected }
+		default:
+			i := i - len(attacked) - rows
+			m := runMutant(mutants[i], min(perRow, 1_000_000), seed, stop)
+			keep = func() { p.Mutants[i] = m }
 		}
 		if stop() {
 			return nil, nil // it was cut short
 		}
 		return func() {
-			if finished[i] = true; i < rows {
-				p.Servers[i] = row
-				p.Requests += row.Requests
-				p.Rejected += row.Rejected
-			} else {
-				p.Mutants[i-rows] = mutant
-			}
+			keep()
+			finished[i] = true
 			if done++; progress != nil {
 				progress(done, all, &p)
 			}
 		}, nil
 	}))
 	p.Interrupted = done < all
-	p.Servers = kept(p.Servers, finished[:rows])
-	p.Mutants = kept(p.Mutants, finished[rows:])
+	p.Adversaries = kept(p.Adversaries, finished[:len(attacked)])
+	p.Servers = kept(p.Servers, finished[len(attacked):len(attacked)+rows])
+	p.Mutants = kept(p.Mutants, finished[len(attacked)+rows:])
 	p.Wall = time.Since(began).Seconds()
 	return p
 }
@@ -110,6 +129,26 @@ func runProofRow(kind sim.ProofKind, path sim.ProofPath, requests int, seed uint
 	tally, percent := kind.Prove(path, requests, seed, stop)
 	return ProofRow{Server: kind.Name, Latency: path.Name, Requests: tally.Requests, Rejected: tally.Rejected, FirstRejected: tally.First,
 		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary, FloorPercent: kind.Floor}
+}
+
+// runAttack has many adversaries, of a few thousand requests each: they differ in their costs, in limits that change, and in
+// what they find out first.
+func runAttack(kind sim.ProofKind, requests int, seed uint64, stop func() bool) ProofAttack {
+	const each = 5000
+	a := ProofAttack{Server: kind.Name}
+	asked, tight := 0, 0
+	for ; a.Requests < requests && !stop(); seed++ {
+		t := kind.Attack(min(each, requests-a.Requests), seed, stop)
+		a.Requests += t.Requests
+		a.Rejected += t.Rejected
+		asked += t.Asked
+		tight += t.Tight
+		if a.FirstRejected == "" && t.First != "" {
+			a.FirstRejected = fmt.Sprintf("seed %d, %s", seed, t.First)
+		}
+	}
+	a.TightPercent = 100 * float64(tight) / max(float64(asked), 1)
+	return a
 }
 
 func runMutant(m sim.Mutant, requests int, seed uint64, stop func() bool) ProofMutant {
@@ -189,7 +228,20 @@ func (p *Proof) WriteText(w io.Writer) error {
 			fmt.Fprintf(w, "\nREJECTED: %s, %s: %d; first %s", r.Server, r.Latency, r.Rejected, r.FirstRejected)
 		}
 	}
+	for _, a := range p.Adversaries {
+		if a.FirstRejected != "" {
+			fmt.Fprintf(w, "\nREJECTED: %s, an adversary: %d; first %s", a.Server, a.Rejected, a.FirstRejected)
+		}
+	}
 	fmt.Fprint(w, "\nNot all paths have a ceiling: some have no mean or depend on time, and some loads end.\n\n")
+	fmt.Fprintln(t, "against an adversary\trequests\trejected\tno room left after\t")
+	for _, a := range p.Adversaries {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.0f %%\t\n", a.Server, a.Requests, a.Rejected, a.TightPercent)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
 	fmt.Fprintln(t, "planted fault\tserver\tfound over\t")
 	killed := 0
 	for _, m := range p.Mutants {
