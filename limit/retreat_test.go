@@ -277,3 +277,15 @@ func TestWhatOptInsRisk(t *testing.T) {
 		}
 	}
 }
+
+// Beside LearnLead, what a server's stamp says of an arrival is no news: both would take the way back off.
+func TestLearnLeadHeedsNoStamps(t *testing.T) {
+	for _, ago := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond} {
+		l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{LearnLead: true}}))
+		lease := l.Admit(0, limit.One)
+		l.Settle(at(800*ms), lease, limit.Outcome{Result: limit.Accepted, RTT: 800 * ms, ArrivedAgo: ago})
+		if got := l.Ready(at(800*ms), limit.One); got != at(1800*ms) {
+			t.Errorf("it arrived %v ago, it is said: the next goes at %v", ago, got)
+		}
+	}
+}
