@@ -57,7 +57,8 @@ const (
 // allocate, but for the first word of what is left.
 type Guard struct {
 	own      limit.Limiter
-	under    limit.Limiter // own and the bounds on what is in flight; nil: none
+	fitted   *limit.Fitted // over own; nil: no limit is configured
+	under    limit.Limiter // fitted and the bounds on what is in flight; nil: none
 	foreseer limit.Foreseer
 	last     mono.Time
 	sent     uint64 // requests so far: each is known by its number
@@ -88,13 +89,18 @@ func New(c Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
+	var fitted *limit.Fitted
+	if c.Limiter != nil {
+		fitted = limit.NewFitted(c.Limiter)
+		rules[0] = fitted
+	}
 	switch {
 	case c.MaxPause == 0:
 		c.MaxPause = defaultMaxPause
 	case c.MaxPause < 0:
 		c.MaxPause = forEver
 	}
-	g := &Guard{own: c.Limiter, last: mono.Min, calm: true, pause: newPause(c)}
+	g := &Guard{own: c.Limiter, fitted: fitted, last: mono.Min, calm: true, pause: newPause(c)}
 	switch len(rules) {
 	case 0:
 	case 1:
@@ -152,6 +158,14 @@ func (g *Guard) Retreats(now mono.Time) []limit.Retreat { return limit.Retreats(
 
 // Trust implements limit.Cautious.
 func (g *Guard) Trust(now mono.Time) { limit.Trust(g.under, now) }
+
+// Misfits returns the configured limits that were seen to be wrong.
+func (g *Guard) Misfits() []limit.Misfit {
+	if g.fitted == nil {
+		return nil
+	}
+	return g.fitted.Misfits()
+}
 
 // Own returns the configured Limiter, nil if there is none: to change it (SetLimit), and to ask what fits it ever.
 func (g *Guard) Own() limit.Limiter { return g.own }
