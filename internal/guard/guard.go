@@ -35,9 +35,10 @@ type Config struct {
 	// 5 s; negative: not at all.
 	Late time.Duration
 	// Slow begins slowly after a pause: one request first, and each that is answered makes room for one more than before
-	// it. It is for where nobody knows a limit.
-	Slow bool
-	// Pause is how long to stay away after the n-th refusal in a row that names no time. Its zero value is ready; a negative
+	// it. It is for where nobody knows a limit. SlowAgain does so from the second refusal in a row on.
+	Slow, SlowAgain bool
+	// Pause is how long to stay away after the n-th refusal in a row if it names no time, and at least from the 21st in a row
+	// on, less twenty, if it does. Its zero value is ready; a negative
 	// Base: not at all.
 	Pause backoff.Policy
 	// MaxPause is the longest that one answer keeps everybody away, whatever it asks for: then one request goes, and if that
@@ -291,7 +292,7 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	case o.Elsewhere:
 		g.pause.unsure(g.last, r.number)
 	case o.RetryAfter > 0 || o.Result == limit.Limited:
-		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter) && g.pause.slow {
+		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter) && (g.pause.slow || g.pause.again && g.pause.strikes > 1) {
 			g.begin.Start(g.sent)
 		}
 	default:
