@@ -64,11 +64,12 @@ type Key struct {
 	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
 	Late time.Duration
 	// Pause is how long the key stays away after a refusal that names no time; after each more in a row twice as long, up to
-	// 30 s or Pause. If zero, 1 s; negative: not at all.
+	// 10 min or Pause, and one request goes first. Where a time is named, that is believed twenty times in a row. If zero, 1 s;
+	// negative: not at all.
 	Pause time.Duration
 }
 
-const longestPause = 30 * time.Second
+const longestPause = 10 * time.Minute
 
 // KeyState says whether a key is in use.
 type KeyState uint8
@@ -106,6 +107,10 @@ type Answer struct {
 	Invalid bool
 	// Banned: the key was refused for good. The request goes on on another, and this attempt is not counted.
 	Banned bool
+	// Denied: the key may not do this, or nothing any more: only another key can tell. With Invalid, where several keys are in use,
+	// the request goes on, not counted, until another key has denied it, too; a key that denies three in a row, with nothing
+	// served between, stays away as after refusals.
+	Denied bool
 	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
 	Returned bool
 	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds: then Reset is when it will be
@@ -130,6 +135,8 @@ type Dispatcher struct {
 	lane  *line.Lane
 	head  line.Ticket
 	alive int
+
+	blame blame
 }
 
 type key struct {
@@ -139,7 +146,9 @@ type key struct {
 	nonce      *Nonce
 	inFlight   int
 	sent       uint64
+	pauses     bool // after refusals that name no time
 	tally      limit.Tally
+	denials    int    // in a row
 	banned     string // the reason
 	isBanned   bool
 	generation uint64
@@ -156,7 +165,7 @@ func New(c Config) (*Dispatcher, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
-	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{})}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{}), blame: blame{map[queue.Ticket]denial{}}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
@@ -188,13 +197,13 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		k.Pause = time.Second
 	}
 	g, err := guard.New(guard.Config{
-		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
+		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late, SlowAgain: true,
 		Pause: backoff.Policy{Base: k.Pause, Max: max(k.Pause, longestPause), Jitter: -1},
 	})
 	if err != nil {
 		return err
 	}
-	made := key{name: k.Name, guard: g, limit: d.line.Limit(g, line.Sharing{})}
+	made := key{name: k.Name, guard: g, limit: d.line.Limit(g, line.Sharing{}), pauses: k.Pause > 0}
 	if k.Nonce != nil {
 		if made.nonce, err = NewNonce(epoch, *k.Nonce); err != nil {
 			return err
@@ -320,27 +329,34 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
 		d.ban(k, ans.Reason)
 	}
-	var e queue.Ended
-	switch {
-	case d.queue.Info(a.Ticket).State != queue.InFlight: // killed meanwhile
-		return e
-	case ans.Invalid:
-		e = d.queue.Kill(now, a.Ticket, ans.Reason)
-	case ans.Banned || ans.Returned:
-		e = d.queue.Return(now, a.Ticket, now)
-	case free:
-		// Not at once, so that a request that alone is to blame does not spin, and others probe as well.
-		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
-		e = d.queue.Return(now, a.Ticket, now.Add(wait))
-	case ans.Result == limit.Accepted:
-		e = d.queue.Done(now, a.Ticket)
-	default:
-		e = d.queue.Retry(now, a.Ticket, now.Add(d.backoff.Delay(a.Number, d.rand)), ans.Reason)
-	}
+	e := d.moveOn(now, &a, &ans, d.isToBlame(now, &a, &ans) || free)
 	if e.State.Ended() {
 		d.ended(e)
 	}
 	return e
+}
+
+// moveOn has a request go on after an attempt. free: not the request is at fault, so it is not counted.
+func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free bool) (e queue.Ended) {
+	switch {
+	case d.queue.Info(a.Ticket).State != queue.InFlight: // killed meanwhile
+		return e
+	case ans.Invalid && !free:
+		return d.queue.Kill(now, a.Ticket, ans.Reason)
+	case ans.Banned || ans.Returned:
+		return d.queue.Return(now, a.Ticket, now)
+	case free:
+		// Not at once, nor when the key is asked again, so that a request that alone is to blame does not spin, and others probe.
+		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
+		from := now
+		if p, ok := d.keys[a.Key].guard.Paused(now); ok {
+			from = p.Next
+		}
+		return d.queue.Return(now, a.Ticket, from.Add(wait))
+	case ans.Result == limit.Accepted:
+		return d.queue.Done(now, a.Ticket)
+	}
+	return d.queue.Retry(now, a.Ticket, now.Add(d.backoff.Delay(a.Number, d.rand)), ans.Reason)
 }
 
 func (d *Dispatcher) ban(k *key, reason string) {
@@ -401,6 +417,11 @@ type KeyInfo struct {
 	Nonce    uint64 // the last one used
 	// How the attempts that are no longer in flight ended.
 	limit.Tally
+	// Refusals and Denials are how many there were in a row lately, with nothing served between; refusals of requests that were in
+	// flight together are one. From the second on the key is probed, more and more rarely.
+	Refusals, Denials int
+	// Misfits are the limits that are wrong, as far as is known, and what goes in their place.
+	Misfits []limit.Misfit
 	// Retreats are the opt-ins of its limits that proved wrong, and are not relied on for a while.
 	Retreats []limit.Retreat
 }
@@ -412,7 +433,8 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	if k.nonce != nil {
 		info.Nonce = k.nonce.Last()
 	}
-	info.Retreats = k.guard.Retreats(now)
+	info.Retreats, info.Misfits = k.guard.Retreats(now), k.guard.Misfits()
+	info.Refusals, info.Denials = k.guard.Refusals(), k.denials
 	if k.isBanned {
 		info.State, info.Reason = Banned, k.banned
 	} else if p, ok := k.guard.Paused(now); ok {

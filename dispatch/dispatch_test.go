@@ -218,7 +218,7 @@ func TestBackoffGrowsWithAttempts(t *testing.T) {
 	if k := r.KeyInfo(0, 0); k.State != dispatch.OK {
 		t.Errorf("a key with Pause −1 is %v after a refusal", k.State)
 	}
-	r.done(time.Second, r.sends(time.Second, limit.AfterSettle, "x/2 on 0")[0], limited)
+	r.done(time.Second, r.sends(time.Second, limit.AfterSettle, "x/2 on 0")[0], dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}})
 	r.sends(time.Second, at(3*time.Second))
 	r.sends(3*time.Second, limit.AfterSettle, "x/3 on 0")
 }
@@ -570,28 +570,40 @@ func TestLongPause(t *testing.T) {
 	}
 }
 
-// Requests that were in flight together are refused together; pauses in a row grow, until one is served.
+// Requests that were in flight together are refused together; pauses in a row grow, and one request goes after them, until one is
+// served.
 func TestPausesOfAKey(t *testing.T) {
 	r := newRig(t, queue.Config{KeepDead: -1}, dispatch.Key{Pause: 2 * time.Second})
 	limited := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}, Invalid: true}
 	now := time.Duration(0)
-	refuse := func(want time.Duration) {
+	refuse := func(want time.Duration, as ...dispatch.Attempt) {
 		t.Helper()
-		r.submit(now, "x", "y")
-		as := r.sends(now, limit.AfterSettle, "x/1 on 0", "y/1 on 0")
-		r.done(now, as[0], limited)
-		r.done(now+time.Second, as[1], limited)
+		for i, a := range as {
+			r.done(now+time.Duration(i)*time.Second, a, limited)
+		}
 		if info := r.KeyInfo(at(now+time.Second), 0); info.Until != at(now+want) {
 			t.Errorf("at %v: %+v, want until %v", now, info, now+want)
 		}
 		now += want
 	}
-	for _, want := range []time.Duration{2, 4, 8, 16, 30, 30} {
-		refuse(want * time.Second)
+	r.submit(0, "x", "y")
+	refuse(2*time.Second, r.sends(0, limit.AfterSettle, "x/1 on 0", "y/1 on 0")...)
+	r.submit(now, "x", "y")
+	refuse(4*time.Second, r.sends(now, limit.AfterSettle, "x/1 on 0", "y/1 on 0")...)
+	r.submit(now, "z", "z1", "z2", "z3", "z4", "z5", "z6", "z7", "z8", "z9", "z10")
+	for i, want := range []time.Duration{8, 16, 32, 64, 128, 256, 512, 600, 600} {
+		name := fmt.Sprint("z", i)
+		if i == 0 {
+			name = "z"
+		}
+		refuse(want*time.Second, r.sends(now, limit.AfterSettle, name+"/1 on 0")...)
 	}
-	r.submit(now, "z")
-	r.done(now, r.sends(now, limit.AfterSettle, "z/1 on 0")[0], accepted)
-	refuse(2 * time.Second)
+	if info := r.KeyInfo(at(now), 0); info.Refusals != 11 {
+		t.Errorf("%d refusals in a row, want 11", info.Refusals)
+	}
+	r.done(now, r.sends(now, limit.AfterSettle, "z9/1 on 0")[0], accepted)
+	r.submit(now, "v")
+	refuse(2*time.Second, r.sends(now, limit.AfterSettle, "z10/1 on 0", "v/1 on 0")...)
 }
 
 // What an answer says is left is heeded, by the key that it is of.

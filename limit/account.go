@@ -11,6 +11,7 @@ import (
 // known of arrivals.
 type account struct {
 	limit    int64
+	window   time.Duration
 	unit     Unit
 	arrivals Arrivals
 	last     mono.Time // of the changes
@@ -40,7 +41,7 @@ func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arr
 	if err := a.check(kind); err != nil {
 		return account{}, err
 	}
-	acc := account{limit: limit, unit: unit, arrivals: a, last: mono.Min, plain: a.OneWayMax == 0 && !a.LearnLead}
+	acc := account{limit: limit, window: window, unit: unit, arrivals: a, last: mono.Min, plain: a.OneWayMax == 0 && !a.LearnLead}
 	if a.LearnLead {
 		acc.lead = newLead()
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Foreseer is a Limiter that can tell what an Admit would do to the next. Rolling, Calendar, Bucket, Weighted, Concurrency,
-// Cooldown and Spacing are; All and Named are if what they hold is: ask Foresees.
+// Cooldown and Spacing are; All, Named and Fitted are if what they hold is: ask Foresees.
 type Foreseer interface {
 	Limiter
 	// ReadyAfter returns what Ready(now, cost) would return after Admit(now, first), or something later, up to Never, where
@@ -27,6 +27,8 @@ func Foresees(l Limiter) bool {
 		return true
 	case *named:
 		return Foresees(l.Limiter)
+	case *Fitted:
+		return Foresees(l.own)
 	}
 	_, ok := l.(Foreseer)
 	return ok

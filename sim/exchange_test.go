@@ -195,3 +195,22 @@ func BenchmarkExchange(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(sent), "ns/request")
 }
+
+// Five keys at a server of 20 a second that is taken for one of 25, 40 or 100: none is banned after ten refusals, and what is
+// accepted is at least nine tenths of what the server allows.
+func TestExchangeWrongLimit(t *testing.T) {
+	for _, n := range []int64{25, 40, 100} {
+		const lasts = 5 * time.Minute
+		tally, err := sim.Exchange{
+			Forward: latency.Uniform(5*time.Millisecond, 15*time.Millisecond), Back: latency.Uniform(5*time.Millisecond, 15*time.Millisecond),
+			Generator: sim.Saturating, TTL: time.Hour, Limiter: func() limit.Limiter { return limit.MustRolling(n, time.Second) },
+			Nonce: sim.Ours, Queue: queue.Config{MaxLen: 100}, Duration: lasts, Seed: uint64(n),
+		}.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rate := float64(tally.Successes) / lasts.Seconds(); tally.BannedKeys > 0 || tally.Rejected >= 50 || rate < 90 {
+			t.Errorf("%d/s: %d keys banned, %d refused, %.1f/s", n, tally.BannedKeys, tally.Rejected, rate)
+		}
+	}
+}

@@ -31,6 +31,7 @@ type node struct {
 
 	pauses  int       // begun
 	retreat mono.Time // until when an opt-in of the configured limit was said to be given up
+	misfit  mono.Time // until when the limit itself was
 	refusal quota.Refusal
 	said    []quota.Policy
 
@@ -83,10 +84,16 @@ func (t *Transport) waits(p Partition) *slog.Logger {
 func (n *node) refused(why quota.Refusal, asked time.Duration) (pause time.Duration) {
 	began := false
 	var retreats []limit.Retreat
+	var misfits []limit.Misfit
 	n.t.junction.Update(func(now mono.Time) {
 		for _, r := range limit.Retreats(n.guard, now) {
 			if r.Until > n.retreat {
 				n.retreat, retreats = r.Until, append(retreats, r)
+			}
+		}
+		for _, m := range n.guard.Misfits() {
+			if m.Until > n.misfit {
+				n.misfit, misfits = m.Until, append(misfits, m)
 			}
 		}
 		p, on := n.guard.Paused(now)
@@ -104,6 +111,9 @@ func (n *node) refused(why quota.Refusal, asked time.Duration) (pause time.Durat
 	}
 	for _, r := range retreats {
 		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit", r.Limit, "option", r.Option, "until", n.t.junction.Time(r.Until))
+	}
+	for _, m := range misfits {
+		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rate.String(), "fits", m.Fits, "until", n.t.junction.Time(m.Until))
 	}
 	return pause
 }

@@ -303,10 +303,11 @@ func (v *Verdict) InTime(wait, left time.Duration) {
 
 // Answer is what the Send of a paceline.Pool returns. How often to try is the Pool's to count, and each of its attempts has a
 // nonce of its own, so Last, Once and a used-up nonce do not end a request there. Unlike transport's callers, a Pool waits
-// for a ban whose end is known.
+// for a ban whose end is known, and asks another key about a 401 or 403.
 func (v Verdict) Answer() dispatch.Answer {
 	_, capacity := v.Policies(everybody)
-	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Invalid: v.Invalid, Banned: v.Banned, Reason: v.reason()}
+	denied := v.Result == limit.Failed && (v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden)
+	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Invalid: v.Invalid, Banned: v.Banned, Denied: denied, Reason: v.reason()}
 }
 
 // reason is what a dead letter says.

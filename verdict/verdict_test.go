@@ -610,3 +610,14 @@ func TestSight(t *testing.T) {
 		}
 	}
 }
+
+// A 401 or 403 that is about no limit is a matter for another key.
+func TestDenied(t *testing.T) {
+	var p verdict.Policy
+	for status, want := range map[int]bool{401: true, 403: true, 400: false, 404: false, 429: false, 500: false, 200: false} {
+		v := p.Of(&verdict.Attempt{Status: status, Header: http.Header{}})
+		if ans := v.Answer(); ans.Denied != want || want && !ans.Invalid {
+			t.Errorf("%d: %+v", status, ans)
+		}
+	}
+}

@@ -35,9 +35,10 @@ type Config struct {
 	// 5 s; negative: not at all.
 	Late time.Duration
 	// Slow begins slowly after a pause: one request first, and each that is answered makes room for one more than before
-	// it. It is for where nobody knows a limit.
-	Slow bool
-	// Pause is how long to stay away after the n-th refusal in a row that names no time. Its zero value is ready; a negative
+	// it. It is for where nobody knows a limit. SlowAgain does so from the second refusal in a row on.
+	Slow, SlowAgain bool
+	// Pause is how long to stay away after the n-th refusal in a row if it names no time, and at least from the 21st in a row
+	// on, less twenty, if it does. Its zero value is ready; a negative
 	// Base: not at all.
 	Pause backoff.Policy
 	// MaxPause is the longest that one answer keeps everybody away, whatever it asks for: then one request goes, and if that
@@ -57,7 +58,8 @@ const (
 // allocate, but for the first word of what is left.
 type Guard struct {
 	own      limit.Limiter
-	under    limit.Limiter // own and the bounds on what is in flight; nil: none
+	fitted   *limit.Fitted // over own; nil: no limit is configured
+	under    limit.Limiter // fitted and the bounds on what is in flight; nil: none
 	foreseer limit.Foreseer
 	last     mono.Time
 	sent     uint64 // requests so far: each is known by its number
@@ -88,13 +90,18 @@ func New(c Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
+	var fitted *limit.Fitted
+	if c.Limiter != nil {
+		fitted = limit.NewFitted(c.Limiter)
+		rules[0] = fitted
+	}
 	switch {
 	case c.MaxPause == 0:
 		c.MaxPause = defaultMaxPause
 	case c.MaxPause < 0:
 		c.MaxPause = forEver
 	}
-	g := &Guard{own: c.Limiter, last: mono.Min, calm: true, pause: newPause(c)}
+	g := &Guard{own: c.Limiter, fitted: fitted, last: mono.Min, calm: true, pause: newPause(c)}
 	switch len(rules) {
 	case 0:
 	case 1:
@@ -152,6 +159,14 @@ func (g *Guard) Retreats(now mono.Time) []limit.Retreat { return limit.Retreats(
 
 // Trust implements limit.Cautious.
 func (g *Guard) Trust(now mono.Time) { limit.Trust(g.under, now) }
+
+// Misfits returns the configured limits that were seen to be wrong.
+func (g *Guard) Misfits() []limit.Misfit {
+	if g.fitted == nil {
+		return nil
+	}
+	return g.fitted.Misfits()
+}
 
 // Own returns the configured Limiter, nil if there is none: to change it (SetLimit), and to ask what fits it ever.
 func (g *Guard) Own() limit.Limiter { return g.own }
@@ -277,7 +292,7 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	case o.Elsewhere:
 		g.pause.unsure(g.last, r.number)
 	case o.RetryAfter > 0 || o.Result == limit.Limited:
-		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter) && g.pause.slow {
+		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter) && (g.pause.slow || g.pause.again && g.pause.strikes > 1) {
 			g.begin.Start(g.sent)
 		}
 	default:

@@ -181,6 +181,40 @@ func TestWhatEndsARow(t *testing.T) {
 	}
 }
 
+// A time that is named again and again, and is never enough, is believed twenty times. From the second refusal on one goes first.
+func TestNeverServed(t *testing.T) {
+	l := newLine(t, guard.Config{SlowAgain: true})
+	now := time.Duration(0)
+	refuse := func(name string, want time.Duration) {
+		t.Helper()
+		l.ends(now, name, asks(2*time.Second))
+		now += want
+		l.ready(now-want, now)
+	}
+	l.sends(now, "a", "b")
+	refuse("a", 2*time.Second)
+	l.sends(now, "c", "d")
+	refuse("c", 2*time.Second)
+	for i := range 18 {
+		l.sends(now, fmt.Sprint(i))
+		l.ready(now, afterSettle)
+		refuse(fmt.Sprint(i), 2*time.Second)
+	}
+	for _, want := range []time.Duration{2, 2, 4, 8} {
+		l.sends(now, fmt.Sprint(want, now))
+		refuse(fmt.Sprint(want, now), want*time.Second)
+	}
+	if l.g.Refusals() != 24 {
+		t.Errorf("%d refusals in a row", l.g.Refusals())
+	}
+	l.sends(now, "served")
+	l.ends(now, "served", served)
+	l.sends(now, "e", "f")
+	if l.g.Refusals() != 0 {
+		t.Errorf("%d refusals in a row after one was served", l.g.Refusals())
+	}
+}
+
 // A server that asks for a day is asked again after an hour, and two, and four; everybody else stays away.
 func TestProbes(t *testing.T) {
 	const day = 24 * time.Hour
@@ -195,7 +229,7 @@ func TestProbes(t *testing.T) {
 	l.ends(time.Hour+time.Second, "probe", asks(day))
 	l.ready(time.Hour+time.Second, 3*time.Hour+time.Second)
 	p, ok := l.g.Paused(at(time.Hour + time.Second))
-	if want := (guard.Pause{Until: at(day + time.Hour + time.Second), Next: at(3*time.Hour + time.Second), Why: guard.Asked, Probes: 1}); !ok || p != want {
+	if want := (guard.Pause{Until: at(day + time.Hour + time.Second), Next: at(3*time.Hour + time.Second), Why: guard.Asked, Refusals: 1, Probes: 1}); !ok || p != want {
 		t.Errorf("paused: %+v, %v", p, ok)
 	}
 	l.sends(3*time.Hour+time.Second, "unsent")

@@ -15,7 +15,7 @@ import (
 // story is all that ever happened, from which every question is answered anew: the law of pauses, without state.
 type story struct {
 	most  time.Duration
-	slow  bool
+	slow  int // 1: after each pause; 2: after the second refusal in a row; 0: never
 	deeds []deed
 }
 
@@ -39,7 +39,7 @@ type chapter struct {
 // told returns when the next request may go, given all that happened, and how many pauses began.
 func (s *story) told(now mono.Time) (ready mono.Time, pauses int) {
 	var on *chapter             // the last pause, on or over
-	fence, row := -1, 0         // the last refusal that began or went on with a pause; refusals in a row without a time
+	fence, row := -1, 0         // the last refusal that began or went on with a pause; refusals in a row
 	slowed := -1                // since when load begins slowly
 	out := func(upTo int) int { // the probe that is out
 		if on != nil {
@@ -87,10 +87,14 @@ func (s *story) told(now mono.Time) (ready mono.Time, pauses int) {
 				if length <= 0 && !news {
 					break
 				}
-				if length <= 0 {
+				guess := func(n int) time.Duration { return min(time.Second*time.Duration(pow2(min(n-1, 5))), 30*time.Second) }
+				if news && !(isProbe && length > 0) {
 					row++
-					length = time.Second * time.Duration(pow2(min(row-1, 5)))
-					length = min(length, 30*time.Second)
+				}
+				if length <= 0 {
+					length = guess(row)
+				} else if news && row > 20 {
+					length = max(length, guess(row-20))
 				}
 				if on == nil || on.end <= d.at {
 					on = &chapter{began: d.at, end: mono.Min, checked: d.at.Add(s.most)}
@@ -102,7 +106,7 @@ func (s *story) told(now mono.Time) (ready mono.Time, pauses int) {
 				if news {
 					fence = i
 				}
-				if s.slow {
+				if s.slow == 1 || s.slow == 2 && row > 1 {
 					slowed = i
 				}
 			case isProbe && (d.o.Elsewhere || d.o.Result == limit.Unknown):
@@ -155,9 +159,14 @@ func pow2(n int) int { return 1 << n }
 
 // play has a Guard and the story go through a program, three bytes a step, and returns the first disagreement.
 func play(program []byte) error {
-	c := guard.Config{Pause: steady, MaxPause: 10 * time.Second, Slow: len(program) > 0 && program[0]&1 == 1}
+	c := guard.Config{Pause: steady, MaxPause: 10 * time.Second}
+	slow := 0
+	if len(program) > 0 {
+		slow = int(program[0] % 3)
+	}
+	c.Slow, c.SlowAgain = slow == 1, slow == 2
 	g := must(guard.New(c))
-	s := &story{most: c.MaxPause, slow: c.Slow}
+	s := &story{most: c.MaxPause, slow: slow}
 	type open struct {
 		lease limit.Lease
 		send  int

@@ -14,6 +14,7 @@ import (
 //
 // Requests that were in flight together are refused together. So what was sent before a pause began does not begin another,
 // and without a time of its own does not prolong it; and only what was sent since, and served, ends a row of refusals.
+// A row of them is longer and longer pauses, also where the server names a time that has not been enough for twenty times.
 // Whoever else wants a pause (Hold) gets one as if an answer had asked for it.
 //
 //	no pause ── refused ──► pause ── its end ─────────────────────────────► no pause
@@ -27,6 +28,7 @@ type pause struct {
 	rand   *rand.Rand
 	most   time.Duration // without a probe
 	slow   bool
+	again  bool // slow from the second in a row on
 
 	until   mono.Time // its end; mono.Min: none
 	since   mono.Time
@@ -35,12 +37,15 @@ type pause struct {
 	refusal int       // probes refused
 	probe   uint64    // the probe in flight; 0: none
 	before  uint64    // the last request that was sent before it began; 0: there was none ever
-	strikes int       // refusals in a row that named no end
+	strikes int       // refusals in a row
 	count   int
 }
 
+// believed is how often in a row a time that the server names is believed to be enough.
+const believed = 20
+
 func newPause(c Config) pause {
-	return pause{policy: c.Pause, rand: c.Rand, most: c.MaxPause, slow: c.Slow, until: mono.Min, next: mono.Min}
+	return pause{slow: c.Slow, again: c.SlowAgain, policy: c.Pause, rand: c.Rand, most: c.MaxPause, until: mono.Min, next: mono.Min}
 }
 
 // over tells whether nothing is left of it, at now and later.
@@ -76,24 +81,26 @@ func (p *pause) admit(now mono.Time, number uint64) {
 
 // refused takes in a refusal of a request, and what it asks for; 0: nothing. It reports whether that keeps anybody away.
 func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration) bool {
-	if p.returned(number) {
+	probed := p.returned(number)
+	if probed {
 		p.refusal++
 		p.next = now.Add(p.rest())
 	}
 	same := number <= p.before
-	d := asked
-	if d <= 0 {
-		if same {
-			return false
-		}
+	if !same && !(probed && asked > 0) { // a probe that is told of the same pause has found out nothing
 		p.strikes = min(p.strikes+1, math.MaxInt32)
-		if d = p.policy.Delay(p.strikes, p.rand); d <= 0 {
-			return false
-		}
 	}
-	why := Guessed
-	if asked > 0 {
-		why = Asked
+	d, why := asked, Asked
+	switch {
+	case asked <= 0 && same:
+		return false
+	case asked <= 0:
+		d, why = p.policy.Delay(p.strikes, p.rand), Guessed
+	case !same && p.strikes > believed:
+		d = max(d, p.policy.Delay(p.strikes-believed, p.rand))
+	}
+	if d <= 0 {
+		return false
 	}
 	begins := p.extend(now, now.Add(d), why)
 	if !same {
@@ -172,7 +179,7 @@ type Pause struct {
 	Until    mono.Time // its end
 	Next     mono.Time // when the next request may go: its end, or before that as a probe
 	Why      Why
-	Refusals int // in a row that named no end
+	Refusals int // in a row
 	Probes   int // refused since it began
 }
 
@@ -185,6 +192,9 @@ func (g *Guard) Paused(now mono.Time) (Pause, bool) {
 	}
 	return Pause{Since: p.since, Until: p.until, Next: p.ready(now), Why: p.why, Refusals: p.strikes, Probes: p.refusal}, true
 }
+
+// Refusals returns how many pauses were begun or prolonged in a row with nothing served since.
+func (g *Guard) Refusals() int { return g.pause.strikes }
 
 // Pauses returns how many pauses refusals have begun: one for all requests that were in flight at the time, however many
 // probes are refused while it is on.

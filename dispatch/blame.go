@@ -1,0 +1,69 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+const (
+	manyRefusals = 2    // in a row are the key's or the server's fault, not the request's
+	manyReturns  = 100  // of one request without a count: then it is counted all the same
+	manyDenials  = 3    // of different requests, in a row
+	manyAgain    = 5    // of one request by one key: no other was there to ask
+	mostDenied   = 4096 // requests that are kept in mind
+)
+
+// blame finds out who is at fault for how an attempt ended.
+type blame struct {
+	denied map[queue.Ticket]denial
+}
+
+// denial is the key that denied a request, and how often, until another does.
+type denial struct{ key, times int }
+
+// isToBlame tells whether not a request, but its key or its server, is at fault: a key that has refused twice in a row, or one that
+// denies what no other key has denied.
+func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
+	k := &d.keys[a.Key]
+	switch {
+	case ans.Result == limit.Accepted:
+		k.denials = 0
+	case ans.Banned || ans.Returned:
+	case ans.Invalid:
+		if ans.Denied && d.isDenied(now, a) {
+			return true
+		}
+	case ans.Result == limit.Limited:
+		return k.pauses && k.guard.Refusals() >= manyRefusals && d.queue.Info(a.Ticket).Returned < manyReturns
+	}
+	if len(d.blame.denied) > 0 && (ans.Result == limit.Accepted || ans.Invalid) {
+		delete(d.blame.denied, a.Ticket)
+	}
+	return false
+}
+
+// isDenied takes in that a key denies a request, and tells whether another may be asked.
+func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
+	k := &d.keys[a.Key]
+	before, again := d.blame.denied[a.Ticket]
+	switch {
+	case again && (before.key != a.Key || before.times == manyAgain): // it is the request
+		k.denials, d.keys[before.key].denials = 0, 0
+		return false
+	case d.alive < 2 || k.isBanned || !again && len(d.blame.denied) >= mostDenied:
+		return false
+	}
+	d.blame.denied[a.Ticket] = denial{a.Key, before.times + 1}
+	if again {
+		return true // no news
+	}
+	if k.denials++; k.denials >= manyDenials {
+		pause := backoff.Policy{Base: time.Second, Max: longestPause, Jitter: -1}
+		d.Hold(now, a.Key, now.Add(pause.Delay(k.denials-manyDenials+1, nil)))
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+)
+
+var (
+	limited = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
+	denied  = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Invalid: true, Denied: true, Reason: "403"}
+)
+
+// work has n requests answered at once, as says for each, until nothing is left or 100 hours are over.
+func (r *rig) work(n int, says func(a dispatch.Attempt) dispatch.Answer) (sent map[int][]time.Duration) {
+	r.Helper()
+	sent = map[int][]time.Duration{}
+	for i := range n {
+		r.submit(0, fmt.Sprint(i))
+	}
+	for now := time.Duration(0); now < 100*time.Hour; {
+		a, wake, ok := r.Next(at(now))
+		if !ok {
+			if wake >= limit.AfterSettle {
+				break
+			}
+			now = time.Duration(wake)
+			continue
+		}
+		sent[a.Key] = append(sent[a.Key], now)
+		r.done(now, a, says(a))
+	}
+	return sent
+}
+
+func twoKeys() []dispatch.Key {
+	return []dispatch.Key{{Name: "good", Limiter: limit.MustRolling(1, time.Second)}, {Name: "bad", Limiter: limit.MustRolling(1, time.Second)}}
+}
+
+// A key that only refuses, beside one that serves, is asked more and more rarely, and no request pays for it.
+func TestKeyThatOnlyRefuses(t *testing.T) {
+	for name, no := range map[string]dispatch.Answer{"refused": limited, "denied": denied} {
+		r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()...)
+		sent := r.work(1000, func(a dispatch.Attempt) dispatch.Answer {
+			if a.Key == 1 {
+				return no
+			}
+			return accepted
+		})
+		if c := r.queue.Counts(); c.Done != 1000 || c.Dead != 0 {
+			t.Errorf("%s: %+v", name, c)
+		}
+		bad := sent[1]
+		if n := len(bad); n < 8 || n > 14 || bad[n-1]-bad[n-2] < 2*time.Minute {
+			t.Errorf("%s: the bad key was asked at %v", name, bad)
+		}
+		if k := r.KeyInfo(at(time.Hour), 1); name == "refused" && k.Refusals != len(bad) || name == "denied" && k.Denials < len(bad)-2 {
+			t.Errorf("%s: %+v after %d", name, k, len(bad))
+		}
+	}
+}
+
+// A request that every key refuses is at fault itself, and the keys are not.
+func TestRequestThatIsDenied(t *testing.T) {
+	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()...)
+	sent := r.work(1000, func(a dispatch.Attempt) dispatch.Answer {
+		if len(a.Request.ID) == 2 {
+			return denied
+		}
+		return accepted
+	})
+	if c := r.queue.Counts(); c.Done != 910 || c.Dead != 90 || len(sent[0])+len(sent[1]) > 910+6*90 {
+		t.Errorf("%+v, %d and %d sent", c, len(sent[0]), len(sent[1]))
+	}
+	if a, b := r.KeyInfo(at(time.Hour), 0), r.KeyInfo(at(time.Hour), 1); a.Denials+b.Denials != 0 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+
+	r = newRig(t, queue.Config{KeepDead: -1}, twoKeys()[0]) // nobody else can tell
+	r.submit(0, "x")
+	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], denied)
+	r.has("x dead")
+}
+
+// One request that is refused while others are served is counted; one that is refused where nothing is served waits, but not for
+// ever.
+func TestRefusedAlone(t *testing.T) {
+	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 3}, dispatch.Key{Limiter: limit.MustRolling(1, time.Second)})
+	tries := 0
+	r.work(100, func(a dispatch.Attempt) dispatch.Answer {
+		if a.Request.ID == "0" {
+			tries++
+			return limited
+		}
+		return accepted
+	})
+	if c := r.queue.Counts(); c.Done != 99 || c.Dead != 1 || tries != 4 {
+		t.Errorf("%+v after %d tries", c, tries)
+	}
+	r = newRig(t, queue.Config{MaxAttempts: 2}, dispatch.Key{})
+	tries = 0
+	r.work(1, func(dispatch.Attempt) dispatch.Answer { tries++; return limited })
+	if c := r.queue.Counts(); c.Dead != 1 || tries != 102 {
+		t.Errorf("%+v after %d tries", c, tries)
+	}
+}
+
+// Who is to blame for denials: the request if two keys agree, nobody yet if one was served between.
+func TestDenialsTimeline(t *testing.T) {
+	r := newRig(t, queue.Config{KeepDead: -1}, dispatch.Key{InFlight: 1}, dispatch.Key{InFlight: 1})
+	denials := func(now time.Duration, a, b int) {
+		t.Helper()
+		if k, l := r.KeyInfo(at(now), 0), r.KeyInfo(at(now), 1); k.Denials != a || l.Denials != b {
+			t.Errorf("at %v: %d and %d denials in a row, want %d and %d", now, k.Denials, l.Denials, a, b)
+		}
+	}
+	r.submit(0, "x")
+	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], denied)
+	denials(0, 1, 0)
+	r.done(time.Second, r.sends(time.Second, limit.AfterSettle, "x/1 on 1")[0], denied)
+	r.has("x dead")
+	denials(time.Second, 0, 0)
+
+	r.submit(time.Second, "f")
+	f := r.sends(time.Second, limit.AfterSettle, "f/1 on 0")[0]
+	r.submit(time.Second, "y")
+	r.done(time.Second, r.sends(time.Second, limit.AfterSettle, "y/1 on 1")[0], denied)
+	r.submit(time.Second, "z")
+	r.done(time.Second, r.sends(time.Second, at(2*time.Second), "z/1 on 1")[0], denied)
+	denials(time.Second, 0, 2)
+	r.submit(time.Second, "g")
+	r.done(time.Second, r.sends(time.Second, at(2*time.Second), "g/1 on 1")[0], accepted)
+	denials(time.Second, 0, 0)
+	r.done(time.Second, f, accepted)
+}

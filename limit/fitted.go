@@ -1,0 +1,492 @@
+package limit
+
+import (
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Fitted is a Limiter that finds out when it is wrong: requests were refused although its rates were kept. Then what the server
+// was seen to accept is put in front of it. It can only be stricter than the Limiter in it. Servers ban who goes on regardless.
+//
+//	free ── refused ──► held at what fits ── 10 min × 2^k ──► growing ── the configured rate ──► free
+//	  │                   │         ▲                            │
+//	  │ in the first      │ refused │ found                      └── refused ──► held
+//	  │ window            ▼         │
+//	  ▼                searching ───┘
+//	trial ── refused later ──► held
+//	  └── growing ──► free
+//
+// What fits: in the last window before the answer that refused, so much was answered otherwise, and what was in flight with it. At a
+// server that counts in rolling windows this is its limit, give or take what the latency varies by. One that counts in intervals
+// of its clock, or in a bucket, may have accepted up to twice its limit in that time. So if what fits is refused, too, half of
+// that is safe, and the truth is searched for between the two, one try in a minute.
+//
+// In the first window a refusal may be due to what a process before this one sent. Then what fits is in front for a window, and
+// grows if it is kept to: nothing is said. When a wrong limit is relied on again it grows as carefully, from a sixteenth more, twice
+// as much each two windows: a server of 20 that was taken for one of 100 refuses one request then, not 80.
+//
+// No evidence is a refusal that something else explains: another limit (Outcome.Elsewhere, or that something is left of what this one
+// counts), an opt-in that retreats (Cautious), a Retry-After that was not waited for, or where nothing was accepted in the last
+// window. That somebody else uses the same quota cannot be told from a limit that is wrong. Where that is normal use package
+// throttle: Limiters without Rates are left alone.
+//
+// Made by NewFitted. Not safe for concurrent use. Ready, Admit and Settle do not allocate, but at refusals.
+type Fitted struct {
+	own    Limiter
+	front  Limiter // the ledgers of all fits; nil: there are no rates
+	fits   []fit
+	book   Book[fitting]
+	last   mono.Time
+	sent   uint64
+	began  mono.Time // the first Admit; mono.Min: none
+	asked  mono.Time // until when the server asked to stay away
+	bound  bool      // a fit is in front
+	struck uint64    // requests up to this one were sent with an opt-in that proved wrong
+	cause  cause
+}
+
+// fitting is what is kept of a request.
+type fitting struct {
+	own, front Lease
+	at         mono.Time
+	number     uint64
+	cost       Cost
+}
+
+// cause is the latest evidence. What was in flight with it belongs to it.
+type cause struct {
+	fit   *fit
+	at    mono.Time
+	upTo  uint64
+	open  int   // of the requests up to that
+	fits  int64 // what was answered in the window before it, and what of the requests in flight may yet be
+	fresh bool  // it came in the first window
+}
+
+// Misfit says that a configured limit is not what the server keeps, or that others use it, too: requests were refused within it.
+type Misfit struct {
+	Rate           // as configured
+	Fits     int64 // what goes in its place: so much per Rate.Per was accepted
+	Until    mono.Time
+	Times    int // how often lately, up to 10
+	Refusals int // since it was free last; those in flight together are one
+}
+
+// NewFitted returns l with an eye on whether it is right. It panics if l is nil; l now belongs to it, but for SetLimit.
+func NewFitted(l Limiter) *Fitted {
+	if l == nil {
+		panic("limit: Fitted: the Limiter is nil")
+	}
+	f := &Fitted{own: l, last: mono.Min, began: mono.Min, asked: mono.Min}
+	rates, ok := Rates(l)
+	if !ok {
+		return f
+	}
+	var fronts []Limiter
+	for _, r := range rates {
+		ledger, err := NewRolling(RollingConfig{
+			Limit: MaxCost, Window: r.Per, Unit: r.Unit, Grain: r.Per / 1024, Arrivals: Arrivals{RejectsFree: true},
+		})
+		if err != nil {
+			continue // a window so long that nobody lives to see its end
+		}
+		f.fits = append(f.fits, fit{rate: r, ledger: ledger, n: MaxCost, caution: newCaution()})
+		fronts = append(fronts, ledger)
+	}
+	switch len(fronts) {
+	case 0:
+	case 1:
+		f.front = fronts[0]
+	default:
+		f.front = NewAll(fronts...)
+	}
+	return f
+}
+
+// Ready implements Limiter.
+func (f *Fitted) Ready(now mono.Time, cost Cost) mono.Time {
+	t := max(f.last, f.own.Ready(now, cost))
+	if f.bound {
+		t = max(t, f.front.Ready(now, f.fitting(cost)), f.oneByOne(now, &cost))
+	}
+	return t
+}
+
+// oneByOne is when a cost may go beside others that are in flight: only within half of what is not sure to fit. The rest of that goes
+// one by one, so that what is refused is one, and not all that are in flight.
+func (f *Fitted) oneByOne(now mono.Time, cost *Cost) mono.Time {
+	t := now
+	if f.book.Len() == 0 {
+		return t
+	}
+	for i := range f.fits {
+		if fit := &f.fits[i]; fit.careful {
+			half := *fit.ledger
+			half.limit = fit.n / 2
+			t = max(t, min(half.Ready(now, *cost), AfterSettle))
+		}
+	}
+	return t
+}
+
+// fitting is a cost as what is in front takes it: the whole of it, if it is more.
+func (f *Fitted) fitting(cost Cost) Cost {
+	for i := range f.fits {
+		if fit := &f.fits[i]; fit.state != free {
+			cost[fit.rate.Unit] = min(cost[fit.rate.Unit], fit.n)
+		}
+	}
+	return cost
+}
+
+// ReadyAfter implements Foreseer. It never lets anybody pass over a limiter that does not foresee.
+func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	t := max(f.last, readyAfter(f.own, now, first, cost))
+	if f.bound {
+		t = max(t, readyAfter(f.front, now, first, f.fitting(cost)), AfterSettle)
+	}
+	return t
+}
+
+// NotBefore implements Forecaster. What is in front may grow while others go.
+func (f *Fitted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	t := max(f.last, NotBefore(f.own, now, n, ahead, cost))
+	if f.bound && n == 0 && f.book.Len() == 0 {
+		t = max(t, f.front.Ready(now, f.fitting(cost)))
+	}
+	return t
+}
+
+// Explain implements Explainer. What is in front has the name of the limit that it is in front of.
+func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	at, b := Explain(f.own, now, cost)
+	at = max(at, f.last)
+	if !f.bound {
+		return at, b
+	}
+	cost = f.fitting(cost)
+	for i := range f.fits {
+		fit := &f.fits[i]
+		if t := fit.ledger.Ready(now, cost); t > at {
+			at, b = t, fit.ledger.bound(&cost)
+			b.Name = fit.rate.Limit
+		}
+	}
+	return at, b
+}
+
+// Rates implements Rated: the configured ones.
+func (f *Fitted) Rates() ([]Rate, bool) { return Rates(f.own) }
+
+// Retreats implements Cautious.
+func (f *Fitted) Retreats(now mono.Time) []Retreat { return Retreats(f.own, now) }
+
+// Trust implements Cautious: the configured limit, too, is relied on from now on.
+func (f *Fitted) Trust(now mono.Time) {
+	f.last = max(now, f.last)
+	Trust(f.own, now)
+	for i := range f.fits {
+		f.fits[i].release(f.last)
+		f.fits[i].trust(f.last)
+	}
+	f.cause, f.bound = cause{}, false
+}
+
+// Misfits returns the limits that are wrong, as far as this knows; usually nothing. One is there when all is answered that was in
+// flight at the refusal.
+func (f *Fitted) Misfits() (all []Misfit) {
+	rates, _ := Rates(f.own)
+	for i := range f.fits {
+		fit := &f.fits[i]
+		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
+			all = append(all, Misfit{Rate: rates[i], Fits: fit.n, Until: fit.until, Times: fit.times, Refusals: fit.refusals})
+		}
+	}
+	return all
+}
+
+// Admit implements Limiter.
+func (f *Fitted) Admit(now mono.Time, cost Cost) Lease {
+	f.last = max(now, f.last)
+	lease, r := f.book.Take()
+	f.sent++
+	*r = fitting{own: f.own.Admit(now, cost), at: f.last, number: f.sent, cost: cost}
+	if f.front == nil {
+		return lease
+	}
+	if f.began == mono.Min {
+		f.began = f.last
+	}
+	r.front = f.front.Admit(now, cost)
+	return lease
+}
+
+// Settle implements Limiter. The Limiter in it hears all that the outcome says.
+func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
+	r := f.book.Return(l)
+	f.last = max(now, f.last)
+	if f.front == nil {
+		f.own.Settle(now, r.own, o)
+		return
+	}
+	f.front.Settle(now, r.front, o)
+	refused := o.Result == Limited && !o.Elsewhere
+	if !refused {
+		f.own.Settle(now, r.own, o)
+	} else if was := f.retreat(); true {
+		f.own.Settle(now, r.own, o)
+		if f.retreat() > was {
+			f.struck = f.sent
+		}
+	}
+	switch {
+	case f.cause.fit != nil && r.number <= f.cause.upTo:
+		f.cause.ended(r, &o)
+	case refused && r.number > f.struck && r.at >= f.asked:
+		f.blame(r, &o)
+	}
+	if o.RetryAfter > 0 {
+		f.asked = max(f.asked, f.last.Add(o.RetryAfter))
+	}
+	if f.bound {
+		f.move()
+	}
+}
+
+// retreat is until when the last opt-in that proved wrong is not relied on.
+func (f *Fitted) retreat() mono.Time {
+	t := mono.Min
+	for _, r := range Retreats(f.own, f.last) {
+		t = max(t, r.Until)
+	}
+	return t
+}
+
+// blame finds the limit that a refusal speaks against: that of which most was used.
+func (f *Fitted) blame(r *fitting, o *Outcome) {
+	rates, _ := Rates(f.own)
+	var worst *fit
+	share, most := 0.0, int64(0)
+	for i := range f.fits {
+		fit := &f.fits[i]
+		fit.rate = rates[i]
+		n := fit.ledger.counted(f.last)
+		if r.cost.of(fit.rate.Unit) == 0 || n == fit.ledger.open || o.leaves(fit.rate.Unit) {
+			continue
+		}
+		if s := float64(n) / float64(fit.allows()); s > share {
+			worst, share, most = fit, s, n
+		}
+	}
+	if worst == nil {
+		return
+	}
+	fresh := r.at < f.began.Add(worst.rate.Per)
+	if fresh && worst.rate.Per > longTrial {
+		return
+	}
+	f.cause = cause{fit: worst, at: f.last, upTo: f.sent, open: f.book.Len(), fits: most, fresh: fresh}
+	worst.refused(f.last, &f.cause)
+	f.bound = true
+}
+
+// leaves tells whether an answer says that something is left of a unit, or that another is used up.
+func (o *Outcome) leaves(u Unit) bool {
+	if o.Known>>u&1 == 1 {
+		return o.Remaining[u] > 0
+	}
+	for other := range o.Remaining {
+		if o.Known>>other&1 == 1 && o.Remaining[other] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ended takes in the end of a request that was in flight at the refusal: it was counted among those that may be accepted.
+func (c *cause) ended(r *fitting, o *Outcome) {
+	c.open--
+	u := c.fit.rate.Unit
+	was, is := r.cost.of(u), r.cost.of(u)
+	switch {
+	case o.Result == Unsent || o.Result == Limited:
+		is = 0
+	case o.Metered:
+		is = o.Actual.of(u)
+	}
+	if was == is || !c.fit.learns {
+		return
+	}
+	c.fits -= was - is
+	c.fit.set(c.at, c)
+}
+
+// move has what is in front grow where it is time for it.
+func (f *Fitted) move() {
+	f.bound = false
+	for i := range f.fits {
+		if fit := &f.fits[i]; fit.state != free && (fit != f.cause.fit || f.cause.open == 0) {
+			fit.move(f.last, fit.full(f.last, f.book.Len()))
+		}
+		f.bound = f.bound || f.fits[i].state != free
+	}
+}
+
+// fit is what is in front of one rate.
+type fit struct {
+	rate   Rate
+	ledger *Rolling // of what was accepted; its limit is n
+	state  fitState
+	n      int64
+	caution
+	refusals int
+	learns   bool // n is what the cause says, as far as that is known
+
+	since     mono.Time // of n
+	step      int64     // while growing
+	low, high int64     // while searching or growing: what was kept to and not refused, or surely is not, and what was refused
+	careful   bool      // the second half of n goes one by one
+	below     int64     // n before it
+}
+
+type fitState uint8
+
+const (
+	free fitState = iota
+	trial
+	held
+	searching
+	growing
+)
+
+const (
+	// try is how long a try lasts at least while what fits is searched for.
+	try = time.Minute
+	// longTrial is the longest window for which a refusal in the first one says anything: whoever must wait for a whole day to be
+	// trusted loses more than a refusal costs.
+	longTrial = time.Minute
+	// longStep is the longest time from one step to the next while it grows.
+	longStep = 10 * time.Minute
+)
+
+// allows is what goes now.
+func (t *fit) allows() int64 {
+	if t.state == free {
+		return t.rate.N
+	}
+	return min(t.n, t.rate.N)
+}
+
+// release has the configured rate alone be kept.
+func (t *fit) release(now mono.Time) {
+	t.state, t.learns, t.careful, t.refusals = free, false, false, 0
+	t.put(now, MaxCost)
+}
+
+// put has n in front, from now on.
+func (t *fit) put(now mono.Time, n int64) {
+	t.n, t.since = n, now
+	if err := t.ledger.SetLimit(t.ledger.last, n); err != nil {
+		panic(err) // it is between 1 and MaxCost
+	}
+}
+
+// full tells whether n is used up, as far as that does not depend on what is open: what was answered in the last window, and of
+// requests those in flight. Where tokens are counted nobody knows what those take, so half is enough.
+func (t *fit) full(now mono.Time, open int) bool {
+	done := t.ledger.counted(now) - t.ledger.open
+	if t.rate.Unit != Requests {
+		return 2*done >= t.n
+	}
+	return done+int64(open) >= t.n
+}
+
+// refused takes in evidence.
+func (t *fit) refused(now mono.Time, c *cause) {
+	t.below = t.allows()
+	t.refusals++
+	t.learns, t.careful = false, true
+	switch {
+	case (t.state == free || t.state == trial) && c.fresh:
+		t.state, t.learns, t.step = trial, true, 0
+	case t.state == free || t.state == trial:
+		t.strike(now, now)
+		t.state, t.learns = held, true
+	case t.state == growing:
+		t.strike(now, now)
+		t.state = held
+		t.put(now, t.low)
+	case t.state == searching && t.n > t.low:
+		t.high = t.n
+		t.put(now, t.low)
+		t.found(now)
+	default:
+		t.state, t.learns, t.high = searching, true, t.below
+	}
+	if t.learns {
+		t.set(now, c)
+	}
+}
+
+// set puts in front what the cause says, as far as that is known.
+func (t *fit) set(now mono.Time, c *cause) {
+	fits := min(c.fits, t.below-1)
+	if t.state == searching {
+		fits = min((c.fits+1)/2, (t.below+1)/2)
+		t.low = max(fits, 1)
+	}
+	t.put(now, max(fits, 1))
+	t.step = max(t.n/16, 1)
+}
+
+// move grows if it is time for it. full: what is in front is used up, so that it is known to hold.
+func (t *fit) move(now mono.Time, full bool) {
+	if t.state == held && now >= t.until {
+		t.state, t.learns, t.careful, t.since, t.low, t.step = growing, false, true, now, t.n, max(t.n/16, 1)
+	}
+	t.careful = t.careful && (t.state != held || now < t.since.Add(max(try, t.rate.Per)))
+	if !full || now < t.since.Add(t.lasts()) {
+		return
+	}
+	t.learns = false
+	switch t.state {
+	case searching:
+		t.low = t.n
+		if !t.found(now) {
+			t.put(now, t.low+(t.high-t.low)/2)
+		}
+	case trial, growing:
+		n := t.n + t.step
+		if n >= t.rate.N {
+			t.release(now)
+			return
+		}
+		t.put(now, n)
+		t.step *= 2
+	}
+}
+
+// lasts is how long n stays what it is at least. From a whole window on nothing of what is counted is older than n.
+func (t *fit) lasts() time.Duration {
+	switch t.state {
+	case trial:
+		return t.rate.Per
+	case searching:
+		return max(try, t.rate.Per)
+	case growing:
+		return min(max(try, 2*t.rate.Per), longStep)
+	}
+	return math.MaxInt64
+}
+
+// found ends a search whose bounds are close to each other.
+func (t *fit) found(now mono.Time) bool {
+	if t.high-1-t.low > t.low/10 { // what fits is below high
+		return false
+	}
+	t.state = held
+	t.until = max(t.until, now.Add(cautionPause<<max(t.times-1, 0)))
+	return true
+}

@@ -1,0 +1,331 @@
+package limit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/mono"
+)
+
+var fittedSpec = limittest.Spec{
+	New:        func() limit.Limiter { return limit.NewFitted(limit.MustRolling(5, time.Second)) },
+	Promise:    limittest.Rolling(5, time.Second, limit.Requests),
+	ClosedLoop: true,
+	Burst:      1 << 20, // what was never sent gives its place back
+}
+
+func TestFittedLaws(t *testing.T)   { limittest.Laws(t, fittedSpec) }
+func FuzzFittedLaws(f *testing.F)   { limittest.Fuzz(f, fittedSpec) }
+func fitted(l limit.Limiter) fitter { return fitter{limit.NewFitted(l), nil} }
+
+// fitter is a client of a server that accepts so many in each second from when it last sent nothing for one.
+type fitter struct {
+	*limit.Fitted
+	ended []limit.Result
+}
+
+// burst sends as many as may go at once, of which so many are accepted and the rest refused, 10 ms later.
+func (f *fitter) burst(now mono.Time, accepted int) (sent int) {
+	var leases []limit.Lease
+	for f.Ready(now, limit.One) <= now {
+		leases = append(leases, f.Admit(now, limit.One))
+	}
+	for i, l := range leases {
+		o := limit.Outcome{Result: limit.Accepted}
+		if i >= accepted {
+			o.Result = limit.Limited
+		}
+		f.Settle(now.Add(10*ms), l, o)
+	}
+	return len(leases)
+}
+
+func (f *fitter) misfits(t *testing.T, want ...limit.Misfit) {
+	t.Helper()
+	if got := f.Misfits(); !slices.Equal(got, want) {
+		t.Errorf("misfits %+v, want %+v", got, want)
+	}
+}
+
+var twentyFive = limit.Rate{Limit: "requests", N: 25, Per: time.Second}
+
+// A server of 20 a second that is taken for one of 25.
+func TestFittedTimeline(t *testing.T) {
+	f := fitted(limit.MustRolling(25, time.Second))
+	bursts := func(now time.Duration, accepted, want int) {
+		t.Helper()
+		if got := f.burst(at(now), accepted); got != want {
+			t.Errorf("%v: %d sent, want %d", now, got, want)
+		}
+	}
+	bursts(0, 25, 25)
+	bursts(2*time.Second, 20, 25) // not in the first window
+	declared := limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1}
+	f.misfits(t, declared)
+	bursts(4*time.Second, 10, 10) // half of it beside each other
+	bursts(4*time.Second+10*ms, 1, 1)
+	bursts(time.Minute+6*time.Second, 10, 10) // a minute without a refusal is enough, and a request that ends then
+	bursts(time.Minute+6*time.Second+20*ms, 10, 10)
+	bursts(time.Minute+8*time.Second, 20, 20)
+	f.misfits(t, declared)
+
+	bursts(11*time.Minute, 20, 20) // 21 may go a minute after it was found that 20 do
+	bursts(12*time.Minute, 10, 10)
+	for i := range 10 {
+		bursts(12*time.Minute+time.Duration(i+1)*20*ms, 1, 1)
+	}
+	if got := f.Misfits()[0].Fits; got != 21 {
+		t.Errorf("a minute of growing: %d fit, want 21", got)
+	}
+	bursts(13*time.Minute, 9, 10) // one is refused: 20 did hold, and are held for twice as long
+	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(33*time.Minute + 10*ms), Times: 2, Refusals: 2})
+
+	f.Trust(at(14 * time.Minute))
+	f.misfits(t)
+	bursts(14*time.Minute, 25, 25)
+}
+
+// What was accepted within the first window may be what was left by others.
+func TestFittedAtFirst(t *testing.T) {
+	f := fitted(limit.MustRolling(25, time.Second))
+	f.burst(0, 5)
+	f.misfits(t)
+	sent := []int{}
+	for i := range 6 {
+		sent = append(sent, f.burst(at(time.Duration(2+i)*1100*ms), 25))
+		for j := range 30 {
+			now := at(time.Duration(2+i)*1100*ms + time.Duration(j+1)*20*ms)
+			sent[i] += f.burst(now, 25)
+		}
+	}
+	if want := []int{6, 8, 12, 20, 25, 25}; !slices.Equal(sent, want) {
+		t.Errorf("%v were sent a second, want %v", sent, want)
+	}
+	f.misfits(t)
+
+	f = fitted(limit.MustRolling(500, time.Hour)) // nobody waits for a day to be trusted
+	f.burst(0, 100)
+	f.misfits(t)
+	if ready := f.Ready(at(30*time.Minute), limit.One); ready != at(time.Hour+361100*time.Microsecond+10*ms) { // refused ones count
+		t.Errorf("another is ready at %v", ready)
+	}
+	f = fitted(limit.MustRolling(500, time.Hour))
+	f.Settle(0, f.Admit(0, limit.Cost{100}), limit.Outcome{Result: limit.Accepted})
+	f.Settle(at(time.Minute), f.Admit(at(time.Minute), limit.One), limit.Outcome{Result: limit.Limited})
+	if ready := f.Ready(at(30*time.Minute), limit.Cost{399}); ready != at(30*time.Minute) {
+		t.Errorf("the rest is ready at %v", ready)
+	}
+}
+
+// It is told when it is known what fits, and grows only where it is used.
+func TestFittedTakesItsTime(t *testing.T) {
+	f := fitted(limit.MustRolling(25, time.Second))
+	f.burst(0, 25)
+	var leases []limit.Lease
+	for range 25 {
+		leases = append(leases, f.Admit(at(2*time.Second), limit.One))
+	}
+	settle := func(i int, r limit.Result) {
+		f.Settle(at(2100*ms), leases[i], limit.Outcome{Result: r})
+	}
+	settle(0, limit.Accepted)
+	settle(24, limit.Limited)
+	for i := 1; i < 20; i++ {
+		settle(i, limit.Accepted)
+	}
+	for i := 20; i < 24; i++ {
+		f.misfits(t)
+		settle(i, limit.Limited)
+	}
+	until := at(2100*ms + 10*time.Minute)
+	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1})
+	for i := range 30 {
+		now := at(time.Duration(i+1) * time.Minute)
+		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+	}
+	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1})
+}
+
+// Two evidences soon after each other: the server counts in other windows, and half of what was accepted is safe.
+func TestFittedSearch(t *testing.T) {
+	f := fitted(limit.MustRolling(100, time.Second))
+	f.burst(0, 100)
+	f.burst(at(2*time.Second), 40)
+	f.burst(at(4*time.Second), 19)
+	fits := func(want int64) {
+		t.Helper()
+		if got := f.Misfits()[0].Fits; got != want {
+			t.Errorf("%d fit, want %d", got, want)
+		}
+	}
+	fits(10)
+	server := func(now time.Duration) {
+		taken := 0
+		for i := range 3000 {
+			if i%50 == 0 {
+				taken = 0
+			}
+			if f.Ready(at(now), limit.One) <= at(now) {
+				o := limit.Outcome{Result: limit.Accepted}
+				if taken++; taken > 20 {
+					o.Result = limit.Limited
+				}
+				f.Settle(at(now), f.Admit(at(now), limit.One), o)
+			}
+			now += 20 * ms
+		}
+	}
+	for i := range 6 {
+		server(time.Duration(i+1)*time.Minute + 5*time.Second)
+	}
+	fits(19) // less than a tenth under what it is
+}
+
+// A refusal that something else explains speaks against no limit.
+func TestFittedNoEvidence(t *testing.T) {
+	rolling := func() limit.Limiter { return limit.MustRolling(25, time.Second) }
+	refused := limit.Outcome{Result: limit.Limited}
+	said := func(u limit.Unit, left int64) (o limit.Outcome) {
+		o = refused
+		o.Known, o.Remaining[u] = 1<<u, left
+		return o
+	}
+	bold := func() limit.Limiter {
+		l, err := limit.NewRolling(limit.RollingConfig{Limit: 25, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 50 * ms}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, c := range []struct {
+		name   string
+		l      limit.Limiter
+		before limit.Outcome // of a request in the second before
+		o      limit.Outcome
+		says   bool
+	}{
+		{"a refusal", rolling(), limit.Outcome{Result: limit.Accepted}, refused, true},
+		{"a failure", rolling(), limit.Outcome{Result: limit.Accepted}, limit.Outcome{Result: limit.Failed}, false},
+		{"another limit's", rolling(), limit.Outcome{Result: limit.Accepted}, limit.Outcome{Result: limit.Limited, Elsewhere: true}, false},
+		{"something is left", rolling(), limit.Outcome{Result: limit.Accepted}, said(limit.Requests, 3), false},
+		{"nothing is left", rolling(), limit.Outcome{Result: limit.Accepted}, said(limit.Requests, 0), true},
+		{"no tokens are left", rolling(), limit.Outcome{Result: limit.Accepted}, said(limit.Tokens, 0), false},
+		{"nothing was accepted", rolling(), refused, refused, false},
+		{"the server had asked to wait", rolling(), limit.Outcome{Result: limit.Failed, RetryAfter: time.Minute}, refused, false},
+		{"an opt-in", bold(), limit.Outcome{Result: limit.Accepted}, refused, false},
+		{"something in it is not known", limit.NewAll(rolling(), stranger{limit.MustRolling(99, time.Second)}), limit.Outcome{Result: limit.Accepted}, refused, false},
+		{"all of it is known", limit.NewAll(rolling(), limit.MustRolling(99, time.Minute)), limit.Outcome{Result: limit.Accepted}, refused, true},
+	} {
+		f := fitted(c.l)
+		f.Settle(0, f.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+		f.Settle(at(2*time.Second), f.Admit(at(2*time.Second), limit.One), c.before)
+		f.Settle(at(2500*ms), f.Admit(at(2500*ms), limit.One), c.o)
+		if got := len(f.Misfits()) > 0; got != c.says {
+			t.Errorf("%s: %+v", c.name, f.Misfits())
+		}
+	}
+}
+
+// stranger is a limiter of somebody's own.
+type stranger struct{ limit.Limiter }
+
+// What costs more than what fits goes all the same, alone.
+func TestFittedLargeCost(t *testing.T) {
+	f := fitted(limit.MustRolling(25, time.Second))
+	f.burst(0, 25)
+	f.burst(at(2*time.Second), 3)
+	if ready := f.Ready(at(3*time.Second), limit.Cost{20}); ready >= limit.AfterSettle || ready <= at(3*time.Second) {
+		t.Errorf("20 are ready at %v", ready)
+	}
+	if ready := f.Ready(at(4*time.Second), limit.Cost{26}); ready != limit.Never {
+		t.Errorf("26 are ready at %v", ready)
+	}
+}
+
+// fittedStory plays a program against a Fitted, the limiter in it alone, and what can be told of it from a list of all that
+// happened: it is never looser than that limiter, as loose as long as there is no evidence, and what fits is no more than what was
+// answered otherwise in the window before evidence or was in flight.
+func fittedStory(program []byte) error {
+	const n, per = 8, time.Second
+	f, bare := limit.NewFitted(limit.MustRolling(n, per)), limit.MustRolling(n, per)
+	type deed struct {
+		sent, ended mono.Time
+		o           limit.Outcome
+		f, bare     limit.Lease
+	}
+	var all, open []*deed
+	now, began, evidence, asked := mono.Time(0), mono.Min, false, mono.Min
+	for i := 0; i+2 < len(program); i += 3 {
+		op, a, b := program[i], program[i+1], program[i+2]
+		switch ready := f.Ready(now, limit.One); {
+		case op%4 == 0:
+			now = now.Add(time.Duration(a) * []time.Duration{ms, 10 * ms, 100 * ms, 10 * time.Second}[b%4])
+		case op%4 == 1 && ready < limit.AfterSettle:
+			now = ready
+			fallthrough
+		case op%4 == 2 && ready <= now:
+			if began == mono.Min {
+				began = now
+			}
+			d := &deed{sent: now, ended: limit.Never, f: f.Admit(now, limit.One), bare: bare.Admit(now, limit.One)}
+			all, open = append(all, d), append(open, d)
+		case op%4 == 3 && len(open) > 0:
+			k := int(a) % len(open)
+			d := open[k]
+			open = slices.Delete(open, k, k+1)
+			d.ended, d.o.Result = now, limit.Result(b%5)
+			d.o.Elsewhere = d.o.Result == limit.Limited && b&32 != 0
+			if b&192 == 192 {
+				d.o.RetryAfter = time.Duration(a) * 10 * ms
+			}
+			f.Settle(now, d.f, d.o)
+			bare.Settle(now, d.bare, d.o)
+			answered := slices.ContainsFunc(all, func(e *deed) bool {
+				counts := e.ended
+				if e.o.Result == limit.Unknown && e.ended != limit.Never {
+					counts = e.ended.Add(5 * time.Second)
+				}
+				return e.ended <= now && counts > now.Add(-per-2*ms) && e.o.Result != limit.Limited && e.o.Result != limit.Unsent
+			})
+			evidence = evidence || d.o.Result == limit.Limited && !d.o.Elsewhere && d.sent >= asked && answered
+			if d.o.RetryAfter > 0 {
+				asked = max(asked, now.Add(d.o.RetryAfter))
+			}
+		}
+		got, want := f.Ready(now, limit.One), bare.Ready(now, limit.One)
+		if got < want || !evidence && got != want {
+			return fmt.Errorf("step %d at %v: ready at %v, without it at %v, evidence %v", i/3, now, got, want, evidence)
+		}
+		if m := f.Misfits(); len(m) > 0 && (!evidence || m[0].Fits < 1 || m[0].Fits >= n || m[0].Times < 1) {
+			return fmt.Errorf("step %d at %v: %+v, evidence %v", i/3, now, m, evidence)
+		}
+	}
+	return nil
+}
+
+func TestFittedStory(t *testing.T) {
+	for seed := range uint64(1500) {
+		rng := rand.New(rand.NewPCG(seed, 21))
+		program := make([]byte, 3*(20+rng.IntN(150)))
+		for i := range program {
+			program[i] = byte(rng.Uint32())
+		}
+		if err := fittedStory(program); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func FuzzFittedStory(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 3, 0, 1, 1, 0, 0, 0, 15, 2, 3, 0, 2})
+	f.Fuzz(func(t *testing.T, program []byte) {
+		if err := fittedStory(program[:min(len(program), 3000)]); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
