@@ -20,12 +20,20 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 		}
 	}
 	if a.count == 0 && len(a.ways) == 1 { // most often: nobody else is here, and the cost is all there is to ask about
-		if at, alone := a.ways[0].asks(now, cost); alone {
-			if at > now {
-				return Pass{}, at
+		w, c, alone := a.ways[0], *cost, true
+		at = now
+		for _, m := range w.limits {
+			if alone = len(m.parked.all)+len(m.claims) == 0; !alone {
+				break
 			}
+			at = max(at, m.Limiter.Ready(now, c))
+		}
+		switch {
+		case alone && at > now:
+			return Pass{}, at
+		case alone:
 			a.granted++
-			return l.admit(now, a.ways[0], cost, least), at
+			return l.admit(now, w, cost, least), at
 		}
 	}
 	l.seq++
@@ -47,19 +55,6 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 	}
 	a.granted++
 	return l.admit(now, w, cost, least), at
-}
-
-// asks returns when all limits of a way let cost go, and whether nobody waits for them.
-func (w *Way) asks(now mono.Time, cost *limit.Cost) (at mono.Time, alone bool) {
-	at = now
-	c := *cost
-	for _, m := range w.limits {
-		if len(m.parked.all)+len(m.claims) > 0 {
-			return at, false
-		}
-		at = max(at, m.Limiter.Ready(now, c))
-	}
-	return at, true
 }
 
 // Enter has t wait its turn, unless it can go at once, or there is no hope for it. Place, Deadline, Cost and Least are the
