@@ -129,7 +129,6 @@ type Lane struct {
 	logs     bool         // it has one, or a limit has
 	watch    watch
 	counts   counts
-	ages     ages // of its open permits
 }
 
 // LaneConfig describes a Lane. The zero value is ready.
@@ -177,12 +176,6 @@ type Permit struct {
 	pass line.Pass // four words: a larger struct would be passed on through memory, at twice the price
 }
 
-// permitLocked makes a Permit of a pass that was given just now.
-func (a *Lane) permitLocked(now mono.Time, pass line.Pass) Permit {
-	pass.Mark = a.ages.add(now)
-	return Permit{pass}
-}
-
 func (p Permit) lane() *Lane { return p.pass.Way.Lane().Of.(*Lane) }
 
 // Settle says how the request ended, as soon as that is known: with limit.Unsent if it was not sent after all, with the
@@ -194,7 +187,6 @@ func (p Permit) Settle(o limit.Outcome) {
 	defer j.unlock() // the limiter panics if this is the second time
 	now := j.now()
 	j.line.Settle(now, p.pass, o)
-	a.ages.remove(p.pass.Mark)
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }
@@ -207,7 +199,6 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	defer j.unlock()
 	now := j.now()
 	j.line.SettleEach(now, p.pass, func(m *line.Limit) limit.Outcome { return of(m.Of.(*Limit)) })
-	a.ages.remove(p.pass.Mark)
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }

@@ -3,7 +3,6 @@ package paceline
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/line"
@@ -14,61 +13,7 @@ import (
 // unsettledAfter is how long the first of a lane waits for a Settle and nothing else, or a permit is open, before it is said.
 const unsettledAfter = time.Minute
 
-// ages counts open permits by when they were admitted, to a second or so: there are as many entries as different seconds, and a
-// permit knows its own by a mark.
-type ages struct {
-	marks []uint32 // rising
-	open  []int
-}
-
-// markOf is in units of 2^30 ns: a shift is quicker than a division, and this is on every admission's way.
-func markOf(now mono.Time) uint32 { return uint32(now >> 30) }
-
-func (a *ages) add(now mono.Time) (mark uint32) {
-	mark = markOf(now)
-	last := len(a.marks) - 1
-	if last >= 0 && a.marks[last] >= mark {
-		a.open[last]++
-		return a.marks[last]
-	}
-	if len(a.marks) == cap(a.marks) {
-		a.compact()
-	}
-	a.marks, a.open = append(a.marks, mark), append(a.open, 1)
-	return mark
-}
-
-func (a *ages) remove(mark uint32) {
-	i := len(a.marks) - 1
-	if a.marks[i] != mark {
-		i, _ = slices.BinarySearch(a.marks, mark)
-	}
-	a.open[i]--
-}
-
-func (a *ages) compact() {
-	k := 0
-	for i, n := range a.open {
-		if n > 0 {
-			a.marks[k], a.open[k] = a.marks[i], n
-			k++
-		}
-	}
-	a.marks, a.open = a.marks[:k], a.open[:k]
-}
-
-// oldest returns how many permits are open, and for how long the oldest has been.
-func (a *ages) oldest(now mono.Time) (n int, age time.Duration) {
-	for i, k := range a.open {
-		if n == 0 && k > 0 {
-			age = now.Sub(mono.Time(a.marks[i]) << 30)
-		}
-		n += k
-	}
-	return n, age
-}
-
-// unsettled is what open permits there are at a limit, of all lanes that it is shared by.
+// unsettled is what open permits there are at a limit, of all lanes that it is shared by, as far as its limiter can tell.
 type unsettled struct {
 	permits int
 	oldest  time.Duration
@@ -88,14 +33,11 @@ func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	if on == nil || at != limit.AfterSettle {
 		return u
 	}
-	for other := range on.Lanes() {
-		n, age := other.Of.(*Lane).ages.oldest(now)
-		u.permits, u.oldest = u.permits+n, max(u.oldest, age)
+	n, since := limit.Unsettled(on.Limiter)
+	if n == 0 || now.Sub(since) < unsettledAfter {
+		return u
 	}
-	if u.oldest < unsettledAfter {
-		return unsettled{}
-	}
-	return u
+	return unsettled{n, now.Sub(since)}
 }
 
 // stuck is since when the first of a lane waits for nothing but a Settle, without anybody going meanwhile. It is watched with a timer

@@ -64,9 +64,8 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 	now := j.now()
 	if a.lane.Len() == 0 { // who can go at once needs no place
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
-			p := a.permitLocked(now, pass)
 			j.deliverLocked(now)
-			return p, nil, nil
+			return Permit{pass}, nil, nil
 		}
 	}
 	w := j.takeLocked()
@@ -81,7 +80,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 		var p Permit
 		var err error
 		if state == line.Granted {
-			p = a.permitLocked(now, t.Pass)
+			p = Permit{t.Pass}
 		} else {
 			err = a.refusedLocked(ctx, now, w)
 		}
@@ -170,7 +169,7 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	pass, at := j.line.Try(now, a.lane, &cost, nil)
 	j.deliverLocked(now)
 	if at <= now {
-		return a.permitLocked(now, pass), 0, true
+		return Permit{pass}, 0, true
 	}
 	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on asking serves the line
 	return Permit{}, retryAfter(now, at), false
@@ -194,9 +193,6 @@ func (j *Junction) deliverLocked(now mono.Time) {
 func (j *Junction) tellLocked(now mono.Time) {
 	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
 		w := t.Of.(*waiter)
-		if t.State == line.Granted {
-			t.Pass.Mark = w.lane.ages.add(now)
-		}
 		w.endLocked(now)
 		if j.spinner == w {
 			j.spinner = nil

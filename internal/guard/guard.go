@@ -160,6 +160,15 @@ func (g *Guard) Retreats(now mono.Time) []limit.Retreat { return limit.Retreats(
 // Trust implements limit.Cautious.
 func (g *Guard) Trust(now mono.Time) { limit.Trust(g.under, now) }
 
+// Unsettled implements limit.Owed.
+func (g *Guard) Unsettled() (n int, since mono.Time) {
+	since = limit.Never
+	for r := range g.book.All() {
+		since = min(since, r.at)
+	}
+	return g.book.Len(), since
+}
+
 // Misfits returns the configured limits that were seen to be wrong.
 func (g *Guard) Misfits() []limit.Misfit {
 	if g.fitted == nil {

@@ -22,9 +22,6 @@
 package line
 
 import (
-	"iter"
-	"maps"
-
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -133,7 +130,6 @@ type Pass struct {
 	Way    *Way
 	lease  limit.Lease // of the limit, or of the Line's book
 	booked bool
-	Mark   uint32 // the driver's
 }
 
 // kept is what the book has of a pass that one lease cannot tell.
@@ -176,15 +172,6 @@ type Sharing struct {
 // Limit adds a limit to the line. The limiter belongs to it from now on: change it, and then call Touch.
 func (l *Line) Limit(m limit.Limiter, s Sharing) *Limit {
 	return &Limit{Limiter: m, line: l, fair: s.Fair, unit: s.Unit, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
-}
-
-// Lanes ranges over the lanes that have the limit in one of their ways, in no order.
-func (m *Limit) Lanes() iter.Seq[*Lane] {
-	lanes := make(map[*Lane]bool)
-	for _, w := range m.ways {
-		lanes[w.lane] = true
-	}
-	return maps.Keys(lanes)
 }
 
 // Way is one conjunction of limits that a lane's tickets may go by.
