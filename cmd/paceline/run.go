@@ -62,7 +62,7 @@ type runFlags struct {
 	banStatus                      []int
 	out, dead, sync, unanswered    string
 	retryDead                      batch.Dead
-	skipInvalid                    bool
+	skipInvalid, trustClock        bool
 	keepHeaders                    []string
 	maxLine, maxHeader, maxBody    byteSize
 	maxResponse                    byteSize
@@ -116,6 +116,7 @@ func newRun() *cobra.Command {
 	p.Lookup("retry-dead").NoOptDefVal = "all"
 	p.StringVar(&f.unanswered, "unanswered", "resend", "what was sent and may have been served without an answer: resend, or hold as a dead letter")
 	p.StringVar(&f.sync, "sync", "group", "group: make durable every 100 ms or 64 lines; always: also before each send, which a power cut asks for")
+	p.BoolVar(&f.trustClock, "trust-clock", false, "count what the wall clock says has passed since the run before, also over a reboot: it was not set")
 	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "pass over lines that are not valid instead of not starting")
 	p.StringSliceVar(&f.keepHeaders, "keep-headers", nil, "more fields of the answers to keep; * for all")
 	p.Var(&f.maxLine, "max-line", "longest line of the input")
@@ -209,6 +210,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	}
 	c.HoldUnanswered = f.unanswered == "hold"
 	c.SyncAlways = f.sync == "always"
+	c.TrustClock = f.trustClock
 	if f.out == "" {
 		return usage("--out is empty, expected a file, or - for standard output")
 	}

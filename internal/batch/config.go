@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -57,8 +58,11 @@ type Config struct {
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
 	KeepHeaders    []string
 	SyncAlways     bool // fsync the journal before each send
+	TrustClock     bool // what the wall clock says has passed since the run before
 	RetryDead      Dead // which dead letters of the runs before are sent again
 	HoldUnanswered bool // what may have been served is not sent again, but a dead letter
+
+	clock func() (time.Time, uptime.Reading) // of the journal; nil: the machine's
 
 	// Notice is told what the user should know, a line at a time. Log gets a line per answer at debug level.
 	Notice func(string)

@@ -24,6 +24,7 @@ import (
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/journal"
 	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
@@ -150,6 +151,10 @@ func (v *virtually) send(network *pipes, input string) {
 		c.Keys = []Key{{"A", "secret-of-a"}}
 	}
 	c.UserAgent = "test"
+	c.clock = func() (time.Time, uptime.Reading) { // the machine's is not that of the bubble
+		up := time.Since(time.Unix(0, 0))
+		return time.Now(), uptime.Reading{Boot: "b", Up: up, Awake: up}
+	}
 	c.Notice = func(s string) { t.Log(s) }
 	r, err := New(c)
 	if err != nil {

@@ -206,6 +206,7 @@ func (r *Run) open() (err error) {
 	r.keep += r.keep/1000 + journal.Late + time.Second
 	s.journal, s.history, err = journal.Open(journal.Config{
 		Path: journalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
+		TrustClock: r.c.TrustClock, Clock: r.c.clock,
 		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inExpired|inDead) },
 		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
 	}, r.epoch)

@@ -4,11 +4,9 @@
 package journal
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/durable"
+	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -30,13 +29,18 @@ type Config struct {
 	Forget func(id string) bool
 	// Before is called before records are dropped: what they stand for must be durable then.
 	Before func() error
+	// TrustClock: the wall clock is right, also after a reboot and where the machine tells no other time.
+	TrustClock bool
 	// Disk is where it is. If nil, durable.OS.
 	Disk durable.Disk
+	// Clock is what the clocks say now. If nil, those of the machine.
+	Clock func() (time.Time, uptime.Reading)
 }
 
 // Journal is the file. Safe for concurrent use.
 type Journal struct {
-	c Config
+	c   Config
+	run record // the first line
 
 	mu      sync.Mutex
 	file    *durable.File
@@ -47,35 +51,48 @@ type Journal struct {
 
 const compactFrom = 8 << 20
 
+// longestKeep is two years, so that no damaged journal makes an instant overflow.
+const longestKeep = 2 * 366 * 24 * time.Hour
+
 // Open reads the journal of the runs before, if there is one, and begins this run's part: compacted, with what was
-// unanswered written down as that.
-func Open(c Config, now time.Time) (*Journal, *History, error) {
+// unanswered written down as that. began is the run's zero: what the History says is on the scale of its wall clock.
+func Open(c Config, began time.Time) (*Journal, *History, error) {
 	if c.Disk == nil {
 		c.Disk = durable.OS
 	}
+	if c.Clock == nil {
+		c.Clock = func() (time.Time, uptime.Reading) { return time.Now(), uptime.Read() }
+	}
 	h := newHistory()
+	h.Gone = "is missing"
 	switch f, err := os.Open(c.Path); {
 	case err == nil:
-		// A run with short limits does not forget what one with long ones will ask for again.
-		c.Keep = max(c.Keep, kept(f))
-		from := now.Add(-c.Keep).UnixNano()
-		h, err = read(f, c.Path, from)
+		h, err = read(f, c.Path)
 		f.Close()
 		if err != nil {
 			return nil, nil, err
 		}
-		h.died(now.UnixNano(), from)
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
 	}
+	// A run with short limits does not forget what one with long ones will ask for again.
+	c.Keep = min(max(c.Keep, time.Duration(h.run.Keep)), longestKeep)
+	wall, now := c.Clock()
+	now.Up -= wall.Sub(began)
+	now.Awake -= wall.Sub(began)
+	h.arrive(began.UnixNano(), now, c.TrustClock)
+	h.forget(began.Add(-c.Keep).UnixNano())
 	for id := range h.Doubts {
 		if c.Forget(id) {
 			delete(h.Doubts, id)
 			delete(h.Open, id)
 		}
 	}
-	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts)}
-	if err := j.rewriteLocked(now, h); err != nil {
+	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), run: record{
+		Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
+		Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
+	}}
+	if err := j.rewriteLocked(h); err != nil {
 		if j.file != nil {
 			j.file.Discard()
 		}
@@ -84,17 +101,30 @@ func Open(c Config, now time.Time) (*Journal, *History, error) {
 	return j, h, nil
 }
 
-// kept is how far back the journal in f goes, which is then read from its beginning.
-func kept(f io.ReadSeeker) time.Duration {
-	line, _ := bufio.NewReader(f).ReadBytes('\n')
-	var first record
-	_ = json.Unmarshal(line, &first) // read will say
-	_, _ = f.Seek(0, io.SeekStart)
-	return time.Duration(min(max(first.Keep, 0), int64(longestKeep)))
+// arrive has the history end at now, as long ago as is sure. By a clock that anybody may have set nothing is: then the
+// last that was written is taken to be of this instant.
+func (h *History) arrive(wall int64, now uptime.Reading, trusted bool) {
+	const unknown = -1
+	then, slept, ago := h.run.began(), time.Duration(unknown), int64(0)
+	switch {
+	case then.Boot != "" && then.Boot == now.Boot:
+		slept = max(now.Slept(then), 0)
+		ago = int64(now.Up-then.Up) - (h.latest - h.run.At)
+	case trusted:
+		ago = wall - h.latest
+	}
+	h.moved(wall - max(ago, 0))
+	h.died(wall, slept)
 }
 
-// longestKeep is two years, so that no damaged journal makes an instant overflow.
-const longestKeep = 2 * 366 * 24 * time.Hour
+// at is when t was, on the scale of this run.
+func (j *Journal) at(t time.Time) int64 {
+	wall, now := j.c.Clock()
+	if j.run.Boot == "" && j.c.TrustClock {
+		return t.Round(0).UnixNano() // what was slept through counts
+	}
+	return j.run.At + int64(now.Up) - j.run.Up - int64(wall.Sub(t))
+}
 
 func encode(b *bytes.Buffer, r record) {
 	line, err := json.Marshal(r)
@@ -106,9 +136,9 @@ func encode(b *bytes.Buffer, r record) {
 }
 
 // rewriteLocked replaces the file by what is still needed of it: at once, by a rename.
-func (j *Journal) rewriteLocked(now time.Time, h *History) error {
+func (j *Journal) rewriteLocked(h *History) error {
 	var b bytes.Buffer
-	encode(&b, record{Run: now.UTC().Format("2006-01-02T15:04:05.000Z"), Timeout: int64(j.c.Timeout), Keep: int64(j.c.Keep)})
+	encode(&b, j.run)
 	keys := maps.Clone(h.Nonces)
 	for k := range h.Holds {
 		keys[k] = h.Nonces[k]
@@ -128,7 +158,7 @@ func (j *Journal) rewriteLocked(now time.Time, h *History) error {
 		encode(&b, record{Answer: j.next, Result: s.Result.String(), At: s.Counts})
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
-		encode(&b, h.unanswered[n].record)
+		encode(&b, h.unanswered[n])
 	}
 	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
 	if f == nil {
@@ -161,7 +191,7 @@ func (j *Journal) Send(s Send, now time.Time) (int64, error) {
 		}
 	}
 	j.next++
-	r := record{Send: j.next, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, At: now.UnixNano()}
+	r := record{Send: j.next, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, At: j.at(now)}
 	r.setCost(s.Cost)
 	if err := j.appendLocked(r); err != nil {
 		return 0, err
@@ -187,9 +217,9 @@ type Answer struct {
 func (j *Journal) Answer(n int64, a Answer) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := record{Answer: n, Result: a.Result.String(), At: a.Counts.UnixNano(), Doubt: a.Doubt}
+	r := record{Answer: n, Result: a.Result.String(), At: j.at(a.Counts), Doubt: a.Doubt}
 	if !a.Hold.IsZero() {
-		r.Hold = a.Hold.UnixNano()
+		r.Hold = j.at(a.Hold)
 	}
 	if a.Actual != nil {
 		r.Tokens = [3]int64{a.Actual[limit.Input], a.Actual[limit.Output], a.Actual[limit.Tokens]}
@@ -223,11 +253,12 @@ func (j *Journal) compactLocked(now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	h, err := read(f, j.c.Path, now.Add(-j.c.Keep).UnixNano())
+	h, err := read(f, j.c.Path)
 	if err != nil {
 		return err
 	}
-	return j.rewriteLocked(now, h)
+	h.forget(j.at(now) - int64(j.c.Keep))
+	return j.rewriteLocked(h)
 }
 
 // Sync makes durable what was written, if there are at least so many lines of it.

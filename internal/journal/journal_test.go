@@ -3,6 +3,8 @@ package journal
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,14 +13,22 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/durable"
+	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 )
 
 var epoch = time.Unix(1_800_000_000, 0)
 
+// clock is of a machine that was booted an hour before epoch, and has not slept.
+func clock(at time.Duration) func() (time.Time, uptime.Reading) {
+	return func() (time.Time, uptime.Reading) {
+		return epoch.Add(at), uptime.Reading{Boot: "b", Up: time.Hour + at, Awake: time.Hour + at}
+	}
+}
+
 func open(t *testing.T, path string, at time.Duration, keep time.Duration, ended ...string) (*Journal, *History) {
 	t.Helper()
-	j, h, err := Open(Config{Path: path, Keep: keep, Timeout: 10 * time.Second,
+	j, h, err := Open(Config{Path: path, Keep: keep, Timeout: 10 * time.Second, Clock: clock(at),
 		Forget: func(id string) bool { return slices.Contains(ended, id) }, Before: func() error { return nil }}, epoch.Add(at))
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +167,10 @@ func TestJournalCompaction(t *testing.T) {
 	if !synced {
 		t.Error("records were dropped before their results were made durable")
 	}
+	text, err := os.ReadFile(path)
+	if n := bytes.Count(text, []byte(`"send"`)); err != nil || n != 4 { // recent, in flight, dies, now
+		t.Errorf("compacted it has %d sends: %s", n, text)
+	}
 	answer(inFlight, 10e9+2, "")
 	_, h := open(t, path, 10e9+3, time.Second, "recent", "now", "in flight")
 	if _, ok := h.Open["dies"]; !ok || len(h.Open) != 1 || len(h.Sends) != 4 || h.Nonces["A"] != 10e9 {
@@ -203,7 +217,7 @@ const sample = `{"run":"2027-01-15T08:00:00.000Z","timeout":10000000000}
 // Wherever a crash cuts the journal, all whole lines hold.
 func TestJournalTorn(t *testing.T) {
 	for cut := range len(sample) + 1 {
-		h, err := read(strings.NewReader(sample[:cut]), "j", 0)
+		h, err := read(strings.NewReader(sample[:cut]), "j")
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
@@ -212,7 +226,7 @@ func TestJournalTorn(t *testing.T) {
 			t.Errorf("cut after %d lines: nonce %d, want %d", whole, h.Nonces["A"], want)
 		}
 	}
-	_, err := read(strings.NewReader("{\"send\":1}\nnotes of mine\n"), "j", 0)
+	_, err := read(strings.NewReader("{\"send\":1}\nnotes of mine\n"), "j")
 	if err == nil || !strings.Contains(err.Error(), "j:2: no journal of paceline") {
 		t.Errorf("somebody's notes: %v", err)
 	}
@@ -223,12 +237,13 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte("{\"answer\":-1,\"result\":\"unknown\"}\n{\"send\":9223372036854775807,\"at\":-9223372036854775808}\n\x00\x00"), int64(-1))
 	f.Add([]byte("{\"run\":\"\",\"timeout\":-5}\n{}\nnull\n[]\n"), int64(0))
 	f.Fuzz(func(t *testing.T, text []byte, now int64) {
-		h, err := read(bytes.NewReader(text), "j", now-int64(time.Minute))
+		h, err := read(bytes.NewReader(text), "j")
 		if err != nil {
 			return
 		}
 		unanswered := len(h.unanswered)
-		h.died(now, now-int64(time.Minute))
+		h.arrive(now, uptime.Reading{}, false)
+		h.forget(now - int64(time.Minute))
 		for i, s := range h.Sends {
 			if i > 0 && s.Counts < h.Sends[i-1].Counts {
 				t.Fatalf("sends are out of order: %v", h.Sends)
@@ -316,6 +331,321 @@ func TestSyncFails(t *testing.T) {
 		disk.armed = false
 		if _, h, oerr := Open(conf, epoch); err != nil || oerr != nil || len(h.Doubts) == 0 {
 			t.Errorf("%s %s: afterwards %+v, %v, %v", c.at, c.when, h, err, oerr)
+		}
+	}
+}
+
+// machine is what the clocks of one say: the time that passed in truth, since epoch, by a wall clock that is wrong by off.
+type machine struct {
+	boot          string
+	passed, slept time.Duration
+	off           time.Duration
+	dumb          bool // it tells no time but that
+}
+
+func (m *machine) clock() (time.Time, uptime.Reading) {
+	r := uptime.Reading{Boot: m.boot, Up: time.Hour + m.passed, Awake: time.Hour + m.passed - m.slept}
+	if m.dumb {
+		r = uptime.Reading{Up: m.passed - m.slept, Awake: m.passed - m.slept}
+	}
+	return epoch.Add(m.passed + m.off), r
+}
+
+// now is the instant of a process that began at zero by its own clock, which stands still in sleep.
+func (m *machine) now() time.Time { t, _ := m.clock(); return t }
+
+func (m *machine) config(path string) Config {
+	return Config{Path: path, Keep: 24 * time.Hour, Timeout: 10 * time.Second, Clock: m.clock,
+		Forget: func(string) bool { return false }, Before: func() error { return nil }}
+}
+
+// What is told of the time between two runs is never more than has passed, whatever happened to the clocks, and is exact
+// where a machine can tell.
+func TestClocks(t *testing.T) {
+	const hour = time.Hour
+	for _, c := range []struct {
+		name    string
+		between func(m *machine, conf *Config) // an hour passes besides
+		age     time.Duration                  // of a send 100 s before the end of the first run, when the second begins
+		held    time.Duration                  // that its key still has to stay away, of an hour and a half
+	}{
+		{"nothing", func(*machine, *Config) {}, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"set forward by a day", func(m *machine, _ *Config) { m.off = 24 * hour }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"set back by ten years", func(m *machine, _ *Config) { m.off = -10 * 365 * 24 * hour }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"slept", func(m *machine, _ *Config) { m.slept = hour }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"booted again", func(m *machine, _ *Config) { m.boot = "other" }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"booted, and set forward", func(m *machine, _ *Config) { m.boot, m.off = "other", 24*hour }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"booted, and set back by ten years", func(m *machine, _ *Config) { m.boot, m.off = "other", -10*365*24*hour }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"booted, trusted", func(m *machine, conf *Config) { m.boot, conf.TrustClock = "other", true }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"booted, trusted, and set back", func(m *machine, conf *Config) { m.boot, m.off, conf.TrustClock = "other", -24*hour, true }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"it tells no time", func(m *machine, _ *Config) { m.dumb = true }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"a snapshot is taken up again", func(m *machine, _ *Config) { m.passed -= 2 * hour }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"never any", nil, 100 * time.Second, hour*3/2 - 100*time.Second},
+	} {
+		m := &machine{boot: "b", dumb: c.between == nil}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		j, _, err := Open(conf, m.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(key string, a Answer) {
+			n, err := j.Send(Send{ID: key, Key: key, Cost: limit.One}, m.now())
+			if a.Counts = m.now(); err == nil {
+				err = j.Answer(n, a)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.passed += 1000 * time.Second
+		send("A", Answer{Result: limit.Accepted})
+		send("B", Answer{Result: limit.Limited, Hold: m.now().Add(hour * 3 / 2)})
+		m.passed += 100 * time.Second
+		send("C", Answer{Result: limit.Accepted})
+		j.Close()
+		m.passed += hour
+		if c.between != nil {
+			c.between(m, &conf)
+		}
+		began := m.now()
+		m.passed += time.Second // reading the results takes its time
+		_, h, err := Open(conf, began)
+		if err != nil || len(h.Sends) != 3 {
+			t.Fatalf("%s: %+v, %v", c.name, h, err)
+		}
+		age := began.Sub(time.Unix(0, h.Sends[0].Counts))
+		held := time.Unix(0, h.Holds["B"]).Sub(began)
+		if age != c.age || held != c.held {
+			t.Errorf("%s: its age is %v, and B is held for %v; want %v and %v", c.name, age, held, c.age, c.held)
+		}
+	}
+}
+
+// In a run that sleeps, the wall clock of which is set, times are told by what passed.
+func TestClockWithinARun(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		between func(m *machine)
+		age     time.Duration
+	}{
+		{"nothing", func(m *machine) {}, time.Minute},
+		{"slept", func(m *machine) { m.passed += time.Hour; m.slept += time.Hour }, time.Hour + time.Minute},
+		{"set forward", func(m *machine) { m.off += 24 * time.Hour }, time.Minute},
+		{"set back", func(m *machine) { m.off -= 24 * time.Hour }, time.Minute},
+	} {
+		m := &machine{boot: "b"}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		j, _, err := Open(conf, m.now())
+		if err == nil {
+			_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, m.now())
+		}
+		if err == nil {
+			err = j.Answer(1, Answer{Result: limit.Accepted, Counts: m.now()})
+		}
+		c.between(m)
+		if err == nil {
+			_, err = j.Send(Send{ID: "b", Key: "A", Cost: limit.One}, m.now())
+		}
+		if err == nil {
+			err = j.Answer(2, Answer{Result: limit.Accepted, Counts: m.now(), Hold: m.now().Add(time.Hour)})
+		}
+		m.passed += time.Minute
+		_, h, oerr := Open(conf, m.now())
+		if err != nil || oerr != nil || len(h.Sends) != 2 {
+			t.Fatalf("%+v, %v, %v", h, err, oerr)
+		}
+		for i, want := range []time.Duration{c.age, time.Minute} {
+			if age := m.now().Sub(time.Unix(0, h.Sends[i].Counts)); age != want {
+				t.Errorf("%s: send %d is %v old, want %v", c.name, i, age, want)
+			}
+		}
+		if held := time.Unix(0, h.Holds["A"]).Sub(m.now()); held != 59*time.Minute {
+			t.Errorf("%s: it is held for %v", c.name, held)
+		}
+	}
+}
+
+// What was in flight may arrive after its timeout, if the machine slept meanwhile: by that much later.
+func TestUnansweredInSleep(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		between func(m *machine)
+		counts  time.Duration // after it was sent
+	}{
+		{"killed", func(m *machine) { m.passed += time.Hour }, 10*time.Second + Late},
+		{"at once", func(m *machine) { m.passed += 3 * time.Second }, 3*time.Second + Late},
+		{"slept", func(m *machine) { m.passed += time.Hour; m.slept += 20 * time.Minute }, 20*time.Minute + 10*time.Second + Late},
+		{"slept all the time", func(m *machine) { m.passed += time.Hour; m.slept += time.Hour }, time.Hour + Late},
+		{"nobody knows", func(m *machine) { m.passed += time.Hour; m.boot = "other" }, time.Minute + Late},
+	} {
+		m := &machine{boot: "b"}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		j, _, err := Open(conf, m.now())
+		sent := m.now()
+		if err == nil {
+			_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, sent)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.name == "nobody knows" { // but that a minute passed until this
+			m.passed += time.Minute
+			if _, err := j.Send(Send{ID: "b", Key: "B", Cost: limit.One}, m.now()); err != nil {
+				t.Fatal(err)
+			}
+			m.passed -= time.Minute
+		}
+		c.between(m)
+		began := m.now()
+		m.passed += time.Second
+		_, h, err := Open(conf, began)
+		if c.name == "nobody knows" {
+			sent = began.Add(-time.Minute)
+		}
+		if err != nil || len(h.Sends) == 0 || time.Unix(0, h.Sends[0].Counts).Sub(sent) != c.counts {
+			t.Errorf("%s: %+v, %v; want it to count until %v", c.name, h, err, c.counts)
+		}
+	}
+}
+
+// Journals of the versions before are gone on with, however long ago they say they were written; a later one is refused,
+// and so is what is none.
+func TestVersions(t *testing.T) {
+	for name, want := range map[string]History{
+		"first.journal": {Last: 37, Sends: make([]Sent, 10), Open: map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}},
+		"guard.journal": {Last: 10, Sends: make([]Sent, 10), Open: map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}},
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, off := range []time.Duration{-5 * 365 * 24 * time.Hour, 0} {
+			m := &machine{boot: "b", off: off}
+			conf := m.config(filepath.Join(t.TempDir(), "j"))
+			if err := os.WriteFile(conf.Path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second reads what the first has made of it
+				_, h, err := Open(conf, m.now())
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if h.Last < want.Last || len(h.Sends) != len(want.Sends) || h.Gone != "" || h.Open != nil && len(h.Doubts) < len(h.Open) {
+					t.Errorf("%s: %+v", name, h)
+				}
+				if want.Open != nil && !maps.Equal(h.Open, want.Open) {
+					t.Errorf("%s: unanswered are %v", name, h.Open)
+				}
+				want.Open = nil
+				for _, s := range h.Sends {
+					if age := m.now().Sub(time.Unix(0, s.Counts)); age < -Late || age > 5*time.Second {
+						t.Errorf("%s: a send is %v old, and nothing says that more than the seconds of that run have passed", name, age)
+					}
+				}
+				if held := time.Unix(0, h.Holds["KEY_A"]).Sub(m.now()); held < 9*time.Minute || held > 10*time.Minute+time.Millisecond {
+					t.Errorf("%s: KEY_A is held for %v", name, held)
+				}
+				if h.Nonces["KEY_A"] < 1795342728674 && name == "guard.journal" {
+					t.Errorf("%s: nonces %v", name, h.Nonces)
+				}
+			}
+			want.Open = map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}
+		}
+	}
+	for text, want := range map[string]string{
+		`{"run":"x","version":3}`:                 "j: a journal of version 3, which is later than this paceline's (2): go on with the one that wrote it",
+		`{"run":"x","version":3,"novelty":1}`:     "j: a journal of version 3, which is later than this paceline's (2): go on with the one that wrote it",
+		`{"run":"x"}{"send":1}`:                   `j:1: no journal of paceline, or damaged ("{\"send\":1}" follows the record)`,
+		`{"run":"x"} notes`:                       `j:1: no journal of paceline, or damaged ("notes" follows the record)`,
+		"{\"run\":\"x\"}\x00\x00":                 `j:1: no journal of paceline, or damaged (`,
+		"{\"run\":\"x\"}\n\x00\x00\n{\"send\":1}": `j:2: no journal of paceline, or damaged (`,
+		"{\"run\":\"x\"}\n\n{\"send\":1}":         `j:2: no journal of paceline, or damaged (EOF)`,
+		"{\"run\":\"x\"}\n{\"send\":1,\"id":       "",
+		`{"send":1,"at":-1}`:                      `j:1: no journal of paceline, or damaged (a number is negative)`,
+	} {
+		if !strings.HasSuffix(text, `"id`) {
+			text += "\n"
+		}
+		_, err := read(strings.NewReader(text), "j")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What the first version has only by the wall clock, and what is only in its first line.
+func TestFirstVersionsClock(t *testing.T) {
+	at := func(d time.Duration) int64 { return epoch.Add(d).UnixNano() }
+	for _, c := range []struct {
+		name, text string
+		ages       []time.Duration // of the sends
+		held       time.Duration
+	}{
+		{"nothing but a hold", fmt.Sprintf("{\"run\":\"2027-01-15T08:00:00.000Z\"}\n{\"key\":\"A\",\"hold\":%d}\n", at(600*time.Second)), nil, 600 * time.Second},
+		{"nothing at all", fmt.Sprintf("{\"key\":\"A\",\"hold\":%d}\n", at(600*time.Second)), nil, 600*time.Second + 24*time.Hour},
+		{"set back by an hour between two sends", fmt.Sprintf("{\"run\":\"2027-01-15T08:00:00.000Z\"}\n{\"send\":1,\"key\":\"A\",\"at\":%d}\n{\"answer\":1,\"result\":\"accepted\",\"at\":%d}\n"+
+			"{\"send\":2,\"key\":\"A\",\"at\":%d}\n{\"answer\":2,\"result\":\"accepted\",\"hold\":%d,\"at\":%d}\n", at(time.Hour), at(time.Hour), at(time.Minute), at(2*time.Minute), at(time.Minute)),
+			[]time.Duration{0, -59 * time.Minute}, time.Minute},
+	} {
+		m := &machine{boot: "b", off: -24 * time.Hour}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		if err := os.WriteFile(conf.Path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, h, err := Open(conf, m.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ages []time.Duration
+		for _, s := range h.Sends {
+			ages = append(ages, m.now().Sub(time.Unix(0, s.Counts)))
+		}
+		if held := time.Unix(0, h.Holds["A"]).Sub(m.now()); held != c.held || !slices.Equal(ages, c.ages) {
+			t.Errorf("%s: held for %v, ages %v; want %v, %v", c.name, held, ages, c.held, c.ages)
+		}
+	}
+}
+
+// What a run found that sent nothing itself has become older by the time of that run, also for the next one, which knows
+// of no other time.
+func TestAgeIsKept(t *testing.T) {
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	j, _, err := Open(conf, m.now())
+	if err == nil {
+		_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, m.now())
+	}
+	if err == nil {
+		err = j.Answer(1, Answer{Result: limit.Accepted, Counts: m.now()})
+	}
+	m.passed += time.Hour
+	if err == nil {
+		_, _, err = Open(conf, m.now())
+	}
+	m.boot = "other"
+	m.passed += time.Minute
+	_, h, oerr := Open(conf, m.now())
+	if err != nil || oerr != nil || len(h.Sends) != 1 || m.now().Sub(time.Unix(0, h.Sends[0].Counts)) != time.Hour {
+		t.Errorf("%+v, %v, %v", h, err, oerr)
+	}
+}
+
+// What is known of a journal that says nothing.
+func TestGone(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "is empty", "\x00\x00\x00": "has not one whole line", `{"run":"2027`: "has not one whole line", "{\"run\":\"x\"}\n": "", "none": "is missing",
+	} {
+		conf := (&machine{boot: "b"}).config(filepath.Join(t.TempDir(), "j"))
+		if text != "none" {
+			if err := os.WriteFile(conf.Path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, h, err := Open(conf, epoch); err != nil || h.Gone != want {
+			t.Errorf("%q: %q, %v; want %q", text, h.Gone, err, want)
+		}
+		if _, h, err := Open(conf, epoch); err != nil || h.Gone != "" {
+			t.Errorf("%q, again: %q, %v", text, h.Gone, err)
 		}
 	}
 }

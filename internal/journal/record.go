@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/durable"
+	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -20,8 +21,14 @@ type record struct {
 	// Run begins what one process wrote: its attempts ended, answered or not, within Timeout (ns), and the sends before it
 	// that counted within Keep (ns) are there.
 	Run     string `json:"run,omitempty"`
+	Version int    `json:"version,omitempty"` // 0: 1, which had no clock
 	Timeout int64  `json:"timeout,omitempty"`
 	Keep    int64  `json:"keep,omitempty"`
+
+	// Of Run, what the clock of the machine said At: see uptime.Reading.
+	Boot  string `json:"boot,omitempty"`
+	Up    int64  `json:"up,omitempty"`
+	Awake int64  `json:"awake,omitempty"`
 
 	// Send is written before an attempt is sent. It numbers the sends of all runs.
 	Send    int64  `json:"send,omitempty"`
@@ -41,11 +48,22 @@ type record struct {
 	// Doubt names a request that may have been served although no result says so; also beside Answer.
 	Doubt string `json:"doubt,omitempty"`
 
-	// Hold is when Key may be used again (ns since 1970), as the server asked.
+	// Hold is when Key may be used again, as the server asked.
 	Hold int64 `json:"hold,omitempty"`
 
-	// At: of Send, when; of Answer, the latest instant at which the server may have counted it (ns since 1970).
+	// At: of Run and Send, when; of Answer, the latest instant at which the server may have counted it. All instants are ns
+	// since 1970 by the wall clock when the run began, and by the machine's from then on: nobody sets that.
 	At int64 `json:"at,omitempty"`
+}
+
+// version is what is written. A journal of a later one is refused, as it may say what is not known here.
+const version = 2
+
+const stamp = "2006-01-02T15:04:05.000Z"
+
+// began is where the instants of a run have their zero.
+func (r *record) began() uptime.Reading {
+	return uptime.Reading{Boot: r.Boot, Up: time.Duration(r.Up), Awake: time.Duration(r.Awake)}
 }
 
 func (r *record) setCost(c limit.Cost) {
@@ -70,8 +88,10 @@ type Sent struct {
 	at int64
 }
 
-// History is what the runs before left.
+// History is what the runs before left. Its instants are on the scale of the run that reads it.
 type History struct {
+	// Gone is why nothing is known of what was sent; empty: something is.
+	Gone   string
 	Last   int64               // number of the latest send; 0: there was none
 	Sends  []Sent              // by Counts
 	Nonces map[string]uint64   // the last of each key
@@ -79,18 +99,15 @@ type History struct {
 	Doubts map[string]struct{} // ids that may have been served
 	Open   map[string]struct{} // of these, ids that were unanswered when the process died
 
-	unanswered map[int64]unanswered // by number
-}
-
-type unanswered struct {
-	record
-	timeout int64 // of the run that sent it
+	run        record           // its first line, if it has a Run
+	latest     int64            // when a process was surely alive
+	unanswered map[int64]record // by number
 }
 
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]unanswered{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]record{},
 	}
 }
 
@@ -99,43 +116,71 @@ var results = map[string]limit.Result{
 	limit.Failed.String(): limit.Failed, limit.Unsent.String(): limit.Unsent,
 }
 
-// read reads what is there. What may have been counted before from (ns since 1970) is left out. What is no journal is
-// refused; a last line without its end is what a crash leaves, and left out.
-func read(in io.Reader, name string, from int64) (*History, error) {
+// read reads what is there. What is no journal, and what follows a record on its line, is refused; a last line without its
+// end is what a crash leaves, and left out.
+func read(in io.Reader, name string) (*History, error) {
 	h := newHistory()
-	timeout := int64(math.MaxInt64)
-	_, err := durable.Lines(in, name, func(line []byte, end durable.End) error {
-		var c record
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&c); err != nil {
-			return fmt.Errorf("%s:%d: no journal of paceline, or damaged (%w): without it nobody knows which windows are filled and what was sent unanswered; move it away to go on like that", name, end.Lines, err)
+	end, err := durable.Lines(in, name, func(line []byte, end durable.End) error {
+		c, err := decode(line)
+		if c.Version > version { // whatever else it says
+			return fmt.Errorf("%s: a journal of version %d, which is later than this paceline's (%d): go on with the one that wrote it", name, c.Version, version)
 		}
-		if c.Run != "" {
-			if timeout = c.Timeout; timeout <= 0 {
-				timeout = math.MaxInt64
-			}
+		if err != nil {
+			return fmt.Errorf("%s:%d: no journal of paceline, or damaged (%w): without it nobody knows which windows are filled and what was sent unanswered; move it away to go on as if all were filled", name, end.Lines, err)
 		}
-		h.add(c, timeout, from)
+		h.add(c)
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case end.Lines > 0:
+	case len(end.Rest) == 0:
+		h.Gone = "is empty"
+	default:
+		h.Gone = "has not one whole line"
 	}
 	return h, nil
 }
 
+func decode(line []byte) (c record, err error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&c); err != nil {
+		return c, err
+	}
+	if rest := bytes.TrimSpace(line[d.InputOffset():]); len(rest) > 0 {
+		err = fmt.Errorf("%.20q follows the record", rest)
+	}
+	if min(c.Send, c.Answer, c.At, c.Hold, c.Up, c.Awake, c.Timeout, c.Keep) < 0 {
+		err = errors.New("a number is negative")
+	}
+	return c, err
+}
+
 // add takes in one record.
-func (h *History) add(c record, timeout, from int64) {
+func (h *History) add(c record) {
 	h.Last = max(h.Last, c.Send, c.Answer)
 	switch {
 	case c.Run != "":
+		if c.At == 0 { // of version 1
+			at, _ := time.Parse(stamp, c.Run)
+			c.At = max(at.UnixNano(), 0)
+		}
+		h.run = c
+		h.alive(c.At)
 	case c.Send > 0:
 		h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
-		h.unanswered[c.Send] = unanswered{c, timeout}
+		h.unanswered[c.Send] = c
+		h.alive(c.At)
 	case c.Answer > 0:
-		o, known := h.unanswered[c.Answer]
 		result, isResult := results[c.Result]
+		if result == limit.Unknown {
+			h.alive(c.At - int64(Late))
+		} else {
+			h.alive(c.At)
+		}
+		o, known := h.unanswered[c.Answer]
 		if !known || !isResult {
 			return // its send went with a compaction
 		}
@@ -147,7 +192,7 @@ func (h *History) add(c record, timeout, from int64) {
 		if o.ID != "" && (result == limit.Accepted || c.Doubt != "") {
 			h.Doubts[o.ID] = struct{}{}
 		}
-		if result != limit.Unsent && c.At > from {
+		if result != limit.Unsent {
 			if c.Tokens != ([3]int64{}) {
 				o.Tokens = c.Tokens
 			}
@@ -161,23 +206,58 @@ func (h *History) add(c record, timeout, from int64) {
 	}
 }
 
-// died settles what the process that wrote the journal left unanswered.
-func (h *History) died(now, from int64) {
+// alive notes when a process was. Version 1 had the wall clock, which may be set back in the middle of a run: there the last
+// that was written is the latest.
+func (h *History) alive(at int64) {
+	if at > h.latest || h.run.Version < 2 {
+		h.latest = at
+	}
+}
+
+// moved puts every instant on a scale on which the latest is at to.
+func (h *History) moved(to int64) {
+	by := to - h.latest
+	if h.latest == 0 { // nothing says when it was
+		by = 0
+	}
+	for i := range h.Sends {
+		h.Sends[i].Counts += by
+		h.Sends[i].at += by
+	}
+	for n, o := range h.unanswered {
+		o.At += by
+		h.unanswered[n] = o
+	}
+	for key, until := range h.Holds {
+		if until > 0 {
+			h.Holds[key] = until + by
+		}
+	}
+	h.latest = to
+}
+
+// died settles what the process that wrote the journal left unanswered. slept is the most that it may have slept since;
+// negative: any time.
+func (h *History) died(now int64, slept time.Duration) {
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
 		o := h.unanswered[n]
-		// A living process would have written how it ended within its timeout. So it was dead by then.
+		// A living process would have written how it ended within its timeout, of which none passes in sleep. So it was dead
+		// by then.
 		end := now
-		if o.At < now && now-o.At > o.timeout {
-			end = o.At + o.timeout
+		if timeout := h.run.Timeout; timeout > 0 && slept >= 0 && o.At < now && now-o.At-int64(slept) > timeout {
+			end = o.At + timeout + int64(slept)
 		}
-		if counts := end + int64(Late); counts > from {
-			h.Sends = append(h.Sends, Sent{o.Key, o.cost(), counts, limit.Unknown, o.At})
-		}
+		h.Sends = append(h.Sends, Sent{o.Key, o.cost(), end + int64(Late), limit.Unknown, o.At})
 		if o.ID != "" {
 			h.Doubts[o.ID] = struct{}{}
 			h.Open[o.ID] = struct{}{}
 		}
 	}
 	clear(h.unanswered)
+}
+
+// forget leaves out what counted before from.
+func (h *History) forget(from int64) {
+	h.Sends = slices.DeleteFunc(h.Sends, func(s Sent) bool { return s.Counts <= from })
 	slices.SortStableFunc(h.Sends, func(a, b Sent) int { return cmp.Compare(a.Counts, b.Counts) })
 }
