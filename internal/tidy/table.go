@@ -51,6 +51,10 @@ var Table = []Package{
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
 	{Name: "verdict", Ours: "limit dispatch quota internal/sight", Std: pure + " bytes context crypto/tls crypto/x509 net net/http"},
 
+	// Text of strangers, and what is not for them.
+	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
+	{Name: "internal/shown", Core: true, Std: pure + " unicode unicode/utf8"},
+
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
