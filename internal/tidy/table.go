@@ -53,7 +53,7 @@ var Table = []Package{
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
-	{Name: "internal/shown", Core: true, Std: pure + " unicode unicode/utf8"},
+	{Name: "internal/shown", Core: true, Std: pure + " io unicode unicode/utf8"},
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
@@ -71,7 +71,7 @@ var Table = []Package{
 	{Name: "internal/strict", Std: "bufio bytes encoding/json errors fmt io strconv strings unicode/utf8"},
 	{Name: "internal/durable", Std: "bufio errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/journal", Ours: "limit internal/durable", Std: "any"},
-	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/strict internal/durable internal/journal internal/secret", Std: "any"},
+	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/strict internal/durable internal/journal internal/secret internal/shown", Std: "any"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
