@@ -19,8 +19,9 @@
 // A body that a caller reads is the Base's own, untouched. Only with Config.Tokens, and for the answers of known language
 // model APIs, is it watched while it passes, to settle with what was really used.
 //
-// It adds nothing to a request, and what an http.Client sends after a redirect it takes for meant: the Client drops Authorization and
-// Cookie for another host, and no other field. Who sends keys in X-Api-Key or the like sets CheckRedirect.
+// It adds nothing to a request, and what an http.Client sends after a redirect it takes for meant: the Client drops Authorization,
+// Proxy-Authorization and Cookie for another host, and no field of a provider's own. Who sends keys in X-Api-Key and the like sets
+// CheckRedirect.
 //
 // It is not a cache, a circuit breaker or a queue: work with priorities, several keys or dead letters belongs in a
 // paceline.Pool.

@@ -205,7 +205,8 @@ func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 // leave takes out of a hop to a foreign host what is not for it. It fails where nothing would be left.
 func (s *sender) leave(r *Request, n *hop) error {
 	refuse := func(what, key string) error {
-		return fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", n.url.Host, what, key)
+		host, _ := s.secrets.HideIn(n.url.Host)
+		return fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)
 	}
 	n.url.User, n.url.RawQuery = nil, s.secrets.WithoutKeys(n.url.RawQuery)
 	if key, found := s.secrets.Holds(n.url.String()); found {

@@ -238,6 +238,28 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// A redirect may even name a host by a key's value, so that whoever answers for its name gets it: nobody is asked for it.
+func TestKeyIsNoHost(t *testing.T) {
+	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}})}
+	r, h := target(t, "GET", "https://h.example/", "")
+	for to, want := range map[string]string{
+		"https://aB3dE5gH7jK9mN1pQ.evil.example/x":       "not followed to [A].evil.example: its URL has the value of A (--key-host)",
+		"https://evil.example/aB3dE5gH7jK9mN1pQ":         "not followed to evil.example: its URL has the value of A (--key-host)",
+		"http://h.example/aB3dE5gH7jK9mN1pQ":             "not followed to h.example: its URL has the value of A (--key-host)",
+		"https://me:aB3dE5gH7jK9mN1pQ@evil.example/?a=b": "",
+		"https://evil.example/?k=aB3dE5gH7jK9mN1pQ&a=b":  "",
+		"/aB3dE5gH7jK9mN1pQ?k=aB3dE5gH7jK9mN1pQ":         "",
+	} {
+		n, err := s.follow(r, h, &response{status: 302, header: http.Header{"Location": {to}}})
+		if err == nil && n.foreign && n.url.String() != "https://evil.example/?a=b" {
+			t.Errorf("%s: goes to %v", to, n.url)
+		}
+		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
+			t.Errorf("%s: %s, want %s", to, got, want)
+		}
+	}
+}
+
 func TestKeysFromEnv(t *testing.T) {
 	env := map[string]string{"A": "secret-a", "B": "secret-b", "C": "secret-a", "EMPTY": "", "LINE": "secret\n"}
 	lookup := func(n string) (string, bool) { v, ok := env[n]; return v, ok }

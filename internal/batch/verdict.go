@@ -47,6 +47,7 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	return ans, ans.Invalid || ans.Result == limit.Accepted
 }
 
+// answer is judge, whoever gave the answer.
 func (r *Run) answer(j *job) (ans dispatch.Answer) {
 	res := &j.res
 	v := r.verdict(j)
