@@ -114,7 +114,11 @@ func (r *Run) Open() error {
 		r.tally.skipped()
 	}
 	if weak := r.sender.secrets.Weak(); len(weak) > 0 {
-		r.tell("the value of %s is not looked for in answers: it is short or easy to guess, as placeholders are", strings.Join(weak, ", "))
+		what := "the value of %s is not looked for in answers: it is short or easy to guess, as placeholders are"
+		if len(weak) > 1 {
+			what = "the values of %s are not looked for in answers: they are short or easy to guess, as placeholders are"
+		}
+		r.tell(what, strings.Join(weak, ", "))
 	}
 	r.tellOpen(r.store.history.Open)
 	for _, k := range r.c.Keys {
