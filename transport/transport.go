@@ -19,6 +19,10 @@
 // A body that a caller reads is the Base's own, untouched. Only with Config.Tokens, and for the answers of known language
 // model APIs, is it watched while it passes, to settle with what was really used.
 //
+// It adds nothing to a request, and what an http.Client sends after a redirect it takes for meant: the Client drops Authorization,
+// Proxy-Authorization and Cookie for another host, and no field of a provider's own. Who sends keys in X-Api-Key and the like sets
+// CheckRedirect.
+//
 // It is not a cache, a circuit breaker or a queue: work with priorities, several keys or dead letters belongs in a
 // paceline.Pool.
 package transport

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/chart"
+	"github.com/paceline-go/paceline/internal/shown"
 )
 
 const chartLong = `Draw a run of paceline sim again. Runs are kept in paceline/runs of the user's cache folder, the latest 50, or in the folder
@@ -36,7 +37,7 @@ func newChart() *cobra.Command {
 					return err
 				}
 				for _, name := range names {
-					fmt.Fprintln(cmd.OutOrStdout(), name)
+					fmt.Fprintln(cmd.OutOrStdout(), shown.Text(name))
 				}
 				return nil
 			}
@@ -58,7 +59,7 @@ func newChart() *cobra.Command {
 			if err := chart.WriteFile(out, figure); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s\n", name, out)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s\n", shown.Text(name), shown.Text(out))
 			return nil
 		},
 	}

@@ -59,7 +59,7 @@ func newExplain() *cobra.Command {
 			return e.check(args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e.in, e.out = cmd.InOrStdin(), cmd.OutOrStdout()
+			e.in, e.out = cmd.InOrStdin(), harmless(cmd.OutOrStdout(), e.output)
 			return e.run(cmd, args)
 		},
 	}

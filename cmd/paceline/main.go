@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/shown"
 )
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -37,7 +39,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return exitOK
 	}
 	if msg := err.Error(); msg != "" {
-		fmt.Fprintln(stderr, "paceline:", msg)
+		fmt.Fprintln(stderr, "paceline:", shown.Lines(msg))
 	}
 	if !began {
 		return exitUsage

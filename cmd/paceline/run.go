@@ -22,6 +22,8 @@ import (
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -52,6 +54,7 @@ const runExample = `  paceline run --limit 20/s requests.jsonl
 
 type runFlags struct {
 	limits, keyEnv, headers, query []string
+	keyHosts                       []string
 	rejectsFree                    bool
 	latencyMax                     time.Duration
 	nonceUnit, nonceGap            time.Duration
@@ -97,6 +100,7 @@ func newRun() *cobra.Command {
 	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
 	p.DurationVar(&f.latencyMax, "latency-max", 0, "you promise that no request takes longer than this to be counted by the server: a little faster, and no safer than the promise")
 	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B: each key has the limits for itself")
+	p.StringSliceVar(&f.keyHosts, "key-host", nil, "where keys may be sent: HOST, HOST:PORT or https://HOST, repeatable (default: the host of the first line, or of --base-url)")
 	p.StringArrayVar(&f.headers, "header", nil, "'Name: value' for every request; {key}, {nonce}, {id}, {attempt} are filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
 	p.DurationVar(&f.nonceUnit, "nonce-unit", time.Millisecond, "what a {nonce} counts")
@@ -196,6 +200,13 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if c.Query, err = batch.ParseQuery(f.query); err != nil {
 		return usage("--query %w", err)
 	}
+	for _, h := range f.keyHosts {
+		place, err := secret.ParsePlace(h)
+		if err != nil {
+			return usage("--key-host %w", err)
+		}
+		c.KeyHosts = append(c.KeyHosts, place)
+	}
 	for _, v := range []struct {
 		flag, value string
 		one         []string
@@ -264,11 +275,12 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return codeOf(err)
 	}
+	defer overhear(r.Tell)()
 	if err := f.check(r, in, signals); err != nil {
 		return err
 	}
 	if f.llm.dryRun {
-		return f.llm.printPlan(cmd.OutOrStdout(), f.llm.plan(r), f.output)
+		return f.llm.printPlan(harmless(cmd.OutOrStdout(), f.output), f.llm.plan(r), f.output)
 	}
 	if err := r.Open(); err != nil {
 		return codeOf(err)
@@ -545,7 +557,7 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 			text += fmt.Sprintf(", %.1f %% of the ceiling", t.Percent)
 		}
 	}
-	s.line(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
+	s.ours(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
 	return nil
 }
 
@@ -600,7 +612,11 @@ func (s *screen) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-func (s *screen) line(text string) { _, _ = s.Write([]byte(text + "\n")) }
+// line writes what may have text of strangers in it.
+func (s *screen) line(text string) { s.ours(shown.Text(text)) }
+
+// ours writes text with colours.
+func (s *screen) ours(text string) { _, _ = s.Write([]byte(text + "\n")) }
 
 // Write implements io.Writer for the log: whole lines, above the one that is rewritten.
 func (s *screen) Write(b []byte) (int, error) {
@@ -647,7 +663,7 @@ func (s *screen) follow(r *batch.Run) (stop func()) {
 
 func (s *screen) show(text string) {
 	if s.fd < 0 {
-		s.line(text)
+		s.ours(text)
 		return
 	}
 	width, _, err := term.GetSize(s.fd)
@@ -708,14 +724,14 @@ func (s *screen) progressText(p batch.Progress) string {
 		add("ETA %v", p.ETA.Round(time.Second))
 	}
 	if len(p.Down) > 0 {
-		text := "nothing arrives at " + p.Down[0]
+		text := "nothing arrives at " + shown.Text(p.Down[0])
 		if more := len(p.Down) - 1; more > 0 {
 			text += fmt.Sprintf(" (and at %d more)", more)
 		}
 		parts = append(parts, s.paint(red, text))
 	}
 	if p.Why != "" {
-		add("waiting for %s", p.Why)
+		add("waiting for %s", shown.Text(p.Why))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -133,7 +133,7 @@ func TestRunResultsElsewhere(t *testing.T) {
 
 // What servers answer to every request, and what is said of it and written.
 func TestRunBatchAnswers(t *testing.T) {
-	t.Setenv("A_KEY", "sk-secret-of-a")
+	t.Setenv("A_KEY", "sk-s3cretOf9aQ")
 	in := write(t, "in.jsonl", prompts(3))
 	for _, c := range []struct {
 		name        string
@@ -146,11 +146,11 @@ func TestRunBatchAnswers(t *testing.T) {
 	}{
 		{"a typing error in the model", 404, [2]string{}, `{"error":{"message":"The model 'gpt-9'\n does not exist"}}`, 3,
 			"3 dead letters in DIR/out.errors.jsonl, 3 of them because: answered 404 Not Found: The model 'gpt-9' does not exist\n", "", `"status_code":404,`},
-		{"a wrong key", 401, [2]string{}, `{"error":{"message":"Incorrect API key provided: sk-secret-of-a"}}`, 6,
+		{"a wrong key", 401, [2]string{}, `{"error":{"message":"Incorrect API key provided: sk-s3cretOf9aQ"}}`, 6,
 			"key A_KEY is banned: answered 401 Unauthorized: Incorrect API key provided: [A_KEY]; it is not used any more\n", "", ""},
-		{"a wrong key in a long text", 401, [2]string{}, `{"error":{"message":"` + strings.Repeat("x", 192) + `sk-secret-of-a"}}`, 6,
+		{"a wrong key in a long text", 401, [2]string{}, `{"error":{"message":"` + strings.Repeat("x", 192) + `sk-s3cretOf9aQ"}}`, 6,
 			"xxx[A_KEY]; it is", "", ""},
-		{"a wrong address", 302, [2]string{"Location", "http://elsewhere.example/?k=sk-secret-of-a"}, "", 3,
+		{"a wrong address", 302, [2]string{"Location", "http://elsewhere.example/?k=sk-s3cretOf9aQ"}, "", 3,
 			"because: answered 302 Found to http://elsewhere.example/?k=[A_KEY] (--base-url, --redirects)\n", "", `"status_code":302,`},
 		{"an error with status 200", 200, [2]string{}, `{"error":{"message":"upstream timed out"},"id":"x"}`, 3,
 			"because: answered 200 OK: upstream timed out\n", "", `"message":"answered 200 OK: upstream timed out"`},
@@ -176,7 +176,7 @@ func TestRunBatchAnswers(t *testing.T) {
 		if !strings.Contains(string(out), c.out) || (len(out) > 0) != (c.out != "") || !strings.Contains(string(errs), c.errors) || (len(errs) > 0) != (c.errors != "") {
 			t.Errorf("%s: results %s\nerrors %s", c.name, out, errs)
 		}
-		if strings.Contains(all, "secret") || !utf8.ValidString(all) {
+		if strings.Contains(all, "s3cret") || !utf8.ValidString(all) {
 			t.Errorf("%s: a secret, or no UTF-8, in %s", c.name, all)
 		}
 	}
@@ -293,7 +293,7 @@ func TestRunBatchKilled(t *testing.T) {
 		fmt.Fprintf(&in, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","max_output_tokens":%d,"input":"%d"}}`+"\n", i, each, i)
 	}
 	c := program(t, "run", "--tpm", fmt.Sprint(60*each), "--base-url", l.URL(), "--key-env", "PL_BATCH_KEY", "--concurrency", "4", "--out", out, write(t, "in.jsonl", in.String()))
-	args, env := c.Args, append(c.Env, "PL_BATCH_KEY=hidden-value")
+	args, env := c.Args, append(c.Env, "PL_BATCH_KEY=h1dden-Va7ueQ9")
 	var stderr bytes.Buffer
 	for kill := 0; ; kill++ {
 		c := exec.Command(args[0], args[1:]...)
@@ -343,7 +343,7 @@ func TestRunBatchKilled(t *testing.T) {
 	if accepted := r.Verdicts["accepted"]; len(ids) != n || accepted < n || accepted > n+8*kills || len(r.Verdicts) != 1 || r.Accounts[0].Key != "key 1" {
 		t.Errorf("%d ids; the server: %v", len(ids), r.Verdicts)
 	}
-	if strings.Contains(stderr.String(), "hidden") {
+	if strings.Contains(stderr.String(), "h1dden") {
 		t.Errorf("a key is shown: %s", stderr.String())
 	}
 	if !strings.Contains(stderr.String(), "plan: 56 requests, ") {

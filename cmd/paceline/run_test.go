@@ -80,8 +80,8 @@ func results(t *testing.T, path string) []batch.Result {
 
 // Every message as a user sees it, and the exit code.
 func TestRunRefuses(t *testing.T) {
-	t.Setenv("PL_TEST_KEY", "hidden-value")
-	t.Setenv("PL_TEST_SAME", "hidden-value")
+	t.Setenv("PL_TEST_KEY", "h1dden-Va7ueQ9")
+	t.Setenv("PL_TEST_SAME", "h1dden-Va7ueQ9")
 	t.Setenv("PL_TEST_EMPTY", "")
 	good := write(t, "good.jsonl", `{"url":"http://127.0.0.1:1/"}`+"\n")
 	bad := write(t, "bad.jsonl", `{"url":"http://127.0.0.1:1/","id":"x"}
@@ -134,7 +134,7 @@ paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-inv
 		if code != c.code || stderr != want || stdout != "" {
 			t.Errorf("run %s\n got %d %s%s\nwant %d %s", c.args, code, stderr, stdout, c.code, want)
 		}
-		if strings.Contains(stderr, "hidden") {
+		if strings.Contains(stderr, "h1dden") {
 			t.Errorf("run %s shows a key", c.args)
 		}
 	}
@@ -144,7 +144,7 @@ paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-inv
 }
 
 func TestRunCommand(t *testing.T) {
-	t.Setenv("PL_TEST_KEY", "hidden-value")
+	t.Setenv("PL_TEST_KEY", "h1dden-Va7ueQ9")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/missing" {
 			w.WriteHeader(http.StatusNotFound)
@@ -152,7 +152,7 @@ func TestRunCommand(t *testing.T) {
 		if q.URL.Path == "/broken" {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
-		fmt.Fprint(w, q.Header.Get("Authorization") == "Bearer hidden-value")
+		fmt.Fprint(w, q.Header.Get("Authorization") == "Bearer h1dden-Va7ueQ9")
 	}))
 	defer srv.Close()
 	summary := filepath.Join(t.TempDir(), "summary.json")

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/shown"
 )
 
 const (
@@ -62,7 +64,8 @@ func (s *serving) flags(c *cobra.Command, outputs string) {
 // until runs f with a context that the first signal ends; the second ends the process.
 func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		s.out, s.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		s.out, s.progress = harmless(cmd.OutOrStdout(), s.output), cmd.ErrOrStderr()
+		defer overhear(func(text string) { fmt.Fprintln(s.progress, shown.Text(text)) })()
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/internal/chart"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/sim/scenario"
@@ -114,7 +115,7 @@ func checkChart(file string) error {
 // keep stores a run and draws it in the file, if there is one. A run that cannot be stored is not worth failing for.
 func keep(run storedRun, name, file string, warn io.Writer) error {
 	if err := run.store(time.Now(), name); err != nil {
-		fmt.Fprintln(warn, "warning: the run is not stored:", err)
+		fmt.Fprintln(warn, "warning: the run is not stored:", shown.Lines(err.Error()))
 	}
 	if file == "" {
 		return nil
@@ -172,10 +173,11 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	if told == 0 {
 		report.Series = nil
 	}
+	out := harmless(cmd.OutOrStdout(), s.output)
 	if s.output == "json" {
-		err = report.WriteJSON(cmd.OutOrStdout())
+		err = report.WriteJSON(out)
 	} else {
-		err = writeFleet(cmd.OutOrStdout(), &report)
+		err = writeFleet(out, &report)
 	}
 	err = errors.Join(err, drawn)
 	if err == nil && !report.Complete {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/throttle"
@@ -64,7 +65,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	}
 	if !l.quiet {
 		lines := cmd.ErrOrStderr()
-		fleet.Tell = func(l live.Line) { fmt.Fprintln(lines, l) }
+		fleet.Tell = func(l live.Line) { fmt.Fprintln(lines, shown.Text(fmt.Sprint(l))) }
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -91,7 +92,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 			return e.Encode(r)
 		}
 	}
-	err = errors.Join(write(cmd.OutOrStdout(), &report), err)
+	err = errors.Join(write(harmless(cmd.OutOrStdout(), output), &report), err)
 	if err == nil && !report.Complete {
 		err = exitError{exitInterrupted, errors.New("interrupted: what has run is printed")}
 	}

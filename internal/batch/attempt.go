@@ -155,12 +155,14 @@ func (r *Run) result(j *job, e *queue.Ended) *Result {
 	if !j.res.ended.IsZero() {
 		line.WaitedMS = milliseconds(j.at.Sub(e.Submitted))
 		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
-		line.Headers = interesting(j.res.header, r.c.KeepHeaders, r.sender.redact)
+		line.setHeaders(j.res.header, r.c.KeepHeaders, r.sender.secrets)
 		if j.res.status != 0 {
-			line.setBody(j.res.body, j.res.cut, r.sender.redact)
+			line.setBody(&j.res, r.sender.secrets)
 		}
 		if j.hop.count > 0 {
-			line.Location = r.sender.redact.answer(j.hop.url.String())
+			var n int
+			line.Location, n = r.sender.secrets.HideIn(j.hop.url.String())
+			line.Hidden += n
 		}
 	}
 	switch e.State {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -22,6 +23,8 @@ type Config struct {
 	Keys []Key
 	// Header and Query are set on every request.
 	Header, Query []Template
+	// KeyHosts are where keys may be sent. If empty, to the host of the first line.
+	KeyHosts secret.Places
 	// Limits are the server's, per key. If empty, none.
 	Limits []Rate
 	// Arrivals is what is known of the server. Late must be zero.
@@ -102,6 +105,18 @@ func (c *Config) defaults() {
 		}
 	}
 }
+
+// secrets are the keys' values.
+func (c *Config) secrets() *secret.Set {
+	var all []secret.Key
+	for _, k := range c.Keys {
+		all = append(all, secret.Key{Name: k.Name, Value: k.Secret})
+	}
+	return secret.New(all)
+}
+
+// uses says whether one of the templates has the placeholder.
+func (c *Config) uses(word string) bool { return Uses(c.Header, word) || Uses(c.Query, word) }
 
 // DeadBeside is where the dead letters of results in out go: OUT.dead.jsonl, less the ending that OUT has.
 func DeadBeside(out string) string { return beside(out, Plain{}.deadSuffix()) }

@@ -11,7 +11,7 @@
 //
 //	attempt.go   one request is sent, answered, ended
 //	send.go      one attempt over HTTP, never written twice
-//	template.go  keys, and where their secrets and nonces go
+//	template.go  keys, and where their values and nonces are put
 //	verdict.go   what an answer says of the request, the limits and the key
 //	host.go      hosts where nothing arrives
 //	result.go    what is written of a request

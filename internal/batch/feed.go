@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/queue"
 )
@@ -66,6 +68,9 @@ func (r *Run) hasEnded(id string) bool {
 // read returns the next request, if there is none of its id yet.
 func (r *Run) read(from *Reader) (*Request, error) {
 	q, err := from.Next()
+	if err == nil {
+		err = r.atHome(from, q)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +82,25 @@ func (r *Run) read(from *Reader) (*Request, error) {
 			Reason: fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)}
 	}
 	return q, nil
+}
+
+// atHome says whether the keys may go where a request does: to Config.KeyHosts, or to where the first request goes. Only one of Check
+// and the feeder is there at a time.
+func (r *Run) atHome(from *Reader, q *Request) error {
+	if q.URL == nil || !r.c.uses("key") {
+		return nil // it has ended, or goes without a key
+	}
+	if len(r.homes) == 0 {
+		r.homes = secret.Places{secret.PlaceOf(q.URL)}
+	}
+	if r.homes.Have(q.URL) {
+		return nil
+	}
+	return &InputError{File: from.in.Name(), Line: q.Line, Column: q.urlAt, Reason: notHome(q.URL, r.homes)}
+}
+
+func notHome(u *url.URL, homes secret.Places) string {
+	return fmt.Sprintf("a key is not sent to %v, only to %v: --key-host names more", secret.PlaceOf(u), homes)
 }
 
 // feed reads the input and hands it to the Pool.

@@ -25,8 +25,8 @@ func hostOf(u *url.URL) string {
 // goesTo is where a request goes next, which a redirect may have changed.
 func goesTo(r *queue.Request) string { return r.Value.(*job).hop.host }
 
-// shown is a host as people call it.
-func shown(host string) string {
+// called is a host as people call it.
+func called(host string) string {
 	_, name, _ := strings.Cut(host, "://")
 	return name
 }
@@ -67,7 +67,7 @@ func (h *hosts) known(host string) known {
 // outage tells of a host that goes down or is back. It is called by the Pool, one at a time. One of the input that has never
 // answered, with a wrong name or certificate, is most likely wrong in the input, and ends the run.
 func (r *Run) outage(h dispatch.HostInfo) {
-	host := shown(h.Host)
+	host := called(h.Host)
 	if !h.Down {
 		r.tell("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond))
 		return
@@ -104,7 +104,7 @@ func probe(now mono.Time, down []dispatch.HostInfo) string {
 		}
 	}
 	if next.Probing {
-		return "the answer of " + shown(next.Host)
+		return "the answer of " + called(next.Host)
 	}
 	return "the next request that goes to see, " + left(next.Next.Sub(now))
 }

@@ -33,8 +33,8 @@ type Request struct {
 	// TTL is the deadline as a duration from the start of the run, At as an instant; one of them at most.
 	TTL time.Duration
 	At  time.Time
-	// Column is where the id is, or 1.
-	Column int
+	// Column is where the id is, or 1; urlAt where the URL is.
+	Column, urlAt int
 	// Raw is the line, with the id in it where the line had none. Only of Plain.
 	Raw json.RawMessage
 	// Estimate is what a request to a language model is expected to use; Unbounded: it does not bound its output.
@@ -276,7 +276,7 @@ func (q *Request) url(v strict.Value) error {
 		}
 	}
 	u.Fragment, u.RawFragment = "", ""
-	q.URL = u
+	q.URL, q.urlAt = u, v.Column
 	return nil
 }
 

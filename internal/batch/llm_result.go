@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
@@ -19,6 +20,7 @@ type openAIResult struct {
 	CustomID string          `json:"custom_id"`
 	Response *openAIResponse `json:"response"`
 	Error    *openAIProblem  `json:"error"`
+	Hidden   int             `json:"hidden,omitempty"` // as in a Result
 }
 
 type openAIResponse struct {
@@ -35,6 +37,7 @@ type openAIProblem struct {
 type anthropicResult struct {
 	CustomID string           `json:"custom_id"`
 	Result   anthropicOutcome `json:"result"`
+	Hidden   int              `json:"hidden,omitempty"` // as in a Result
 }
 
 type anthropicOutcome struct {
@@ -57,7 +60,7 @@ func (l *LLM) line(r *Result) []byte {
 	case OpenAI:
 		// The same request has the same one in every run, so that two files of results can be compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID}
+		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID, Hidden: r.Hidden}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -71,7 +74,7 @@ func (l *LLM) line(r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{r.ID, anthropicOutcome{Type: "errored"}}
+		o := anthropicResult{r.ID, anthropicOutcome{Type: "errored"}, r.Hidden}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
@@ -186,13 +189,14 @@ func (l *LLM) dialect() quota.Dialect { return l.provider }
 func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 	switch res := &j.res; {
 	case res.status >= http.StatusBadRequest:
-		ans.Reason = said(ans.Reason, res.body, r.sender.redact)
+		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
 		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
 	case res.status >= http.StatusMultipleChoices:
 		// No answer to a prompt: the wrong address.
 		ans.Result, ans.Invalid = limit.Failed, true
 		if to := res.header.Get("Location"); to != "" {
-			ans.Reason += " to " + r.sender.redact.answer(to) + " (--base-url, --redirects)"
+			to, _ = r.sender.secrets.HideIn(to)
+			ans.Reason += " to " + to + " (--base-url, --redirects)"
 		}
 	case res.cut:
 		ans.Result, ans.Invalid = limit.Failed, true
@@ -202,7 +206,7 @@ func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 		j.doubt, j.unsure = true, true
 		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
 	case isError(j.r.Estimate.API, res.body):
-		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.sender.redact)
+		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.sender.secrets)
 	default:
 		l.meter(r, j, ans)
 	}
@@ -231,7 +235,7 @@ func isError(api tokens.API, body []byte) bool {
 }
 
 // said is a reason with what an error of any of the APIs says, on one line.
-func said(reason string, body []byte, redact redactor) string {
+func said(reason string, body []byte, secrets *secret.Set) string {
 	var e struct {
 		Error struct {
 			Message string `json:"message"`
@@ -241,7 +245,7 @@ func said(reason string, body []byte, redact redactor) string {
 		return reason
 	}
 	const most = 200
-	message := redact.answer(strings.Join(strings.Fields(e.Error.Message), " ")) // before it is cut: a part of a secret is not found
+	message, _ := secrets.HideIn(strings.Join(strings.Fields(e.Error.Message), " ")) // before it is cut
 	switch {
 	case message == "":
 		return reason

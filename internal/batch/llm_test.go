@@ -148,7 +148,7 @@ func (v *virtually) send(network *pipes, input string) {
 		t.Fatal(err)
 	}
 	if c.Keys == nil {
-		c.Keys = []Key{{"A", "secret-of-a"}}
+		c.Keys = []Key{{"A", "s3cret-Of-9a7Kq"}}
 	}
 	c.UserAgent = "test"
 	c.clock = func() (time.Time, uptime.Reading) { // the machine's is not that of the bubble
@@ -528,7 +528,7 @@ func TestLLMGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		header, _ := ParseHeaders([]string{p.KeyHeader()})
-		r, err := New(Config{Out: out, Format: format, Attempts: 1, Concurrency: 1, Keys: []Key{{"A", "secret-of-a"}}, Header: header})
+		r, err := New(Config{Out: out, Format: format, Attempts: 1, Concurrency: 1, Keys: []Key{{"A", "s3cret-Of-9a7Kq"}}, Header: header})
 		if err != nil {
 			t.Fatal(err)
 		}

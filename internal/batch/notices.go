@@ -25,6 +25,9 @@ func (n *notices) isNews(what string, until time.Time, longer time.Duration) boo
 	return true
 }
 
+// Tell is Notice, without the values of keys, for what others have to say.
+func (r *Run) Tell(text string) { r.c.Notice(text) }
+
 func (r *Run) tell(format string, args ...any) { r.c.Notice(fmt.Sprintf(format, args...)) }
 
 // tellOpen tells of requests that were unanswered when the run before died.

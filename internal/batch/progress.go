@@ -96,7 +96,7 @@ func (r *Run) Progress() Progress {
 		p.InFlight, p.Waiting = c.InFlight, c.Waiting
 		why = r.why(now, q, d)
 		for _, h := range d.Down(now) {
-			p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", shown(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
+			p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 		}
 		for i := range r.c.Keys {
 			switch info := d.KeyInfo(now, i); info.State {

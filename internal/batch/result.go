@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // Result is one line of the results, or of the dead letters. Fields are only ever added.
@@ -29,6 +31,7 @@ type Result struct {
 	Location       string            `json:"location,omitempty"`    // where redirects led
 	Error          string            `json:"error,omitempty"`       // why there is no answer, or why it is dead
 	Class          string            `json:"class,omitempty"`       // of a dead letter: see class.go
+	Hidden         int               `json:"hidden,omitempty"`      // in how many places the answer had a key's value
 	Request        json.RawMessage   `json:"request,omitempty"`     // the line of the input; in dead letters
 }
 
@@ -49,9 +52,16 @@ func lineOf(v any) []byte {
 }
 
 // setBody puts a body in: as a string if it is UTF-8.
-func (r *Result) setBody(body []byte, cut bool, redact redactor) {
-	r.BodyCut = cut
-	if cut { // not in the middle of a character
+func (r *Result) setBody(res *response, secrets *secret.Set) {
+	body := res.body
+	var cut secret.Cut
+	if r.BodyCut = res.cut; res.cut || res.err != nil {
+		cut = secret.CutEnd
+	}
+	if res.status == http.StatusPartialContent {
+		cut = secret.CutStart | secret.CutEnd
+	}
+	if res.cut { // not in the middle of a character
 		for n := 0; n < utf8.UTFMax-1 && len(body) > 0 && !utf8.Valid(body[max(0, len(body)-utf8.UTFMax):]); n++ {
 			if c, size := utf8.DecodeLastRune(body); c != utf8.RuneError || size != 1 {
 				break
@@ -59,17 +69,18 @@ func (r *Result) setBody(body []byte, cut bool, redact redactor) {
 			body = body[:len(body)-1]
 		}
 	}
-	s := redact.answer(string(body))
-	if utf8.ValidString(s) {
+	body, n := secrets.Hide(body, cut)
+	r.Hidden += n
+	if utf8.Valid(body) {
+		s := string(body)
 		r.Body = &s
 	} else {
-		r.BodyBase64 = []byte(s)
+		r.BodyBase64 = body
 	}
 }
 
-// interesting picks the header fields that are kept.
-func interesting(h http.Header, more []string, redact redactor) map[string]string {
-	var kept map[string]string
+// setHeaders picks the header fields that are kept.
+func (r *Result) setHeaders(h http.Header, more []string, secrets *secret.Set) {
 	for name, all := range h {
 		lower := strings.ToLower(name)
 		switch {
@@ -79,12 +90,13 @@ func interesting(h http.Header, more []string, redact redactor) map[string]strin
 		default:
 			continue
 		}
-		if kept == nil {
-			kept = map[string]string{}
+		if r.Headers == nil {
+			r.Headers = map[string]string{}
 		}
-		kept[lower] = redact.answer(strings.Join(all, ", "))
+		var n int
+		r.Headers[lower], n = secrets.HideIn(strings.Join(all, ", "))
+		r.Hidden += n
 	}
-	return kept
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

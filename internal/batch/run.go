@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/verdict"
 )
@@ -40,6 +42,7 @@ type Run struct {
 	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
 	pool     *paceline.Pool
 	room     chan struct{} // one for each answer that is on its way to the results
+	homes    secret.Places // where keys go, once the first line is read
 
 	// Each has its own lock, and none is held while another is taken.
 	store    store
@@ -56,9 +59,8 @@ func New(c Config) (*Run, error) {
 	fail := func(format string, args ...any) (*Run, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
 	}
-	uses := func(word string) bool { return Uses(c.Header, word) || Uses(c.Query, word) }
 	for _, k := range c.Keys {
-		if k.Secret == "" && uses("key") {
+		if k.Secret == "" && c.uses("key") {
 			return fail("a template has {key}, but there are no keys: name their environment variables with --key-env")
 		}
 	}
@@ -69,7 +71,7 @@ func New(c Config) (*Run, error) {
 		return nil, noWrite(err)
 	}
 	r := &Run{
-		c: c, policy: c.newPolicy(), numbered: uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
+		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},
 		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
@@ -89,6 +91,15 @@ func New(c Config) (*Run, error) {
 		return fail("%w", err)
 	}
 	r.sender = newSender(&r.c)
+	notice := r.c.Notice
+	r.c.Notice = func(s string) {
+		s, _ = r.sender.secrets.HideIn(s)
+		notice(s)
+	}
+	r.homes = c.KeyHosts
+	if l, ok := c.Format.(*LLM); ok && c.uses("key") && len(r.homes) > 0 && !r.homes.Have(l.base) {
+		return fail("%s", notHome(l.base, r.homes))
+	}
 	return r, nil
 }
 
@@ -101,6 +112,13 @@ func (r *Run) Open() error {
 	}
 	if r.tally.checked { // a run that is broken off at once has them, too
 		r.tally.skipped()
+	}
+	if weak := r.sender.secrets.Weak(); len(weak) > 0 {
+		what := "the value of %s is not looked for in answers: it is short or easy to guess, as placeholders are"
+		if len(weak) > 1 {
+			what = "the values of %s are not looked for in answers: they are short or easy to guess, as placeholders are"
+		}
+		r.tell(what, strings.Join(weak, ", "))
 	}
 	r.tellOpen(r.store.history.Open)
 	for _, k := range r.c.Keys {

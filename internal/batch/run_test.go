@@ -26,6 +26,7 @@ import (
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/durable"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -373,7 +374,7 @@ func TestRetreatIsSaid(t *testing.T) {
 }
 
 func TestSecretsStaySecret(t *testing.T) {
-	const secret = "s3cr/et+value"
+	const value = "s3cr/et+v4lueX9"
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("X-RateLimit-Key", q.Header.Get("Key"))
 		if q.URL.Path == "/bad" {
@@ -382,11 +383,18 @@ func TestSecretsStaySecret(t *testing.T) {
 		fmt.Fprintf(w, "no such key: %s, in %s", q.Header.Get("Key"), q.URL)
 	})
 	b := newBench(t)
-	b.config.Keys = []Key{{"A", secret}}
+	b.config.Keys = []Key{{"A", value}}
 	b.config.Header, _ = ParseHeaders([]string{"Key: {key}"})
 	b.config.Query, _ = ParseQuery([]string{"k={key}"})
 	b.config.Attempts = 1
 	b.config.Redirects = 1
+	for _, h := range []string{srv.URL, "http://127.0.0.1:1", "http://no-such-host.invalid"} {
+		p, err := secret.ParsePlace(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.config.KeyHosts = append(b.config.KeyHosts, p)
+	}
 	got := b.run(request("ok", srv.URL), request("bad", srv.URL+"/bad"), request("gone", "http://127.0.0.1:1/"), request("nowhere", "http://no-such-host.invalid/"))
 	if got.Done != 1 || got.Dead != 1 || got.Left != 2 || !errors.Is(got.err, ErrHost) {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
@@ -403,7 +411,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		}
 		all.WriteString(string(text))
 	}
-	for _, form := range []string{secret, "s3cr%2Fet", "s3cr"} {
+	for _, form := range []string{value, "s3cr%2Fet", "s3cr"} {
 		if i := strings.Index(all.String(), form); i >= 0 {
 			t.Errorf("the key's value is shown: %s", all.String()[max(0, i-100):i+50])
 		}

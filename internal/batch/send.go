@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/sight"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/limit"
@@ -26,13 +27,14 @@ type sender struct {
 	timeout     time.Duration
 	maxResponse int64
 	userAgent   string
-	redact      redactor
+	secrets     *secret.Set
+	places      secret.Places // where keys may follow a redirect, beside the host of the line
 }
 
 func newSender(c *Config) *sender {
 	return &sender{
 		header: c.Header, query: c.Query, timeout: c.Timeout, maxResponse: c.MaxResponse, userAgent: c.UserAgent,
-		redact: newRedactor(c.Keys), base: wire.New(newTransport(c)),
+		secrets: c.secrets(), places: c.KeyHosts, base: wire.New(newTransport(c)),
 	}
 }
 
@@ -69,8 +71,7 @@ type response struct {
 	rtt     time.Duration // from after the last byte was written; 0: not known
 }
 
-// send makes one attempt. target is the job's URL or what a redirect made of it; foreign says that it is on another
-// host, which is not given the templates with a key.
+// send makes one attempt.
 func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) response {
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v", s.timeout))
 	defer cancelTimeout()
@@ -115,10 +116,12 @@ func (s *sender) reason(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		msg = "the connection was closed before the whole answer was read"
 	}
-	return errors.New(s.redact.own(msg))
+	msg, _ = s.secrets.HideIn(msg)
+	return errors.New(msg)
 }
 
-// hop is where an attempt goes: a request's own URL, or where a redirect led.
+// hop is where an attempt goes: a request's own URL, or where a redirect led. foreign: it was named by a server, and keys may not go
+// there. Nor may they where a foreign one leads back to, as it says with what URL.
 type hop struct {
 	url     *url.URL
 	host    string // by which its health is known
@@ -136,7 +139,7 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 	u := *h.url
 	header, query := s.header, s.query
 	if h.foreign {
-		header, query = withoutKey(header), withoutKey(query)
+		header, query = nil, nil
 	}
 	u.RawQuery = setQuery(u.RawQuery, query, v)
 	q := &http.Request{Method: h.method, URL: &u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Host: u.Host}
@@ -146,7 +149,7 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 			if !h.foreign {
 				q.Host = all[0]
 			}
-		case h.foreign && (name == "Authorization" || name == "Cookie"):
+		case h.foreign && slices.ContainsFunc(all, func(v string) bool { return s.secrets.StaysHome(name, v) }):
 		case !h.body && name == "Content-Type":
 		default:
 			q.Header[name] = all
@@ -171,12 +174,8 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 	return q.WithContext(ctx)
 }
 
-func withoutKey(all []Template) []Template {
-	return slices.DeleteFunc(slices.Clone(all), func(t Template) bool { return t.uses("key") })
-}
-
-// next follows a redirect, if it is one: the methods and bodies that browsers agree on.
-func (h hop) next(res *response) (hop, error) {
+// follow is the hop after h, to which res redirects: with the methods and bodies that browsers agree on.
+func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 	to, err := h.url.Parse(res.header.Get("Location"))
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		return h, errors.New("redirected to no http or https URL")
@@ -185,7 +184,7 @@ func (h hop) next(res *response) (hop, error) {
 	n := h
 	n.url, n.host = to, hostOf(to)
 	n.count++
-	n.foreign = h.foreign || to.Host != h.url.Host || to.Scheme != h.url.Scheme
+	n.foreign = h.foreign || !append(secret.Places{secret.PlaceOf(r.URL)}, s.places...).Keep(h.url, to)
 	switch res.status {
 	case http.StatusSeeOther:
 		if h.method != http.MethodHead {
@@ -197,7 +196,26 @@ func (h hop) next(res *response) (hop, error) {
 			n.method, n.body = http.MethodGet, false
 		}
 	}
-	return n, nil
+	if n.foreign {
+		err = s.leave(r, &n)
+	}
+	return n, err
+}
+
+// leave takes out of a hop to a foreign host what is not for it. It fails where nothing would be left.
+func (s *sender) leave(r *Request, n *hop) error {
+	refuse := func(what, key string) error {
+		host, _ := s.secrets.HideIn(n.url.Host)
+		return fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)
+	}
+	n.url.User, n.url.RawQuery = nil, s.secrets.WithoutKeys(n.url.RawQuery)
+	if key, found := s.secrets.Holds(n.url.String()); found {
+		return refuse("its URL", key)
+	}
+	if key, found := s.secrets.Holds(string(r.Body)); found && n.body {
+		return refuse("the body", key)
+	}
+	return nil
 }
 
 func isRedirect(status int) bool { return slices.Contains([]int{301, 302, 303, 307, 308}, status) }

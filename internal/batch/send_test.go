@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/secret"
+
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -177,7 +179,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		if strings.HasSuffix(c.address, "/big") {
 			var line Result
-			line.setBody(res.body, res.cut, redactor{})
+			line.setBody(&res, s.secrets)
 			if !res.cut || line.Body == nil || *line.Body != strings.Repeat("é", 25) || !line.BodyCut {
 				t.Errorf("body cut in the middle of a character: %s", line.line())
 			}
@@ -194,7 +196,7 @@ func TestTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sender{header: header, query: query, userAgent: "paceline"}
+	s := &sender{header: header, query: query, userAgent: "paceline", secrets: new(secret.Set)}
 	r, h := target(t, "POST", "http://h/p?b=%20&nonce=1&&c&api%5fkey=old#x", "body")
 	r.Header = http.Header{"X-Try": {"mine"}, "Cookie": {"c"}, "Content-Type": {"t"}}
 	q := s.request(context.Background(), r, h, &values{key: "a+b&c", id: "7", nonce: 12, attempt: 3})
@@ -205,13 +207,13 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("header %v, host %s", q.Header, q.Host)
 	}
 	// What goes to another host has neither the key nor what the input meant for the first one.
-	h, err = h.next(&response{status: 302, header: http.Header{"Location": {"http://elsewhere/x?nonce=1"}}})
+	h, err = s.follow(r, h, &response{status: 302, header: http.Header{"Location": {"http://elsewhere/x?nonce=1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	q = s.request(context.Background(), r, h, &values{key: "a+b&c", nonce: 13})
 	if q.Header.Get("Authorization") != "" || q.Header.Get("Cookie") != "" || q.Header.Get("Content-Type") != "" ||
-		q.URL.String() != "http://elsewhere/x?nonce=13" || q.Method != "GET" || q.Body != nil {
+		q.URL.String() != "http://elsewhere/x?nonce=1" || q.Method != "GET" || q.Body != nil {
 		t.Errorf("on another host: %s %s %v", q.Method, q.URL, q.Header)
 	}
 	for _, c := range []struct {
@@ -232,6 +234,28 @@ func TestTemplates(t *testing.T) {
 		}
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%q %q: %v, want %s", c.header, c.query, err, c.want)
+		}
+	}
+}
+
+// A redirect may even name a host by a key's value, so that whoever answers for its name gets it: nobody is asked for it.
+func TestKeyIsNoHost(t *testing.T) {
+	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}})}
+	r, h := target(t, "GET", "https://h.example/", "")
+	for to, want := range map[string]string{
+		"https://aB3dE5gH7jK9mN1pQ.evil.example/x":       "not followed to [A].evil.example: its URL has the value of A (--key-host)",
+		"https://evil.example/aB3dE5gH7jK9mN1pQ":         "not followed to evil.example: its URL has the value of A (--key-host)",
+		"http://h.example/aB3dE5gH7jK9mN1pQ":             "not followed to h.example: its URL has the value of A (--key-host)",
+		"https://me:aB3dE5gH7jK9mN1pQ@evil.example/?a=b": "",
+		"https://evil.example/?k=aB3dE5gH7jK9mN1pQ&a=b":  "",
+		"/aB3dE5gH7jK9mN1pQ?k=aB3dE5gH7jK9mN1pQ":         "",
+	} {
+		n, err := s.follow(r, h, &response{status: 302, header: http.Header{"Location": {to}}})
+		if err == nil && n.foreign && n.url.String() != "https://evil.example/?a=b" {
+			t.Errorf("%s: goes to %v", to, n.url)
+		}
+		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
+			t.Errorf("%s: %s, want %s", to, got, want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/internal/journal"
+	"github.com/paceline-go/paceline/internal/shown"
 )
 
 // results is a file of results or dead letters, or a stream of them.
@@ -119,7 +120,7 @@ func (r *Run) note(e entry, _ int64) {
 func (r *Run) openOutput(path string, dead bool) (*results, error) {
 	form := form{r.c.Format, dead}
 	if path == "-" {
-		return &results{File: durable.Stream("standard output", struct{ io.Writer }{r.c.Stdout})}, nil
+		return &results{File: durable.Stream("standard output", shown.JSONTo(r.c.Stdout))}, nil
 	}
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
@@ -129,7 +130,10 @@ func (r *Run) openOutput(path string, dead bool) (*results, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &results{File: durable.Stream(path, f)}, nil
+		return &results{File: durable.Stream(path, struct {
+			io.Writer
+			io.Closer
+		}{shown.JSONTo(f), f})}, nil // it may be a terminal
 	}
 	return openResults(path, form, r.store.peeked[path], r.note)
 }

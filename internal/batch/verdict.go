@@ -36,6 +36,19 @@ func (r *Run) verdict(j *job) verdict.Verdict {
 // judge says what an attempt proves, and what becomes of its request. final: it ends the request, and its result is to be
 // written before the journal's answer.
 func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
+	foreign := j.hop.foreign
+	ans = r.answer(j)
+	if foreign {
+		ans = aside(ans)
+	}
+	if ans.Banned {
+		r.tellBan(j.key, ans.Reason)
+	}
+	return ans, ans.Invalid || ans.Result == limit.Accepted
+}
+
+// answer is judge, whoever gave the answer.
+func (r *Run) answer(j *job) (ans dispatch.Answer) {
 	res := &j.res
 	v := r.verdict(j)
 	ans = v.Answer()
@@ -53,10 +66,10 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	case res.err != nil:
 		ans.Reason += ", broken off: " + res.err.Error()
 	case slices.Contains(r.c.BanStatus, s):
-		ans.Reason = said(ans.Reason, res.body, r.sender.redact)
+		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
 		ans.Result, ans.Banned, ans.Invalid = limit.Failed, true, false
 	case isRedirect(s) && j.hop.count < r.c.Redirects:
-		next, err := j.hop.next(res)
+		next, err := r.sender.follow(j.r, j.hop, res)
 		if err != nil {
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, ans.Reason+": "+err.Error()
 			break
@@ -64,17 +77,21 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 		// The next hop is a request like another: it waits for a permit of its own.
 		j.hop, j.unsure = next, true
 		ans.Result, ans.Returned = limit.Failed, true
-		return ans, false
 	default:
 		r.c.Format.judge(r, j, &ans)
 		if ans.Result != limit.Accepted && v.Why != "" {
 			ans.Reason += "; " + v.Why
 		}
 	}
-	if ans.Banned {
-		r.tellBan(j.key, ans.Reason)
+	return ans
+}
+
+// aside is what an answer says where a host gave it that the key did not go to: of the request, and nothing of the key.
+func aside(ans dispatch.Answer) dispatch.Answer {
+	return dispatch.Answer{
+		Outcome: limit.Outcome{Result: ans.Result, Sight: ans.Sight, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
+		Invalid: ans.Invalid || ans.Banned, Returned: ans.Returned, Reason: ans.Reason,
 	}
-	return ans, ans.Invalid || ans.Result == limit.Accepted
 }
 
 func statusText(status int) string {

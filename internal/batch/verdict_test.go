@@ -102,7 +102,7 @@ func TestRedirectIsNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
-	j := &job{hop: hop{url: at, method: http.MethodGet}, res: response{status: 302, header: http.Header{"Location": {"/b"}}, written: true, ended: time.Now()}}
+	j := &job{r: &Request{URL: at}, hop: hop{url: at, method: http.MethodGet}, res: response{status: 302, header: http.Header{"Location": {"/b"}}, written: true, ended: time.Now()}}
 	if ans, final := r.judge(j); final || !ans.Returned || ans.Result != limit.Failed || j.hop.url.Path != "/b" {
 		t.Errorf("%+v, final %v, next %v", ans, final, j.hop)
 	}

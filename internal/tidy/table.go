@@ -51,6 +51,10 @@ var Table = []Package{
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
 	{Name: "verdict", Ours: "limit dispatch quota internal/sight", Std: pure + " bytes context crypto/tls crypto/x509 net net/http"},
 
+	// Text of strangers, and what is not for them.
+	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
+	{Name: "internal/shown", Core: true, Std: pure + " io unicode unicode/utf8"},
+
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},
 
@@ -68,7 +72,7 @@ var Table = []Package{
 	{Name: "internal/durable", Std: "bufio errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/uptime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/journal", Ours: "limit internal/durable internal/uptime", Std: "any"},
-	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/strict internal/durable internal/journal internal/uptime", Std: "any"},
+	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/strict internal/durable internal/journal internal/uptime internal/secret internal/shown", Std: "any"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},

@@ -1,0 +1,261 @@
+package secret
+
+import (
+	"encoding/base64"
+	"html"
+	"strings"
+	"unicode/utf8"
+)
+
+// pattern is what an echo says, once its escapes are read: a value as it is, or the part of it in base64 that is the same
+// whatever stands before and after it.
+type pattern struct {
+	key  int
+	text string
+	part int // so much of it is an echo where the text is cut
+	// base64 says that '-' is '+' and '_' is '/'. Then lead and tail are what the characters before and after the text have of
+	// the value, and how many bits of theirs.
+	base64     bool
+	lead, tail bits
+}
+
+// bits of a character in base64: value in the n lowest (lead) or highest (tail) of its six.
+type bits struct{ value, n uint8 }
+
+// minPart and maxPart bound how much of a value at a cut is an echo. Eight characters are most often the prefix that all keys
+// of a provider have.
+const minPart, maxPart = 3, 8
+
+// patterns are all that an echo of a value may say.
+func patterns(key int, value string) []pattern {
+	all := []pattern{{key: key, text: value, part: min(max(len(value)/4, minPart), maxPart)}}
+	for before := range 3 {
+		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", before) + value))
+		p := pattern{key: key, base64: true}
+		first, n := (before*8+5)/6, (before+len(value))*8
+		if before > 0 {
+			shared := first*6 - before*8
+			p.lead = bits{value: value[0] >> (8 - shared), n: uint8(shared)}
+		}
+		if over := n % 6; over > 0 {
+			p.tail = bits{value: sextet(text[len(text)-1]) >> (6 - over), n: uint8(over)}
+		}
+		p.text = text[first : n/6]
+		p.part = min(max(len(p.text)/4, minPart+1), maxPart+3)
+		all = append(all, p)
+	}
+	return all
+}
+
+// has says whether a byte stands for the j-th of the pattern.
+func (p *pattern) has(j int, c byte) bool {
+	want := p.text[j]
+	return c == want || p.base64 && (c == '-' && want == '+' || c == '_' && want == '/')
+}
+
+// alternatives are the bytes that may stand for the j-th of the pattern.
+func (p *pattern) alternatives(j int) (all []byte) {
+	for c := range 256 {
+		if p.has(j, byte(c)) {
+			all = append(all, byte(c))
+		}
+	}
+	return all
+}
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// sextet is the value of a character in base64, or 64 if it is none.
+func sextet(c byte) byte {
+	switch c {
+	case '-':
+		c = '+'
+	case '_':
+		c = '/'
+	}
+	if i := strings.IndexByte(alphabet, c); i >= 0 {
+		return byte(i)
+	}
+	return 64
+}
+
+// special are the bytes that escapes begin with: of JSON and of program text, of URLs, and of HTML.
+var special = [256]bool{'\\': true, '%': true, '+': true, '&': true}
+
+// layers is how many escapes are read within each other: HTML in JSON in JSON are three.
+const layers = 3
+
+// units is how many ways there are to read what stands at one place: as it is, and with each number of layers.
+const units = layers + 1
+
+// unit is one character as it may be read.
+type unit struct {
+	value rune
+	byte  bool // it is a byte, not a code point
+	end   int  // after it
+}
+
+func (u unit) special() bool { return u.value >= 0 && u.value < 256 && special[u.value] }
+
+// matcher reads one text.
+type matcher struct {
+	text []byte
+	cut  Cut
+	torn bool // an escape is cut off by the end of the text
+}
+
+// units reads what stands at i in every way there is, that with the most layers first. It sets torn.
+func (m *matcher) units(into *[units]unit, i int) []unit {
+	m.torn = false
+	n := len(into) - 1
+	into[n] = unit{rune(m.text[i]), true, i + 1}
+	for layer := 0; layer < layers && into[n].special(); layer++ {
+		// What is no escape may become one when what follows is read: %2\u0046.
+		if u, ok := m.escape(into[n], layer); ok {
+			n--
+			into[n] = u
+		}
+	}
+	return into[n:]
+}
+
+// get reads one character of an escape, which may be escaped itself, in so many layers.
+func (m *matcher) get(i, depth int) (c rune, end int) {
+	if i >= len(m.text) {
+		m.torn = true
+		return -1, i
+	}
+	u := unit{rune(m.text[i]), true, i + 1}
+	for layer := 0; layer < depth && u.special(); layer++ {
+		if v, ok := m.escape(u, layer); ok {
+			u = v
+		}
+	}
+	return u.value, u.end
+}
+
+// escape reads on from the first character of an escape, whose others are escaped themselves in so many layers.
+func (m *matcher) escape(first unit, depth int) (u unit, ok bool) {
+	switch first.value {
+	case '+':
+		return unit{' ', true, first.end}, true
+	case '%':
+		v, at, ok := m.digits(first.end, depth, 2)
+		return unit{v, true, at}, ok
+	case '&':
+		return m.entity(first.end, depth)
+	}
+	return m.backslash(first.end, depth)
+}
+
+// backslash reads what follows a backslash, in JSON, JavaScript, Go or Python.
+func (m *matcher) backslash(i, depth int) (u unit, ok bool) {
+	c, at := m.get(i, depth)
+	switch {
+	case c < 0:
+		return u, false
+	case c == 'x':
+		v, at, ok := m.digits(at, depth, 2)
+		return unit{v, true, at}, ok
+	case c == 'u':
+		v, at, ok := m.digits(at, depth, 4)
+		if ok && v >= 0xd800 && v < 0xdc00 {
+			back, next := m.get(at, depth)
+			mark, next := m.get(next, depth)
+			low, next, lowOK := m.digits(next, depth, 4)
+			if ok = back == '\\' && mark == 'u' && lowOK && low >= 0xdc00 && low < 0xe000; ok {
+				v, at = 0x10000+(v-0xd800)<<10+(low-0xdc00), next
+			}
+		}
+		return unit{v, false, at}, ok
+	case c == 't':
+		return unit{'\t', true, at}, true
+	case c == '"' || c == '\\' || c == '/' || c == '\'':
+		return unit{c, true, at}, true
+	}
+	return u, false
+}
+
+// digits reads n hexadecimal ones.
+func (m *matcher) digits(i, depth, n int) (v rune, end int, ok bool) {
+	for range n {
+		c, at := m.get(i, depth)
+		d := digit(c, 16)
+		if d < 0 {
+			return 0, i, false
+		}
+		v, i = v<<4|d, at
+	}
+	return v, i, true
+}
+
+func digit(c, base rune) rune {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case base == 16 && c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	case base == 16 && c >= 'A' && c <= 'F':
+		return c - 'A' + 10
+	}
+	return -1
+}
+
+// maxEntity is the most characters that are read between & and ; of HTML: leading zeros are allowed.
+const maxEntity = 12
+
+// entity reads a character of HTML after its ampersand: by its number or by its name.
+func (m *matcher) entity(i, depth int) (u unit, ok bool) {
+	var name [maxEntity + 2]byte
+	n := 1
+	for name[0] = '&'; n < len(name)-1; {
+		c, at := m.get(i, depth)
+		i = at
+		if c == ';' {
+			name[n] = byte(c)
+			return character(name[:n+1], i)
+		}
+		if c < 0 || c >= utf8.RuneSelf || !isAlphanumeric(c) && (c != '#' || n > 1) {
+			return u, false
+		}
+		name[n] = byte(c)
+		n++
+	}
+	return u, false
+}
+
+// character reads a whole character of HTML, from its & to its ;.
+func character(name []byte, end int) (u unit, ok bool) {
+	if name[1] != '#' {
+		switch string(name) { // most of those there are
+		case "&amp;":
+			return unit{'&', false, end}, true
+		case "&quot;":
+			return unit{'"', false, end}, true
+		case "&lt;":
+			return unit{'<', false, end}, true
+		case "&gt;":
+			return unit{'>', false, end}, true
+		}
+		s := html.UnescapeString(string(name))
+		v, size := utf8.DecodeRuneInString(s)
+		return unit{v, false, end}, size == len(s)
+	}
+	base, digits := rune(10), name[2:len(name)-1]
+	if len(digits) > 0 && digits[0]|0x20 == 'x' {
+		base, digits = 16, digits[1:]
+	}
+	v := rune(0)
+	for _, c := range digits {
+		d := digit(rune(c), base)
+		if d < 0 || v > utf8.MaxRune {
+			return u, false
+		}
+		v = v*base + d
+	}
+	return unit{v, false, end}, len(digits) > 0 && v <= utf8.MaxRune
+}
+
+func isAlphanumeric(c rune) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}

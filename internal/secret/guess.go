@@ -1,0 +1,75 @@
+package secret
+
+import "strings"
+
+// A value is looked for from MinLen bytes and MinBits on.
+const (
+	MinLen  = 8
+	MinBits = 42
+)
+
+// Guessable says whether a value is too short or too easy to guess to be a secret, such as "ollama", "test", "EMPTY" or
+// "sk-no-key-required": it is text that an answer may well have for other reasons.
+func Guessable(value string) bool { return len(value) < MinLen || Bits(value) < MinBits }
+
+// Bits estimates how hard a value is to guess: the sum over its characters of what each adds to those before it. Words add
+// little after their first letter, sequences and what repeats hardly anything. Of keys drawn at random it is a little less than
+// the truth: 16 hexadecimal digits have 64 bits, and about 56 by this; two words have about 20. Of 16 characters at random in
+// base64 one value in 20,000 is taken for words, of 24 none.
+func Bits(value string) float64 {
+	const (
+		repeated = 0.5 // the third of xxx, and what three characters stood there before
+		sequence = 1.0 // the c of abc, the 3 of 123, and what is between words
+		common   = 1.5 // a letter after one that it often follows
+		digit    = 3.3 // of 10
+		letter   = 4.7 // of 26
+		mixed    = 5.7 // and of either case
+		other    = 4.0
+	)
+	sum := 0.0
+	for i := range len(value) {
+		c := value[i]
+		last := byte(0)
+		if i > 0 {
+			last = value[i-1]
+		}
+		step := c - last
+		switch {
+		case i > 1 && step == last-value[i-2] && step == 0, i >= 3 && strings.Contains(value[:i-1], value[i-2:i+1]):
+			sum += repeated
+		case i > 1 && step == last-value[i-2] && (step == 1 || step == 255), c == '0' && last == '9' && i > 1 && value[i-2] == '8':
+			sum += sequence
+		case isDigit(c):
+			sum += digit
+		case isLetter(c) && isLetter(last) && c&0x20 != last&0x20 && i > 1 && isLetter(value[i-2]):
+			sum += mixed // not only a capital at the beginning
+		case isLetter(c) && isLetter(last) && often(last|0x20, c|0x20):
+			sum += common
+		case isLetter(c):
+			sum += letter
+		case strings.IndexByte("-_. :/", c) >= 0:
+			sum += sequence
+		default:
+			sum += other
+		}
+	}
+	return sum
+}
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// clusters are the pairs of consonants that words have: those not here are rare, and two of three in letters drawn at random.
+const clusters = "th st nd ng nt ch sh ck ll ss tt rt rs nc ns pl pr tr cr br dr fr gr bl cl fl gl sl sp sk sm sn sw wh wr ph mp mb ct " +
+	"ft lt ld lk lp lm rd rk rm rn rl rc rg rv ts ds ks ff pp nn mm rr cc gg bb dd nk nf nv nl xt pt ht gh kn tw sc lf lv ws wn dm dl bs ms ps"
+
+// often says whether a letter often follows another in words.
+func often(last, c byte) bool {
+	if isVowel(last) || isVowel(c) {
+		return strings.IndexByte("jqxz", c) < 0
+	}
+	i := strings.Index(clusters, string([]byte{last, c}))
+	return i >= 0 && i%3 == 0
+}
+
+func isVowel(c byte) bool { return strings.IndexByte("aeiouy", c) >= 0 }

@@ -1,0 +1,44 @@
+package secret
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"math/rand/v2"
+	"testing"
+)
+
+// What documentation and people put where a key has to be is text; what servers hand out is a secret.
+func TestGuessable(t *testing.T) {
+	for _, v := range []string{
+		"", "x", "ollama", "test", "none", "EMPTY", "null", "key1", "any", "secret", "sk-no-key-required", "sk-xxxxxxxxxxxxxxxxxxxxxxxx", "lm-studio", "not-needed",
+		"dummy", "changeme", "your-api-key", "your-api-key-here", "YOUR_API_KEY", "token-abc123", "sk-1234", "sk-1234567890", "sk-1234567890abcdef",
+		"sk-placeholder", "placeholder", "no-key-required", "anything", "local", "localhost:11434", "00000000-0000-0000-0000-000000000000",
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "abcabcabcabcabcabcabcabcabcabcabcabcabcabc", "0123456789", "password123", "insert-key-here",
+		"sk-your-key-here", "test-api-key", "hidden-value", "fake-key-for-tests", "demo", "a1b2c3",
+	} {
+		if !Guessable(v) {
+			t.Errorf("%q has %.1f bits: it would be taken out of answers", v, Bits(v))
+		}
+	}
+	for _, v := range []string{
+		"sk-proj-h8Zl2Vq0TnXw5KbYcR7m", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "AKIAIOSFODNN7EXAMPLE", "abxdqefghizkjlmw", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+		"glpat-8dJk2mPq4rXz", "xoxb-2489-1134-aZqLmPk8", "correct-horse-battery-staple", "3f9a1c07be5284d6", "Zq8#vR2!mLp0", "s3cr/et+v4lueX9",
+	} {
+		if Guessable(v) {
+			t.Errorf("%q has %.1f bits: it would be shown", v, Bits(v))
+		}
+	}
+	// Of those drawn at random none is taken for a word, as long as there is more in them than small letters.
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		b := make([]byte, 18)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		for _, v := range []string{hex.EncodeToString(b[:10]), base64.RawURLEncoding.EncodeToString(b)} {
+			if Guessable(v) {
+				t.Fatalf("%q has %.1f bits", v, Bits(v))
+			}
+		}
+	}
+}

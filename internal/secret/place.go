@@ -1,0 +1,135 @@
+package secret
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Place is a server that keys may be sent to. The zero value is none.
+type Place struct {
+	scheme string // empty: http or https
+	host   string // in lower case
+	port   string // empty: that of the scheme
+}
+
+// ParsePlace reads HOST, HOST:PORT or http(s)://HOST:PORT. Without a port it is the one of the scheme, without a scheme either.
+func ParsePlace(s string) (Place, error) {
+	text := s
+	if !strings.Contains(s, "://") {
+		text = "//" + s
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path != "" || u.RawQuery != "" ||
+		u.Fragment != "" || strings.HasSuffix(u.Host, ":") || strings.Count(u.Host, ":") > 1 && u.Host[0] != '[' || strings.ContainsAny(u.Host, "* ") {
+		return Place{}, fmt.Errorf("%q, expected HOST, HOST:PORT, or https:// and one of them", s)
+	}
+	return Place{u.Scheme, hostOf(u), u.Port()}, nil
+}
+
+// PlaceOf returns the place of a URL, which has a scheme and a host.
+func PlaceOf(u *url.URL) Place { return Place{u.Scheme, hostOf(u), portOf(u)} }
+
+// String returns the place as ParsePlace reads it.
+func (p Place) String() string {
+	s := p.host
+	if p.port != "" && p.port != ports[p.scheme] {
+		s = net.JoinHostPort(p.host, p.port)
+	} else if strings.Contains(s, ":") {
+		s = "[" + s + "]"
+	}
+	if p.scheme != "" {
+		s = p.scheme + "://" + s
+	}
+	return s
+}
+
+var ports = map[string]string{"http": "80", "https": "443"}
+
+func hostOf(u *url.URL) string { return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".") }
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return ports[u.Scheme]
+}
+
+// is says whether a URL leads there. A place of plain http has the same host over https, where nobody listens in.
+func (p Place) is(u *url.URL) bool {
+	port := portOf(u)
+	switch {
+	case p.host == "" || p.host != hostOf(u):
+		return false
+	case p.scheme == "http" && u.Scheme == "https":
+		return (p.port == "" || p.port == "80") && port == "443"
+	case p.scheme != "" && p.scheme != u.Scheme:
+		return false
+	case p.port == "":
+		return port == ports[u.Scheme]
+	}
+	return p.port == port
+}
+
+// Places are all that keys may be sent to.
+type Places []Place
+
+// Have says whether keys may be sent to a URL by who named it.
+func (all Places) Have(u *url.URL) bool {
+	return slices.ContainsFunc(all, func(p Place) bool { return p.is(u) })
+}
+
+// Keep says whether keys may follow a redirect. Names alone are not enough where it leads from https to http: then a place has
+// to say http.
+func (all Places) Keep(from, to *url.URL) bool {
+	if from.Scheme == "https" && to.Scheme == "http" {
+		return slices.ContainsFunc(all, func(p Place) bool { return p.scheme == "http" && p.is(to) })
+	}
+	return all.Have(to)
+}
+
+func (all Places) String() string {
+	var names []string
+	for _, p := range all {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// private are the parts of names of header fields that say who is asking.
+var private = []string{"auth", "cookie", "token", "key", "secret", "passw", "credential", "session", "signature", "csrf", "xsrf", "jwt", "nonce"}
+
+// StaysHome says whether a header field is not for another server than the one it was meant for: by its name, or because it holds
+// the value of a key.
+func (s *Set) StaysHome(name, value string) bool {
+	name = strings.ToLower(name)
+	if name == "idempotency-key" { // it says what is asked, not by whom
+		return s.has(value)
+	}
+	return slices.ContainsFunc(private, func(part string) bool { return strings.Contains(name, part) }) || s.has(value)
+}
+
+// has says whether a field or parameter has a key's value, of those that are easy to guess as a whole word.
+func (s *Set) has(value string) bool {
+	if _, found := s.Holds(value); found {
+		return true
+	}
+	return slices.ContainsFunc(s.weak, func(k Key) bool {
+		return value == k.Value || strings.HasSuffix(value, " "+k.Value)
+	})
+}
+
+// WithoutKeys returns a raw query without the parameters that have a key's value.
+func (s *Set) WithoutKeys(query string) string {
+	if query == "" {
+		return query
+	}
+	parts := strings.Split(query, "&")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool {
+		name, value, _ := strings.Cut(part, "=")
+		plain, err := url.QueryUnescape(value)
+		return s.has(name) || s.has(value) || err == nil && s.has(plain)
+	}), "&")
+}

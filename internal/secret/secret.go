@@ -1,0 +1,205 @@
+// Package secret keeps the values of API keys where they belong: Set finds echoes of them in what servers answer, Places says
+// which servers they may be sent to.
+//
+// It is not for keeping secrets in memory, nor against a server that wants to show a key: whoever has it can write it in a way
+// that nobody looks for. It is for servers that repeat what they were sent, in an error or in a log of the request.
+//
+// It is arithmetic on bytes: no clock, no lock. A Set does not change and is safe for concurrent use.
+package secret
+
+import "unicode/utf8"
+
+// Key is a name that may be shown, and a value that may not.
+type Key struct {
+	Name, Value string
+}
+
+// Set looks for the values of several keys. The zero value looks for none. Made by New.
+type Set struct {
+	keys     []Key
+	patterns []pattern
+	weak     []Key
+	first    [256][]int32 // patterns by the first byte of a raw echo
+	starts   [256]bool    // what an echo, escaped or not, may begin with
+	// pair has a bit for each two bytes that a pattern can begin with, as most text can be told from an echo by two.
+	pair [256]bitmap
+}
+
+type bitmap [4]uint64
+
+func (b *bitmap) set(c byte)      { b[c>>6] |= 1 << (c & 63) }
+func (b *bitmap) has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
+
+// Cut says where a text is not whole: an echo there is one from a part of a key on.
+type Cut uint8
+
+const (
+	Whole    Cut = 0
+	CutEnd   Cut = 1 << iota // more came after it
+	CutStart                 // more came before it
+)
+
+// New returns the Set of keys. Values that are easy to guess (see Guessable) are not looked for: Weak has their names.
+func New(keys []Key) *Set {
+	s := &Set{}
+	for _, k := range keys {
+		switch {
+		case k.Value == "":
+		case Guessable(k.Value):
+			s.weak = append(s.weak, k)
+		default:
+			n := len(s.keys)
+			s.keys = append(s.keys, k)
+			for _, p := range patterns(n, k.Value) {
+				s.add(p)
+			}
+		}
+	}
+	return s
+}
+
+func (s *Set) add(p pattern) {
+	n := int32(len(s.patterns))
+	s.patterns = append(s.patterns, p)
+	for c, is := range special {
+		s.starts[c] = s.starts[c] || is
+	}
+	for _, c := range p.alternatives(0) {
+		s.first[c] = append(s.first[c], n)
+		s.starts[c] = true
+		for _, d := range p.alternatives(1) {
+			s.pair[c].set(d)
+		}
+		for d := range 256 {
+			if special[d] {
+				s.pair[c].set(byte(d))
+			}
+		}
+	}
+}
+
+// Weak returns the names of the keys that are not looked for, in the order of New.
+func (s *Set) Weak() (names []string) {
+	for _, k := range s.weak {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// span is an echo: text[from:to], of keys[key].
+type span struct{ from, to, key int }
+
+// Hide replaces every echo of a key by its name in brackets, and says how many there were. Where there is none it returns text
+// itself. Everything else stays as it is, to the byte.
+func (s *Set) Hide(text []byte, cut Cut) (shown []byte, hidden int) {
+	spans := s.find(text, cut)
+	if len(spans) == 0 {
+		return text, 0
+	}
+	at := 0
+	for i := 0; i < len(spans); hidden++ {
+		shown = append(shown, text[at:spans[i].from]...)
+		// Echoes that overlap, of several keys or of one in several ways, are one place.
+		to, last := spans[i].to, -1
+		for ; i < len(spans) && (last < 0 || spans[i].from < to); i++ {
+			if spans[i].key != last {
+				last = spans[i].key
+				shown = append(append(append(shown, '['), s.keys[last].Name...), ']')
+			}
+			to = max(to, spans[i].to)
+		}
+		at = to
+	}
+	return append(shown, text[at:]...), hidden
+}
+
+// HideIn is Hide for a whole text.
+func (s *Set) HideIn(text string) (shown string, hidden int) {
+	if s.patterns == nil {
+		return text, 0
+	}
+	b, n := s.Hide([]byte(text), Whole)
+	if n == 0 {
+		return text, 0
+	}
+	return string(b), n
+}
+
+// Holds says of which key there is an echo in text: of the first one.
+func (s *Set) Holds(text string) (name string, ok bool) {
+	spans := s.find([]byte(text), Whole)
+	if len(spans) == 0 {
+		return "", false
+	}
+	return s.keys[spans[0].key].Name, true
+}
+
+// find returns the echoes by where they begin. One within another is left out.
+func (s *Set) find(text []byte, cut Cut) (spans []span) {
+	if s.patterns == nil {
+		return nil
+	}
+	m := matcher{text: text, cut: cut}
+	last := span{}
+	add := func(e span) {
+		if e.to > last.to {
+			e.from = max(e.from, last.from) // what belongs to an echo in base64 may begin before it was found
+			spans, last = append(spans, e), e
+		}
+	}
+	if cut&CutStart != 0 {
+		add(s.suffix(&m))
+	}
+	for i, c := range text {
+		switch {
+		case !s.starts[c]:
+		case special[c]:
+			add(s.longest(&m, s.beginning(&m, i), i))
+		case i+1 == len(text) || s.pair[c].has(text[i+1]):
+			add(s.longest(&m, s.first[c], i))
+		}
+	}
+	return spans
+}
+
+// beginning returns the patterns that an escape at i may begin.
+func (s *Set) beginning(m *matcher, i int) (all []int32) {
+	var read [units]unit
+	for _, u := range m.units(&read, i) {
+		if u.value < 256 {
+			all = append(all, s.first[u.value]...)
+		}
+		if !u.byte && u.value >= utf8.RuneSelf {
+			var b [utf8.UTFMax]byte
+			utf8.EncodeRune(b[:], u.value)
+			all = append(all, s.first[b[0]]...)
+		}
+	}
+	return all
+}
+
+// longest returns the echo at i that ends last, of some patterns: one that ends at 0 if there is none.
+func (s *Set) longest(m *matcher, of []int32, i int) (best span) {
+	for _, n := range of {
+		p := &s.patterns[n]
+		if end := m.match(p, 0, i); end > best.to {
+			from, to := m.around(p, i, end)
+			best = span{from, to, p.key}
+		}
+	}
+	return best
+}
+
+// suffix returns the longest rest of a key that the text begins with.
+func (s *Set) suffix(m *matcher) (best span) {
+	for n := range s.patterns {
+		p := &s.patterns[n]
+		for j := 1; j <= len(p.text)-p.part; j++ {
+			if end := m.match(p, j, 0); end > best.to {
+				_, end = m.around(p, 0, end)
+				best = span{0, end, p.key}
+			}
+		}
+	}
+	return best
+}
