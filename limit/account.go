@@ -32,8 +32,8 @@ func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arr
 	if err := checkLimit(kind, limit); err != nil {
 		return account{}, err
 	}
-	if window <= 0 {
-		return account{}, fmt.Errorf("limit: %s: Window %v is not positive", kind, window)
+	if err := checkWindow(kind, window); err != nil {
+		return account{}, err
 	}
 	if unit >= units {
 		return account{}, fmt.Errorf("limit: %s: no such Unit: %d", kind, unit)
@@ -122,9 +122,14 @@ func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 	a.last = max(now, a.last)
 	a.limit = n
 	if a.pair != nil {
-		return a.pair.setLimit(now, n)
+		return a.pair.change(func(l changing) error { return l.SetLimit(now, n) })
 	}
 	return nil
+}
+
+// setWindow has both of a pair change their window, after it was checked.
+func (a *account) setWindow(now mono.Time, d time.Duration) error {
+	return a.pair.change(func(l changing) error { return l.SetWindow(now, d) })
 }
 
 // sure makes it one without a OneWayMax.

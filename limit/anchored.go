@@ -41,10 +41,11 @@ type Anchored struct {
 	least   time.Duration // W⁻
 	settled log
 	epoch   uint64
-	begun   mono.Time // b of the epoch
-	witness mono.Time // h; Never: none
-	epochs  []uint64  // of the open leases
-	fresh   int64     // how many requests of this epoch are open, or were settled too late to be over with its interval
+	begun   mono.Time     // b of the epoch
+	witness mono.Time     // h; Never: none
+	epochs  []uint64      // of the open leases
+	margin  time.Duration // as given
+	fresh   int64         // how many requests of this epoch are open, or were settled too late to be over with its interval
 	past    [anchoredPast]anchoredEpoch
 }
 
@@ -53,7 +54,7 @@ type Anchored struct {
 type anchoredEpoch struct {
 	first          mono.Time
 	carried, fresh int64
-	stepped        bool // the clock was set back in it
+	stepped        bool // the clock was set back in it, or the window changed
 }
 
 const anchoredPast = 256
@@ -80,17 +81,28 @@ func NewAnchored(c AnchoredConfig) (*Anchored, error) {
 	if c.LearnLead {
 		return nil, fmt.Errorf("limit: Anchored: LearnLead is not for this kind of limit")
 	}
-	m := margin(c.Margin, c.Window)
-	if c.Window+m < c.Window {
-		return nil, fmt.Errorf("limit: Anchored: Window %v and Margin %v overflow", c.Window, c.Margin)
+	l := &Anchored{account: a, settled: newLog(), begun: mono.Min, witness: Never, margin: c.Margin}
+	if l.over, l.least, err = l.spansOf(c.Window); err != nil {
+		return nil, err
 	}
-	l := &Anchored{account: a, over: c.Window + m, least: max(c.Window-m, 0), begun: mono.Min, witness: Never}
 	if c.OneWayMax > 0 {
 		bold, safe := *l, *l
 		safe.sure()
 		l.pair = newPair(&bold, &safe)
 	}
 	return l, nil
+}
+
+// spansOf returns W⁺ and W⁻ of a window of d.
+func (a *Anchored) spansOf(d time.Duration) (over, least time.Duration, err error) {
+	if err := checkWindow("Anchored", d); err != nil {
+		return 0, 0, err
+	}
+	m := margin(a.margin, d)
+	if d+m < d {
+		return 0, 0, fmt.Errorf("limit: Anchored: Window %v and Margin %v overflow", d, a.margin)
+	}
+	return d + m, max(d-m, 0), nil
 }
 
 // SetLimit changes the limit from now on; the history stays.
@@ -105,8 +117,30 @@ func (a *Anchored) see(now mono.Time) {
 		return
 	}
 	a.forget(a.last)
+	a.doubt()
+}
+
+// doubt has all that is not over count until u_i + W⁺: no interval is known any more to have lasted as long as W⁻.
+func (a *Anchored) doubt() {
 	a.begun = mono.Min
 	a.past[a.epoch%anchoredPast].stepped = true
+}
+
+// SetWindow changes the interval from now on; the history stays. It keeps to a server whose interval that holds now began
+// at any instant since d ago. So until the next epoch what was settled counts until u_i + W⁺ of the new window, as in Rolling,
+// and so does all that was forgotten, as of the last of it. The rest is as Rolling's.
+func (a *Anchored) SetWindow(now mono.Time, d time.Duration) error {
+	over, least, err := a.spansOf(d)
+	if err != nil {
+		return err
+	}
+	a.last, a.over, a.least = max(now, a.last), over, least
+	if a.pair != nil {
+		return a.setWindow(now, d)
+	}
+	a.doubt()
+	a.settled.recall()
+	return nil
 }
 
 // freed returns when a request that arrived by u no longer counts.

@@ -165,17 +165,30 @@ func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	if err := checkLimit("Bucket", n); err != nil {
 		return err
 	}
-	if err := (rate{n, b.rate.window}).fills(b.limit); err != nil {
+	return b.setRate(now, rate{n, b.rate.window})
+}
+
+// SetWindow changes the refill to Limit per d from now on. What is missing from the bucket stays missing: nothing that it
+// holds is of a window, and nothing was forgotten. As after SetLimit, ask for Ready again.
+func (b *Bucket) SetWindow(now mono.Time, d time.Duration) error {
+	if err := checkWindow("Bucket", d); err != nil {
+		return err
+	}
+	return b.setRate(now, rate{b.rate.limit, d})
+}
+
+func (b *Bucket) setRate(now mono.Time, r rate) error {
+	if err := r.fills(b.limit); err != nil {
 		return err
 	}
 	now = max(now, b.last)
 	b.last = now
 	b.fold(now)
 	before := b.per
-	b.rate.limit = n
-	b.per = b.rate.per()
+	b.rate = r
+	b.per = r.per()
 	if b.pair != nil {
-		return b.pair.setLimit(now, n)
+		return b.pair.change(func(l changing) error { return l.(*Bucket).setRate(now, r) })
 	}
 	if b.per <= before {
 		b.raised = now

@@ -26,7 +26,9 @@ type Calendar struct {
 	window  time.Duration
 	phase   mono.Time
 	skew    time.Duration
-	settled log
+	settled log       // when what is in it no longer counts, in place of when it arrived
+	given   bool      // the skew was
+	latest  mono.Time // bound of all arrivals
 }
 
 // CalendarConfig describes a server's window that is aligned to a clock.
@@ -53,15 +55,14 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 	if c.LearnLead {
 		return nil, fmt.Errorf("limit: Calendar: LearnLead is not for this kind of limit")
 	}
-	switch {
-	case c.Skew == 0:
-		c.Skew = 50 * time.Millisecond
-	case c.Skew < 0:
-		c.Skew = 0
-	case c.Skew > c.Window:
-		return nil, fmt.Errorf("limit: Calendar: Skew %v is longer than Window %v: then the phase is not known", c.Skew, c.Window)
+	l := &Calendar{account: a, window: c.Window, phase: c.Phase, skew: max(c.Skew, 0), given: c.Skew != 0,
+		settled: newLog(), latest: mono.Min}
+	if !l.given {
+		l.skew = 50 * time.Millisecond
 	}
-	l := &Calendar{account: a, window: c.Window, phase: c.Phase, skew: c.Skew}
+	if err := l.fits(c.Window); err != nil {
+		return nil, err
+	}
 	if c.OneWayMax > 0 {
 		bold, safe := *l, *l
 		safe.sure()
@@ -72,6 +73,55 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 
 // SetLimit changes the limit from now on; the history stays.
 func (c *Calendar) SetLimit(now mono.Time, n int64) error { return c.setLimit("Calendar", now, n) }
+
+// fits refuses a window in which the phase would not be known.
+func (c *Calendar) fits(d time.Duration) error {
+	if err := checkWindow("Calendar", d); err != nil {
+		return err
+	}
+	if c.given && c.skew > d {
+		return fmt.Errorf("limit: Calendar: Skew %v is longer than Window %v: then the phase is not known", c.skew, d)
+	}
+	return nil
+}
+
+// SetWindow changes the intervals from now on: they are as long as d, and Phase is a beginning of one of them, as it was of
+// those before. What went before counts in the interval that it is in by the new division, so that none of them that
+// anything arrives in which goes from now on holds more than the limit.
+//
+// Of what was settled in one interval it is only known that it arrived by the end of that, and by the last arrival of all, so
+// all of it counts as of then, and so does all that was forgotten: where the interval that holds now has begun since then,
+// nothing is assumed. The rest is as Rolling's.
+func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
+	if err := c.fits(d); err != nil {
+		return err
+	}
+	c.last = max(now, c.last)
+	if c.pair != nil {
+		return c.setWindow(now, d)
+	}
+	before := c.settled
+	lost, bounds := c.arrived(before.lost), make([]mono.Time, before.n)
+	for i := range bounds {
+		bounds[i] = c.arrived(before.at(i).at)
+	}
+	c.window, c.settled = d, newLog()
+	if gone := min(before.gone, MaxCost); gone > 0 {
+		c.settled.add(c.freed(lost), gone)
+	}
+	for i, u := range bounds {
+		c.settled.add(c.freed(u), before.upTo(i+1)-before.upTo(i))
+	}
+	return nil
+}
+
+// arrived returns a bound of the arrival of what counts until free.
+func (c *Calendar) arrived(free mono.Time) mono.Time {
+	if free == mono.Max { // and may count for longer
+		return c.latest
+	}
+	return min(free.Add(-2*c.skew)-1, c.latest)
+}
 
 // begin returns the beginning of the interval that t is in, by Phase.
 func (c *Calendar) begin(t mono.Time) mono.Time {
@@ -124,6 +174,7 @@ func (c *Calendar) Settle(now mono.Time, l Lease, o Outcome) {
 	now, u, w := c.close(now, l, &o)
 	c.settled.forget(now)
 	if w > 0 {
+		c.latest = max(c.latest, u)
 		c.settled.add(c.freed(u), w)
 	}
 }

@@ -68,6 +68,14 @@ func warm(c limit.RollingConfig, answers int) *limit.Rolling {
 	return l
 }
 
+// changeWindow changes the window to one of 0.5 to 4 s, and the limit to one of 2 to 5.
+func changeWindow(l limit.Limiter, now mono.Time, b byte) {
+	c := l.(changing)
+	if err := errors.Join(c.SetWindow(now, time.Second/2<<(b%4)), c.SetLimit(now, 2+int64(b/4%4))); err != nil {
+		panic(err)
+	}
+}
+
 var specs = map[string]limittest.Spec{
 	"Rolling": {
 		New:     func() limit.Limiter { return limit.MustRolling(5, time.Second) },
@@ -117,6 +125,28 @@ var specs = map[string]limittest.Spec{
 		},
 		Promise: limittest.Rolling(5, time.Second, limit.Requests),
 	},
+	"Rolling/changing window": {
+		New:     func() limit.Limiter { return limit.MustRolling(5, time.Second) },
+		Costs:   costs,
+		Change:  changeWindow,
+		Promise: limittest.Rolling(5, time.Second/2, limit.Requests),
+	},
+	"Rolling/changing window, known largest latency": {
+		New: func() limit.Limiter {
+			return must(limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Grain: 30 * ms, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
+		},
+		Costs:     costs,
+		OneWayMax: 100 * ms,
+		Change:    changeWindow,
+		Promise:   limittest.Rolling(5, time.Second/2, limit.Requests),
+	},
+	"Rolling/lead, changing window": {
+		New:        func() limit.Limiter { return warm(limit.RollingConfig{Limit: 5, Window: time.Second}, 60) },
+		Costs:      costs,
+		ClosedLoop: true,
+		Change:     changeWindow,
+		Burst:      1 << 20, // what costs nothing goes
+	},
 	"Rolling/coarse": {
 		New: func() limit.Limiter {
 			return must(limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Grain: 70 * ms}))
@@ -164,6 +194,15 @@ var specs = map[string]limittest.Spec{
 		},
 		Promise: limittest.Calendar(5, time.Second, 0, limit.Requests),
 	},
+	"Calendar/changing window": {
+		New: func() limit.Limiter {
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second}))
+		},
+		Steps:   limittest.NoSteps,
+		Costs:   costs,
+		Change:  changeWindow,
+		Promise: limittest.Calendar(5, time.Second/2, 0, limit.Requests), // each interval is a part of those that are longer
+	},
 	"Anchored": {
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
@@ -187,6 +226,15 @@ var specs = map[string]limittest.Spec{
 			}
 		},
 		Promise: limittest.Anchored(5, time.Second, limit.Requests),
+	},
+	"Anchored/changing window": { // what it promises then is TestNoWindowOfAnyLengthOverflows'
+		New: func() limit.Limiter {
+			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
+		},
+		Steps:     limittest.SeenSteps,
+		Costs:     costs,
+		OneWayMax: 100 * ms,
+		Change:    changeWindow,
 	},
 	"Bucket": {
 		New:   func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },
@@ -222,6 +270,12 @@ var specs = map[string]limittest.Spec{
 		},
 		Promise: limittest.Bucket(5, time.Second, 5, limit.Requests),
 	},
+	"Bucket/changing window": {
+		New:     func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },
+		Costs:   costs,
+		Change:  changeWindow,
+		Promise: limittest.Bucket(5, time.Second/2, 5, limit.Requests),
+	},
 	"Weighted": {
 		New: func() limit.Limiter {
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
@@ -249,6 +303,14 @@ var specs = map[string]limittest.Spec{
 			}
 		},
 		Promise: limittest.Weighted(5, time.Second, limit.Requests, false),
+	},
+	"Weighted/changing window": {
+		New: func() limit.Limiter {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
+		},
+		Costs:   costs,
+		Change:  changeWindow,
+		Promise: limittest.Rolling(5, time.Second/2, limit.Requests),
 	},
 	"Concurrency": {
 		New: func() limit.Limiter { return must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})) },

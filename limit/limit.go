@@ -213,6 +213,14 @@ func (a *Arrivals) check(kind string) error {
 	return nil
 }
 
+// checkWindow refuses what no window can be.
+func checkWindow(kind string, d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("limit: %s: Window %v is not positive", kind, d)
+	}
+	return nil
+}
+
 // checkLimit refuses what no limit can be.
 func checkLimit(kind string, n int64) error {
 	if n < 1 || n > MaxCost {

@@ -14,8 +14,11 @@ type log struct {
 	n     int
 	first mono.Time // the oldest of them, if any: with many limiters the ring is seldom in the cache
 	total int64
-	gone  int64 // the sum of all that was forgotten; like those of the entries it may wrap round: only differences matter
+	gone  int64     // the sum of all that was forgotten, or MaxCost and more; those of the entries go on from there
+	lost  mono.Time // no earlier than any that was forgotten
 }
+
+func newLog() log { return log{lost: mono.Min} }
 
 type arrival struct {
 	at  mono.Time
@@ -77,11 +80,37 @@ func (g *log) forget(t mono.Time) {
 		e := g.at(0)
 		g.total -= e.sum - g.gone
 		g.gone = e.sum
+		g.lost = max(g.lost, e.at)
 		g.head = (g.head + 1) & (len(g.ring) - 1)
 		if g.n--; g.n > 0 {
 			g.first = g.at(0).at
 		}
+		if uint64(g.gone) > goneMost {
+			g.rebase(MaxCost)
+		}
 	}
+}
+
+// goneMost is far more than MaxCost, of which more is never asked for, and far from where sums wrap round.
+const goneMost = 1 << 60
+
+func (g *log) rebase(gone int64) {
+	for i := range g.n {
+		g.at(i).sum += gone - g.gone
+	}
+	g.gone = gone
+}
+
+// recall puts back what was forgotten. Nothing is known of it but how much it was and the last arrival, so all of it is as of
+// then: if that counts no more, it is forgotten as before.
+func (g *log) recall() {
+	if g.gone == 0 {
+		return
+	}
+	cost, at := min(g.gone, MaxCost), g.lost
+	g.rebase(0)
+	g.lost = mono.Min
+	g.add(at, cost)
 }
 
 // add inserts from the tail: an answer seldom proves an earlier arrival than the one before it did.

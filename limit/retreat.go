@@ -186,9 +186,13 @@ func (p *pair) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-func (p *pair) setLimit(now mono.Time, n int64) error {
-	type limited interface {
-		SetLimit(now mono.Time, n int64) error
-	}
-	return errors.Join(p.bold.(limited).SetLimit(now, n), p.safe.(limited).SetLimit(now, n))
+// changing is a limit that may change at run time, as each of which there are pairs is.
+type changing interface {
+	SetLimit(now mono.Time, n int64) error
+	SetWindow(now mono.Time, d time.Duration) error
+}
+
+// change changes both alike.
+func (p *pair) change(f func(changing) error) error {
+	return errors.Join(f(p.bold.(changing)), f(p.safe.(changing)))
 }

@@ -28,6 +28,7 @@ type Rolling struct {
 	span    time.Duration
 	grain   time.Duration
 	settled log
+	margin  time.Duration // as given
 }
 
 // RollingConfig describes a server's rolling window.
@@ -53,20 +54,31 @@ func NewRolling(c RollingConfig) (*Rolling, error) {
 	if err != nil {
 		return nil, err
 	}
-	span := c.Window + margin(c.Margin, c.Window)
-	if span < c.Window {
-		return nil, fmt.Errorf("limit: Rolling: Window %v and Margin %v overflow", c.Window, c.Margin)
+	r := &Rolling{account: a, grain: c.Grain, settled: newLog(), margin: c.Margin}
+	if r.span, err = r.spanOf(c.Window); err != nil {
+		return nil, err
 	}
-	if c.Grain < 0 || c.Grain > c.Window {
-		return nil, fmt.Errorf("limit: Rolling: Grain %v is negative or longer than Window %v", c.Grain, c.Window)
-	}
-	r := &Rolling{account: a, span: span, grain: c.Grain}
 	if c.OneWayMax > 0 {
 		bold, safe := *r, *r
 		safe.sure()
 		r.pair = newPair(&bold, &safe)
 	}
 	return r, nil
+}
+
+// spanOf returns how long a request counts with a window of d.
+func (r *Rolling) spanOf(d time.Duration) (time.Duration, error) {
+	if err := checkWindow("Rolling", d); err != nil {
+		return 0, err
+	}
+	span := d + margin(r.margin, d)
+	if span < d {
+		return 0, fmt.Errorf("limit: Rolling: Window %v and Margin %v overflow", d, r.margin)
+	}
+	if r.grain < 0 || r.grain > d {
+		return 0, fmt.Errorf("limit: Rolling: Grain %v is negative or longer than Window %v", r.grain, d)
+	}
+	return span, nil
 }
 
 // MustRolling is NewRolling for limits written in the source: n requests in any window. It panics on a bad argument.
@@ -80,6 +92,29 @@ func MustRolling(n int64, window time.Duration) *Rolling {
 
 // SetLimit changes the limit from now on; the history stays.
 func (r *Rolling) SetLimit(now mono.Time, n int64) error { return r.setLimit("Rolling", now, n) }
+
+// SetWindow changes the window from now on; the history stays. No window of d holds more than the limit if the last sent of
+// what it holds goes from now on: what went before counts too, for as long as it is in such a window.
+//
+// A shorter window frees at once what has left it. Of a longer one, what is in it may have been forgotten: then all that ever
+// was counts, up to the limit, as if it had arrived with the last of it; where nothing was forgotten that the longer window
+// reaches back to, nothing is assumed. So of a limit that was always kept, at most one longer window is lost, once.
+//
+// A Margin that was not given is that of the new window. d must be as a Window is, and no shorter than Grain; if it is not,
+// the error says so and nothing changes. It is a change as SetLimit is: ask for Ready again, as Gate.Update and Pool.Update
+// of package paceline do. Change it when the server does: what is on its way then arrives in the other window.
+func (r *Rolling) SetWindow(now mono.Time, d time.Duration) error {
+	span, err := r.spanOf(d)
+	if err != nil {
+		return err
+	}
+	r.last, r.span = max(now, r.last), span
+	if r.pair != nil {
+		return r.setWindow(now, d)
+	}
+	r.settled.recall()
+	return nil
+}
 
 // Ready implements Limiter.
 func (r *Rolling) Ready(now mono.Time, cost Cost) mono.Time {

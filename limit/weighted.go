@@ -32,6 +32,7 @@ type Weighted struct {
 	margin  time.Duration
 	grain   time.Duration
 	less    int64 // 1: less than the limit and one more is enough
+	given   struct{ margin, grain time.Duration }
 	settled timeline
 	// What earliest found last, for that room; it holds until something is settled.
 	room  int64 // −1: nothing
@@ -62,26 +63,16 @@ func NewWeighted(c WeightedConfig) (*Weighted, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Weighted{account: a, span: c.Window + c.Window/10000, margin: c.Margin, grain: c.Grain, room: -1}
+	l := &Weighted{account: a, margin: max(c.Margin, 0), settled: timeline{lost: mono.Min}, room: -1}
+	l.given.margin, l.given.grain = c.Margin, c.Grain
 	if c.RoundsDown {
 		l.less = 1
 	}
-	switch {
-	case c.Margin == 0:
+	if c.Margin == 0 {
 		l.margin = 1100 * time.Microsecond
-	case c.Margin < 0:
-		l.span, l.margin = c.Window, 0
 	}
-	switch {
-	case c.Grain == 0:
-		l.grain = c.Window / 2000
-	case c.Grain < 0:
-		l.grain = 0
-	case c.Grain > c.Window:
-		return nil, fmt.Errorf("limit: Weighted: Grain %v is longer than Window %v", c.Grain, c.Window)
-	}
-	if 2*l.span+l.margin < c.Window {
-		return nil, fmt.Errorf("limit: Weighted: Window %v and Margin %v overflow", c.Window, c.Margin)
+	if l.span, l.grain, err = l.spanOf(c.Window); err != nil {
+		return nil, err
 	}
 	if c.OneWayMax > 0 {
 		bold, safe := *l, *l
@@ -93,6 +84,44 @@ func NewWeighted(c WeightedConfig) (*Weighted, error) {
 
 // SetLimit changes the limit from now on; the history stays.
 func (l *Weighted) SetLimit(now mono.Time, n int64) error { return l.setLimit("Weighted", now, n) }
+
+// spanOf returns W⁺ and the grain of a window of d.
+func (l *Weighted) spanOf(d time.Duration) (span, grain time.Duration, err error) {
+	if err := checkWindow("Weighted", d); err != nil {
+		return 0, 0, err
+	}
+	span = d
+	if l.given.margin >= 0 {
+		span += d / 10000
+	}
+	grain = max(l.given.grain, 0)
+	if l.given.grain == 0 {
+		grain = d / 2000
+	}
+	if grain > d {
+		return 0, 0, fmt.Errorf("limit: Weighted: Grain %v is longer than Window %v", grain, d)
+	}
+	if 2*span+l.margin < d {
+		return 0, 0, fmt.Errorf("limit: Weighted: Window %v and Margin %v overflow", d, l.given.margin)
+	}
+	return span, grain, nil
+}
+
+// SetWindow changes the window from now on; the history stays, and counts as if the window had always been as long as d. It
+// remembers two windows, and what it assumes of what was forgotten is as Rolling's, and so is the rest. A Grain that was not
+// given is that of the new window.
+func (l *Weighted) SetWindow(now mono.Time, d time.Duration) error {
+	span, grain, err := l.spanOf(d)
+	if err != nil {
+		return err
+	}
+	l.last, l.span, l.grain, l.room = max(now, l.last), span, grain, -1
+	if l.pair != nil {
+		return l.setWindow(now, d)
+	}
+	l.settled.recall()
+	return nil
+}
 
 // Ready implements Limiter.
 func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
@@ -199,9 +228,10 @@ func (l *Weighted) Settle(now mono.Time, lease Lease, o Outcome) {
 // timeline is a log with running totals, in order of arrival and side by side, to be swept through.
 type timeline struct {
 	at   []mono.Time
-	sum  []int64 // of the costs before each, those forgotten too; it may wrap round: only differences matter
-	head int     // of those not forgotten
-	end  int64   // the sum that one more would have
+	sum  []int64   // of the costs before each, those forgotten too, of which there may have been more
+	head int       // of those not forgotten
+	end  int64     // the sum that one more would have
+	lost mono.Time // no earlier than any that was forgotten
 }
 
 func (t *timeline) entries() (at []mono.Time, sum []int64) { return t.at[t.head:], t.sum[t.head:] }
@@ -231,8 +261,34 @@ func (t *timeline) last() mono.Time {
 // forget drops what arrived at or before u.
 func (t *timeline) forget(u mono.Time) {
 	for t.head < len(t.at) && t.at[t.head] <= u {
+		t.lost = max(t.lost, t.at[t.head])
 		t.head++
 	}
+	if uint64(t.gone()) > goneMost {
+		t.rebase(MaxCost)
+	}
+}
+
+// gone returns the sum of what was forgotten, or MaxCost and more.
+func (t *timeline) gone() int64 { return t.end - t.total() }
+
+func (t *timeline) rebase(gone int64) {
+	d := gone - t.gone()
+	for i := range t.sum[t.head:] {
+		t.sum[t.head+i] += d
+	}
+	t.end += d
+}
+
+// recall puts back what was forgotten, as that of a log does.
+func (t *timeline) recall() {
+	if t.gone() == 0 {
+		return
+	}
+	cost, at := min(t.gone(), MaxCost), t.lost
+	t.rebase(0)
+	t.lost = mono.Min
+	t.add(at, cost)
 }
 
 // add inserts from the end.

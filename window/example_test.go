@@ -54,6 +54,69 @@ func ExampleLog_several() {
 	// 1m0.000000001s
 }
 
+// An order that was never sent makes room at once.
+func ExampleLog_Remove() {
+	orders, err := window.NewLog(2, time.Second)
+	if err != nil {
+		panic(err)
+	}
+	orders.Add(100)
+	orders.Add(200)
+	fmt.Println(orders.Full(300))
+	orders.Remove(200)
+	fmt.Println(orders.Full(300), orders.Count(300))
+	// Output:
+	// true
+	// false 1
+}
+
+// Each order is told of when it leaves the window: here at the first Take after that.
+func ExampleLog_OnLeave() {
+	log, err := window.NewLog(3, time.Second)
+	if err != nil {
+		panic(err)
+	}
+	orders := log.OnLeave(func(at mono.Time, n int64) { fmt.Println(n, "of", at, "left") })
+	for _, now := range []time.Duration{0, 0, 500 * time.Millisecond, 1200 * time.Millisecond, 1600 * time.Millisecond} {
+		fmt.Println(mono.Time(now), orders.Take(mono.Time(now)))
+	}
+	// Output:
+	// 0s true
+	// 0s true
+	// 500ms true
+	// 2 of 0s left
+	// 1.2s true
+	// 1 of 500ms left
+	// 1.6s true
+}
+
+// The position of the last minute: what is bought adds to it, and what leaves the window is taken off again.
+func ExampleRuns_OnLeave() {
+	bought, err := window.NewRuns(time.Minute, 1000)
+	if err != nil {
+		panic(err)
+	}
+	money := 0.0
+	prices := map[mono.Time]float64{}
+	bought.OnLeave(func(at mono.Time, n int64) {
+		money -= float64(n) * prices[at]
+		delete(prices, at)
+	})
+	buy := func(now time.Duration, n int64, price float64) {
+		total := bought.Add(mono.Time(now), n)
+		prices[mono.Time(now)] = price
+		money += float64(n) * price
+		fmt.Printf("at %v: %d for %.2f in the last minute\n", now, total, money)
+	}
+	buy(0, 10, 2.50)
+	buy(30*time.Second, 20, 2.40)
+	buy(61*time.Second, 5, 2.60)
+	// Output:
+	// at 0s: 10 for 25.00 in the last minute
+	// at 30s: 30 for 73.00 in the last minute
+	// at 1m1s: 25 for 61.00 in the last minute
+}
+
 // Windows are closed: at 1100 the event of 1000 is exactly 100 old and still counts; at 1200 those of 1000, 1010 and 1050
 // are gone, and those of 1100 are not.
 func ExampleRuns() {

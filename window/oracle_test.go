@@ -56,10 +56,12 @@ func (m naive) worst(window time.Duration) (most int64) {
 	return most
 }
 
-// A step of a fuzzed timeline: n events at now, or a question if n is 0. now may be before that of the last step.
+// A step of a fuzzed timeline: n events at now, or a question if n is 0. now may be before that of the last step. Where
+// something can be taken back, it is from the instant of the take-th step before, if that is not 0.
 type step struct {
-	now mono.Time
-	n   int64
+	now  mono.Time
+	n    int64
+	take int
 }
 
 // timeline makes steps of fuzzed bytes, two each. Steps in time are small ones, a tenth of the window, the window itself
@@ -84,7 +86,7 @@ func timeline(start int64, window time.Duration, ops []byte) (steps []step) {
 				now = now.Add(window)
 			}
 		}
-		steps = append(steps, step{now, int64(ops[1] & 7)})
+		steps = append(steps, step{now, int64(ops[1] & 7), int(ops[1] >> 3)})
 		ops = ops[2:]
 	}
 	return steps

@@ -3,6 +3,7 @@ package window
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
@@ -28,8 +29,10 @@ type Runs struct {
 	last   mono.Time
 	due    mono.Time // no later than when the oldest ceases to count; never if there is none
 	opened mono.Time // when the newest was
+	joined mono.Time // the last event that was not the first of its pair and not of its instant; before it, pairs may be shared
 	window uint64
 	grain  uint64
+	leave  func(at mono.Time, n int64) // if not nil
 }
 
 type run struct {
@@ -53,6 +56,7 @@ func NewRuns(window time.Duration, instants int) (*Runs, error) {
 		exact:  instants,
 		last:   mono.Min,
 		due:    never,
+		joined: mono.Min,
 		window: uint64(window),
 		grain:  ceilDiv(uint64(window), uint64(instants)),
 	}, nil
@@ -76,7 +80,12 @@ func (r *Runs) Add(now mono.Time, n int64) int64 {
 	r.total = sum
 	if r.len > 0 {
 		e := &r.ring[r.newest]
-		if e.at == now || r.len >= r.exact && uint64(now)-uint64(r.opened) < r.grain {
+		if e.at == now {
+			e.n += n
+			return sum
+		}
+		if r.len >= r.exact && uint64(now)-uint64(r.opened) < r.grain {
+			r.joined = now
 			e.at = now
 			e.n += n
 			return sum
@@ -90,6 +99,42 @@ func (r *Runs) Add(now mono.Time, n int64) int64 {
 	r.len++
 	return sum
 }
+
+// Remove takes back n of the events that were added at the instant at: they turned out not to have happened. Those that have
+// left the window are gone already, and of an instant at which nothing was added nothing is taken, unless its pair is shared;
+// what was added at a now before the last is at the last. It never takes more than the pair holds; an n below 1 takes nothing.
+// It takes log₂ instants steps.
+func (r *Runs) Remove(at mono.Time, n int64) {
+	if r.len == 0 || uint64(r.last)-uint64(at) > r.window {
+		return // a later at than the last is that late by far
+	}
+	e := &r.ring[r.newest]
+	if e.at != at {
+		k := sort.Search(r.len, func(k int) bool { return r.pair(k).at >= at })
+		if e = r.pair(k); e.at != at && (e.at > r.joined || uint64(e.at)-uint64(at) >= r.grain) {
+			return
+		}
+	}
+	if n = min(n, e.n); n > 0 {
+		e.n -= n
+		r.total -= n
+	}
+}
+
+// pair returns the k-th, from the oldest on.
+func (r *Runs) pair(k int) *run {
+	if k += r.oldest; k >= len(r.ring) {
+		k -= len(r.ring)
+	}
+	return &r.ring[k]
+}
+
+// OnLeave has f told of what leaves the window, an instant and how much was at it, oldest first: by Add and Total, of all that
+// has left by their now, before they do what they do. A pair that is shared is told at its newest event, when it no longer
+// counts. What was taken back is not told.
+//
+// f must be quick, and must not use r. It replaces the one before; nil: nobody is told, which costs nothing.
+func (r *Runs) OnLeave(f func(at mono.Time, n int64)) { r.leave = f }
 
 // Total returns how many events the window that ends at now holds.
 func (r *Runs) Total(now mono.Time) int64 {
@@ -106,12 +151,12 @@ func (r *Runs) expire(now mono.Time) {
 	if r.len == 0 {
 		return
 	}
-	if uint64(now)-uint64(r.ring[r.newest].at) > r.window {
+	if r.leave == nil && uint64(now)-uint64(r.ring[r.newest].at) > r.window {
 		r.len, r.total, r.due = 0, 0, never
 		r.oldest = r.after(r.newest)
 		return
 	}
-	for {
+	for r.len > 0 {
 		e := &r.ring[r.oldest]
 		if uint64(now)-uint64(e.at) <= r.window {
 			r.due = r.end(e.at)
@@ -120,7 +165,11 @@ func (r *Runs) expire(now mono.Time) {
 		r.total -= e.n
 		r.len--
 		r.oldest = r.after(r.oldest)
+		if r.leave != nil && e.n > 0 {
+			r.leave(e.at, e.n)
+		}
 	}
+	r.due = never
 }
 
 func (r *Runs) after(i int) int {

@@ -37,7 +37,8 @@ type Slots struct {
 	// rest is the length of the part of the window that is no whole slot, or a slot if there is none: the oldest slot
 	// leaves the window when the current one has lasted for it.
 	rest       uint64
-	reciprocal uint64 // ⌊(2⁶⁴−1) / precision⌋
+	reciprocal uint64                      // ⌊(2⁶⁴−1) / precision⌋
+	leave      func(at mono.Time, n int64) // if not nil
 }
 
 // NewSlots returns an empty Slots over closed spans of window, in slots as long as precision.
@@ -104,6 +105,32 @@ func (s *Slots) Remove(at mono.Time, n int64) {
 	}
 }
 
+// OnLeave has f told of what leaves the window, slot by slot, the instant at which each begins and how much was in it, oldest
+// first: by Add, Total and Bounds, of all that has left by their now, before they do what they do. What was taken back is not
+// told.
+//
+// f must be quick, and must not use s. It replaces the one before; nil: nobody is told, which costs nothing.
+func (s *Slots) OnLeave(f func(at mono.Time, n int64)) { s.leave = f }
+
+// tell empties the slots that have left the window by now, and tells of them.
+func (s *Slots) tell(now mono.Time) {
+	since, oldest := uint64(now)-uint64(s.start), uint64(len(s.ring)-1)
+	age := s.rest + oldest*s.precision // of a slot that has just left: the window and the slot
+	for back := oldest; since >= age || back*s.precision >= age-since; back-- {
+		i := s.current - int(back)
+		if i < 0 {
+			i += len(s.ring)
+		}
+		if n := s.ring[i]; n > 0 {
+			s.empty(i)
+			s.leave(s.start-mono.Time(back*s.precision), n)
+		}
+		if back == 0 {
+			return
+		}
+	}
+}
+
 // Total returns at least how many events the window that ends at now holds, and at most that and the events of the slot
 // that contains now − window.
 func (s *Slots) Total(now mono.Time) int64 {
@@ -129,6 +156,9 @@ func (s *Slots) Len() int { return len(s.ring) }
 
 // advance moves on to the slot of now, which is at or after next.
 func (s *Slots) advance(now mono.Time) {
+	if s.leave != nil {
+		s.tell(now)
+	}
 	since := uint64(now) - uint64(s.start)
 	switch {
 	case since < s.precision:

@@ -17,14 +17,22 @@
 // 99 % with a hundred.
 //
 //	            bytes                   Add, ns                          ask, ns            counts
-//	Log         48 + 8 per event        1.3                              1.3 (Count 2–9)    exactly, up to its limit
-//	Runs        112 + 32 per instant    5.5, same instant 2.1            0.8                exactly, or more
+//	Log         64 + 8 per event        1.3                              1.3 (Count 2–9)    exactly, up to its limit
+//	Runs        128 + 32 per instant    5.5, same instant 2.1            0.8                exactly, or more
 //	Slots       96 + 8 per slot         1.7, next slot 4, big jump 7     0.8                exactly, or up to a slot more
 //
 // at any size (N = 20 to 100,000; 65 slots) and without allocation, on one core of an AMD EPYC of 2024. Three limits at
 // once are three Logs, Full and Add of each: 4.8 ns, or 6 with the latest Ready of them. An Add to one of 200,000
 // counters, none of it in the nearest cache, takes Log 42, Slots 66 and Runs 88 ns: it touches the counter itself and one
 // or two places of its ring.
+//
+// # Taking back, and being told
+//
+// Remove takes back what turned out not to have happened, an order that was never sent. What has left the window is gone
+// already, and what others did is never taken in its place.
+//
+// OnLeave has a function told of what leaves the window, oldest first, when the counter is next told or asked at a now by which
+// it has left: nobody has a timer here. Where nobody listens it costs nothing; a Log that tells is a type of its own for that.
 //
 // # What others count
 //

@@ -271,3 +271,63 @@ func BenchmarkCold(b *testing.B) {
 		each(b, func(key int, now mono.Time) { all[key].Add(now, 1) })
 	})
 }
+
+// BenchmarkRemove adds an event and takes it back, or one of a quarter of the window before.
+func BenchmarkRemove(b *testing.B) {
+	const n = 300
+	gap := mono.Time(time.Second)/n + 1
+	for name, back := range map[string]mono.Time{"last": 0, "a quarter back": n / 4 * gap} {
+		b.Run("Log/"+name, func(b *testing.B) {
+			l, now := must(window.NewLog(n, time.Second)), mono.Time(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now += gap
+				l.Add(now)
+				l.Remove(now - back)
+			}
+		})
+		b.Run("Runs/"+name, func(b *testing.B) {
+			r, now := must(window.NewRuns(time.Second, n)), mono.Time(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now += gap
+				r.Add(now, 3)
+				r.Remove(now-back, 1)
+			}
+		})
+	}
+}
+
+// BenchmarkLeave is Add where somebody listens.
+func BenchmarkLeave(b *testing.B) {
+	const n = 300
+	gap := mono.Time(time.Second)/n + 1
+	left := int64(0)
+	leave := func(_ mono.Time, n int64) { left += n }
+	b.Run("Log", func(b *testing.B) {
+		l, now := must(window.NewLog(n, time.Second)).OnLeave(leave), mono.Time(0)
+		b.ReportAllocs()
+		for b.Loop() {
+			now += gap
+			l.Add(now)
+		}
+	})
+	b.Run("Runs", func(b *testing.B) {
+		r, now := must(window.NewRuns(time.Second, n)), mono.Time(0)
+		r.OnLeave(leave)
+		b.ReportAllocs()
+		for b.Loop() {
+			now += gap
+			r.Add(now, 3)
+		}
+	})
+	b.Run("Slots, next slot", func(b *testing.B) {
+		s, now := must(window.NewSlots(time.Second, time.Second/64)), mono.Time(0)
+		s.OnLeave(leave)
+		b.ReportAllocs()
+		for b.Loop() {
+			now += mono.Time(time.Second / 64)
+			s.Add(now, 3)
+		}
+	})
+}

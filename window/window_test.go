@@ -135,9 +135,20 @@ func TestNothingAllocates(t *testing.T) {
 	r := must(window.NewRuns(time.Second, 20)) // 100 instants to a window: shared
 	s := must(window.NewSlots(time.Second, 30*ms))
 	var now mono.Time
-	sum := int64(0)
+	sum, left := int64(0), int64(0)
+	leave := func(_ mono.Time, n int64) { left += n }
+	heard := must(window.NewLog(20, time.Second)).OnLeave(leave)
+	runs, slots := must(window.NewRuns(time.Second, 20)), must(window.NewSlots(time.Second, 30*ms))
+	runs.OnLeave(leave)
+	slots.OnLeave(leave)
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(10 * ms)
+		heard.Add(now)
+		runs.Add(now, 2)
+		slots.Add(now, 2)
+		heard.Remove(now.Add(-40 * ms))
+		runs.Remove(now.Add(-40*ms), 1)
+		slots.Remove(now.Add(-40*ms), 1)
 		if now%mono.Time(time.Second) == 0 {
 			now = now.Add(time.Minute)
 		}
@@ -152,8 +163,8 @@ func TestNothingAllocates(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations per step", n)
 	}
-	if sum == 0 {
-		t.Error("nothing was counted")
+	if sum == 0 || left == 0 {
+		t.Error("nothing was counted, or left")
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to fuzz.
 //
-// "Change" means Admit, Settle, SetLimit, and the Update of a limiter whose truth is elsewhere.
+// "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is elsewhere.
 //
 //  1. Not before now: Ready(t, c) ≥ t.
 //  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, what was
@@ -54,7 +54,8 @@ type Spec struct {
 	RejectsFree bool
 	// Steps says how the driver's clock may be set back. If zero, at any time, seen or not.
 	Steps Steps
-	// Change, if not nil, changes the configuration (SetLimit), as b says. Promise is then that of the largest.
+	// Change, if not nil, changes the configuration (SetLimit, SetWindow), as b says. Promise is then one that all of them
+	// make: that of the largest limit, and of the shortest window.
 	Change func(l limit.Limiter, now mono.Time, b byte)
 	// News, if not nil, tells l what it cannot know by itself, as b says: then laws 2 and 5 are those of a limiter whose truth
 	// is elsewhere. Told often enough, it must let every cost go that ever can.

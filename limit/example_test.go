@@ -1,0 +1,32 @@
+package limit_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// A server that counted by the second counts by the minute from 10 s on, and says so. What went before still counts.
+func ExampleRolling_SetWindow() {
+	l, err := limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1})
+	if err != nil {
+		panic(err)
+	}
+	request := func(now time.Duration) {
+		lease := l.Admit(mono.Time(now), limit.One)
+		l.Settle(mono.Time(now), lease, limit.Outcome{Result: limit.Accepted})
+	}
+	request(9500 * time.Millisecond)
+	request(9700 * time.Millisecond)
+	now := mono.Time(10 * time.Second)
+	fmt.Println(l.Ready(now, limit.One))
+	if err := l.SetWindow(now, time.Minute); err != nil {
+		panic(err)
+	}
+	fmt.Println(l.Ready(now, limit.One))
+	// Output:
+	// 10.5s
+	// 1m9.5s
+}
