@@ -69,10 +69,10 @@ Box.F: if n > 1 && b.ok { → if n >= 1 && b.ok {
 Box.F: if n > 1 && b.ok { → if n > 0 && b.ok {
 Box.F: b.n += min(n, 2) → b.n -= min(n, 2)
 Box.F: b.n += min(n, 2) → b.n += max(n, 2)
-Box.F: b.n += min(n, 2) → 
-Box.F: b.f(s) → 
-Box.F: continue → 
-Box.F: defer b.g() → 
+Box.F: b.n += min(n, 2) → (dropped)
+Box.F: b.f(s) → (dropped)
+Box.F: continue → (dropped)
+Box.F: defer b.g() → (dropped)
 Box.F: return b.n, nil → return *new(int), nil`, "\n") {
 		if !slices.Contains(got, "p/b.go "+w) {
 			t.Errorf("no %q in\n%s", w, strings.Join(got, "\n"))
