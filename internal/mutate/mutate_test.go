@@ -171,9 +171,11 @@ type study struct {
 	runner *Runner
 	until  time.Time
 
-	mu     sync.Mutex // guards what follows, and the fields
+	mu     sync.Mutex // guards the fields
 	fields []*field
-	usual  map[string]time.Duration // of each package's tests, without a fault
+
+	measuring sync.Mutex               // guards usual
+	usual     map[string]time.Duration // of each package's tests, without a fault
 }
 
 type field struct {
@@ -248,8 +250,8 @@ func (s *study) judge(f *field, m *Mutant) (end End, by string) {
 
 // usually returns how long the tests of a package take without a fault; they must pass.
 func (s *study) usually(pkg string) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.measuring.Lock() // two at once would measure each other
+	defer s.measuring.Unlock()
 	if d, ok := s.usual[pkg]; ok {
 		return d
 	}
