@@ -181,3 +181,21 @@ func ExamplePolicy_Delay() {
 	// 4 2s
 	// 5 2s
 }
+
+// A policy that is cut short is one that Check takes, with no delay above the cut.
+func TestAtMost(t *testing.T) {
+	for _, most := range []time.Duration{time.Nanosecond, 50 * time.Millisecond, 3 * time.Second, time.Hour} {
+		for _, p := range []backoff.Policy{{}, {Base: 10 * time.Second, Max: time.Minute}, {Base: time.Second, Factor: 3, Jitter: -1}} {
+			cut := p.AtMost(most)
+			if err := cut.Check(); err != nil {
+				t.Errorf("%+v at most %v: %v", p, most, err)
+			}
+			for attempt := range 70 {
+				got, want := cut.Delay(attempt, nil), min(p.Delay(attempt, nil), most)
+				if got != want {
+					t.Errorf("%+v at most %v, attempt %d: %v, want %v", p, most, attempt, got, want)
+				}
+			}
+		}
+	}
+}

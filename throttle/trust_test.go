@@ -74,6 +74,21 @@ func TestSlotTrusts(t *testing.T) {
 	}
 }
 
+// An answer that says nothing of what is left, once, is no news; and a bucket that has been emptied is not what it means.
+func TestSlotHearsNothing(t *testing.T) {
+	h := newHearing(t)
+	h.hear(26)
+	before := h.Ready(h.now, limit.One)
+	h.now = before
+	lease := h.Admit(h.now, limit.One)
+	h.now = h.now.Add(100 * time.Millisecond)
+	unheard := h.Ready(h.now, limit.One)
+	h.Settle(h.now, lease, limit.Outcome{Result: limit.Accepted})
+	if at := h.Ready(h.now, limit.One); at != unheard {
+		t.Errorf("the next goes %v after the one before, and %v without an answer", at.Sub(before), unheard.Sub(before))
+	}
+}
+
 // A window that begins anew brings back what was taken: that says nothing of how many share it.
 func TestSlotMeasuresNothingByALeap(t *testing.T) {
 	left := func(n int64) limit.Outcome {

@@ -60,3 +60,21 @@ func TestRunsHasRoom(t *testing.T) {
 		}
 	}
 }
+
+// Nothing, added at any time, changes nothing: not how long what was there counts either.
+func TestRunsAddNothing(t *testing.T) {
+	with, without := must(window.NewRuns(time.Second, 4)), must(window.NewRuns(time.Second, 4))
+	for _, s := range []struct {
+		now time.Duration
+		n   int64
+	}{{0, 1}, {10, 1}, {20, 1}, {30, 1}, {100, 0}, {200, -3}, {250, 0}, {400, 1}, {500, 0}, {1020, 0}, {1031, 0}, {1300, 0}, {1401, 0}} {
+		now := at(s.now * ms)
+		got := with.Add(now, s.n)
+		if s.n > 0 {
+			without.Add(now, s.n)
+		}
+		if want := without.Total(now); got != want || with.Total(now) != want {
+			t.Errorf("at %v: %d, then %d; without nothing %d", s.now*ms, got, with.Total(now), want)
+		}
+	}
+}

@@ -23,7 +23,7 @@ type Mutant struct {
 	File string // from the module's root, with slashes
 	Func string // the function or method that it is in; the declaration, outside of functions
 	Line int
-	// Before and After are the lines of the edit without and with it, shortened; "" if nothing is left of it.
+	// Before and After are the lines of the edit without and with it, shortened.
 	Before, After string
 
 	src      []byte
@@ -148,7 +148,9 @@ func (p *planter) plant(from, to token.Pos, text string) {
 		end = m.to + i
 	}
 	m.Before = short(string(p.src[begin:end]))
-	m.After = short(string(p.src[begin:m.from]) + text + string(p.src[m.to:end]))
+	if m.After = short(string(p.src[begin:m.from]) + text + string(p.src[m.to:end])); m.After == "" {
+		m.After = "(dropped)"
+	}
 	p.found = append(p.found, m)
 }
 

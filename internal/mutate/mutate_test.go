@@ -69,10 +69,10 @@ Box.F: if n > 1 && b.ok { → if n >= 1 && b.ok {
 Box.F: if n > 1 && b.ok { → if n > 0 && b.ok {
 Box.F: b.n += min(n, 2) → b.n -= min(n, 2)
 Box.F: b.n += min(n, 2) → b.n += max(n, 2)
-Box.F: b.n += min(n, 2) → 
-Box.F: b.f(s) → 
-Box.F: continue → 
-Box.F: defer b.g() → 
+Box.F: b.n += min(n, 2) → (dropped)
+Box.F: b.f(s) → (dropped)
+Box.F: continue → (dropped)
+Box.F: defer b.g() → (dropped)
 Box.F: return b.n, nil → return *new(int), nil`, "\n") {
 		if !slices.Contains(got, "p/b.go "+w) {
 			t.Errorf("no %q in\n%s", w, strings.Join(got, "\n"))
@@ -171,9 +171,11 @@ type study struct {
 	runner *Runner
 	until  time.Time
 
-	mu     sync.Mutex // guards what follows, and the fields
+	mu     sync.Mutex // guards the fields
 	fields []*field
-	usual  map[string]time.Duration // of each package's tests, without a fault
+
+	measuring sync.Mutex               // guards usual
+	usual     map[string]time.Duration // of each package's tests, without a fault
 }
 
 type field struct {
@@ -248,8 +250,8 @@ func (s *study) judge(f *field, m *Mutant) (end End, by string) {
 
 // usually returns how long the tests of a package take without a fault; they must pass.
 func (s *study) usually(pkg string) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.measuring.Lock() // two at once would measure each other
+	defer s.measuring.Unlock()
 	if d, ok := s.usual[pkg]; ok {
 		return d
 	}
