@@ -31,7 +31,10 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	k := &d.keys[a.Key]
 	switch {
 	case ans.Result == limit.Accepted:
-		k.denials = 0
+		k.denials, k.misnumbered = 0, 0
+	case ans.Misordered && !ans.Invalid && k.nonce != nil:
+		d.misorders(now, a)
+		return d.queue.Info(a.Ticket).Returned < manyReturns
 	case ans.Banned || ans.Returned:
 	case ans.Invalid:
 		if ans.Denied && d.isDenied(now, a) {
@@ -44,6 +47,24 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 		delete(d.blame.denied, a.Ticket)
 	}
 	return false
+}
+
+// misorders takes in that a key refuses a nonce: the request goes again with another. Where nothing was sent later than that, it was
+// in order, and after the third in a row the next may take a while.
+func (d *Dispatcher) misorders(now mono.Time, a *Attempt) {
+	k := &d.keys[a.Key]
+	if k.nonce.Last() != a.Nonce {
+		return
+	}
+	if k.misnumbered++; k.misnumbered >= manyDenials {
+		d.stayAway(now, a.Key, k.misnumbered)
+	}
+}
+
+// stayAway holds a key after so many in a row.
+func (d *Dispatcher) stayAway(now mono.Time, key, row int) {
+	pause := backoff.Policy{Base: time.Second, Max: longestPause, Jitter: -1}
+	d.Hold(now, key, now.Add(pause.Delay(row-manyDenials+1, nil)))
 }
 
 // isDenied takes in that a key denies a request, and tells whether another may be asked.
@@ -62,8 +83,7 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 		return true // no news
 	}
 	if k.denials++; k.denials >= manyDenials {
-		pause := backoff.Policy{Base: time.Second, Max: longestPause, Jitter: -1}
-		d.Hold(now, a.Key, now.Add(pause.Delay(k.denials-manyDenials+1, nil)))
+		d.stayAway(now, a.Key, k.denials)
 	}
 	return true
 }

@@ -140,18 +140,19 @@ type Dispatcher struct {
 }
 
 type key struct {
-	name       string
-	guard      *guard.Guard // closed while the key is banned
-	limit      *line.Limit
-	nonce      *Nonce
-	inFlight   int
-	sent       uint64
-	pauses     bool // after refusals that name no time
-	tally      limit.Tally
-	denials    int    // in a row
-	banned     string // the reason
-	isBanned   bool
-	generation uint64
+	name        string
+	guard       *guard.Guard // closed while the key is banned
+	limit       *line.Limit
+	nonce       *Nonce
+	inFlight    int
+	sent        uint64
+	pauses      bool // after refusals that name no time
+	tally       limit.Tally
+	denials     int    // in a row
+	misnumbered int    // nonces in order that were refused, in a row
+	banned      string // the reason
+	isBanned    bool
+	generation  uint64
 }
 
 // New checks the configuration and returns a Dispatcher.
@@ -420,6 +421,8 @@ type KeyInfo struct {
 	// Refusals and Denials are how many there were in a row lately, with nothing served between; refusals of requests that were in
 	// flight together are one. From the second on the key is probed, more and more rarely.
 	Refusals, Denials int
+	// Nonces is how many nonces in a row it refused lately that rose and that nothing sent later can have overtaken.
+	Nonces int
 	// Misfits are the limits that are wrong, as far as is known, and what goes in their place.
 	Misfits []limit.Misfit
 	// Retreats are the opt-ins of its limits that proved wrong, and are not relied on for a while.
@@ -434,7 +437,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 		info.Nonce = k.nonce.Last()
 	}
 	info.Retreats, info.Misfits = k.guard.Retreats(now), k.guard.Misfits()
-	info.Refusals, info.Denials = k.guard.Refusals(), k.denials
+	info.Refusals, info.Denials, info.Nonces = k.guard.Refusals(), k.denials, k.misnumbered
 	if k.isBanned {
 		info.State, info.Reason = Banned, k.banned
 	} else if p, ok := k.guard.Paused(now); ok {

@@ -67,8 +67,9 @@ type cause struct {
 
 // Misfit says that a configured limit is not what the server keeps, or that others use it, too: requests were refused within it.
 type Misfit struct {
-	Rate           // as configured
-	Fits     int64 // what goes in its place: so much per Rate.Per was accepted
+	Rate                   // as configured
+	Fits     int64         // what goes in its place: so much per Rate.Per was accepted
+	Gap      time.Duration // if not zero, one goes in so long: Fits is 1 then
 	Until    mono.Time
 	Times    int // how often lately, up to 10
 	Refusals int // since it was free last; those in flight together are one
@@ -109,7 +110,7 @@ func NewFitted(l Limiter) *Fitted {
 func (f *Fitted) Ready(now mono.Time, cost Cost) mono.Time {
 	t := max(f.last, f.own.Ready(now, cost))
 	if f.bound {
-		t = max(t, f.front.Ready(now, f.fitting(cost)), f.oneByOne(now, &cost))
+		t = max(t, f.front.Ready(now, f.fitting(cost)), f.oneByOne(now, &cost), f.spaced(&cost))
 	}
 	return t
 }
@@ -131,6 +132,17 @@ func (f *Fitted) oneByOne(now mono.Time, cost *Cost) mono.Time {
 	return t
 }
 
+// spaced is when a cost may go by the gaps.
+func (f *Fitted) spaced(cost *Cost) mono.Time {
+	t := mono.Min
+	for i := range f.fits {
+		if fit := &f.fits[i]; fit.gap > 0 && cost.of(fit.rate.Unit) > 0 {
+			t = max(t, fit.latest.Add(fit.gap))
+		}
+	}
+	return t
+}
+
 // fitting is a cost as what is in front takes it: the whole of it, if it is more.
 func (f *Fitted) fitting(cost Cost) Cost {
 	for i := range f.fits {
@@ -145,7 +157,7 @@ func (f *Fitted) fitting(cost Cost) Cost {
 func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	t := max(f.last, readyAfter(f.own, now, first, cost))
 	if f.bound {
-		t = max(t, readyAfter(f.front, now, first, f.fitting(cost)), AfterSettle)
+		t = max(t, readyAfter(f.front, now, first, f.fitting(cost)), AfterSettle, f.spaced(&cost))
 	}
 	return t
 }
@@ -154,7 +166,7 @@ func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 func (f *Fitted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	t := max(f.last, NotBefore(f.own, now, n, ahead, cost))
 	if f.bound && n == 0 && f.book.Len() == 0 {
-		t = max(t, f.front.Ready(now, f.fitting(cost)))
+		t = max(t, f.front.Ready(now, f.fitting(cost)), f.spaced(&cost))
 	}
 	return t
 }
@@ -169,7 +181,11 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	cost = f.fitting(cost)
 	for i := range f.fits {
 		fit := &f.fits[i]
-		if t := fit.ledger.Ready(now, cost); t > at {
+		t := fit.ledger.Ready(now, cost)
+		if fit.gap > 0 && cost.of(fit.rate.Unit) > 0 {
+			t = max(t, fit.latest.Add(fit.gap))
+		}
+		if t > at {
 			at, b = t, fit.ledger.bound(&cost)
 			b.Name = fit.rate.Limit
 		}
@@ -201,7 +217,7 @@ func (f *Fitted) Misfits() (all []Misfit) {
 	for i := range f.fits {
 		fit := &f.fits[i]
 		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
-			all = append(all, Misfit{Rate: rates[i], Fits: fit.n, Until: fit.until, Times: fit.times, Refusals: fit.refusals})
+			all = append(all, Misfit{Rate: rates[i], Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals})
 		}
 	}
 	return all
@@ -220,6 +236,13 @@ func (f *Fitted) Admit(now mono.Time, cost Cost) Lease {
 		f.began = f.last
 	}
 	r.front = f.front.Admit(now, cost)
+	if f.bound {
+		for i := range f.fits {
+			if cost.of(f.fits[i].rate.Unit) > 0 {
+				f.fits[i].latest = f.last
+			}
+		}
+	}
 	return lease
 }
 
@@ -233,6 +256,11 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 	f.front.Settle(now, r.front, o)
 	refused := o.Result == Limited && !o.Elsewhere
+	if f.bound && (o.Result == Accepted || o.Result == Failed) {
+		for i := range f.fits {
+			f.fits[i].served = f.last
+		}
+	}
 	if !refused {
 		f.own.Settle(now, r.own, o)
 	} else if was := f.retreat(); true {
@@ -273,10 +301,10 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 		fit := &f.fits[i]
 		fit.rate = rates[i]
 		n := fit.ledger.counted(f.last)
-		if r.cost.of(fit.rate.Unit) == 0 || n == fit.ledger.open || o.leaves(fit.rate.Unit) {
+		if r.cost.of(fit.rate.Unit) == 0 || !fit.serves(f.last) || o.leaves(fit.rate.Unit) {
 			continue
 		}
-		if s := float64(n) / float64(fit.allows()); s > share {
+		if s := float64(n) / float64(fit.allows()); worst == nil || s > share {
 			worst, share, most = fit, s, n
 		}
 	}
@@ -344,11 +372,14 @@ type fit struct {
 	refusals int
 	learns   bool // n is what the cause says, as far as that is known
 
-	since     mono.Time // of n
-	step      int64     // while growing
-	low, high int64     // while searching or growing: what was kept to and not refused, or surely is not, and what was refused
-	careful   bool      // the second half of n goes one by one
-	below     int64     // n before it
+	since     mono.Time     // of n
+	gap       time.Duration // where even 1 is too much: the least time from one to the next
+	latest    mono.Time     // what was admitted
+	served    mono.Time     // an answer that was no refusal
+	step      int64         // while growing
+	low, high int64         // while searching or growing: what was kept to and not refused, or surely is not, and what was refused
+	careful   bool          // the second half of n goes one by one
+	below     int64         // n before it
 }
 
 type fitState uint8
@@ -369,6 +400,8 @@ const (
 	longTrial = time.Minute
 	// longStep is the longest time from one step to the next while it grows.
 	longStep = 10 * time.Minute
+	// longGap is the longest gap where not even one fits.
+	longGap = time.Hour
 )
 
 // allows is what goes now.
@@ -379,9 +412,17 @@ func (t *fit) allows() int64 {
 	return min(t.n, t.rate.N)
 }
 
+// serves tells whether anything was answered but refused lately: in the last window, or where one goes at a time, the last few.
+func (t *fit) serves(now mono.Time) bool {
+	if t.ledger.counted(now) > t.ledger.open {
+		return true
+	}
+	return t.state != free && t.n == 1 && now < t.served.Add(8*max(t.gap, t.rate.Per))
+}
+
 // release has the configured rate alone be kept.
 func (t *fit) release(now mono.Time) {
-	t.state, t.learns, t.careful, t.refusals = free, false, false, 0
+	t.state, t.learns, t.careful, t.refusals, t.gap = free, false, false, 0, 0
 	t.put(now, MaxCost)
 }
 
@@ -422,6 +463,10 @@ func (t *fit) refused(now mono.Time, c *cause) {
 		t.high = t.n
 		t.put(now, t.low)
 		t.found(now)
+	case t.n == 1:
+		t.state, t.gap = held, min(max(2*t.gap, 2*t.rate.Per), longGap)
+		t.put(now, 1)
+		t.until = max(t.until, now.Add(cautionPause<<max(t.times-1, 0)))
 	default:
 		t.state, t.learns, t.high = searching, true, t.below
 	}
@@ -458,6 +503,13 @@ func (t *fit) move(now mono.Time, full bool) {
 			t.put(now, t.low+(t.high-t.low)/2)
 		}
 	case trial, growing:
+		if t.gap > 0 {
+			if t.gap /= 2; t.gap <= t.rate.Per {
+				t.gap = 0
+			}
+			t.since = now
+			return
+		}
 		n := t.n + t.step
 		if n >= t.rate.N {
 			t.release(now)

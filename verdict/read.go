@@ -3,6 +3,7 @@ package verdict
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +21,32 @@ func (p *Policy) looks(a *Attempt) bool {
 	if mayRefuse(a.Status) {
 		return true
 	}
-	if a.Status/100 != 2 {
+	if a.Status/100 != 2 || !isJSON(contentType(a.Header)) {
 		return false
 	}
 	d, _ := p.dialect(a)
-	return d != nil && quota.InBody(d) && isJSON(contentType(a.Header))
+	return d != nil && quota.InBody(d) || p.guesses(a, d)
+}
+
+// guesses tells whether a served answer may be a refusal of nobody knows whom.
+func (p *Policy) guesses(a *Attempt, d quota.Dialect) bool {
+	return p.Guess && d == nil && a.Status/100 == 2
+}
+
+// refusalWords are in what refuses in words. A code alone is anybody's.
+var refusalWords = []string{"imit", "oo many", "hrottl", "lockout", "nonce"}
+
+// guess returns the provider whose refusal a served answer is: a short one, by its body alone. Nil: none's. Longer ones quote.
+func guess(now time.Time, r quota.Response) quota.Dialect {
+	const longest = 2 << 10
+	if len(r.Body) > longest || !slices.ContainsFunc(refusalWords, func(w string) bool { return bytes.Contains(r.Body, []byte(w)) }) {
+		return nil
+	}
+	d := quota.Detect(quota.Response{Status: r.Status, Body: r.Body})
+	if !quota.InBody(d) || d.Read(now, r).Refusal == quota.None {
+		return nil
+	}
+	return d
 }
 
 // dialect returns who is known to answer. believed: an answer that looks like another's is read in this one all the same.
@@ -49,6 +71,13 @@ func (p *Policy) read(a *Attempt, v *Verdict) {
 	r := quota.Response{Status: a.Status, Header: a.Header}
 	if p.NeedsBody(a) {
 		r.Body = a.Body
+	}
+	if p.guesses(a, d) {
+		if d = guess(v.now, r); d != nil {
+			believed = true
+		} else if r.Body = nil; !speaks(a.Header) {
+			return
+		}
 	}
 	p.observe(d, believed, r, v)
 	if v.Said.Refusal == quota.None && a.Nonce && a.Status >= 400 && a.Status < 500 && aboutNonce(r.Body) {

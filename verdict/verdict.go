@@ -38,6 +38,9 @@ type Policy struct {
 	// request goes first: those of a Pool and of a transport do. If zero, as long as the server asks, which is quota.MaxWait at
 	// most.
 	MaxPause time.Duration
+	// Guess has a refusal with status 200 be found where nobody knows the server, too, by a short body that is one of a provider
+	// that refuses so.
+	Guess bool
 	// Repeat has everything count as idempotent: what may have been processed is sent again.
 	Repeat bool
 }

@@ -22,6 +22,7 @@ type job struct {
 	unsure bool   // after a crash it would not be known whether the latest attempt was served
 	class  class  // what it would be dead of, by its latest attempt
 	reason string // likewise
+	unlike bool   // its answer is not what Config.Success calls one
 	room   bool   // it holds a place in Run.room
 	key    string
 	n      int64 // of the journal; 0: its answer is written
@@ -66,16 +67,14 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	if ans.Metered {
 		j.actual, cost = &ans.Actual, ans.Actual
 	}
-	r.tally.sent(&j.res, cost)
+	r.tally.sent(&j.res, ans.Result, cost)
 	if j.res.status != 0 {
 		r.hosts.note(went, answered)
 	}
-	if ans.Result == limit.Limited || ans.Misordered {
-		r.tellRetreats()
-	}
+	r.tellTrouble(&ans)
 	j.hold = time.Time{}
-	if ans.RetryAfter > 0 {
-		j.hold = j.res.ended.Add(ans.RetryAfter)
+	if d := holds(&ans); d > 0 {
+		j.hold = j.res.ended.Add(d)
 		r.tellHold(key.Name, j.hold, ans.Reason)
 	}
 	if !final {
@@ -85,6 +84,18 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		r.release(j)
 	}
 	return ans
+}
+
+// holds is how long an answer keeps its key away: as it asks, or until there is more of what is used up. A run after this one keeps
+// to that, too.
+func holds(ans *dispatch.Answer) time.Duration {
+	d := ans.RetryAfter
+	for u, reset := range ans.Reset {
+		if ans.Known>>u&1 == 1 && ans.Remaining[u] <= 0 {
+			d = max(d, reset/time.Duration(max(ans.Capacity[u], 1))) // of a bucket it is when it is full
+		}
+	}
+	return d
 }
 
 // sending writes into the journal that an attempt is about to go.

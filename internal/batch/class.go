@@ -109,6 +109,9 @@ func classOf(j *job, ans *dispatch.Answer) class {
 	case res.cut, ans.Result == limit.Limited: // its answer, or itself, is larger than can be
 		return invalid
 	}
+	if j.unlike {
+		return invalid
+	}
 	return classOfStatus(j.res.status)
 }
 

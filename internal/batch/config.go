@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
 )
 
 // Config describes a run.
@@ -39,7 +40,13 @@ type Config struct {
 	Redirects   int           // how many a request may follow; if zero, none
 	Backoff     backoff.Policy
 	BanStatus   []int // answers that say that a key is banned
-	Queue       int   // requests read ahead; if zero, 1000
+	NonceStatus []int // answers that say that a nonce did not rise, beside what they say in words
+	// Provider reads what answers say of limits. If nil, the Format's, or as the host is known, or as each looks.
+	Provider quota.Dialect
+	// Success says, with an error, why an answer with a status of success is none. If nil, all of them are. It is safe for concurrent
+	// use.
+	Success func(body []byte) error
+	Queue   int // requests read ahead; if zero, 1000
 	// MaxOutage is how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for
 	// ever; negative: as soon as it is known.
 	MaxOutage time.Duration

@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // notices has what was told already, and of until when. Safe for concurrent use.
@@ -58,9 +62,23 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 	}
 }
 
-// tellRetreats tells, once, of an opt-in that proved wrong: that of the refusals before this one.
-func (r *Run) tellRetreats() {
+// troubled is how long after a refusal it is looked at what came of it: not before all is answered that was in flight.
+const troubled = time.Minute
+
+// tellTrouble tells, once each, what refusals up to now prove: of an opt-in or a limit that is wrong, and of a key that does nothing
+// but refuse.
+func (r *Run) tellTrouble(ans *dispatch.Answer) {
+	now := time.Since(r.epoch)
+	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
+		r.trouble.Store(int64(now + troubled))
+	} else if int64(now) > r.trouble.Load() {
+		return
+	}
 	for _, k := range r.pool.Keys() {
+		r.tellRow(&k)
+		for _, m := range k.Misfits {
+			r.tellMisfit(k.Name, m)
+		}
 		for _, retreat := range k.Retreats {
 			at := r.epoch.Add(time.Duration(retreat.Until))
 			what := fmt.Sprintf("%s: %s of %s", k.Name, retreat.Option, retreat.Limit)
@@ -68,6 +86,47 @@ func (r *Run) tellRetreats() {
 				r.tell("key %s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05"))
 			}
 		}
+	}
+}
+
+// tellMisfit tells of a limit that is wrong.
+func (r *Run) tellMisfit(key string, m limit.Misfit) {
+	at := r.epoch.Add(time.Duration(m.Until))
+	if !r.notices.isNews("misfit "+key+" "+m.Rate.String(), at, 0) {
+		return
+	}
+	was, fits := m.Rate.String(), m.Rate
+	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
+	would := fits.String()
+	for _, l := range r.c.Limits {
+		_, per, is := strings.Cut(l.Text, "/")
+		if is && l.N == m.N && l.Per == m.Per && l.Unit == m.Unit {
+			was = l.Text
+			if would = fmt.Sprintf("--limit %d/%s", m.Fits, per); m.Gap > 0 {
+				would = fmt.Sprintf("--limit 1/%v", m.Gap)
+			}
+		}
+	}
+	r.tell("key %s was refused with %s kept, so that is wrong, or others use the key, too; %d in %v were accepted: %s would fit. It goes no faster until %s",
+		key, was, fits.N, fits.Per, would, at.Format("15:04:05"))
+}
+
+// tellRow tells of a key that answers nothing but refusals.
+func (r *Run) tellRow(k *dispatch.KeyInfo) {
+	const row = 4
+	what := ""
+	switch {
+	case k.Nonces >= row:
+		what = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process uses the key, or it was used with a larger --nonce-unit", k.Nonces)
+	case k.Refusals >= row:
+		what = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
+	case k.Denials >= row:
+		what = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
+	default:
+		return
+	}
+	if r.notices.isNews("row "+k.Name, time.Now(), 10*time.Minute) {
+		r.tell("key %s %s; one request at a time goes to see, more and more rarely, and no request pays for it", k.Name, what)
 	}
 }
 

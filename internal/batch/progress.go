@@ -71,9 +71,24 @@ func (r *Run) eta() time.Duration {
 			room += l.perSecond()*time.Since(r.tally.first).Seconds() - float64(r.tally.spent[l.Unit])/keys
 			left = max(left-min(max(room, 0), float64(l.most())), 0)
 		}
-		longest = max(longest, time.Duration(left/l.perSecond()*float64(time.Second)))
+		longest = max(longest, time.Duration(left/(l.perSecond()*r.fits(l))*float64(time.Second)))
 	}
 	return longest
+}
+
+// fits is what part of a limit goes, of all keys, where it proved wrong.
+func (r *Run) fits(l Rate) float64 {
+	sum := 0.0
+	for _, all := range r.misfits {
+		part := 1.0
+		for _, m := range all {
+			if m.N == l.N && m.Per == l.Per && m.Unit == l.Unit {
+				part = float64(m.Fits) / float64(m.N) * float64(m.Per) / float64(max(m.Per, m.Gap))
+			}
+		}
+		sum += part
+	}
+	return sum / float64(len(r.misfits))
 }
 
 // Progress is the state of a run that goes on.
@@ -91,6 +106,7 @@ type Progress struct {
 func (r *Run) Progress() Progress {
 	p := Progress{}
 	why, held := "", time.Duration(math.MaxInt64)
+	misfits := make([][]limit.Misfit, len(r.c.Keys))
 	r.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
 		c := q.Counts()
 		p.InFlight, p.Waiting = c.InFlight, c.Waiting
@@ -99,7 +115,9 @@ func (r *Run) Progress() Progress {
 			p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 		}
 		for i := range r.c.Keys {
-			switch info := d.KeyInfo(now, i); info.State {
+			info := d.KeyInfo(now, i)
+			misfits[i] = info.Misfits
+			switch info.State {
 			case dispatch.Banned:
 			case dispatch.Cooling:
 				held = min(held, info.Until.Sub(now))
@@ -110,6 +128,7 @@ func (r *Run) Progress() Progress {
 	})
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
+	r.misfits = misfits
 	p.Totals, p.Why = r.tally.totals, why
 	if !r.tally.first.IsZero() {
 		d := time.Since(r.tally.first)

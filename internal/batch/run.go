@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+<<<<<<< HEAD
 	"strings"
+=======
+	"sync/atomic"
+>>>>>>> wrong
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -41,8 +45,11 @@ type Run struct {
 	limiters [][]limit.Limiter // of each key, one per limit
 	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
 	pool     *paceline.Pool
+	trouble  atomic.Int64  // until when refusals are news, since the epoch
 	room     chan struct{} // one for each answer that is on its way to the results
 	homes    secret.Places // where keys go, once the first line is read
+
+	misfits [][]limit.Misfit // of each key, when Progress looked last: under the tally's lock
 
 	// Each has its own lock, and none is held while another is taken.
 	store    store

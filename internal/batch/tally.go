@@ -21,7 +21,7 @@ type Totals struct {
 	Offered     int `json:"offered"`          // the rest, as far as it was read
 	Sends       int `json:"sends"`            // attempts that were written
 	Done        int `json:"done"`             //
-	Rejected    int `json:"rejected"`         // answers 429
+	Rejected    int `json:"rejected"`         // answers 429, and refusals by a limit with another status
 	Expired     int `json:"expired"`          //
 	Dead        int `json:"dead"`             //
 	Left        int `json:"left"`             // not ended: running again resumes
@@ -189,7 +189,7 @@ func (t *tally) read(q *Request) bool {
 }
 
 // sent counts an attempt.
-func (t *tally) sent(res *response, cost limit.Cost) {
+func (t *tally) sent(res *response, result limit.Result, cost limit.Cost) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if res.written {
@@ -202,7 +202,7 @@ func (t *tally) sent(res *response, cost limit.Cost) {
 		t.totals.Cost += cost[limit.Requests]
 		add(&t.spent, cost, 1)
 	}
-	if res.status == http.StatusTooManyRequests {
+	if result == limit.Limited || res.status == http.StatusTooManyRequests {
 		t.totals.Rejected++
 	}
 }

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,7 +15,11 @@ import (
 // newPolicy is how attempts are judged: nobody waits for an answer, so a server may ask for any time, and all of a key stays
 // away for all of it; what may have been processed goes again, in doubt.
 func (c *Config) newPolicy() verdict.Policy {
-	return verdict.Policy{Dialect: c.Format.dialect(), Repeat: true}
+	p := verdict.Policy{Dialect: c.Provider, Repeat: true, Guess: true}
+	if p.Dialect == nil {
+		p.Dialect = c.Format.dialect()
+	}
+	return p
 }
 
 // verdict is what a job's attempt proves by itself.
@@ -54,7 +59,7 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 	ans = v.Answer()
 	j.unsure = res.err != nil && v.Result != limit.Unsent
 	j.doubt = j.doubt || j.unsure
-	ans.Reason = statusText(res.status)
+	ans.Reason, j.unlike = statusText(res.status), false
 	switch s := res.status; {
 	case v.Result == limit.Unsent:
 		ans.Reason = res.err.Error()
@@ -77,8 +82,21 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 		// The next hop is a request like another: it waits for a permit of its own.
 		j.hop, j.unsure = next, true
 		ans.Result, ans.Returned = limit.Failed, true
+<<<<<<< HEAD
+=======
+		return ans, false
+	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
+		ans.Misordered, ans.Invalid, ans.Denied = true, false, false
+		ans.Reason = said(ans.Reason, res.body, r.sender.redact)
+>>>>>>> wrong
 	default:
 		r.c.Format.judge(r, j, &ans)
+		if err := r.succeeds(res, &ans); err != nil {
+			j.unlike = true
+			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.sender.redact)
+		} else if ans.Result == limit.Limited && res.status < http.StatusMultipleChoices {
+			ans.Reason = said(ans.Reason+", a refusal", res.body, r.sender.redact)
+		}
 		if ans.Result != limit.Accepted && v.Why != "" {
 			ans.Reason += "; " + v.Why
 		}
@@ -92,6 +110,17 @@ func aside(ans dispatch.Answer) dispatch.Answer {
 		Outcome: limit.Outcome{Result: ans.Result, Sight: ans.Sight, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
 		Invalid: ans.Invalid || ans.Banned, Returned: ans.Returned, Reason: ans.Reason,
 	}
+}
+
+// succeeds tells why an answer with a status of success is none.
+func (r *Run) succeeds(res *response, ans *dispatch.Answer) error {
+	if r.c.Success == nil || ans.Result != limit.Accepted || res.status/100 != 2 {
+		return nil
+	}
+	if res.cut {
+		return errors.New("of which the end is missing (--max-response)")
+	}
+	return r.c.Success(res.body)
 }
 
 func statusText(status int) string {

@@ -1,0 +1,328 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/service"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// inTime has run's own code send to a server in virtual time.
+type inTime struct {
+	*testing.T
+	config Config
+	server http.Handler
+}
+
+type inTimeRan struct {
+	Totals
+	err           error
+	took          time.Duration
+	results, dead map[string]Result
+	notices       string
+	progress      []Progress // a minute apart
+}
+
+// run sends lines; it must be called within a bubble.
+func (v *inTime) run(lines []string) (got inTimeRan) {
+	v.Helper()
+	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	srv := &http.Server{Handler: v.server}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(network) }()
+	var notices lockedBuffer
+	c := v.config
+	c.Notice = func(s string) { fmt.Fprintln(&notices, s) }
+	r, err := New(c)
+	if err != nil {
+		v.Fatal(err)
+	}
+	over := newTransport(&r.c)
+	over.DialContext = network.dial
+	r.sender.base = wire.New(over)
+	text := strings.Join(lines, "\n")
+	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {
+		v.Fatal(err)
+	}
+	began, over2 := time.Now(), make(chan struct{})
+	var watched sync.WaitGroup
+	watched.Go(func() {
+		for {
+			select {
+			case <-over2:
+				return
+			case <-time.After(time.Minute):
+				got.progress = append(got.progress, r.Progress())
+			}
+		}
+	})
+	got.err = r.Send(context.Background(), "in", strings.NewReader(text))
+	got.took = time.Since(began)
+	close(over2)
+	watched.Wait()
+	if got.Totals, err = r.Close(); err != nil {
+		v.Error(err)
+	}
+	_ = srv.Close()
+	<-served
+	got.results, _ = readResults(v.T, c.Out)
+	got.dead, _ = readResults(v.T, DeadBeside(c.Out))
+	got.notices = notices.String()
+	return got
+}
+
+func newInTime(t *testing.T, server http.Handler, limits ...Rate) *inTime {
+	return &inTime{T: t, server: server, config: Config{Out: filepath.Join(t.TempDir(), "out.jsonl"), Limits: limits, Concurrency: 16, Timeout: time.Minute}}
+}
+
+func perSecond(n int64) Rate {
+	return Rate{N: n, Per: time.Second, Text: fmt.Sprintf("%d/s", n)}
+}
+
+func (v *inTime) keys(names ...string) {
+	for _, n := range names {
+		v.config.Keys = append(v.config.Keys, Key{Name: n, Secret: n})
+	}
+	var err error
+	if v.config.Query, err = ParseQuery([]string{"api_key={key}"}); err != nil {
+		v.Fatal(err)
+	}
+}
+
+func (v *inTime) nonces() {
+	q, err := ParseQuery([]string{"nonce={nonce}"})
+	if err != nil {
+		v.Fatal(err)
+	}
+	v.config.Query = append(v.config.Query, q...)
+}
+
+// A server of 20 a second that bans after ten refusals, and --limit 25/s: before, five keys were banned after 45 s.
+func TestWrongLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
+		x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-1", "key-2", "key-3", "key-4", "key-5"}, Before: law, After: law})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		v := newInTime(t, x, perSecond(25))
+		v.keys("key-1", "key-2", "key-3", "key-4", "key-5")
+		v.nonces()
+		const n = 12_000
+		got := v.run(requests(n, "http://server"+ratetest.Path))
+		if got.err != nil || got.Done != n || got.Rejected == 0 || got.Rejected > 25 || got.took > n/90*time.Second {
+			t.Errorf("%+v, %v in %v", got.Totals, got.err, got.took)
+		}
+		for _, k := range x.Report().Judge.Keys {
+			if k.Banned || k.Counts[rule.Limited] > 5 {
+				t.Errorf("%+v", k)
+			}
+		}
+		if c := strings.Count(got.notices, "with 25/s kept"); c < 5 || c > 10 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
+			t.Errorf("notices: %s", got.notices)
+		}
+		// What is left is foreseen by what fits, and not by 125 a second.
+		if p := got.progress[0]; p.ETA < time.Duration(p.Total-p.Done)*time.Second/101 {
+			t.Errorf("ETA %v with %d left", p.ETA, p.Total-p.Done)
+		}
+	})
+}
+
+// A key that answers nothing but 429, or 403, beside one that serves: no request is lost to it, and it is named.
+func TestKeyWithoutUse(t *testing.T) {
+	for _, status := range []int{429, 403} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.FormValue("api_key") == "bad" {
+					asked++
+					w.WriteHeader(status)
+				}
+			}), perSecond(5))
+			v.keys("good", "bad")
+			v.config.Attempts = 2
+			const n = 3000
+			got := v.run(requests(n, "http://server/"))
+			if got.err != nil || got.Done != n || got.Dead != 0 || asked > 30 {
+				t.Errorf("%d: %+v, %v; it was asked %d times", status, got.Totals, got.err, asked)
+			}
+			if !strings.Contains(got.notices, "key bad ") || strings.Contains(got.notices, "key good") {
+				t.Errorf("%d: %s", status, got.notices)
+			}
+		})
+	}
+}
+
+// Kraken refuses with status 200: before, 45 of these were done.
+func TestRefusedWith200(t *testing.T) {
+	kraken, _ := quota.Lookup("kraken")
+	for _, provider := range []quota.Dialect{nil, kraken} {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := service.New(service.Config{Provider: "kraken"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			v := newInTime(t, s, perSecond(20))
+			v.config.Provider = provider
+			got := v.run(requests(60, "http://server/0/private/Balance"))
+			if got.err != nil || got.Done != 60 || got.Rejected == 0 || got.Rejected > 40 || got.took > 6*time.Minute {
+				t.Errorf("%+v, %v in %v", got.Totals, got.err, got.took)
+			}
+			for id, r := range got.results {
+				if strings.Contains(*r.Body, "EAPI") {
+					t.Errorf("%s is done with %s", id, *r.Body)
+				}
+			}
+		})
+	}
+}
+
+// With Success what a server that nobody described answers is judged.
+func TestSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		times := map[string]int{}
+		v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			id := r.URL.Query().Get("id")
+			times[id]++
+			state := "OK"
+			if n, _ := strconv.Atoi(id); n == 7 || n == 5 && times[id] < 3 {
+				state = "BUSY"
+			}
+			fmt.Fprintf(w, `{"status":%q}`, state)
+		}), perSecond(20))
+		v.config.Attempts = 4
+		v.config.Success = func(body []byte) error {
+			var b struct{ Status string }
+			if err := json.Unmarshal(body, &b); err != nil || b.Status != "OK" {
+				return errors.New("which is none")
+			}
+			return nil
+		}
+		var lines []string
+		for i := range 10 {
+			lines = append(lines, request(fmt.Sprint("q", i), fmt.Sprint("http://server/?id=", i)))
+		}
+		got := v.run(lines)
+		if got.err != nil || got.Done != 9 || got.Dead != 1 || times["5"] != 3 || times["7"] != 4 {
+			t.Errorf("%+v, %v, %v", got.Totals, got.err, times)
+		}
+		if d := got.dead["q7"]; d.Class != "invalid" || !strings.Contains(d.Error, "which is none") {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// Nonces that came in the wrong order cost no request: each is sent again, with a new one.
+func TestBadNonces(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+	}{"in words": {400, `{"error_msg":"bad nonce: 7 is not above the last one"}`}, "by its status": {409, "no"}} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			last := map[string]uint64{}
+			refused := 0
+			v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				nonce, _ := strconv.ParseUint(r.FormValue("nonce"), 10, 64)
+				time.Sleep(time.Duration(nonce*7919%23) * time.Millisecond) // on the way
+				mu.Lock()
+				defer mu.Unlock()
+				if key := r.FormValue("api_key"); nonce <= last[key] {
+					refused++
+					w.WriteHeader(c.status)
+					fmt.Fprint(w, c.body)
+				} else {
+					last[key] = nonce
+				}
+			}), perSecond(200))
+			v.keys("A")
+			v.nonces()
+			v.config.Gap, v.config.Attempts = time.Millisecond, 1
+			if name == "by its status" {
+				v.config.NonceStatus = []int{c.status}
+			}
+			const n = 2000
+			got := v.run(requests(n, "http://server/"))
+			if got.err != nil || got.Done != n || refused == 0 {
+				t.Errorf("%s: %+v, %v after %d bad nonces", name, got.Totals, got.err, refused)
+			}
+		})
+	}
+}
+
+// A key that saw larger nonces refuses those that are in order: that is said, and nothing is lost.
+func TestNoncesTooSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		began := time.Now()
+		v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked++; time.Since(began) < 20*time.Minute {
+				w.WriteHeader(400)
+				fmt.Fprint(w, "Invalid nonce")
+			}
+		}), perSecond(20))
+		v.keys("A")
+		v.nonces()
+		v.config.Attempts = 1
+		got := v.run(requests(100, "http://server/"))
+		if got.err != nil || got.Done != 100 || asked > 120 || strings.Count(got.notices, "key A refuses nonces, 4 in a row now") != 1 {
+			t.Errorf("%+v, %v; asked %d times; %s", got.Totals, got.err, asked, got.notices)
+		}
+	})
+}
+
+// What a server says is left holds for the next run, too.
+func TestNothingLeftOverRestarts(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"nothing left": func(w http.ResponseWriter) {
+			w.Header().Set("RateLimit-Limit", "20")
+			w.Header().Set("RateLimit-Remaining", "0")
+			w.Header().Set("RateLimit-Reset", "90")
+		},
+		"to stay away": func(w http.ResponseWriter) { w.Header().Set("Retry-After", "90"); w.WriteHeader(429) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var at []time.Duration
+			began := time.Now()
+			v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if at = append(at, time.Since(began)); len(at) == 1 {
+					answer(w)
+				}
+			}), perSecond(20))
+			if name == "nothing left" {
+				v.run(requests(1, "http://server/"))
+			} else {
+				v.config.Attempts = 1
+				v.run(requests(1, "http://server/"))
+				v.config.RetryDead = AllDead
+			}
+			time.Sleep(10 * time.Second)
+			got := v.run(requests(3, "http://server/"))
+			if got.err != nil || len(at) < 3 || at[1] < 90*time.Second || at[1] > 91*time.Second {
+				t.Errorf("%s: %+v, %v; arrivals at %v", name, got.Totals, got.err, at)
+			}
+			if slices.Max(at) > 2*time.Minute {
+				t.Errorf("%s: arrivals at %v", name, at)
+			}
+		})
+	}
+}
