@@ -151,10 +151,7 @@ func (v *virtually) send(network *pipes, input string) {
 		c.Keys = []Key{{"A", "s3cret-Of-9a7Kq"}}
 	}
 	c.UserAgent = "test"
-	c.clock = func() (time.Time, uptime.Reading) { // the machine's is not that of the bubble
-		up := time.Since(time.Unix(0, 0))
-		return time.Now(), uptime.Reading{Boot: "b", Up: up, Awake: up}
-	}
+	c.clock = bubbleClock
 	c.Notice = func(s string) { t.Log(s) }
 	r, err := New(c)
 	if err != nil {
@@ -799,4 +796,10 @@ func TestPeekedAndChanged(t *testing.T) {
 			t.Errorf("%+v: %v, %+v\n%s", c, err, totals, text2)
 		}
 	}
+}
+
+// bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the bubble.
+func bubbleClock() (time.Time, uptime.Reading) {
+	up := time.Since(time.Unix(0, 0))
+	return time.Now(), uptime.Reading{Boot: "b", Up: up, Awake: up}
 }

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-<<<<<<< HEAD
 	"strings"
-=======
 	"sync/atomic"
->>>>>>> wrong
 	"time"
 
 	"github.com/paceline-go/paceline"

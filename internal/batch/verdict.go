@@ -82,20 +82,16 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 		// The next hop is a request like another: it waits for a permit of its own.
 		j.hop, j.unsure = next, true
 		ans.Result, ans.Returned = limit.Failed, true
-<<<<<<< HEAD
-=======
-		return ans, false
 	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
 		ans.Misordered, ans.Invalid, ans.Denied = true, false, false
-		ans.Reason = said(ans.Reason, res.body, r.sender.redact)
->>>>>>> wrong
+		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
 	default:
 		r.c.Format.judge(r, j, &ans)
 		if err := r.succeeds(res, &ans); err != nil {
 			j.unlike = true
-			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.sender.redact)
+			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.sender.secrets)
 		} else if ans.Result == limit.Limited && res.status < http.StatusMultipleChoices {
-			ans.Reason = said(ans.Reason+", a refusal", res.body, r.sender.redact)
+			ans.Reason = said(ans.Reason+", a refusal", res.body, r.sender.secrets)
 		}
 		if ans.Result != limit.Accepted && v.Why != "" {
 			ans.Reason += "; " + v.Why

@@ -89,7 +89,7 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 }
 
 func newInTime(t *testing.T, server http.Handler, limits ...Rate) *inTime {
-	return &inTime{T: t, server: server, config: Config{Out: filepath.Join(t.TempDir(), "out.jsonl"), Limits: limits, Concurrency: 16, Timeout: time.Minute}}
+	return &inTime{T: t, server: server, config: Config{Out: filepath.Join(t.TempDir(), "out.jsonl"), Limits: limits, Concurrency: 16, Timeout: time.Minute, clock: bubbleClock}}
 }
 
 func perSecond(n int64) Rate {
