@@ -177,6 +177,25 @@ func TestRunRedirectedAbroad(t *testing.T) {
 	}
 }
 
+// A prompt that another host refuses is not given back for the key to wait: it would go there again at once, for ever.
+func TestRunBatchRefusedAbroad(t *testing.T) {
+	t.Setenv("PL_SECRET", aSecret)
+	abroad := newHost(t, "", "localhost", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	home := newHost(t, "", "127.0.0.1", func(w http.ResponseWriter, q *http.Request) {
+		http.Redirect(w, q, abroad.url+q.URL.Path, http.StatusTemporaryRedirect)
+	})
+	in := `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":` + llmBody + `}`
+	code, _, stderr := paceline(in, "run", "--limit", "none", "--base-url", home.url, "--key-env", "PL_SECRET", "--redirects", "1", "--attempts", "2", "--backoff-base", "1ms",
+		"--out", filepath.Join(t.TempDir(), "out.jsonl"), "-")
+	if got := abroad.saw("/v1/chat/completions"); code != exitSomeFailed || strings.Count(got, "POST ") != 2 || strings.Contains(stderr, "stay away") {
+		t.Errorf("exit code %d: %s; the other host got %.1000s", code, stderr, got)
+	}
+	isShown(t, "the other host", abroad.saw("/v1/chat/completions"))
+}
+
 // A key goes to the hosts that --key-host names, else to that of the first line. A line that would take it elsewhere is an error.
 func TestRunKeyHost(t *testing.T) {
 	t.Setenv("PL_SECRET", aSecret)

@@ -104,7 +104,8 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 func aside(ans dispatch.Answer) dispatch.Answer {
 	return dispatch.Answer{
 		Outcome: limit.Outcome{Result: ans.Result, Sight: ans.Sight, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
-		Invalid: ans.Invalid || ans.Banned, Returned: ans.Returned, Reason: ans.Reason,
+		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
+		Returned: ans.Returned && ans.Result != limit.Limited, // else until the key may go again, which it may at once
 	}
 }
 
