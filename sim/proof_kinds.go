@@ -420,7 +420,7 @@ func (k ProofKind) attack(p Proof, requests int, seed uint64, stop func() bool) 
 	return a.Run()
 }
 
-// change has a limiter be stricter than the server, and as strict again.
+// change has a limiter be stricter than the server, and as strict again: with another limit, burst or window.
 func (k ProofKind) change(l limit.Limiter, least int64) func(mono.Time, *rand.Rand) {
 	anyOf := func(rng *rand.Rand, most int64) int64 {
 		if rng.IntN(2) == 0 {
@@ -428,16 +428,27 @@ func (k ProofKind) change(l limit.Limiter, least int64) func(mono.Time, *rand.Ra
 		}
 		return least + rng.Int64N(most-least+1)
 	}
+	limited, _ := l.(interface {
+		SetLimit(mono.Time, int64) error
+	})
+	bursts, _ := l.(interface {
+		SetBurst(mono.Time, int64) error
+	})
+	windowed, _ := l.(interface {
+		SetWindow(mono.Time, time.Duration) error
+	})
+	if _, anchored := l.(*limit.Anchored); anchored {
+		windowed = nil // what takes intervals for longer than they are is not stricter
+	}
 	return func(now mono.Time, rng *rand.Rand) {
 		var err error
-		if b, ok := l.(interface {
-			SetBurst(mono.Time, int64) error
-		}); ok && rng.IntN(2) == 0 {
-			err = b.SetBurst(now, anyOf(rng, k.Burst))
-		} else if s, ok := l.(interface {
-			SetLimit(mono.Time, int64) error
-		}); ok {
-			err = s.SetLimit(now, anyOf(rng, k.Limit))
+		switch r := rng.IntN(3); {
+		case r == 0 && windowed != nil:
+			err = windowed.SetWindow(now, time.Duration(1+rng.IntN(2)*rng.IntN(3))*k.Window)
+		case r == 1 && bursts != nil:
+			err = bursts.SetBurst(now, anyOf(rng, k.Burst))
+		case limited != nil:
+			err = limited.SetLimit(now, anyOf(rng, k.Limit))
 		}
 		if err != nil {
 			panic(err) // of our own making

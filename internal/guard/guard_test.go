@@ -360,6 +360,7 @@ func TestHoldAndLift(t *testing.T) {
 	l.ends(time.Minute, "b", told(0, 30*time.Minute))
 	l.ready(time.Minute, 31*time.Minute)
 	l.g.Lift(at(2 * time.Minute))
+	l.ready(time.Minute, 2*time.Minute) // an earlier instant counts as that of the last change
 	l.ready(2*time.Minute, 2*time.Minute)
 	l.ends(2*time.Minute, "c", refused) // of before
 	l.ready(2*time.Minute, 2*time.Minute)

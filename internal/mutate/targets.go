@@ -15,7 +15,7 @@ var Targets = []Target{
 	{"mono", 10, []string{"limit"}},
 	{"backoff", 15, []string{"dispatch"}},
 	{"window", 60, nil},
-	{"limit", 180, []string{"dispatch", ".", "transport"}},
+	{"limit", 160, []string{"dispatch", ".", "transport"}},
 	{"throttle", 90, []string{"internal/strategy", "internal/guard"}},
 	{"internal/guard", 80, []string{"dispatch", "transport"}},
 	{"internal/health", 50, []string{"dispatch", ".", "transport"}},
@@ -27,6 +27,8 @@ var Targets = []Target{
 	{".", 60, []string{"transport"}},
 	{"transport", 60, nil},
 	{"internal/wire", 40, []string{"transport"}},
+	{"internal/durable", 15, []string{"internal/journal"}},
+	{"internal/journal", 25, []string{"internal/batch"}},
 	{"internal/batch", 40, nil},
-	{"quota", 40, []string{"verdict", "ratetest/service"}},
+	{"quota", 30, []string{"verdict", "ratetest/service"}},
 }
