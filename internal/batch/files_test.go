@@ -1,11 +1,18 @@
 package batch
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/journal"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // What is made is for the user's eyes only, and stays so when the journal is compacted.
@@ -47,5 +54,67 @@ func TestCompactFollowsNoLink(t *testing.T) {
 	got := b.run(requests(3, srv.URL)...)
 	if text, _ := os.ReadFile(precious); got.Done != 3 || string(text) != "precious" {
 		t.Errorf("%+v, %v; then it says %.30q", got.Totals, got.err, text)
+	}
+}
+
+// Beside results, a journal that says nothing is told of, and what nobody knows of is taken to have been sent: now, or
+// when the results say, if the clock is trusted. The next run, which has a journal, knows that, too.
+func TestJournalGone(t *testing.T) {
+	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
+	for _, c := range []struct {
+		name    string
+		spoil   func(journal string) error
+		trusted bool
+		age     time.Duration // of the results
+		free    int           // of 3 a minute and key
+		said    string
+	}{
+		{"as it was", func(string) error { return nil }, false, 0, 2, ""},
+		{"missing", os.Remove, false, 0, 0, "is missing"},
+		{"empty", func(j string) error { return os.Truncate(j, 0) }, false, 0, 0, "is empty"},
+		{"all NUL", func(j string) error { return os.WriteFile(j, make([]byte, 4096), 0o600) }, false, 0, 0, "has not one whole line"},
+		{"missing, and the results are old, they say", os.Remove, false, time.Hour, 0, "is missing"},
+		{"trusted", os.Remove, true, 0, 0, "is missing"},
+		{"trusted, and the results are old", os.Remove, true, time.Hour, 3, "is missing"},
+		{"trusted, and the results are young", os.Remove, true, 20 * time.Second, 0, "is missing"},
+		{"trusted, and the results are of tomorrow", os.Remove, true, -24 * time.Hour, 0, "is missing"},
+	} {
+		for _, bucket := range []bool{false, true} {
+			b := newBench(t)
+			b.config.Limits = []Rate{{N: 3, Per: time.Minute, Text: "3/m", Bucket: bucket}, {N: 1000, Per: time.Second, Text: "1000/s"}}
+			b.run(requests(1, srv.URL)...)
+			then := time.Now().Add(-c.age)
+			if err := errors.Join(c.spoil(b.config.Out+".journal"), os.Chtimes(b.config.Out, then, then), os.Chtimes(DeadBeside(b.config.Out), then, then)); err != nil {
+				t.Fatal(err)
+			}
+			b.config.TrustClock = c.trusted
+			for _, said := range []string{c.said, ""} {
+				var notices strings.Builder
+				b.config.Notice = func(s string) { io.WriteString(&notices, s) }
+				r, err := New(b.config)
+				if err == nil {
+					err = r.Open()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				l, free := r.limiters[0][0], 0
+				if first := l.Ready(0, limit.One).Sub(0); first > time.Minute+journal.Late+time.Second {
+					t.Errorf("%s, bucket %v: the first may go after %v", c.name, bucket, first)
+				}
+				for ; l.Ready(0, limit.One) == 0 && free < 9; free++ {
+					l.Admit(0, limit.One)
+				}
+				if bucket && c.said == "" {
+					free = c.free // it holds nothing else that is known
+				}
+				if _, err := r.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if free != c.free || strings.Contains(notices.String(), b.config.Out+".journal "+said) != (said != "") || said == "" && notices.Len() > 0 {
+					t.Errorf("%s, bucket %v: %d may go, want %d; told %q, want %q", c.name, bucket, free, c.free, notices.String(), said)
+				}
+			}
+		}
 	}
 }

@@ -13,13 +13,15 @@ import (
 	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/internal/journal"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // results is a file of results or dead letters, or a stream of them.
 type results struct {
 	*durable.File
 	form   form
-	before int64 // bytes that the runs before wrote
+	before int64     // bytes that the runs before wrote
+	at     time.Time // when the last of them was written
 }
 
 // store is what a run leaves behind: results, dead letters, and the journal of what was sent.
@@ -159,7 +161,7 @@ func openResults(path string, form form, was peeked, each func(e entry, end int6
 		f.Discard()
 		return nil, err
 	}
-	return &results{f, form, size}, nil
+	return &results{f, form, size, info.ModTime()}, nil
 }
 
 // scan reads lines of results and returns where the last complete one ends. What is not a result is refused, lest a file of
@@ -210,11 +212,42 @@ func (r *Run) open() (err error) {
 	r.keep += r.keep/1000 + journal.Late + time.Second
 	s.journal, s.history, err = journal.Open(journal.Config{
 		Path: journalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
-		TrustClock: r.c.TrustClock, Clock: r.c.clock,
+		TrustClock: r.c.TrustClock, Clock: r.c.clock, Full: r.full(),
 		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inExpired|inDead) },
 		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
 	}, r.epoch)
+	if err == nil && s.history.Gone != "" && s.history.Last > 0 {
+		r.tell("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent again unnamed",
+			s.journal.Path(), s.history.Gone, map[bool]string{true: " when they were written"}[r.c.TrustClock])
+	}
 	return err
+}
+
+// full is what may have been sent as far as the results tell: nothing if there are none, else all that the limits allow,
+// and just now, unless the clock is trusted with when they were written.
+func (r *Run) full() []journal.Sent {
+	var last time.Time
+	for _, f := range []*results{r.store.out, r.store.dead} {
+		if f.before > 0 && f.at.After(last) {
+			last = f.at
+		}
+	}
+	if last.IsZero() {
+		return nil
+	}
+	if last = last.Add(r.c.Timeout); !r.c.TrustClock || last.After(r.epoch) {
+		last = r.epoch
+	}
+	s := journal.Sent{Counts: last.Add(journal.Late).UnixNano(), Result: limit.Unknown}
+	for _, l := range r.c.Limits {
+		s.Cost[l.Unit] = max(s.Cost[l.Unit], l.most())
+	}
+	var all []journal.Sent
+	for _, k := range r.c.Keys {
+		s.Key = k.Name
+		all = append(all, s)
+	}
+	return all
 }
 
 // Lines are synced when there are this many, or this long after the first.

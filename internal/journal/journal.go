@@ -29,6 +29,8 @@ type Config struct {
 	Forget func(id string) bool
 	// Before is called before records are dropped: what they stand for must be durable then.
 	Before func() error
+	// Full is what is taken to have been sent if the journal is Gone.
+	Full []Sent
 	// TrustClock: the wall clock is right, also after a reboot and where the machine tells no other time.
 	TrustClock bool
 	// Disk is where it is. If nil, durable.OS.
@@ -74,6 +76,9 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 		}
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
+	}
+	if h.Gone != "" && c.Full != nil {
+		h.Sends, h.Last = slices.Clone(c.Full), 1
 	}
 	// A run with short limits does not forget what one with long ones will ask for again.
 	c.Keep = min(max(c.Keep, time.Duration(h.run.Keep)), longestKeep)
