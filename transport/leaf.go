@@ -23,6 +23,7 @@ type leaf struct {
 	count     int
 	lane      *paceline.Lane
 	active    atomic.Int64 // requests under way
+	answers   answers      // how long they took
 
 	// Guarded by the Transport's lock:
 	used       time.Duration // when it was last asked for

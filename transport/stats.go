@@ -18,6 +18,8 @@ type Stats struct {
 	Resent     int64 // of those, not the first of their request
 	Refused    int64 // answers that refused because of a limit
 	Pauses     int64 // begun by a refusal: one for all requests that were in flight at the time
+	Hedged     int64 // of those handed to the Base, copies of what was slow: see Hedge
+	HedgesWon  int64 // of those, answered first
 	Partitions int   // combinations of host, key, model and route that are remembered now
 }
 
@@ -26,7 +28,9 @@ func (t *Transport) Stats() Stats {
 	t.mu.Lock()
 	n := len(t.leaves)
 	t.mu.Unlock()
-	return Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+	s := Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+	s.Hedged, s.HedgesWon = t.hedges.counts()
+	return s
 }
 
 // Ask returns when a request, if it came now, could go behind those of its partition that wait, and how many they are: no later than
