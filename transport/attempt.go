@@ -237,7 +237,12 @@ func (s *sent) settle(o limit.Outcome) {
 	if o.Result != limit.Limited && len(v.Said.Limits) == 0 {
 		s.permit.Settle(o)
 	} else {
-		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.own(l.index(m), o) })
+		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome {
+			if l.room != nil && m == l.room.limit {
+				return s.inRoom(o)
+			}
+			return s.own(l.index(m), o)
+		})
 	}
 	if h := l.host(); h.down.Load() && o.Result == limit.Accepted {
 		h.served()

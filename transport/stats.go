@@ -59,6 +59,8 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 type PartitionStats struct {
 	Partition Partition // all fields of a request
 	paceline.Stats
+	// Most is how many may be in flight to its host and model now, with Config.Adaptive. 0: nobody says.
+	Most int64
 	// Pauses are what keeps it away now: of its route, model, key and host.
 	Pauses []Pause
 }
@@ -87,7 +89,7 @@ func (t *Transport) Partitions() []PartitionStats {
 	t.mu.Unlock()
 	all := make([]PartitionStats, len(leaves))
 	for i, l := range leaves {
-		all[i] = PartitionStats{Partition: l.partition, Stats: l.lane.Stats(), Pauses: t.pausesOf(l)}
+		all[i] = PartitionStats{Partition: l.partition, Stats: l.lane.Stats(), Most: t.most(l), Pauses: t.pausesOf(l)}
 		l.active.Add(-1)
 	}
 	slices.SortFunc(all, func(a, b PartitionStats) int { return cmp.Compare(a.Partition.String(), b.Partition.String()) })

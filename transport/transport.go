@@ -110,6 +110,11 @@ type Config struct {
 	// first or whose body cannot be read again is not sent again. An error that it returns is RoundTrip's, instead of the answer. It
 	// is called on the goroutine that calls RoundTrip. If nil, it is as a.Again says.
 	CheckRetry func(ctx context.Context, a Attempt, resp *http.Response) (again bool, err error)
+	// Adaptive has a bound on the requests in flight that nobody states, for each host and, where requests name a model, each model:
+	// it shrinks when answers take longer, or refuse because of an overload (503, 529, or a 429 that says nothing of limits), and
+	// grows while they are quick. See limit.Adaptive; the zero AdaptiveConfig is ready. Until when a request is in flight is as
+	// UntilBody says. If nil, none.
+	Adaptive *limit.AdaptiveConfig
 	// Hedge sends a second copy of a request whose answer is slow. Its zero value: none.
 	Hedge Hedge
 	// Backoff is how long a request waits after an attempt that failed, and a partition after a refusal that does not say
@@ -221,6 +226,13 @@ func New(c Config) (*Transport, error) {
 	}
 	if err := c.Hedge.check(); err != nil {
 		return nil, err
+	}
+	if c.Adaptive != nil {
+		if _, err := limit.NewAdaptive(*c.Adaptive); err != nil {
+			return nil, fmt.Errorf("transport: Adaptive: %w", err)
+		}
+		own := *c.Adaptive
+		c.Adaptive = &own
 	}
 	if c.Adopt != nil && c.Limit == nil {
 		return nil, errors.New("transport: Adopt is set and Limit is nil: there is no limiter to change")
