@@ -336,6 +336,16 @@ var specs = map[string]limittest.Spec{
 	"Spacing": {
 		New: func() limit.Limiter { return must(limit.NewSpacing(50 * time.Millisecond)) },
 	},
+	"Adaptive": {
+		New:        func() limit.Limiter { return must(limit.NewAdaptive(limit.AdaptiveConfig{Initial: 4, Max: 12})) },
+		ClosedLoop: true,
+		Burst:      40,
+	},
+	"Adaptive/of refusals": {
+		New:        func() limit.Limiter { return must(limit.NewAdaptive(limit.AdaptiveConfig{Max: 12, Tolerance: -1})) },
+		ClosedLoop: true,
+		Burst:      40,
+	},
 	"Cooldown": {
 		New:        func() limit.Limiter { return must(limit.NewCooldown(time.Second)) },
 		ClosedLoop: true,
@@ -377,6 +387,7 @@ func FuzzWeighted(f *testing.F)    { limittest.Fuzz(f, specs["Weighted"]) }
 func FuzzConcurrency(f *testing.F) { limittest.Fuzz(f, specs["Concurrency"]) }
 func FuzzSequence(f *testing.F)    { limittest.Fuzz(f, specs["Sequence"]) }
 func FuzzSpacing(f *testing.F)     { limittest.Fuzz(f, specs["Spacing"]) }
+func FuzzAdaptive(f *testing.F)    { limittest.Fuzz(f, specs["Adaptive"]) }
 func FuzzCooldown(f *testing.F)    { limittest.Fuzz(f, specs["Cooldown"]) }
 func FuzzAll(f *testing.F)         { limittest.Fuzz(f, specs["All"]) }
 

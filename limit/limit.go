@@ -151,6 +151,9 @@ type Outcome struct {
 	Reset     [units]time.Duration
 	// Misordered says that the server refused the request because one sent later had come before it: a bad nonce.
 	Misordered bool
+	// Overloaded says that the server refused the request because it has too much to do, or too many requests at once, whoever sends
+	// them.
+	Overloaded bool
 	// RetryAfter is how long the server asked to stay away; 0: it did not.
 	RetryAfter time.Duration
 }

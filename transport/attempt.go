@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -30,12 +31,32 @@ type sent struct {
 	est tokens.Estimate
 }
 
+// begin makes an attempt of a leave.
+func (c *call) begin(p paceline.Permit) *sent {
+	s := &sent{t: c.t, leaf: c.leaf, permit: p, cost: c.cost, api: c.api, est: c.est}
+	s.leaf.active.Add(1)
+	c.t.attempts.Add(1)
+	return s
+}
+
+// with returns the request to be handed to the Base, which closes its body.
+func (c *call) with(body io.ReadCloser) *http.Request {
+	if body == nil {
+		return c.req
+	}
+	r := new(http.Request)
+	*r = *c.req
+	r.Body, r.GetBody = body, c.getBody
+	return r
+}
+
 // send makes one attempt with the leave that has been got, and says what is to become of the request: a.Again, after the wait.
 func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	t := c.t
-	s := &sent{t: t, leaf: c.leaf, permit: c.permit, cost: c.cost, api: c.api, est: c.est}
+	s := c.begin(c.permit)
 	c.permit = paceline.Permit{}
-	s.leaf.active.Add(1)
+	a = Attempt{Request: c.req, Partition: c.leaf.partition, Number: number, Cost: c.cost, Waits: c.waits}
+	c.waits = paceline.WaitStats{}
 	returns := false
 	defer func() {
 		if !returns { // the Base panics, or a function of the configuration
@@ -45,32 +66,20 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 			}
 		}
 	}()
-	a = Attempt{Request: c.req, Partition: c.leaf.partition, Number: number, Cost: c.cost, Waits: c.waits}
-	c.waits = paceline.WaitStats{}
-	t.attempts.Add(1)
 	if number > 1 {
 		t.resent.Add(1)
 	}
-	r := c.req
-	if c.body != nil {
-		r = new(http.Request)
-		*r = *c.req
-		r.Body, r.GetBody = c.body, c.getBody
-		c.body = nil // from here on the Base closes it
+	r := c.with(c.body)
+	c.body = nil // from here on the Base closes it
+	p := c.hedge(s, number)
+	defer p.stop()
+	resp, err = c.trip(s, r)
+	in := c.hear(s, resp, err, last)
+	if p != nil {
+		p.primary(&a, &s, &resp, &in)
+		err = in.Err
 	}
-	resp, err = t.base.Send(r, &s.wire)
-	if err == nil && resp == nil {
-		err = errors.New("transport: the Base returned neither an answer nor an error")
-	}
-	if err != nil {
-		if resp != nil && resp.Body != nil {
-			resp.Body.Close()
-		}
-		resp = nil
-	} else {
-		resp.Request = c.req
-	}
-	wait = c.judge(s, &a, resp, err, last)
+	wait, err = c.judge(s, &a, &in, &resp, last)
 	if t.config.Ended != nil {
 		t.config.Ended(a)
 	}
@@ -78,8 +87,32 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	return resp, a, wait, err
 }
 
-// judge settles an attempt by what it proves, or leaves that to the body of its answer.
-func (c *call) judge(s *sent, a *Attempt, resp *http.Response, err error, last bool) (wait time.Duration) {
+// trip sends, and returns an answer or why there is none.
+func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
+	var timer *time.Timer
+	if d := c.t.config.AttemptTimeout; d > 0 {
+		s.wire.Stops = true
+		timer = time.AfterFunc(d, func() { s.wire.Stop(&timedOut{d}) })
+	}
+	resp, err = c.t.base.Send(r, &s.wire)
+	switch {
+	case err == nil && resp == nil:
+		err = errors.New("transport: the Base returned neither an answer nor an error")
+	case timer != nil && !timer.Stop() && err == nil: // its body would break
+		err = &timedOut{c.t.config.AttemptTimeout}
+	}
+	if err == nil {
+		resp.Request = c.req
+		return resp, nil
+	}
+	if resp != nil && resp.Body != nil {
+		resp.Body.Close()
+	}
+	return nil, err
+}
+
+// hear finds out what an attempt proves.
+func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.Attempt {
 	t := c.t
 	s.headed = time.Now()
 	in := c.evidence(s, resp, err, last)
@@ -88,7 +121,6 @@ func (c *call) judge(s *sent, a *Attempt, resp *http.Response, err error, last b
 	}
 	v := &s.verdict
 	*v = t.policy.Of(&in)
-	c.theirs = c.theirs || v.Theirs
 	if v.Shown != nil {
 		s.leaf.host().dialect.Store(&v.Shown)
 	}
@@ -97,19 +129,51 @@ func (c *call) judge(s *sent, a *Attempt, resp *http.Response, err error, last b
 			v.Scope = scope
 		}
 	}
-	if v.Result == limit.Accepted {
-		if h := s.hold(resp); h != nil {
-			resp.Body = h
-		} else {
-			s.settle(v.Outcome)
-		}
-	} else {
+	return in
+}
+
+// judge settles an attempt by what it proves, or leaves that to the body of its answer. The error is the attempt's, or that of
+// Config.CheckRetry, and then there is no answer any more.
+func (c *call) judge(s *sent, a *Attempt, in *verdict.Attempt, resp **http.Response, last bool) (wait time.Duration, err error) {
+	v := &s.verdict
+	c.theirs = c.theirs || v.Theirs
+	served := v.Result == limit.Accepted
+	if !served {
 		s.settle(v.Outcome)
 		wait = c.after(s, v, a.Number)
 		v.InTime(wait, c.left())
 	}
-	a.Status, a.Err, a.RTT, a.Result, a.Said, a.Again, a.Why = in.Status, err, in.RTT, v.Result, v.Said, v.Again, v.Why
-	return wait
+	a.tell(in, v)
+	if c.t.config.CheckRetry != nil && c.ctx.Err() == nil {
+		err := c.check(v, a, *resp, last)
+		if v.Again && v.Result != limit.Limited {
+			wait = max(wait, c.t.delay(a.Number))
+			v.InTime(wait, c.left())
+		}
+		a.tell(in, v)
+		if err != nil {
+			s.settle(v.Outcome)
+			if *resp != nil && (*resp).Body != nil {
+				(*resp).Body.Close()
+			}
+			*resp = nil
+			return 0, err
+		}
+	}
+	if !served {
+		return wait, in.Err
+	}
+	if h := s.hold(*resp); h != nil {
+		(*resp).Body = h
+	} else {
+		s.settle(v.Outcome)
+	}
+	return wait, nil
+}
+
+// tell fills in what became of an attempt.
+func (a *Attempt) tell(in *verdict.Attempt, v *verdict.Verdict) {
+	a.Status, a.Err, a.RTT, a.Result, a.Said, a.Again, a.Why = in.Status, in.Err, in.RTT, v.Result, v.Said, v.Again, v.Why
 }
 
 // evidence is what a verdict is asked about.
@@ -173,7 +237,12 @@ func (s *sent) settle(o limit.Outcome) {
 	if o.Result != limit.Limited && len(v.Said.Limits) == 0 {
 		s.permit.Settle(o)
 	} else {
-		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.own(l.index(m), o) })
+		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome {
+			if l.room != nil && m == l.room.limit {
+				return s.inRoom(o)
+			}
+			return s.own(l.index(m), o)
+		})
 	}
 	if h := l.host(); h.down.Load() && o.Result == limit.Accepted {
 		h.served()

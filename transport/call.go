@@ -162,7 +162,10 @@ func (c *call) acquire() error {
 		if errors.Is(err, paceline.ErrNever) && (n.shut.Load() || c.shrink(n)) {
 			continue
 		}
-		return n.refuse(err, c.cost)
+		e := n.refuse(err, c.cost)
+		//lint:ignore SA1019 http.Client sets it, with a deadline, if it has a Timeout
+		e.client = c.req.Cancel != nil
+		return e
 	}
 }
 

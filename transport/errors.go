@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,6 +20,25 @@ var ErrPaused = errors.New("transport: the server asked to stay away")
 // ErrOutage: nothing has arrived at the host for longer than Config.MaxOutage, and the request was not sent. The Error around it says
 // when the next probe goes; what the host did comes after it.
 var ErrOutage = errors.New("transport: the host is down")
+
+// ErrAttemptTimeout: an attempt had no answer within Config.AttemptTimeout. Such an error also is context.DeadlineExceeded, as those
+// of net/http are, and its Timeout is true.
+var ErrAttemptTimeout = errors.New("transport: the attempt timed out")
+
+// timedOut is how long an attempt had no answer.
+type timedOut struct{ after time.Duration }
+
+func (e *timedOut) Error() string {
+	return fmt.Sprintf("transport: no answer %v after the attempt began, which is the AttemptTimeout", e.after)
+}
+
+func (e *timedOut) Unwrap() error { return ErrAttemptTimeout }
+
+func (e *timedOut) Is(target error) bool { return target == context.DeadlineExceeded }
+
+func (e *timedOut) Timeout() bool { return true }
+
+func (e *timedOut) Temporary() bool { return true }
 
 var errNoURL = errors.New("transport: the request has no URL")
 
@@ -41,6 +61,8 @@ type Error struct {
 	// Attempts is how often it had been sent before. 0: never.
 	Attempts int
 	Err      error
+
+	client bool // the deadline is http.Client's
 }
 
 func (e *Error) Error() string {
@@ -56,6 +78,9 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf(": the earliest is %s: %v", e.Ready.Format(time.RFC3339Nano), e.Err)
 	default:
 		s += fmt.Sprintf(": %v", e.Err)
+	}
+	if e.client && e.Timeout() {
+		s += "; http.Client.Timeout includes the wait for a turn, Config.AttemptTimeout does not"
 	}
 	if e.Attempts > 0 {
 		s += fmt.Sprintf("; it had been sent before (%d)", e.Attempts)

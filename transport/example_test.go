@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
@@ -19,9 +21,11 @@ import (
 
 // Limit, transport, client.
 func Example() {
-	rate := limit.MustRolling(20, time.Second)                   // the server's rule: 20 in any second
-	paced := transport.Must(transport.Config{Limiter: rate})     // waits, settles, heeds the server, sends again
-	client := &http.Client{Transport: paced, Timeout: time.Hour} // use it as ever
+	rate := limit.MustRolling(20, time.Second) // the server's rule: 20 in any second
+	paced := transport.Must(transport.Config{  // waits, settles, heeds the server, sends again
+		Limiter: rate, AttemptTimeout: 30 * time.Second, // of one attempt; a client's Timeout would include the wait
+	})
+	client := &http.Client{Transport: paced} // use it as ever
 
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -105,4 +109,39 @@ func ExampleConfig_tokens() {
 	// Output:
 	// <nil>
 	// true 40000 tokens of 30000
+}
+
+// A server that says in the body of a 200 that it is not ready is asked again, and a slow one is asked twice.
+func ExampleConfig_checkRetry() {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked < 3 {
+			fmt.Fprint(w, `{"state":"pending"}`)
+			return
+		}
+		fmt.Fprint(w, `{"state":"done"}`)
+	}))
+	defer server.Close()
+	paced := transport.Must(transport.Config{
+		Attempts: 5,
+		Backoff:  backoff.Policy{Base: time.Millisecond},
+		Hedge:    transport.Hedge{After: time.Minute, Quantile: 0.95}, // of those that may be processed twice
+		CheckRetry: func(ctx context.Context, a transport.Attempt, resp *http.Response) (bool, error) {
+			if a.Status != http.StatusOK {
+				return a.Again, nil // as it would
+			}
+			body, err := io.ReadAll(resp.Body) // the caller finds it whole
+			return strings.Contains(string(body), "pending"), err
+		},
+	})
+	resp, err := (&http.Client{Transport: paced}).Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	fmt.Println(string(body), "after", paced.Stats().Attempts)
+	paced.CloseIdleConnections()
+	// Output: {"state":"done"} after 3
 }

@@ -21,8 +21,10 @@ type leaf struct {
 	partition Partition
 	nodes     [maxNodes]*node // narrowest first
 	count     int
+	room      *room // nil: none
 	lane      *paceline.Lane
 	active    atomic.Int64 // requests under way
+	answers   answers      // how long they took
 
 	// Guarded by the Transport's lock:
 	used       time.Duration // when it was last asked for
@@ -165,7 +167,12 @@ func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
 			n.leaves++
 		}
 	}
-	l.lane = t.junction.Lane(paceline.LaneConfig{}, append(way, l.host().way))
+	way = append(way, l.host().way)
+	if t.config.Adaptive != nil {
+		l.room = t.enterLocked(l)
+		way = append(way, l.room.limit)
+	}
+	l.lane = t.junction.Lane(paceline.LaneConfig{}, way)
 	t.leaves[p] = l
 	return l, nil
 }
@@ -218,6 +225,7 @@ func (t *Transport) dropLocked(l *leaf) {
 	t.recent.remove(l)
 	delete(t.leaves, l.partition)
 	l.lane.Retire()
+	l.leaveLocked()
 	for _, n := range l.nodes[:l.count] {
 		if n == t.shared {
 			continue

@@ -36,6 +36,7 @@ type node struct {
 	said    []quota.Policy
 
 	// Of a host:
+	rooms  map[string]*room // by model; guarded by the Transport's lock
 	health *health.Health
 	way    *paceline.Limit
 	down   atomic.Bool // it was, when last looked at

@@ -18,6 +18,8 @@ type Stats struct {
 	Resent     int64 // of those, not the first of their request
 	Refused    int64 // answers that refused because of a limit
 	Pauses     int64 // begun by a refusal: one for all requests that were in flight at the time
+	Hedged     int64 // of those handed to the Base, copies of what was slow: see Hedge
+	HedgesWon  int64 // of those, answered first
 	Partitions int   // combinations of host, key, model and route that are remembered now
 }
 
@@ -26,7 +28,9 @@ func (t *Transport) Stats() Stats {
 	t.mu.Lock()
 	n := len(t.leaves)
 	t.mu.Unlock()
-	return Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+	s := Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+	s.Hedged, s.HedgesWon = t.hedges.counts()
+	return s
 }
 
 // Ask returns when a request, if it came now, could go behind those of its partition that wait, and how many they are: no later than
@@ -55,6 +59,8 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 type PartitionStats struct {
 	Partition Partition // all fields of a request
 	paceline.Stats
+	// Most is how many may be in flight to its host and model now, with Config.Adaptive. 0: nobody says.
+	Most int64
 	// Pauses are what keeps it away now: of its route, model, key and host.
 	Pauses []Pause
 }
@@ -83,7 +89,7 @@ func (t *Transport) Partitions() []PartitionStats {
 	t.mu.Unlock()
 	all := make([]PartitionStats, len(leaves))
 	for i, l := range leaves {
-		all[i] = PartitionStats{Partition: l.partition, Stats: l.lane.Stats(), Pauses: t.pausesOf(l)}
+		all[i] = PartitionStats{Partition: l.partition, Stats: l.lane.Stats(), Most: t.most(l), Pauses: t.pausesOf(l)}
 		l.active.Add(-1)
 	}
 	slices.SortFunc(all, func(a, b PartitionStats) int { return cmp.Compare(a.Partition.String(), b.Partition.String()) })

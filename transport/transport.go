@@ -28,6 +28,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -96,6 +97,26 @@ type Config struct {
 
 	// Attempts is how often a request may be sent, the first time included. If zero, 3; 1: nothing is sent again.
 	Attempts int
+	// AttemptTimeout is how long one attempt may take from being handed to the Base to the end of its answer's header: then it is
+	// ended, with ErrAttemptTimeout, and sent again like one that was cut off. The wait for a turn does not count, nor does the
+	// answer's body, which may be a stream of hours. http.Client.Timeout and a context's deadline bound all of it, the wait, all
+	// attempts and the body: a Timeout that is right for one answer fails requests because they wait. If zero, none.
+	AttemptTimeout time.Duration
+	// CheckRetry has the last word on whether a request is sent again, after each attempt: a.Again is what the Transport would do,
+	// a.Why what stands in the way of that. resp is the answer, nil if there is a.Err; what is read of its body is still there for
+	// the caller. It may send again an answer of 200 that asks for patience in its body, or a POST that is known to do no harm; or
+	// not send again what would be. Whatever it says, each attempt has leave of its own from every limit, there are no more than
+	// Attempts of them, a pause that the server asked for is kept, and a request whose context has ended, whose deadline comes
+	// first or whose body cannot be read again is not sent again. An error that it returns is RoundTrip's, instead of the answer. It
+	// is called on the goroutine that calls RoundTrip. If nil, it is as a.Again says.
+	CheckRetry func(ctx context.Context, a Attempt, resp *http.Response) (again bool, err error)
+	// Adaptive has a bound on the requests in flight that nobody states, for each host and, where requests name a model, each model:
+	// it shrinks when answers take longer, or refuse because of an overload (503, 529, or a 429 that says nothing of limits), and
+	// grows while they are quick. See limit.Adaptive; the zero AdaptiveConfig is ready. Until when a request is in flight is as
+	// UntilBody says. If nil, none.
+	Adaptive *limit.AdaptiveConfig
+	// Hedge sends a second copy of a request whose answer is slow. Its zero value: none.
+	Hedge Hedge
 	// Backoff is how long a request waits after an attempt that failed, and a partition after a refusal that does not say
 	// how long. Its zero value is ready.
 	Backoff backoff.Policy
@@ -118,7 +139,8 @@ type Config struct {
 	// Idle is how long one is remembered that is not used. It should be longer than the longest window. If zero, 1 h.
 	Idle time.Duration
 
-	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there. If nil, nobody.
+	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there; of the one of two
+	// copies that was not needed (see Hedge) on another. If nil, nobody.
 	Ended func(Attempt)
 	// Logger is told of pauses and of waits (see paceline.GateConfig), at level Info, and of requests that are not sent
 	// again, at Debug. If nil, nobody. No credential is ever logged.
@@ -130,6 +152,7 @@ type Attempt struct {
 	Request   *http.Request
 	Partition Partition // all fields of the request
 	Number    int       // the first is 1
+	Hedged    bool      // it is the copy of a slow one: see Hedge
 	Cost      limit.Cost
 	Waits     paceline.WaitStats // for its turn: how long, and for which limits
 	RTT       time.Duration      // from when all of it was written to the answer's header; 0: not known
@@ -143,7 +166,8 @@ type Attempt struct {
 }
 
 // Transport is an http.RoundTripper that keeps within limits. Made by New. Safe for concurrent use. It starts no
-// goroutine and needs no closing; a client's CloseIdleConnections reaches the Base.
+// goroutine, but for the copies of Hedge, which end when the Base returns; it needs no closing; a client's CloseIdleConnections
+// reaches the Base.
 type Transport struct {
 	config Config
 	base   *wire.Base
@@ -168,6 +192,7 @@ type Transport struct {
 	resent   atomic.Int64
 	refused  atomic.Int64
 	pauses   atomic.Int64
+	hedges   hedges
 }
 
 const (
@@ -195,6 +220,19 @@ func New(c Config) (*Transport, error) {
 	}
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("transport: Backoff: %w", err)
+	}
+	if c.AttemptTimeout < 0 {
+		return nil, fmt.Errorf("transport: AttemptTimeout %v is negative", c.AttemptTimeout)
+	}
+	if err := c.Hedge.check(); err != nil {
+		return nil, err
+	}
+	if c.Adaptive != nil {
+		if _, err := limit.NewAdaptive(*c.Adaptive); err != nil {
+			return nil, fmt.Errorf("transport: Adaptive: %w", err)
+		}
+		own := *c.Adaptive
+		c.Adaptive = &own
 	}
 	if c.Adopt != nil && c.Limit == nil {
 		return nil, errors.New("transport: Adopt is set and Limit is nil: there is no limiter to change")
@@ -241,6 +279,7 @@ func New(c Config) (*Transport, error) {
 		junction: j, jitter: random(), rng: random(),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{},
 	}
+	t.hedges.share = c.Hedge.share()
 	t.recent.init()
 	if c.Limiter != nil {
 		n, err := t.newNode(Partition{Scope: quota.All}, c.Limiter)

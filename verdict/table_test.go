@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 
@@ -148,6 +149,26 @@ func TestWhomARefusalConcerns(t *testing.T) {
 		o := quota.Observation{Dialect: c.dialect, Refusal: c.refusal, RefusedBy: c.by, Limits: c.limits}
 		if got := scopeOf(&o, c.model); got != c.want {
 			t.Errorf("%s, %s by %q: concerns %q, want %q", c.dialect, c.refusal, c.by, got, c.want)
+		}
+	}
+}
+
+// What has too much to do says so to limits, whether it names a time or not; a limit that refuses does not.
+func TestOverloaded(t *testing.T) {
+	var p Policy
+	for _, c := range []struct {
+		status int
+		fields []string
+		want   bool
+	}{
+		{529, nil, true}, {503, []string{"Retry-After", "7"}, true}, {429, []string{"Retry-After", "7"}, false}, {500, nil, false}, {200, nil, false},
+	} {
+		h := http.Header{}
+		for i := 0; i < len(c.fields); i += 2 {
+			h.Set(c.fields[i], c.fields[i+1])
+		}
+		if v := p.Of(&Attempt{Status: c.status, Header: h}); v.Overloaded != c.want {
+			t.Errorf("%d %v: overloaded %v", c.status, c.fields, v.Overloaded)
 		}
 	}
 }

@@ -162,6 +162,7 @@ func (p *Policy) Of(a *Attempt) (v Verdict) {
 	if why != quota.None {
 		v.Scope = scopeOf(&v.Said, a.Model)
 		v.Misordered = why == quota.Misordered
+		v.Overloaded = why == quota.Overloaded || why == quota.TooMany
 	}
 	switch v.Result {
 	case limit.Limited:

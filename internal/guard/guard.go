@@ -24,6 +24,8 @@ type Config struct {
 	Limiter limit.Limiter
 	// InFlight is the most requests in flight. If zero, no bound.
 	InFlight int
+	// Adapt, if not nil, has a bound on requests in flight that nobody states: see limit.Adaptive.
+	Adapt *limit.AdaptiveConfig
 	// Gap is the least time between two sends. If zero, none.
 	Gap time.Duration
 	// Ordered says that requests must arrive in the order they were sent, as nonces must: then Gap, too, is a limit.Sequence's,
@@ -132,6 +134,13 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	}
 	if inFlight > 0 {
 		l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: inFlight, Late: c.Late})
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, l)
+	}
+	if c.Adapt != nil {
+		l, err := limit.NewAdaptive(*c.Adapt)
 		if err != nil {
 			return nil, err
 		}

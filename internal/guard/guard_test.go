@@ -65,7 +65,44 @@ var keySpec = limittest.Spec{
 	Burst:      1 << 20, // what was never sent gives its place back
 }
 
+// A bound that adapts beside the limit.
+var adaptiveSpec = limittest.Spec{
+	New: func() limit.Limiter {
+		return must(guard.New(guard.Config{Limiter: limit.MustRolling(5, time.Second), Adapt: &limit.AdaptiveConfig{Initial: 3}, MaxPause: 30 * ms}))
+	},
+	Promise:    limittest.Rolling(5, time.Second, limit.Requests),
+	ClosedLoop: true,
+	Burst:      1 << 20,
+}
+
+// Three of which all are refused because the server is overloaded leave room for two.
+func TestAdapts(t *testing.T) {
+	g := must(guard.New(guard.Config{Adapt: &limit.AdaptiveConfig{Initial: 3}}))
+	var leases []limit.Lease
+	for range 3 {
+		leases = append(leases, g.Admit(0, limit.One))
+	}
+	if got := g.Ready(0, limit.One); got != limit.AfterSettle {
+		t.Errorf("a fourth is ready at %v", got)
+	}
+	for _, l := range leases {
+		g.Settle(0, l, limit.Outcome{Result: limit.Failed, Overloaded: true})
+	}
+	g.Admit(0, limit.One)
+	if got := g.Ready(0, limit.One); got != 0 {
+		t.Errorf("a second is ready at %v", got)
+	}
+	g.Admit(0, limit.One)
+	if got := g.Ready(0, limit.One); got != limit.AfterSettle {
+		t.Errorf("a third is ready at %v", got)
+	}
+	if _, err := guard.New(guard.Config{Adapt: &limit.AdaptiveConfig{Min: -1}}); err == nil {
+		t.Error("a bound of -1 is accepted")
+	}
+}
+
 func TestLaws(t *testing.T) {
+	limittest.Laws(t, adaptiveSpec)
 	limittest.Laws(t, rollingSpec)
 	limittest.Laws(t, aloneSpec)
 	limittest.Laws(t, keySpec)

@@ -1,0 +1,235 @@
+package limit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Adaptive keeps at most a number of requests in flight that nobody states: it grows while the server answers as quickly as
+// usual, and shrinks when answers take longer or the server says that it has too much to do. It is for where the server's rule is
+// not known, beside whatever is known of it. Each request counts once, whatever its cost.
+//
+// Answers are looked at in rounds: as many as may be in flight, 8 to 64, of requests that were sent since the bound last
+// changed. At the end of a round, if at least half of what may was in flight at some time,
+//
+//	gradient = Tolerance × usual / median      0.5 … 1
+//	bound    = bound + (bound × gradient + √bound − bound) / 4
+//
+// where median is the round's latency; at the beginning it doubles instead, until answers are slow or refused for the first time. It
+// is the gradient of Netflix's concurrency-limits (README and Gradient2Limit, 1.5 and 0.5
+// included), with the headroom √bound and the minimum of Envoy's adaptive concurrency filter. What is usual follows a lower median
+// at once, by a quarter. It rises only where our own requests cannot be the cause: when fewer than half of what may are in
+// flight, or in a round at Min, from which all begins anew, after 5 slow rounds at a bound of 5 or less.
+//
+// A refusal because of too much (Outcome.Overloaded, or Limited and not Elsewhere) leaves 0.85 of what was in flight, once for all
+// that were in flight together. A client that presses a server of n workers as hard as it may keeps them all busy with at most as
+// many requests in their queue, and does 80 to 90 % of what a server can that refuses more than n at once, of which it refuses 1
+// to 5 %.
+//
+// Not safe for concurrent use; Ready, Admit and Settle do not allocate.
+type Adaptive struct {
+	least, most float64
+	tolerance   float64
+	bound       float64
+	last        mono.Time
+	book        Book[onItsWay]
+	sent        uint64
+
+	// Of the round:
+	since  uint64 // the last request sent before the bound changed
+	took   [maxRound]time.Duration
+	count  int
+	busy   int     // the most in flight
+	usual  float64 // of an answer, in ns; 0: not known
+	pinned int     // rounds at a bound that shrinks no more
+	alone  bool    // it is a round at Min to learn what is usual
+	steady bool    // the bound has been found once: it does not double any more
+}
+
+// onItsWay is a request in flight.
+type onItsWay struct {
+	at     mono.Time
+	number uint64
+}
+
+const (
+	steepest = 0.5
+	floor    = 5    // hardly above 4, where the headroom makes up for the steepest gradient
+	shrink   = 0.85 // at a refusal
+	beginner = 3    // answers of a round at the beginning
+	minRound = 8
+	maxRound = 64
+	unpinned = 5 // slow rounds at the floor until what is usual is learned anew
+)
+
+// AdaptiveConfig describes a bound that adapts. The zero value is ready.
+type AdaptiveConfig struct {
+	// Initial is the most in flight at first. What is usual is learned there: if the server cannot do so much, what is slow counts as
+	// usual. If zero, Min.
+	Initial int64
+	// Min and Max are the least and the most that the bound can become. If zero, 1 and 1000.
+	Min, Max int64
+	// Tolerance is how much longer than usual answers may take before the bound shrinks. If zero, 1.5; negative: latency is not
+	// looked at, and only refusals shrink it.
+	Tolerance float64
+}
+
+// NewAdaptive checks the configuration and returns an Adaptive with nothing in flight.
+func NewAdaptive(c AdaptiveConfig) (*Adaptive, error) {
+	if c.Min == 0 {
+		c.Min = 1
+	}
+	if c.Max == 0 {
+		c.Max = max(1000, c.Min)
+	}
+	if c.Initial == 0 {
+		c.Initial = c.Min
+	}
+	if c.Tolerance == 0 {
+		c.Tolerance = 1.5
+	}
+	for _, n := range [...]int64{c.Min, c.Max, c.Initial} {
+		if err := checkLimit("Adaptive", n); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case c.Min > c.Max:
+		return nil, fmt.Errorf("limit: Adaptive: Min %d is above Max %d", c.Min, c.Max)
+	case c.Initial < c.Min || c.Initial > c.Max:
+		return nil, fmt.Errorf("limit: Adaptive: Initial %d is not between Min %d and Max %d", c.Initial, c.Min, c.Max)
+	case c.Tolerance >= 0 && !(c.Tolerance >= 1 && c.Tolerance <= 1e6) || math.IsNaN(c.Tolerance):
+		return nil, fmt.Errorf("limit: Adaptive: Tolerance %v is not between 1 and 1,000,000", c.Tolerance)
+	}
+	return &Adaptive{
+		least: float64(c.Min), most: float64(c.Max), tolerance: c.Tolerance, bound: float64(c.Initial), last: mono.Min,
+	}, nil
+}
+
+// Most returns how many may be in flight now.
+func (a *Adaptive) Most() int64 { return int64(a.bound) }
+
+// Ready implements Limiter.
+func (a *Adaptive) Ready(now mono.Time, _ Cost) mono.Time {
+	if int64(a.book.Len()) >= a.Most() {
+		return AfterSettle
+	}
+	return max(now, a.last)
+}
+
+// ReadyAfter implements Foreseer.
+func (a *Adaptive) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
+	if int64(a.book.Len())+1 >= a.Most() {
+		return AfterSettle
+	}
+	return max(now, a.last)
+}
+
+// NotBefore implements Forecaster. What is open and ahead may be answered at once.
+func (a *Adaptive) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time { return max(now, a.last) }
+
+// Explain implements Explainer.
+func (a *Adaptive) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return a.Ready(now, cost), Bound{Name: "adaptive concurrency", Size: 1, Most: a.Most()}
+}
+
+// Admit implements Limiter.
+func (a *Adaptive) Admit(now mono.Time, _ Cost) Lease {
+	a.last = max(now, a.last)
+	a.sent++
+	l := a.book.Open(onItsWay{a.last, a.sent})
+	a.busy = max(a.busy, a.book.Len())
+	return l
+}
+
+// Settle implements Limiter.
+func (a *Adaptive) Settle(now mono.Time, l Lease, o Outcome) {
+	open := a.book.Len()
+	r := a.book.Close(l)
+	a.last = max(now, a.last)
+	if r.number <= a.since {
+		return
+	}
+	if o.Overloaded || o.Result == Limited && !o.Elsewhere {
+		a.steady = true
+		a.become(min(a.bound, float64(open)) * shrink)
+		return
+	}
+	if took, ok := a.latency(r, &o); ok {
+		a.took[a.count] = took
+		least := minRound
+		if !a.steady {
+			least = beginner
+		}
+		if a.count++; a.count >= min(max(int(a.bound), least), maxRound) {
+			a.round()
+		}
+	}
+}
+
+// latency returns how long an answer took, or how long none came: that is at least as long, and counts if it is already too long.
+func (a *Adaptive) latency(r onItsWay, o *Outcome) (took time.Duration, ok bool) {
+	if a.tolerance < 0 {
+		return 0, o.Result == Accepted
+	}
+	took = a.last.Sub(r.at)
+	switch {
+	case o.Result == Accepted && o.RTT > 0:
+		return o.RTT, true
+	case o.Result == Accepted:
+		return max(took, 1), true
+	}
+	return took, o.Result == Unknown && a.usual > 0 && float64(took) > a.tolerance*a.usual
+}
+
+// round looks at the answers of a round.
+func (a *Adaptive) round() {
+	took := a.took[:a.count]
+	slices.Sort(took)
+	median := float64(took[len(took)/2])
+	if a.alone {
+		a.alone, a.usual = false, median
+	}
+	idle := float64(a.busy) < a.bound/2
+	gradient := 1.0
+	switch {
+	case a.tolerance < 0:
+	case a.usual == 0:
+		a.usual = median
+	case median < a.usual:
+		a.usual += (median - a.usual) / 4
+	default:
+		if gradient = min(max(a.tolerance*a.usual/median, steepest), 1); idle {
+			a.usual += (median - a.usual) / 4
+		}
+	}
+	if idle {
+		a.begin()
+		return
+	}
+	if a.steady = a.steady || gradient < 1; !a.steady {
+		a.become(2 * a.bound)
+		return
+	}
+	if a.pinned++; gradient == 1 || a.bound > max(a.least, floor) {
+		a.pinned = 0
+	}
+	if a.pinned == unpinned {
+		a.pinned, a.alone, a.steady = 0, true, false
+		a.become(a.least)
+		return
+	}
+	a.become(a.bound + (a.bound*gradient+math.Sqrt(a.bound)-a.bound)/4)
+}
+
+// become sets the bound and begins a round.
+func (a *Adaptive) become(bound float64) {
+	a.bound = min(max(bound, a.least), a.most)
+	a.begin()
+}
+
+func (a *Adaptive) begin() { a.since, a.count, a.busy = a.sent, 0, a.book.Len() }

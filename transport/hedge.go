@@ -1,0 +1,329 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/verdict"
+)
+
+// Hedge is when a second copy of a request is sent because its answer is slow; of the two, the answer that comes first is
+// returned, and the other attempt is cancelled and settled. The zero Hedge sends none.
+//
+// Only what may be processed twice is copied: by its method or an Idempotency-Key, and if its body can be read again (GetBody).
+// A copy needs leave of its own from every limit, and is sent only if that is to be had at once, with nobody in line: it never
+// delays who waits. There is one copy of an attempt at most, and it is none of Config.Attempts. What the server has begun it may
+// well finish, so both count in full; over HTTP/1.1 the connection of the one that was cancelled is closed.
+type Hedge struct {
+	// After is how long an answer's header is waited for before the copy goes. With Quantile, it is the least.
+	After time.Duration
+	// Quantile learns that time from the latest answers of the same host, key, model and route: 0.95 copies what takes longer than
+	// 95 of 100 do. Until 20 have been seen, After alone counts, and if that is zero nothing is copied. If zero, nothing is learned.
+	Quantile float64
+	// Share is how many copies may be sent per attempt that could be copied, over the life of the Transport. If zero, 0.05: one for twenty; 1: no bound.
+	Share float64
+}
+
+const defaultShare = 0.05
+
+func (h Hedge) on() bool { return h.After > 0 || h.Quantile > 0 }
+
+func (h Hedge) share() float64 {
+	if h.Share == 0 {
+		return defaultShare
+	}
+	return h.Share
+}
+
+func (h Hedge) check() error {
+	switch {
+	case h.After < 0:
+		return fmt.Errorf("transport: Hedge: After %v is negative", h.After)
+	case !(h.Quantile >= 0 && h.Quantile < 1):
+		return fmt.Errorf("transport: Hedge: Quantile %v is not at least 0 and below 1", h.Quantile)
+	case !(h.Share >= 0 && h.Share <= 1):
+		return fmt.Errorf("transport: Hedge: Share %v is not between 0 and 1", h.Share)
+	case h.Share > 0 && !h.on():
+		return fmt.Errorf("transport: Hedge: Share %v, and neither After nor Quantile", h.Share)
+	}
+	return nil
+}
+
+// hedges counts copies, so that they stay within their share.
+type hedges struct {
+	mu               sync.Mutex // guards what follows
+	share            float64
+	asked, sent, won int64
+}
+
+// ask counts a request that could be copied.
+func (h *hedges) ask() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+}
+
+// take reports whether one more copy is within the share, and counts it.
+func (h *hedges) take() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if float64(h.sent+1) > h.share*float64(h.asked) {
+		return false
+	}
+	h.sent++
+	return true
+}
+
+// back takes back what was taken and not sent.
+func (h *hedges) back() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent--
+}
+
+func (h *hedges) wins() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.won++
+}
+
+func (h *hedges) counts() (sent, won int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sent, h.won
+}
+
+// answers is how long the latest answers of a partition took.
+type answers struct {
+	mu     sync.Mutex // guards what follows
+	latest [100]time.Duration
+	count  int
+}
+
+const enough = 20 // to tell a quantile from
+
+// took takes in that the header of an answer was there after d, or was not there after d when it was given up: to leave those
+// out would teach that none is slow.
+func (a *answers) took(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.latest[a.count%len(a.latest)] = d
+	a.count++
+}
+
+// quantile returns the time within which the share q of the latest came, if that is known.
+func (a *answers) quantile(q float64) (time.Duration, bool) {
+	a.mu.Lock()
+	n := min(a.count, len(a.latest))
+	sorted := a.latest // a copy
+	a.mu.Unlock()
+	if n < enough {
+		return 0, false
+	}
+	slices.Sort(sorted[:n])
+	return sorted[min(int(q*float64(n)), n-1)], true
+}
+
+// pair is an attempt and, if its answer is slow, the copy of it.
+type pair struct {
+	c      *call // a copy: the copy of the request may outlive the RoundTrip
+	number int
+	first  *sent
+	start  time.Time
+	timer  *time.Timer // nil: it is not known what is slow
+
+	mu    sync.Mutex // guards what follows
+	taken bool       // there is an answer: the other one is not needed, nor a copy
+	copy  *sent      // nil: none was sent
+	leg   leg        // how the copy ended, when ended is closed
+	ended chan struct{}
+}
+
+// leg is how one of two ended.
+type leg struct {
+	sent   *sent
+	resp   *http.Response
+	in     verdict.Attempt
+	panics any
+}
+
+// errLost is why an attempt ended whose other copy was answered. It shows nothing of the host.
+var errLost = fmt.Errorf("transport: the other copy of the request was answered first: %w", context.Canceled)
+
+// hedge has a copy of an attempt sent when it is slow, if that may be.
+func (c *call) hedge(s *sent, number int) *pair {
+	h := &c.t.config.Hedge
+	if !h.on() || c.getBody == nil || !verdict.Idempotent(c.req) {
+		return nil
+	}
+	c.t.hedges.ask()
+	own := *c
+	p := &pair{c: &own, number: number, first: s, start: time.Now(), ended: make(chan struct{})}
+	after := h.After
+	if h.Quantile > 0 {
+		learned, ok := s.leaf.answers.quantile(h.Quantile)
+		if !ok && after == 0 {
+			return p
+		}
+		after = max(after, learned)
+	}
+	s.wire.Stops = true
+	s.leaf.active.Add(1) // until second has ended, or will not begin
+	p.timer = time.AfterFunc(after, p.second)
+	return p
+}
+
+// stop has no copy be sent any more.
+func (p *pair) stop() {
+	if p == nil || p.timer == nil {
+		return
+	}
+	if p.timer.Stop() {
+		p.c.leaf.active.Add(-1)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken = true
+}
+
+// second sends the copy, on a goroutine of its own, if leave for it is to be had at once.
+func (p *pair) second() {
+	defer p.c.leaf.active.Add(-1)
+	r := p.begins()
+	if r == nil {
+		return
+	}
+	l := leg{sent: p.copy}
+	func() {
+		defer func() { l.panics = recover() }()
+		var err error
+		l.resp, err = p.c.trip(l.sent, r)
+		l.in = p.c.hear(l.sent, l.resp, err, false)
+	}()
+	p.mu.Lock()
+	lost := p.taken
+	if !lost {
+		p.leg, p.taken = l, p.final(&l)
+		if p.taken {
+			p.first.wire.Stop(errLost)
+		}
+		close(p.ended)
+	}
+	p.mu.Unlock()
+	if lost {
+		p.lose(&l, Attempt{Hedged: true})
+	}
+}
+
+// begins returns the copy to be sent, or nil if there is to be none.
+func (p *pair) begins() *http.Request {
+	c := p.c
+	if c.leaf.look() != nil || !c.t.hedges.take() {
+		return nil
+	}
+	permit, _, ok := c.leaf.lane.TryWait(c.cost)
+	if !ok {
+		c.t.hedges.back()
+		return nil
+	}
+	var body io.ReadCloser
+	var err error
+	if c.req.Body != nil {
+		body, err = c.getBody()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken || err != nil {
+		if body != nil {
+			body.Close()
+		}
+		permit.Settle(limit.Outcome{Result: limit.Unsent})
+		c.t.hedges.back()
+		return nil
+	}
+	p.copy = c.begin(permit)
+	p.copy.wire.Stops = true
+	return c.with(body)
+}
+
+// final tells whether nothing better is to be hoped for of the other one: it was answered, and not in a way that may pass.
+func (p *pair) final(l *leg) bool {
+	if l.panics != nil || l.resp == nil {
+		return l.panics != nil
+	}
+	in := l.in
+	in.Last = false
+	return l.sent.verdict.Result == limit.Accepted || !p.c.t.policy.Of(&in).Again
+}
+
+// primary takes in how the first attempt ended, and puts that of the copy in its place where that is what counts.
+func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.Attempt) {
+	if *resp != nil || in.Err == errLost {
+		(*s).leaf.answers.took((*s).headed.Sub(p.start))
+	}
+	l := leg{sent: *s, resp: *resp, in: *in}
+	p.mu.Lock()
+	copied, answered := p.copy, p.taken
+	if !answered && (copied == nil || p.final(&l)) {
+		p.taken = true
+	}
+	taken := p.taken
+	p.mu.Unlock()
+	switch {
+	case copied == nil:
+		return
+	case taken && !answered:
+		copied.wire.Stop(errLost)
+		select {
+		case <-p.ended: // it had ended before, and not well
+			p.lose(&p.leg, Attempt{Hedged: true})
+		default:
+		}
+		return
+	}
+	<-p.ended // the copy was answered, or may still be
+	switch {
+	case p.leg.panics != nil:
+		p.leg.sent.settle(limit.Outcome{})
+		panic(p.leg.panics)
+	case !p.final(&p.leg) && l.resp != nil:
+		p.lose(&p.leg, Attempt{Hedged: true})
+		return
+	}
+	if p.final(&p.leg) {
+		p.c.t.hedges.wins()
+	}
+	p.lose(&l, *a)
+	*s, *resp, *in = p.leg.sent, p.leg.resp, p.leg.in
+	a.Hedged, a.Waits = true, paceline.WaitStats{}
+}
+
+// lose settles the one of two whose end does not count. What is known of it is in a.
+func (p *pair) lose(l *leg, a Attempt) {
+	t := p.c.t
+	defer l.sent.settle(limit.Outcome{}) // if it is not settled
+	if l.panics != nil {                 // nobody is there to recover from it
+		t.log.Error("the Base panicked", "partition", l.sent.leaf.partition, "panic", l.panics)
+		return
+	}
+	if l.resp != nil && l.resp.Body != nil {
+		l.resp.Body.Close()
+	}
+	v := &l.sent.verdict
+	l.sent.settle(v.Outcome)
+	if t.config.Ended == nil {
+		return
+	}
+	a.Request, a.Partition, a.Number, a.Cost = p.c.req, l.sent.leaf.partition, p.number, l.sent.cost
+	a.tell(&l.in, v)
+	a.Again, a.Why = false, errLost.Error()
+	t.config.Ended(a)
+}

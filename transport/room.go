@@ -1,0 +1,59 @@
+package transport
+
+import (
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// room is how many requests a host seems to take at once, of one model.
+type room struct {
+	adaptive *limit.Adaptive // guarded by the Junction
+	limit    *paceline.Limit
+	leaves   int // guarded by the Transport's lock
+}
+
+// enterLocked returns the room of a leaf.
+func (t *Transport) enterLocked(l *leaf) *room {
+	host, model := l.host(), l.partition.Model
+	r := host.rooms[model]
+	if r == nil {
+		a, err := limit.NewAdaptive(*t.config.Adaptive)
+		if err != nil {
+			panic("transport: " + err.Error()) // New has checked it
+		}
+		r = &room{adaptive: a, limit: t.junction.Limit(paceline.LimitConfig{Limiter: a, Logger: t.waits(host.partition)})}
+		if host.rooms == nil {
+			host.rooms = map[string]*room{}
+		}
+		host.rooms[model] = r
+	}
+	r.leaves++
+	return r
+}
+
+func (l *leaf) leaveLocked() {
+	if l.room == nil {
+		return
+	}
+	if l.room.leaves--; l.room.leaves == 0 {
+		delete(l.host().rooms, l.partition.Model)
+	}
+}
+
+// inRoom returns what a room hears of an outcome. A refusal that names a limit is that limit's: fewer at once do not help.
+func (s *sent) inRoom(o limit.Outcome) limit.Outcome {
+	said := &s.verdict.Said
+	o.RetryAfter = 0
+	o.Elsewhere = o.Result == limit.Limited && (len(said.Limits) > 0 || said.Refusal == quota.Banned || said.Refusal == quota.QuotaExhausted)
+	return o
+}
+
+// most returns how many may be in flight in the room of a leaf.
+func (t *Transport) most(l *leaf) (n int64) {
+	if l.room != nil {
+		t.junction.Update(func(mono.Time) { n = l.room.adaptive.Most() })
+	}
+	return n
+}
