@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -322,7 +324,10 @@ func (k *soak) step(after time.Duration) (done bool) {
 	var err error
 	select {
 	case err = <-ended:
-		done = err == nil
+		var dead *exec.ExitError // some are dead letters, and nothing is left
+		if done = err == nil || errors.As(err, &dead) && dead.ExitCode() == exitSomeFailed; done {
+			err = nil
+		}
 	case <-time.After(after):
 		if time.Since(began) > 400*time.Millisecond {
 			k.rss = append(k.rss, residentKB(c.Process.Pid)...)
