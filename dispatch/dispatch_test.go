@@ -940,3 +940,48 @@ func BenchmarkDispatcher(b *testing.B) {
 		run("sizes", 100, busy)
 	}
 }
+
+// Keys go round, whatever time passes without a request: the one that has been ready for longest is next.
+func TestKeysKeepTheirTurn(t *testing.T) {
+	key := func() dispatch.Key { return dispatch.Key{Limiter: limit.MustRolling(2, time.Second)} }
+	r := newRig(t, queue.Config{}, key(), key(), key())
+	now := time.Duration(0)
+	var got []int
+	for i := range 7 {
+		r.submit(now, fmt.Sprint(i))
+		a, _, ok := r.Next(at(now))
+		if !ok {
+			t.Fatalf("request %d does not go", i)
+		}
+		got = append(got, a.Key)
+		r.Done(at(now+ms), a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}})
+		now += 5 * time.Second
+		r.Next(at(now - time.Second)) // nothing to send
+	}
+	if want := []int{0, 1, 2, 0, 1, 2, 0}; !slices.Equal(got, want) {
+		t.Errorf("keys %v, want %v", got, want)
+	}
+}
+
+// A key that is back can be banned again, and only by what was sent since.
+func TestBannedAgain(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{})
+	banned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "answered 401"}
+	state := func(now time.Duration, want dispatch.KeyState) {
+		t.Helper()
+		if got := r.KeyInfo(at(now), 0).State; got != want {
+			t.Errorf("at %v the key is %v, want %v", now, got, want)
+		}
+	}
+	r.submit(0, "a", "b")
+	old := r.sends(0, limit.AfterSettle, "a/1 on 0", "b/1 on 0")
+	r.Done(at(ms), old[0], banned)
+	state(ms, dispatch.Banned)
+	r.Resume(0)
+	state(ms, dispatch.OK)
+	again := r.sends(2*ms, limit.AfterSettle, "a/1 on 0")
+	r.Done(at(3*ms), old[1], banned) // of before
+	state(3*ms, dispatch.OK)
+	r.Done(at(4*ms), again[0], banned)
+	state(4*ms, dispatch.Banned)
+}

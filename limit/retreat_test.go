@@ -289,3 +289,17 @@ func TestLearnLeadHeedsNoStamps(t *testing.T) {
 		}
 	}
 }
+
+// Every kind with a OneWayMax stays away from it after a refusal, and one without has nothing to stay away from.
+func TestEveryKindRetreats(t *testing.T) {
+	for _, k := range risks() {
+		for _, promised := range []time.Duration{0, ms} {
+			l := must(k.limiter(limit.Arrivals{OneWayMax: promised}))
+			l.Settle(at(20*ms), l.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, RTT: 20 * ms})
+			got := limit.Retreats(l, at(20*ms))
+			if promised == 0 && len(got) > 0 || promised > 0 && (len(got) != 1 || got[0].Option != "OneWayMax" || got[0].Until != at(20*ms+10*time.Minute)) {
+				t.Errorf("%s, promised %v: %v", k.name, promised, got)
+			}
+		}
+	}
+}

@@ -492,3 +492,42 @@ func TestNothingAllocates(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// How long a row of failures has to be, of so many that are sent together, with or without time between.
+func TestHowLongARowIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		saw   limit.Sight
+		apart time.Duration
+		want  int // failures until it is down
+	}{
+		"refused at one instant":       {limit.Unreachable, 0, 12},
+		"refused for a tenth second":   {limit.Unreachable, 50 * ms, 3},
+		"refused just not so long":     {limit.Unreachable, 50*ms - 1, 4},
+		"broken at one instant":        {limit.Broken, 0, 32},
+		"broken for half a second":     {limit.Broken, 500 * ms / 7, 9}, // a nanosecond is missing at the eighth
+		"broken just for half of it":   {limit.Broken, 72 * ms, 8},
+		"broken a little at a time":    {limit.Broken, 20 * ms, 26},
+		"broken for a moment, and yet": {limit.Broken, 16 * ms, 32},
+	} {
+		h := steady()
+		var open []limit.Lease
+		for range 40 {
+			open = append(open, h.Admit(0, limit.One))
+		}
+		for i := range open { // so that nobody is on the way: what counts is the row
+			if i >= c.want {
+				h.Settle(0, open[i], limit.Outcome{Result: limit.Unsent})
+			}
+		}
+		now, n := mono.Time(0), 0
+		for ; n < c.want && !h.State(now).Down; n++ {
+			if n > 0 {
+				now = now.Add(c.apart)
+			}
+			h.Settle(now, open[n], limit.Outcome{Result: limit.Failed, Sight: c.saw})
+		}
+		if down := h.State(now).Down; !down || n != c.want {
+			t.Errorf("%s: down %v after %d failures, want %d", name, down, n, c.want)
+		}
+	}
+}
