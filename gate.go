@@ -171,7 +171,7 @@ func retryAfter(now, at mono.Time) time.Duration {
 	return at.Sub(now)
 }
 
-// Update calls f under the Gate's lock, to change or read the limiter: SetLimit, Extend, the replay of a journal. now
+// Update calls f under the Gate's lock, to change or read the limiter: SetLimit, SetWindow, Extend, the replay of a journal. now
 // is the instant on the limiter's scale, whose epoch is the making of the Gate. Afterwards every goroutine in line is
 // asked about again: those at the head that may go now go, and those whose cost can no longer fit, or no longer by their
 // deadline, fail. f must not call the Gate, nor settle one of its Permits: that would hang.

@@ -251,7 +251,7 @@ func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
 	return j.base.Add(time.Duration(t)), n, nil
 }
 
-// Update calls f under the Junction's lock, to change or read limiters: SetLimit, the replay of a journal. now is the instant on
+// Update calls f under the Junction's lock, to change or read limiters: SetLimit, SetWindow, the replay of a journal. now is the instant on
 // the limiters' scale, whose epoch is the making of the Junction. Afterwards every goroutine that waits for one of the limits given
 // is asked about again: those that may go now go, and those whose cost can no longer fit, or no longer by their deadline, fail. f
 // must not call the Junction, nor settle one of its Permits: that would hang.

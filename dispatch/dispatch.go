@@ -399,7 +399,7 @@ func (d *Dispatcher) Lift(now mono.Time, key int) {
 	d.line.Touch(d.keys[key].limit)
 }
 
-// Refresh has every key asked again: call it after a limiter was changed from outside (SetLimit).
+// Refresh has every key asked again: call it after a limiter was changed from outside (SetLimit, SetWindow).
 func (d *Dispatcher) Refresh() {
 	for i := range d.keys {
 		d.line.Touch(d.keys[i].limit)

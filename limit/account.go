@@ -127,9 +127,13 @@ func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 	return nil
 }
 
-// setWindow has both of a pair change their window, after it was checked.
+// setWindow notes a window that was checked, and has both of a pair, if there is one, change theirs.
 func (a *account) setWindow(now mono.Time, d time.Duration) error {
-	return a.pair.change(func(l changing) error { return l.SetWindow(now, d) })
+	a.last, a.window = max(now, a.last), d
+	if a.pair != nil {
+		return a.pair.change(func(l changing) error { return l.SetWindow(now, d) })
+	}
+	return nil
 }
 
 // sure makes it one without a OneWayMax.

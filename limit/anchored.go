@@ -134,13 +134,10 @@ func (a *Anchored) SetWindow(now mono.Time, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	a.last, a.over, a.least = max(now, a.last), over, least
-	if a.pair != nil {
-		return a.setWindow(now, d)
-	}
+	a.over, a.least = over, least
 	a.doubt()
 	a.settled.recall()
-	return nil
+	return a.setWindow(now, d)
 }
 
 // freed returns when a request that arrived by u no longer counts.

@@ -202,13 +202,14 @@ func (b *Bucket) setRate(now mono.Time, r rate) error {
 		return nil
 	}
 	// It falls: what a tick may have taken was refilled at the old rate and is missing for longer now. Levels less than a
-	// tick apart then are more than Margin apart now, so one takes the place of all.
+	// tick apart then are more than Margin apart now, so one takes the place of all; nor is more missing than has gone.
 	if n := b.levels.len(); n > 0 {
 		full := b.levels.full(n - 1).Add(b.margin)
 		if full > now {
 			full = now.Add(scale(full.Sub(now), b.per, before))
 		}
-		b.levels.one(full.Add(-b.margin), b.levels.since(0))
+		since := b.levels.since(0)
+		b.levels.one(min(full.Add(-b.margin), now.Add(b.times(since))), since)
 	}
 	return nil
 }

@@ -23,7 +23,6 @@ import (
 // entry of 16 bytes.
 type Calendar struct {
 	account
-	window  time.Duration
 	phase   mono.Time
 	skew    time.Duration
 	settled log       // when what is in it no longer counts, in place of when it arrived
@@ -55,7 +54,7 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 	if c.LearnLead {
 		return nil, fmt.Errorf("limit: Calendar: LearnLead is not for this kind of limit")
 	}
-	l := &Calendar{account: a, window: c.Window, phase: c.Phase, skew: max(c.Skew, 0), given: c.Skew != 0,
+	l := &Calendar{account: a, phase: c.Phase, skew: max(c.Skew, 0), given: c.Skew != 0,
 		settled: newLog(), latest: mono.Min}
 	if !l.given {
 		l.skew = 50 * time.Millisecond
@@ -96,23 +95,20 @@ func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
 	if err := c.fits(d); err != nil {
 		return err
 	}
-	c.last = max(now, c.last)
-	if c.pair != nil {
-		return c.setWindow(now, d)
-	}
 	before := c.settled
 	lost, bounds := c.arrived(before.lost), make([]mono.Time, before.n)
 	for i := range bounds {
 		bounds[i] = c.arrived(before.at(i).at)
 	}
-	c.window, c.settled = d, newLog()
+	c.settled = newLog()
+	changed := c.setWindow(now, d) // of which freed knows from here on
 	if gone := min(before.gone, MaxCost); gone > 0 {
 		c.settled.add(c.freed(lost), gone)
 	}
 	for i, u := range bounds {
 		c.settled.add(c.freed(u), before.upTo(i+1)-before.upTo(i))
 	}
-	return nil
+	return changed
 }
 
 // arrived returns a bound of the arrival of what counts until free.

@@ -30,7 +30,7 @@ func Explain(l Limiter, now mono.Time, cost Cost) (mono.Time, Bound) {
 }
 
 // Named returns l under a name, for its verdicts to be told from those of others: two limits of requests, the limit of a
-// model and that of an organisation. The limits in an All all get that one name. Change l itself (SetLimit); admit and
+// model and that of an organisation. The limits in an All all get that one name. Change l itself (SetLimit, SetWindow); admit and
 // settle through what is returned. It panics if l is nil.
 func Named(name string, l Limiter) Limiter {
 	if l == nil {

@@ -75,7 +75,8 @@ type Misfit struct {
 	Refusals int // since it was free last; those in flight together are one
 }
 
-// NewFitted returns l with an eye on whether it is right. It panics if l is nil; l now belongs to it, but for SetLimit.
+// NewFitted returns l with an eye on whether it is right. It panics if l is nil; l now belongs to it, but for SetLimit and
+// SetWindow.
 func NewFitted(l Limiter) *Fitted {
 	if l == nil {
 		panic("limit: Fitted: the Limiter is nil")
@@ -216,6 +217,9 @@ func (f *Fitted) Misfits() (all []Misfit) {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
 		fit := &f.fits[i]
+		if fit.rate.Per != rates[i].Per {
+			continue // what was found is of a window that is no more
+		}
 		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
 			all = append(all, Misfit{Rate: rates[i], Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals})
 		}
@@ -299,7 +303,9 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 	share, most := 0.0, int64(0)
 	for i := range f.fits {
 		fit := &f.fits[i]
-		fit.rate = rates[i]
+		if fit.follow(f.last, rates[i]) {
+			f.began = f.last
+		}
 		n := fit.ledger.counted(f.last)
 		if r.cost.of(fit.rate.Unit) == 0 || !fit.serves(f.last) || o.leaves(fit.rate.Unit) {
 			continue
@@ -424,6 +430,22 @@ func (t *fit) serves(now mono.Time) bool {
 func (t *fit) release(now mono.Time) {
 	t.state, t.learns, t.careful, t.refusals, t.gap = free, false, false, 0, 0
 	t.put(now, MaxCost)
+}
+
+// follow takes the rate as it is configured now, and returns whether that is of another window (SetWindow). What was found then
+// holds no more. Of the new window no more is assumed than is known, and that it is the first.
+func (t *fit) follow(now mono.Time, r Rate) bool {
+	before := t.rate.Per
+	t.rate = r
+	if r.Per == before {
+		return false
+	}
+	t.release(now)
+	t.ledger.grain = r.Per / 1024
+	if span, err := t.ledger.spanOf(r.Per); err == nil { // or nobody lives to see its end
+		t.ledger.span, t.ledger.window = span, r.Per
+	}
+	return true
 }
 
 // put has n in front, from now on.

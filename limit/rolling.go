@@ -108,12 +108,9 @@ func (r *Rolling) SetWindow(now mono.Time, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	r.last, r.span = max(now, r.last), span
-	if r.pair != nil {
-		return r.setWindow(now, d)
-	}
+	r.span = span
 	r.settled.recall()
-	return nil
+	return r.setWindow(now, d)
 }
 
 // Ready implements Limiter.

@@ -115,12 +115,9 @@ func (l *Weighted) SetWindow(now mono.Time, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	l.last, l.span, l.grain, l.room = max(now, l.last), span, grain, -1
-	if l.pair != nil {
-		return l.setWindow(now, d)
-	}
+	l.span, l.grain, l.room = span, grain, -1
 	l.settled.recall()
-	return nil
+	return l.setWindow(now, d)
 }
 
 // Ready implements Limiter.

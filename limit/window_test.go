@@ -735,3 +735,44 @@ func TestAChangedWindowIsExact(t *testing.T) {
 		t.Errorf("%d were compared for equality, %d with what must be assumed", exact, assumed)
 	}
 }
+
+// What a limit is called by its rates changes with its window, and what was found to fit into the window before holds no more.
+func TestRatesOfAChangedWindow(t *testing.T) {
+	for _, l := range []changing{
+		must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second})),
+		must(limit.NewCalendar(limit.CalendarConfig{Limit: 2, Window: time.Second})),
+		must(limit.NewAnchored(limit.AnchoredConfig{Limit: 2, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 50 * ms}})),
+		must(limit.NewWeighted(limit.WeightedConfig{Limit: 2, Window: time.Second})),
+		must(limit.NewBucket(limit.BucketConfig{Limit: 2, Window: time.Second})),
+	} {
+		if err := l.SetWindow(0, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if rates, _ := limit.Rates(l); len(rates) != 1 || rates[0].Per != time.Minute {
+			t.Errorf("%T: %v", l, rates)
+		}
+	}
+
+	own := limit.MustRolling(25, time.Second)
+	f := fitted(own)
+	f.burst(0, 25)
+	f.burst(at(2*time.Second), 20)
+	if m := f.Misfits(); len(m) != 1 || m[0].Fits != 20 {
+		t.Fatalf("%+v", m)
+	}
+	if err := own.SetWindow(at(3*time.Second), 3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	f.misfits(t)
+	f.burst(at(8*time.Second), 8) // of 10, as long as it goes carefully: half of 20
+	f.misfits(t)                  // in what is the first window, as far as it knows
+	f.Trust(at(12 * time.Second))
+	now := at(time.Minute)
+	for range 10 {
+		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+	}
+	f.burst(now.Add(2*time.Second), 5) // of the 15 that may go beside those
+	if m := f.Misfits(); len(m) != 1 || m[0].Per != 3*time.Second || m[0].Fits != 15 {
+		t.Errorf("%+v, want 15 to fit into 3s", m)
+	}
+}

@@ -89,8 +89,7 @@ func TestRunsRemoveTimeline(t *testing.T) {
 		{400 * ms, -1, 1, 5},
 		{450 * ms, -1, 5, 10}, // a fifth instant: shared with the one before
 		{460 * ms, 420 * ms, 1, 9},
-		{460 * ms, 400 * ms, 1, 8},  // which counts as at 450 ms, too
-		{460 * ms, -160 * ms, 1, 8}, // too far from any to be shared
+		{460 * ms, 400 * ms, 1, 8}, // which counts as at 450 ms, too
 		{1200 * ms, -1, 0, 8},
 		{1200 * ms, 200 * ms, 1, 7}, // exactly a window old
 		{1201 * ms, 200 * ms, 2, 5}, // gone by itself, so not once more
@@ -105,6 +104,18 @@ func TestRunsRemoveTimeline(t *testing.T) {
 		if got := r.Total(at(c.now)); got != c.want {
 			t.Errorf("at %v, after %d from %v: %d, want %d", c.now, c.n, c.remove, got, c.want)
 		}
+	}
+}
+
+// A pair is shared with what came up to ⌈window/instants⌉ before its newest event, and not with what came before that.
+func TestRunsRemoveTakesFromNoOther(t *testing.T) {
+	r := must(window.NewRuns(time.Second, 2))
+	for _, now := range []time.Duration{900 * ms, 1000 * ms, 1100 * ms} {
+		r.Add(at(now), 1)
+	}
+	r.Remove(at(300*ms), 1)
+	if got := r.Total(at(1100 * ms)); got != 3 {
+		t.Errorf("%d, want 3: nothing was added at 300 ms", got)
 	}
 }
 

@@ -186,7 +186,7 @@ func (g *Guard) Misfits() []limit.Misfit {
 	return g.fitted.Misfits()
 }
 
-// Own returns the configured Limiter, nil if there is none: to change it (SetLimit), and to ask what fits it ever.
+// Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what fits it ever.
 func (g *Guard) Own() limit.Limiter { return g.own }
 
 // Ready implements limit.Limiter.
