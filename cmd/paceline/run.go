@@ -193,11 +193,6 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if f.backoff.Base > f.backoff.Max {
 		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
 	}
-	for _, s := range f.banStatus {
-		if s < 400 || s > 599 {
-			return usage("--ban-status %d, expected 400 to 599", s)
-		}
-	}
 	var err error
 	if c.Header, err = batch.ParseHeaders(f.headers); err != nil {
 		return usage("--header %w", err)
@@ -245,7 +240,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	return c, nil
 }
 
-// readings is how answers are read: whose they are, what a success is, and what a bad nonce.
+// readings is how answers are read: whose they are, what a success is, what a ban and what a bad nonce.
 func (f *runFlags) readings(c *batch.Config) (err error) {
 	name := f.provider
 	if name == "" {
@@ -259,6 +254,11 @@ func (f *runFlags) readings(c *batch.Config) (err error) {
 	if f.success != "" {
 		if c.Success, err = success(f.success); err != nil {
 			return fmt.Errorf("--success %w", err)
+		}
+	}
+	for _, s := range f.banStatus {
+		if s < 400 || s > 599 {
+			return fmt.Errorf("--ban-status %d, expected 400 to 599", s)
 		}
 	}
 	for _, s := range f.nonceStatus {
