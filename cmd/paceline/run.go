@@ -25,6 +25,7 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
 )
 
 const runLong = `Send the HTTP requests of FILE, one JSON object a line, as fast as the limits allow and no faster.
@@ -62,7 +63,8 @@ type runFlags struct {
 	timeout, maxOutage             time.Duration
 	backoff                        backoff.Policy
 	redirects                      int
-	banStatus                      []int
+	banStatus, nonceStatus         []int
+	provider, success              string
 	out, dead, sync, unanswered    string
 	retryDead                      batch.Dead
 	skipInvalid, trustClock        bool
@@ -113,6 +115,9 @@ func newRun() *cobra.Command {
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
 	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
 	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "answers that take the key out of use (with --key-env)")
+	p.IntSliceVar(&f.nonceStatus, "nonce-status", nil, "answers that say that a {nonce} did not rise, beside those that say so in words: such a request goes again with a new one")
+	p.StringVar(&f.provider, "provider", "", "whose words answers are read in, refusals with status 200 among them (default: by host, by --preset, or as they look): "+strings.Join(quota.Names(), ", "))
+	p.StringVar(&f.success, "success", "", "jq expression that is true of the JSON of a success, such as '.status == \"OK\"': any other answer 2xx is a failed attempt")
 	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
 	p.StringVarP(&f.out, "out", "O", "-", "file for the results, to which a run that is repeated adds; - is standard output, without resuming")
 	p.StringVar(&f.dead, "dead", "", "file for dead letters (default: beside --out, its name with .dead.jsonl; or among the results on standard output)")
@@ -188,11 +193,6 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if f.backoff.Base > f.backoff.Max {
 		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
 	}
-	for _, s := range f.banStatus {
-		if s < 400 || s > 599 {
-			return usage("--ban-status %d, expected 400 to 599", s)
-		}
-	}
 	var err error
 	if c.Header, err = batch.ParseHeaders(f.headers); err != nil {
 		return usage("--header %w", err)
@@ -219,6 +219,9 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
 		}
 	}
+	if err := f.readings(&c); err != nil {
+		return c, usageError{err}
+	}
 	c.HoldUnanswered = f.unanswered == "hold"
 	c.SyncAlways = f.sync == "always"
 	c.TrustClock = f.trustClock
@@ -235,6 +238,39 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	return c, nil
+}
+
+// readings is how answers are read: whose they are, what a success is, what a ban and what a bad nonce.
+func (f *runFlags) readings(c *batch.Config) (err error) {
+	name := f.provider
+	if name == "" {
+		name, _, _ = strings.Cut(f.llm.preset, ":")
+	}
+	if d, ok := quota.Lookup(name); ok {
+		c.Provider = d
+	} else if f.provider != "" {
+		return fmt.Errorf("--provider %q, expected one of %s", f.provider, strings.Join(quota.Names(), ", "))
+	}
+	if f.success != "" {
+		if c.Success, err = success(f.success); err != nil {
+			return fmt.Errorf("--success %w", err)
+		}
+	}
+	for _, s := range f.banStatus {
+		if s < 400 || s > 599 {
+			return fmt.Errorf("--ban-status %d, expected 400 to 599", s)
+		}
+	}
+	for _, s := range f.nonceStatus {
+		switch {
+		case s < 400 || s > 599:
+			return fmt.Errorf("--nonce-status %d, expected 400 to 599", s)
+		case !batch.Uses(c.Header, "nonce") && !batch.Uses(c.Query, "nonce"):
+			return errors.New("--nonce-status without {nonce} in --header or --query: requests have none")
+		}
+	}
+	c.NonceStatus = f.nonceStatus
+	return nil
 }
 
 func contains(all []string, s string) bool {

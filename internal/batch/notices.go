@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -92,7 +93,8 @@ func (r *Run) tellTrouble(ans *dispatch.Answer) {
 // tellMisfit tells of a limit that is wrong.
 func (r *Run) tellMisfit(key string, m limit.Misfit) {
 	at := r.epoch.Add(time.Duration(m.Until))
-	if !r.notices.isNews("misfit "+key+" "+m.Rate.String(), at, 0) {
+	// Again when it is half of that.
+	if !r.notices.isNews(fmt.Sprintf("misfit %s %v %d %v", key, m.Rate, bits.Len64(uint64(m.Fits)), m.Gap), at, 0) {
 		return
 	}
 	was, fits := m.Rate.String(), m.Rate

@@ -136,7 +136,7 @@ func TestWrongLimit(t *testing.T) {
 				t.Errorf("%+v", k)
 			}
 		}
-		if c := strings.Count(got.notices, "with 25/s kept"); c < 5 || c > 10 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
+		if c := strings.Count(got.notices, "with 25/s kept"); c < 5 || c > 15 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
 			t.Errorf("notices: %s", got.notices)
 		}
 		// What is left is foreseen by what fits, and not by 125 a second.
