@@ -29,7 +29,7 @@ import (
 
 const runLong = `Send the HTTP requests of FILE, one JSON object a line, as fast as the limits allow and no faster.
 
-Only url is required of id, method, url, headers, body, cost, priority, deadline:
+Only url is required of id, method, url, headers, body, cost, priority, deadline, created:
 
   {"id":"a1","url":"https://api.example.com/v1/things?page=1"}
   {"id":"a2","method":"POST","url":"https://api.example.com/v1/things","body":{"name":"x"},"deadline":"90s"}
@@ -59,7 +59,8 @@ type runFlags struct {
 	latencyMax                     time.Duration
 	nonceUnit, nonceGap            time.Duration
 	concurrency, attempts, queue   int
-	timeout, maxOutage             time.Duration
+	timeout, maxOutage, ttl        time.Duration
+	renew                          bool
 	backoff                        backoff.Policy
 	redirects                      int
 	banStatus                      []int
@@ -108,6 +109,8 @@ func newRun() *cobra.Command {
 	p.IntVar(&f.concurrency, "concurrency", 64, "most requests in flight")
 	p.IntVar(&f.attempts, "attempts", 5, "how often a request is tried before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
+	p.DurationVar(&f.ttl, "ttl", 0, "how long a request without a deadline of its own is of use: from its field created, else from when it was read from a pipe, or its file first (default: for ever)")
+	p.BoolVar(&f.renew, "renew", false, "deadlines that are durations count anew at each retry; one that passes uses up an attempt")
 	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do; 0s: as soon as it is known (default: for ever)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
@@ -144,7 +147,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	c := batch.Config{
 		Arrivals:  limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
-		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue,
+		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew,
 		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
@@ -174,7 +177,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		least int64
 	}{
 		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
-		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"latency-max", int64(f.latencyMax), 0},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"latency-max", int64(f.latencyMax), 0},
 		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
 	} {

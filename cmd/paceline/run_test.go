@@ -118,7 +118,7 @@ func TestRunRefuses(t *testing.T) {
 		{"--limit 20/s --query k={key} " + good, 4, "bad configuration: a template has {key}, but there are no keys: name their environment variables with --key-env"},
 		{"--limit 20/s " + absent, 4, "open " + absent + ": no such file or directory"},
 		{"--limit 20/s " + filepath.Dir(good), 4, filepath.Dir(good) + " is a folder, expected a file"},
-		{"--limit 20/s " + bad, 4, bad + `:2:30: unknown field "uri", expected id, method, url, headers, body, cost, priority, deadline
+		{"--limit 20/s " + bad, 4, bad + `:2:30: unknown field "uri", expected id, method, url, headers, body, cost, priority, deadline, created
 ` + bad + `:3:35: id "x" is already on line 1, expected each id once
 ` + bad + `:4:37: cost 21 can never go: the limits allow at most 20 at once
 paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-invalid sends the others)`},

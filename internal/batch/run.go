@@ -55,6 +55,7 @@ type Run struct {
 	hosts    hosts
 	notices  notices
 	planning planning
+	starts   starts
 }
 
 // New checks the configuration.
@@ -68,7 +69,7 @@ func New(c Config) (*Run, error) {
 			return fail("a template has {key}, but there are no keys: name their environment variables with --key-env")
 		}
 	}
-	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
+	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
 		return fail("a negative number where none can be")
 	}
 	if err := c.distinct(); err != nil {
@@ -113,6 +114,12 @@ func (r *Run) Open() error {
 	if err := r.open(); err != nil {
 		r.store.close()
 		return noWrite(err)
+	}
+	if s, isNews := r.starts.open(r.store.history.Starts, r.epoch); isNews && r.store.journal != nil {
+		if err := r.store.journal.Start(s); err != nil {
+			r.store.close()
+			return noWrite(err)
+		}
 	}
 	if r.tally.checked { // a run that is broken off at once has them, too
 		r.tally.skipped()

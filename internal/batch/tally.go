@@ -154,6 +154,13 @@ func (t *tally) again(d digest) bool {
 		t.ledger.has(d, inExpired) && t.retry&theExpired != 0)
 }
 
+// isAgain is again, for who does not hold the lock.
+func (t *tally) isAgain(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.again(digestOf(id))
+}
+
 // skip counts a request that ended in a run before.
 func (t *tally) skip(d digest, as *int) {
 	*as++
