@@ -51,6 +51,8 @@ type Config struct {
 	// for when that is. Renew counts anew at each retry, as queue.Retry does.
 	TTL   time.Duration
 	Renew bool
+	// Until is when nothing more is sent. If zero, never.
+	Until time.Time
 	// MaxOutage is how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for
 	// ever; negative: as soon as it is known.
 	MaxOutage time.Duration

@@ -117,7 +117,11 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 	}
 	for r.course.isReading(true) {
 		q, err := r.read(reader)
-		if !r.course.isReading(false) || err == io.EOF {
+		if err == io.EOF {
+			r.course.set(func() { r.course.whole = true })
+			return
+		}
+		if !r.course.isReading(false) {
 			return
 		}
 		_, invalid := errors.AsType[*InputError](err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,8 @@ var (
 	ErrOutput = errors.New("cannot write")
 	// ErrHost: a host is not what its URL says, by its name or its certificate, and has never answered. Nothing is lost.
 	ErrHost = errors.New("a host is not there")
+	// ErrUntil: it is Config.Until, and something is left. Running again resumes.
+	ErrUntil = errors.New("no more is sent")
 	// ErrOutage: nothing has arrived at a host for Config.MaxOutage. Running again resumes.
 	ErrOutage = paceline.ErrOutage
 )
@@ -150,8 +153,12 @@ func (r *Run) Open() error {
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done, synced := make(chan struct{}), make(chan struct{})
-	go func() { defer close(synced); r.store.syncer(done, r.fail) }()
+	done := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { r.store.syncer(done, r.fail) })
+	if !r.c.Until.IsZero() {
+		beside.Go(func() { r.until(done) })
+	}
 	// It may be stuck in a read that nothing ends when the Pool stops: then it is left behind, and touches nothing.
 	r.course.feeding = true
 	go func() {
@@ -161,18 +168,39 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	}()
 	err := r.pool.Run(ctx)
 	close(done)
-	<-synced
+	beside.Wait()
 	r.course.left()
 	switch c := r.course; {
 	case c.failure != nil:
 		return fmt.Errorf("%w: %w", ErrOutput, c.failure)
 	case c.wrong != nil:
 		return c.wrong
+	case c.enough != nil && !r.tally.finished(c.whole && r.pool.Counts().Waiting == 0):
+		return c.enough
 	case err != nil:
 		return err
 	default:
 		return c.input
 	}
+}
+
+// until ends the sending when it is time. The wall clock is asked again and again: it may be set, and a laptop sleeps.
+func (r *Run) until(done <-chan struct{}) {
+	at := r.c.Until.Round(0)
+	for left := time.Until(at); left > 0; left = time.Until(at) {
+		select {
+		case <-time.After(min(left, time.Second)):
+		case <-done:
+			return
+		}
+	}
+	r.enough(fmt.Errorf("%w: it is %s (--until)", ErrUntil, at.Format("2 Jan 15:04:05")))
+}
+
+// enough ends the sending for a reason of the user's.
+func (r *Run) enough(why error) {
+	r.course.first(&r.course.enough, why)
+	r.Drain()
 }
 
 // Drain sends no more. Send returns when what is in flight has been answered.

@@ -268,6 +268,17 @@ func (t *tally) because(text string) {
 	r.n++
 }
 
+// finished says whether nothing of the input is left: by the counts, where it was checked; else as its reader has it.
+func (t *tally) finished(whole bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := &t.totals
+	if t.checked {
+		return n.Input <= n.SkippedDone+n.SkippedDead+n.Done+n.Expired+n.Dead
+	}
+	return whole
+}
+
 // close compares the counts with what was read back. waiting is what the Pool still has.
 func (t *tally) close(waiting int) (Totals, error) {
 	n := t.totals
