@@ -543,8 +543,29 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 			text += fmt.Sprintf(", %.1f %% of the ceiling", t.Percent)
 		}
 	}
+	if l := t.Latency; l != nil {
+		text += "; answers in " + l.String()
+	}
+	const mostKeys = 20
+	if len(t.Keys) > 1 {
+		for _, k := range t.Keys[:min(len(t.Keys), mostKeys)] {
+			s.ours(keyText(&k))
+		}
+	}
 	s.ours(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
 	return nil
+}
+
+// keyText is the figures of a key.
+func keyText(k *batch.KeyTotals) string {
+	text := fmt.Sprintf("key %s: %d sent, %d done, %d rejected", k.Key, k.Sends, k.Done, k.Rejected)
+	if k.Percent > 0 {
+		text += fmt.Sprintf(", %.1f %% of its ceiling", k.Percent)
+	}
+	if k.Latency.Mean > 0 {
+		text += "; answers in " + k.Latency.String()
+	}
+	return text
 }
 
 const (

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -164,7 +165,7 @@ func TestRunCommand(t *testing.T) {
 	}
 	var a, b batch.Totals
 	text, _ := os.ReadFile(summary)
-	if err := errors.Join(json.Unmarshal([]byte(stderr), &a), json.Unmarshal(text, &b)); err != nil || a != b || a.Done != 1 {
+	if err := errors.Join(json.Unmarshal([]byte(stderr), &a), json.Unmarshal(text, &b)); err != nil || !reflect.DeepEqual(a, b) || a.Done != 1 {
 		t.Errorf("summaries: %v, %s, %s", err, stderr, text)
 	}
 	if info, err := os.Stat(summary); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {

@@ -160,6 +160,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		return true
 	}
 	ttl, renewal := r.due(q)
+	j.waited[0] = r.waits.until(time.Now())
 	err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
 	if err == nil {
 		return true

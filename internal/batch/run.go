@@ -59,6 +59,7 @@ type Run struct {
 	notices  notices
 	planning planning
 	starts   starts
+	waits    waits
 }
 
 // New checks the configuration.
@@ -81,7 +82,7 @@ func New(c Config) (*Run, error) {
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},
-		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}},
+		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
@@ -156,6 +157,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	done := make(chan struct{})
 	var beside sync.WaitGroup
 	beside.Go(func() { r.store.syncer(done, r.fail) })
+	beside.Go(func() { r.watch(done) })
 	if !r.c.Until.IsZero() {
 		beside.Go(func() { r.until(done) })
 	}
@@ -228,6 +230,11 @@ func (r *Run) Close() (Totals, error) {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling = r.ceiling()
 		t.Percent = r.percent(d, false)
+		t.Keys = r.tally.figures.totals(r.c.Limits, d)
+	}
+	if f := &r.tally.figures; f.latency.N() > 0 {
+		l := latencyOf(&f.latency)
+		t.Latency = &l
 	}
 	return t, errors.Join(err, lost, r.store.close())
 }

@@ -36,8 +36,11 @@ type Totals struct {
 	Cost    int64   `json:"cost"`                         // of Sends
 	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
 	Rate    float64 `json:"rate"`                         // Done per second
-	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow
+	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow, and the order of nonces
 	Percent float64 `json:"percent_of_ceiling,omitempty"` // of the most that they allow in so many seconds
+
+	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
+	Keys    []KeyTotals `json:"keys,omitempty"`
 }
 
 // digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same room however long they are. Two
@@ -117,6 +120,7 @@ type tally struct {
 	dead      [classes]int       // dead letters of this run, and of the runs before that are not sent again
 	first     time.Time          // send
 	final     time.Time          // answer
+	figures   figures
 }
 
 // add adds by times a cost.
@@ -196,7 +200,7 @@ func (t *tally) read(q *Request) bool {
 }
 
 // sent counts an attempt.
-func (t *tally) sent(res *response, result limit.Result, cost limit.Cost) {
+func (t *tally) sent(key int, res *response, result limit.Result, cost limit.Cost) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if res.written {
@@ -208,9 +212,11 @@ func (t *tally) sent(res *response, result limit.Result, cost limit.Cost) {
 		t.busy += res.ended.Sub(res.began)
 		t.totals.Cost += cost[limit.Requests]
 		add(&t.spent, cost, 1)
+		t.figures.sent(key, res.ended.Sub(res.began), res.status != 0, cost)
 	}
 	if result == limit.Limited || res.status == http.StatusTooManyRequests {
 		t.totals.Rejected++
+		t.figures.keys[key].Rejected++
 	}
 }
 
@@ -243,6 +249,7 @@ func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 		back = backDead
 	case queue.Done:
 		t.totals.Done++
+		t.figures.keys[j.keyIndex].Done++
 	default:
 		t.totals.Expired++
 	}
