@@ -172,19 +172,8 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		}
 		c.Limits = append(c.Limits, batch.Rate{N: n, Per: per, Text: s})
 	}
-	for _, n := range []struct {
-		flag  string
-		value int64
-		least int64
-	}{
-		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
-		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"latency-max", int64(f.latencyMax), 0},
-		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
-		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
-	} {
-		if n.value < n.least {
-			return usage("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)
-		}
+	if err := f.atLeast(cmd); err != nil {
+		return c, err
 	}
 	if c.MaxOutage = f.maxOutage; f.maxOutage == 0 && cmd.Flag("max-outage").Changed {
 		c.MaxOutage = -1
@@ -242,6 +231,25 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	return c, nil
+}
+
+// atLeast checks the flags that are numbers.
+func (f *runFlags) atLeast(cmd *cobra.Command) error {
+	for _, n := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"latency-max", int64(f.latencyMax), 0},
+		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
+		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
+	} {
+		if n.value < n.least {
+			return usageError{fmt.Errorf("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)}
+		}
+	}
+	return nil
 }
 
 // parseUntil reads when to end: the next time that a clock here shows 09:00 or 09:00:30, an instant, or so long from now.

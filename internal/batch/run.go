@@ -159,6 +159,9 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	beside.Go(func() { r.store.syncer(done, r.fail) })
 	beside.Go(func() { r.watch(done) })
 	if !r.c.Until.IsZero() {
+		if r.isOver() {
+			r.enough(r.over())
+		}
 		beside.Go(func() { r.until(done) })
 	}
 	// It may be stuck in a read that nothing ends when the Pool stops: then it is left behind, and touches nothing.
@@ -188,15 +191,20 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 
 // until ends the sending when it is time. The wall clock is asked again and again: it may be set, and a laptop sleeps.
 func (r *Run) until(done <-chan struct{}) {
-	at := r.c.Until.Round(0)
-	for left := time.Until(at); left > 0; left = time.Until(at) {
+	for !r.isOver() {
 		select {
-		case <-time.After(min(left, time.Second)):
+		case <-time.After(min(time.Until(r.c.Until.Round(0)), time.Second)):
 		case <-done:
 			return
 		}
 	}
-	r.enough(fmt.Errorf("%w: it is %s (--until)", ErrUntil, at.Format("2 Jan 15:04:05")))
+	r.enough(r.over())
+}
+
+func (r *Run) isOver() bool { return time.Until(r.c.Until.Round(0)) <= 0 }
+
+func (r *Run) over() error {
+	return fmt.Errorf("%w: it is %s (--until)", ErrUntil, r.c.Until.Format("2 Jan 15:04:05"))
 }
 
 // enough ends the sending for a reason of the user's.
