@@ -125,7 +125,7 @@ func (m *model) begin(r *modelled) {
 	r.seq = m.seq
 	r.state, r.attempts, r.returned, r.reason, r.host = queue.Waiting, 0, 0, "", m.to(r)
 	r.submitted, r.from, r.notBefore = m.now, m.now, m.now
-	m.renew(r)
+	m.dueIn(r, r.TTL)
 }
 
 func (m *model) to(r *modelled) string {
@@ -135,13 +135,16 @@ func (m *model) to(r *modelled) string {
 	return m.where[r.Value.(int)]
 }
 
-func (m *model) renew(r *modelled) {
+func (m *model) dueIn(r *modelled, ttl time.Duration) {
 	r.deadline = nil
 	if r.TTL != 0 {
-		d := plus(r.notBefore, int64(r.TTL))
+		d := plus(r.notBefore, int64(ttl))
 		r.deadline = &d
 	}
 }
+
+// hasOne says that a request has one deadline, whatever becomes of it.
+func (m *model) hasOne(r *modelled) bool { return m.config.OnExpiry == queue.End || r.TTL < 0 || r.Renewal < 0 }
 
 func (m *model) die(r *modelled) {
 	m.deaths++
@@ -163,8 +166,12 @@ func (m *model) letters() (dead []*modelled) {
 
 func (m *model) again(r *modelled, notBefore mono.Time) {
 	r.state, r.notBefore, r.returned, r.host = queue.Waiting, max(notBefore, m.now), 0, m.to(r)
-	if m.config.OnExpiry == queue.Retry {
-		m.renew(r)
+	switch {
+	case m.hasOne(r):
+	case r.Renewal > 0:
+		m.dueIn(r, r.Renewal)
+	default:
+		m.dueIn(r, r.TTL)
 	}
 	if m.config.RetriesLast {
 		m.seq++
@@ -182,7 +189,7 @@ func (m *model) attemptsMax() int {
 func (m *model) retry(r *modelled, notBefore mono.Time, reason string) {
 	r.reason = reason
 	passes := func(t mono.Time) bool {
-		return r.deadline != nil && *r.deadline <= t && (m.config.OnExpiry == queue.End || r.TTL < 0)
+		return r.deadline != nil && *r.deadline <= t && m.hasOne(r)
 	}
 	switch {
 	case passes(m.now):
@@ -197,7 +204,7 @@ func (m *model) retry(r *modelled, notBefore mono.Time, reason string) {
 }
 
 func (m *model) expire(r *modelled) {
-	if m.config.OnExpiry == queue.End || r.TTL < 0 {
+	if m.hasOne(r) {
 		r.state = queue.Expired
 		return
 	}
@@ -324,6 +331,9 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			TTL:      pick[time.Duration](p, 0, 0, time.Second, 2*time.Second, -1, 1, math.MaxInt64, math.MinInt64),
 			Value:    len(m.requests),
 		}}
+		if r.TTL != 0 && m.config.OnExpiry == queue.Retry {
+			r.Renewal = pick[time.Duration](p, 0, 3*time.Second, -1, 1, math.MaxInt64)
+		}
 		said += fmt.Sprintf("submit %+v", r.Request)
 		var want error
 		m.where = append(m.where[:len(m.requests)], pick(p, "", "x", "y", "z"))

@@ -35,6 +35,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -71,6 +72,8 @@ type Request struct {
 	Priority int
 	// TTL is how long after its submission the request is of use. If zero, for ever; negative: it is expired already.
 	TTL time.Duration
+	// Renewal is the TTL of its retries, where Config.OnExpiry is Retry. If zero, TTL; negative: it has one deadline, as with End.
+	Renewal time.Duration
 	// Value is the caller's.
 	Value any
 }
@@ -399,14 +402,16 @@ func (q *Queue) Expire(now mono.Time) (Ended, bool) {
 }
 
 // renews says whether a retry gets a fresh deadline, and one that can be met.
-func (q *Queue) renews(it *item) bool { return q.config.OnExpiry == Retry && it.request.TTL >= 0 }
+func (q *Queue) renews(it *item) bool {
+	return q.config.OnExpiry == Retry && it.request.TTL >= 0 && it.request.Renewal >= 0
+}
 
 // again has a request wait for another attempt.
 func (q *Queue) again(now mono.Time, i uint32, it *item, notBefore mono.Time) Ended {
 	it.notBefore = max(notBefore, now)
 	it.returned = 0
-	if q.config.OnExpiry == Retry {
-		it.deadline = deadline(it.notBefore, it.request.TTL)
+	if q.renews(it) && it.request.TTL > 0 {
+		it.deadline = deadline(it.notBefore, cmp.Or(it.request.Renewal, it.request.TTL))
 	}
 	if q.config.RetriesLast {
 		q.seq++
@@ -432,7 +437,7 @@ func (q *Queue) Done(now mono.Time, t Ticket) Ended {
 //	expired   if its deadline is not after notBefore: the next attempt could not be made in time
 //	waiting   otherwise, until notBefore at least
 //
-// With OnExpiry Retry it is dead or waiting; its next deadline is TTL after now or notBefore, whichever is later.
+// With OnExpiry Retry it is dead or waiting; its next deadline is its Renewal after now or notBefore, whichever is later.
 func (q *Queue) Retry(now mono.Time, t Ticket, notBefore mono.Time, reason string) Ended {
 	now = q.tick(now)
 	it := q.in(InFlight, "Retry", t)

@@ -225,6 +225,16 @@ func TestExpiredRequestsAreRetried(t *testing.T) {
 		9s  dead                      -> b@9s:3:late a@9s:3:deadline passed while waiting
 		9s  counts                    -> 3: 1 expired 2 dead
 	`)
+	// A retry may have longer than the first attempt had, and an instant is not put off.
+	timeline(t, queue.Config{OnExpiry: queue.Retry, MaxAttempts: 3}, `
+		0s  submit a ttl=1s renewal=5s  -> ok
+		0s  submit b ttl=1s renewal=-1s -> ok
+		0s  submit c ttl=2s renewal=-1s -> ok
+		1s  expire                      -> a waiting, b expired
+		1s  info a                      -> 0s 6s 1 deadline passed while waiting
+		1s  take c                      -> c 1
+		1.5s retry c until=3s why=429   -> expired
+	`)
 	// What waits in a backoff stays there.
 	timeline(t, queue.Config{OnExpiry: queue.Retry, RetriesLast: true}, `
 		0s  submit a ttl=1s    -> ok

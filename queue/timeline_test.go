@@ -95,6 +95,9 @@ func (l *line) do(now mono.Time, verb string, words []string) (answer string) {
 		if options["ttl"] != "" {
 			r.TTL = duration(options["ttl"])
 		}
+		if options["renewal"] != "" {
+			r.Renewal = duration(options["renewal"])
+		}
 		if options["prio"] != "" {
 			n, err := strconv.Atoi(options["prio"])
 			if err != nil {

@@ -8,12 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +28,7 @@ import (
 
 const runLong = `Send the HTTP requests of FILE, one JSON object a line, as fast as the limits allow and no faster.
 
-Only url is required of id, method, url, headers, body, cost, priority, deadline:
+Only url is required of id, method, url, headers, body, cost, priority, deadline, created:
 
   {"id":"a1","url":"https://api.example.com/v1/things?page=1"}
   {"id":"a2","method":"POST","url":"https://api.example.com/v1/things","body":{"name":"x"},"deadline":"90s"}
@@ -43,7 +41,8 @@ Results are lines of JSON on standard output or in --out FILE. With --out a run 
 included; the same command again sends what has not ended, and the limits remember what was sent before.
 
 Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
-or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage; 6 every key is banned; 130 interrupted. The first Ctrl-C
+or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage,
+or it is the time of --until: running again resumes; 6 every key is banned; 130 interrupted. The first Ctrl-C
 waits for what is in flight, the second breaks it off.`
 
 const runExample = `  paceline run --limit 20/s requests.jsonl
@@ -60,7 +59,9 @@ type runFlags struct {
 	latencyMax                     time.Duration
 	nonceUnit, nonceGap            time.Duration
 	concurrency, attempts, queue   int
-	timeout, maxOutage             time.Duration
+	timeout, maxOutage, ttl        time.Duration
+	renew                          bool
+	until                          string
 	backoff                        backoff.Policy
 	redirects                      int
 	banStatus, nonceStatus         []int
@@ -110,6 +111,9 @@ func newRun() *cobra.Command {
 	p.IntVar(&f.concurrency, "concurrency", 64, "most requests in flight")
 	p.IntVar(&f.attempts, "attempts", 5, "how often a request is tried before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
+	p.DurationVar(&f.ttl, "ttl", 0, "how long a request without a deadline of its own is of use: from its field created, else from when it was read from a pipe, or its file first (default: for ever)")
+	p.BoolVar(&f.renew, "renew", false, "deadlines that are durations count anew at each retry; one that passes uses up an attempt")
+	p.StringVar(&f.until, "until", "", "when to send no more and end with exit code 5, to be resumed: a time of day (09:00), an instant as in RFC 3339, or a duration")
 	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do; 0s: as soon as it is known (default: for ever)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
@@ -149,7 +153,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	c := batch.Config{
 		Arrivals:  limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
-		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue,
+		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew,
 		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
@@ -173,19 +177,8 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		}
 		c.Limits = append(c.Limits, batch.Rate{N: n, Per: per, Text: s})
 	}
-	for _, n := range []struct {
-		flag  string
-		value int64
-		least int64
-	}{
-		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
-		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"latency-max", int64(f.latencyMax), 0},
-		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
-		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
-	} {
-		if n.value < n.least {
-			return usage("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)
-		}
+	if err := f.atLeast(cmd); err != nil {
+		return c, err
 	}
 	if c.MaxOutage = f.maxOutage; f.maxOutage == 0 && cmd.Flag("max-outage").Changed {
 		c.MaxOutage = -1
@@ -194,6 +187,9 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
 	}
 	var err error
+	if c.Until, err = parseUntil(f.until, time.Now()); err != nil {
+		return usage("--until %w", err)
+	}
 	if c.Header, err = batch.ParseHeaders(f.headers); err != nil {
 		return usage("--header %w", err)
 	}
@@ -273,6 +269,53 @@ func (f *runFlags) readings(c *batch.Config) (err error) {
 	return nil
 }
 
+// atLeast checks the flags that are numbers.
+func (f *runFlags) atLeast(cmd *cobra.Command) error {
+	for _, n := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"latency-max", int64(f.latencyMax), 0},
+		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
+		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
+	} {
+		if n.value < n.least {
+			return usageError{fmt.Errorf("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)}
+		}
+	}
+	return nil
+}
+
+// parseUntil reads when to end: the next time that a clock here shows 09:00 or 09:00:30, an instant, or so long from now.
+func parseUntil(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		of, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		today := func(days int) time.Time {
+			return time.Date(now.Year(), now.Month(), now.Day()+days, of.Hour(), of.Minute(), of.Second(), 0, now.Location())
+		}
+		if at := today(0); at.After(now) {
+			return at, nil
+		}
+		return today(1), nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return at, fmt.Errorf("%q, expected a time of day (09:00), an instant as in RFC 3339, or a duration above 0 (8h)", s)
+	}
+	return at, nil
+}
+
 func contains(all []string, s string) bool {
 	return slices.Contains(all, s)
 }
@@ -301,11 +344,8 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 
-	// A reader of the results that goes away is a write that fails, not a death with requests in flight.
-	signal.Ignore(syscall.SIGPIPE)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
+	signals, stop := notified()
+	defer stop()
 
 	r, err := batch.New(c)
 	if err != nil {
@@ -455,7 +495,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
-	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage):
+	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrUntil):
 		how := fmt.Sprintf("%d requests are left, and nothing is lost", t.Left)
 		if f.out != "-" {
 			how += "; the same command again resumes"
@@ -486,7 +526,7 @@ func codeOf(err error) error {
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent", err)}
 	case errors.Is(err, dispatch.ErrExhausted):
 		return exitError{exitExhausted, err}
-	case errors.Is(err, batch.ErrOutage):
+	case errors.Is(err, batch.ErrOutage), errors.Is(err, batch.ErrUntil):
 		return exitError{exitBudget, err}
 	case errors.Is(err, batch.ErrUnsent):
 		return exitError{exitConfig, err}
@@ -494,52 +534,6 @@ func codeOf(err error) error {
 		return exitError{exitSomeFailed, err}
 	}
 	return err
-}
-
-var errInterrupted = errors.New("interrupted; nothing was sent")
-
-// interruptible gives up waiting for f at a signal. f is harmless.
-func interruptible(signals <-chan os.Signal, f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-signals:
-		return errInterrupted
-	}
-}
-
-// listen drains at the first signal and aborts at the second. It returns whether there was one.
-func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort func(), screen *screen) bool {
-	select {
-	case <-done:
-		return false
-	case <-signals:
-	}
-	// Draining may have to deliver a result to somebody slow, who must not keep the second signal from us.
-	inFlight := make(chan int, 1)
-	go func() { r.Drain(); inFlight <- r.Progress().InFlight }()
-	what := "answers"
-	select {
-	case n := <-inFlight:
-		what = fmt.Sprintf("%d answers", n)
-	case <-time.After(200 * time.Millisecond):
-	}
-	screen.line(fmt.Sprintf("interrupted: waiting for %s; once more breaks them off", what))
-	select {
-	case <-done:
-	case <-signals:
-		screen.line("interrupted again: breaking off what is in flight")
-		abort()
-		// Whoever reads the results may be what holds us up.
-		select {
-		case <-done:
-		case <-signals:
-			os.Exit(exitInterrupted)
-		}
-	}
-	return true
 }
 
 // report prints the summary.
@@ -593,8 +587,29 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 			text += fmt.Sprintf(", %.1f %% of the ceiling", t.Percent)
 		}
 	}
+	if l := t.Latency; l != nil {
+		text += "; answers in " + l.String()
+	}
+	const mostKeys = 20
+	if len(t.Keys) > 1 {
+		for _, k := range t.Keys[:min(len(t.Keys), mostKeys)] {
+			s.ours(keyText(&k))
+		}
+	}
 	s.ours(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
 	return nil
+}
+
+// keyText is the figures of a key.
+func keyText(k *batch.KeyTotals) string {
+	text := fmt.Sprintf("key %s: %d sent, %d done, %d rejected", k.Key, k.Sends, k.Done, k.Rejected)
+	if k.Percent > 0 {
+		text += fmt.Sprintf(", %.1f %% of its ceiling", k.Percent)
+	}
+	if k.Latency.Mean > 0 {
+		text += "; answers in " + k.Latency.String()
+	}
+	return text
 }
 
 const (

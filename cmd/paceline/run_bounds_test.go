@@ -5,7 +5,9 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // How the server counts is heeded for published limits, too.
@@ -64,5 +66,76 @@ func TestRunRetryDeadFlag(t *testing.T) {
 	if code, _, stderr = paceline("", append(args, "--retry-dead=outage,nix")...); code != 2 ||
 		!strings.Contains(stderr, `"nix", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held`) {
 		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
+// A terminal that goes away ends a run as Ctrl-C does, and however often it says so, what is in flight is waited for.
+func TestRunHangup(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}, 10), make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-release
+	}))
+	defer srv.Close()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	c := program(t, "run", "--limit", "none", "--concurrency", "2", "--out", out, write(t, "in.jsonl", numbered(6, srv.URL)))
+	var stderr syncBuffer
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-arrived
+	<-arrived
+	for range 3 {
+		_ = c.Process.Signal(syscall.SIGHUP)
+		for !strings.Contains(stderr.String(), "interrupted: waiting for 2 answers") && c.Process.Signal(syscall.Signal(0)) == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(release)
+	_ = c.Wait()
+	if got := c.ProcessState.ExitCode(); got != exitInterrupted || len(results(t, out)) != 2 || strings.Contains(stderr.String(), "breaking off") {
+		t.Errorf("exit %d\n%s", got, stderr.String())
+	}
+}
+
+// At its time a run sends no more, waits for what is in flight, and can be resumed.
+func TestRunUntil(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) }))
+	defer srv.Close()
+	in, out := write(t, "in.jsonl", numbered(3, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", "none", "--concurrency", "2", "--out", out, in}
+	code, _, stderr := paceline("", append(args, "--until", "100ms")...)
+	if code != 5 || !strings.Contains(stderr, "2 done") || !strings.Contains(stderr, "1 left") || !strings.Contains(stderr, "(--until); 1 requests are left, and nothing is lost; the same command again resumes\n") {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr = paceline("", append(args, "--until", "2020-01-01T00:00:00Z")...); code != 5 || !strings.Contains(stderr, "0 done") {
+		t.Errorf("it is past: exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr = paceline("", append(args, "--until", "10s")...); code != 0 || !strings.Contains(stderr, "1 offered, 1 done") {
+		t.Errorf("nothing is left: exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr = paceline("", append(args, "--until", "2020-01-01T00:00:00Z")...); code == 5 && strings.Contains(stderr, " left") {
+		t.Errorf("nothing was left: exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr = paceline("", append(args, "--until", "soon")...); code != 2 || !strings.Contains(stderr, `--until "soon", expected a time of day (09:00), an instant`) {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
+func TestParseUntil(t *testing.T) {
+	zone := time.FixedZone("", 3600)
+	now := time.Date(2026, 2, 28, 22, 30, 0, 0, zone)
+	for s, want := range map[string]string{
+		"": "0001-01-01T00:00:00Z", "23:00": "2026-02-28T23:00:00+01:00", "22:30": "2026-03-01T22:30:00+01:00", "09:00:30": "2026-03-01T09:00:30+01:00",
+		"8h": "2026-03-01T06:30:00+01:00", "2026-07-03T14:00:00Z": "2026-07-03T14:00:00Z",
+		"24:00": "", "9": "", "-1h": "", "0s": "", "tomorrow": "",
+	} {
+		at, err := parseUntil(s, now)
+		if got := at.Format(time.RFC3339); (err != nil) != (want == "") || err == nil && got != want {
+			t.Errorf("%q: %s, %v, expected %s", s, got, err, want)
+		}
 	}
 }

@@ -14,23 +14,25 @@ import (
 
 // job is a request on its way.
 type job struct {
-	r      *Request
-	hop    hop
-	size   int64
-	repeat bool   // it may have been served before
-	doubt  bool   // an attempt had no whole answer
-	unsure bool   // after a crash it would not be known whether the latest attempt was served
-	class  class  // what it would be dead of, by its latest attempt
-	reason string // likewise
-	unlike bool   // its answer is not what Config.Success calls one
-	room   bool   // it holds a place in Run.room
-	key    string
-	n      int64 // of the journal; 0: its answer is written
-	at     mono.Time
-	res    response
-	result limit.Result
-	actual *limit.Cost // nil: as admitted
-	hold   time.Time
+	r        *Request
+	hop      hop
+	size     int64
+	repeat   bool   // it may have been served before
+	doubt    bool   // an attempt had no whole answer
+	unsure   bool   // after a crash it would not be known whether the latest attempt was served
+	class    class  // what it would be dead of, by its latest attempt
+	reason   string // likewise
+	unlike   bool   // its answer is not what Config.Success calls one
+	room     bool   // it holds a place in Run.room
+	key      string
+	keyIndex int
+	n        int64 // of the journal; 0: its answer is written
+	at       mono.Time
+	waited   [2][]time.Duration // for what was waited at all, until it was submitted and until it was sent
+	res      response
+	result   limit.Result
+	actual   *limit.Cost // nil: as admitted
+	hold     time.Time
 }
 
 // send makes one attempt: a trace in the journal first, then the request, then what it says about limits.
@@ -57,7 +59,8 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	if j.doubt {
 		j.repeat = true
 	}
-	j.key, j.at = key.Name, a.At
+	j.key, j.keyIndex, j.at = key.Name, a.Key, a.At
+	j.waited[1] = r.waits.until(time.Now())
 	went := j.hop.host // before a redirect
 	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
 	ans, final := r.judge(j)
@@ -67,7 +70,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	if ans.Metered {
 		j.actual, cost = &ans.Actual, ans.Actual
 	}
-	r.tally.sent(&j.res, ans.Result, cost)
+	r.tally.sent(a.Key, &j.res, ans.Result, cost)
 	if j.res.status != 0 {
 		r.hosts.note(went, answered)
 	}
@@ -165,6 +168,7 @@ func (r *Run) result(j *job, e *queue.Ended) *Result {
 	}
 	if !j.res.ended.IsZero() {
 		line.WaitedMS = milliseconds(j.at.Sub(e.Submitted))
+		line.WaitedFor = r.waits.between(j.waited[0], j.waited[1])
 		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
 		line.setHeaders(j.res.header, r.c.KeepHeaders, r.sender.secrets)
 		if j.res.status != 0 {

@@ -47,6 +47,12 @@ type Config struct {
 	// use.
 	Success func(body []byte) error
 	Queue   int // requests read ahead; if zero, 1000
+	// TTL is how long a request without a deadline of its own is of use, from when it was created. If zero, for ever. See docs/run.md
+	// for when that is. Renew counts anew at each retry, as queue.Retry does.
+	TTL   time.Duration
+	Renew bool
+	// Until is when nothing more is sent. If zero, never.
+	Until time.Time
 	// MaxOutage is how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for
 	// ever; negative: as soon as it is known.
 	MaxOutage time.Duration

@@ -14,6 +14,8 @@ type course struct {
 	feeding bool       // the feeder is there
 	reading bool       // and waits for input
 
+	whole   bool  // the input was read to its end
+	enough  error // no more is to be sent
 	input   error // an ErrInput: reading ended
 	wrong   error // an ErrHost
 	failure error // of a write

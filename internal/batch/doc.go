@@ -9,11 +9,14 @@
 //	format.go    how lines are read and written: this package's own, or a batch for language models
 //	llm.go, llm_result.go  batch files of OpenAI and Anthropic, and what the answers say of limits and usage
 //
+//	deadline.go  from when durations count, and how long is left
+//
 //	attempt.go   one request is sent, answered, ended
 //	send.go      one attempt over HTTP, never written twice
 //	template.go  keys, and where their values and nonces are put
 //	verdict.go   what an answer says of the request, the limits and the key
 //	host.go      hosts where nothing arrives
+//	class.go     what dead letters are dead of
 //	result.go    what is written of a request
 //
 //	store.go     results and dead letters, what the runs before left in them, and when they are synced

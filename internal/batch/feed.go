@@ -43,6 +43,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		}
 		t.totals.Input++
 		add(&t.remaining, q.Cost, 1)
+		r.starts.add(q, r.lasts(q) > 0 && q.Created.IsZero())
 		r.planning.add(r, q)
 	}
 	if more := t.totals.Invalid - maxListed; more > 0 {
@@ -74,6 +75,7 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.read = time.Now()
 	r.tally.mu.Lock()
 	first := r.tally.ledger.line(digestOf(q.ID), q.Line)
 	r.tally.mu.Unlock()
@@ -115,7 +117,11 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 	}
 	for r.course.isReading(true) {
 		q, err := r.read(reader)
-		if !r.course.isReading(false) || err == io.EOF {
+		if err == io.EOF {
+			r.course.set(func() { r.course.whole = true })
+			return
+		}
+		if !r.course.isReading(false) {
 			return
 		}
 		_, invalid := errors.AsType[*InputError](err)
@@ -153,7 +159,9 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		r.ended(queue.Ended{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason})
 		return true
 	}
-	err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: r.ttl(q), Value: j})
+	ttl, renewal := r.due(q)
+	j.waited[0] = r.waits.until(time.Now())
+	err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
 	if err == nil {
 		return true
 	}
@@ -162,21 +170,4 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		r.fail(err)
 	}
 	return false
-}
-
-// ttl is how long a request may still wait; 0: for ever, negative: it has expired.
-func (r *Run) ttl(q *Request) time.Duration {
-	ttl := q.TTL
-	switch {
-	case ttl > 0:
-		ttl -= time.Since(r.epoch)
-	case q.At.IsZero():
-		return 0
-	default:
-		ttl = time.Until(q.At)
-	}
-	if ttl == 0 {
-		return -1
-	}
-	return ttl
 }

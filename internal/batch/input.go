@@ -30,9 +30,11 @@ type Request struct {
 	Body     []byte
 	Cost     limit.Cost
 	Priority int
-	// TTL is the deadline as a duration from the start of the run, At as an instant; one of them at most.
-	TTL time.Duration
-	At  time.Time
+	// TTL is the deadline as a duration, At as an instant; one of them at most. Created is when the duration began, if the line
+	// says so.
+	TTL         time.Duration
+	At, Created time.Time
+	read        time.Time // when the line was
 	// Column is where the id is, or 1; urlAt where the URL is.
 	Column, urlAt int
 	// Raw is the line, with the id in it where the line had none. Only of Plain.
@@ -102,7 +104,7 @@ func (r *Reader) Next() (*Request, error) {
 }
 
 const (
-	fields   = "id, method, url, headers, body, cost, priority, deadline"
+	fields   = "id, method, url, headers, body, cost, priority, deadline, created"
 	maxIDLen = 512
 )
 
@@ -143,7 +145,7 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 
 // parts are what is known of a line while it is read, for what can only be said at its end.
 type parts struct {
-	seen      [8]bool // by fieldNames
+	seen      [9]bool // by fieldNames
 	bodyType  string
 	url, cost strict.Value
 }
@@ -182,6 +184,8 @@ func (r *Reader) field(q *Request, p *parts, name string, key, v strict.Value) (
 		q.Priority = int(n)
 	case "deadline":
 		return q.deadline(v)
+	case "created":
+		q.Created, err = instant(name, v)
 	}
 	return err
 }
@@ -333,9 +337,20 @@ func (q *Request) deadline(v strict.Value) error {
 		return nil
 	}
 	if q.At, err = time.Parse(time.RFC3339Nano, s); err != nil {
-		return v.Errorf("deadline %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z), or a duration above 0 from the start of the run (90s, 1h30m)", v)
+		return v.Errorf("deadline %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z), or a duration above 0 (90s, 1h30m)", v)
 	}
 	return nil
+}
+
+func instant(name string, v strict.Value) (at time.Time, err error) {
+	s, err := v.Text(name)
+	if err != nil {
+		return at, err
+	}
+	if at, err = time.Parse(time.RFC3339Nano, s); err != nil {
+		err = v.Errorf("%s %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z)", name, v)
+	}
+	return at, err
 }
 
 func isToken(s string) bool {

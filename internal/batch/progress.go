@@ -20,10 +20,14 @@ func (r *Run) ceiling() float64 {
 			least = min(least, l.perSecond()/each)
 		}
 	}
+	least *= float64(len(r.c.Keys))
+	if ordered := r.tally.figures.inOrder(); ordered > 0 {
+		least = min(least, ordered)
+	}
 	if math.IsInf(least, 1) {
 		return 0
 	}
-	return least * float64(len(r.c.Keys))
+	return least
 }
 
 // each is how much of a unit goes with one of cost in requests: of those sent, once there are enough, else of what is left.
@@ -44,6 +48,9 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for _, l := range r.c.Limits {
 		p = max(p, 100*float64(r.tally.spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
+	}
+	if ordered := r.tally.figures.inOrder(); ordered > 0 {
+		p = max(p, 100*float64(r.tally.spent[limit.Requests])/(ordered*d.Seconds()))
 	}
 	if goesOn {
 		return min(p, 100)
@@ -110,7 +117,7 @@ func (r *Run) Progress() Progress {
 	r.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
 		c := q.Counts()
 		p.InFlight, p.Waiting = c.InFlight, c.Waiting
-		why = r.why(now, q, d)
+		_, why = r.why(now, q, d)
 		for _, h := range d.Down(now) {
 			p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 		}
@@ -146,56 +153,60 @@ func (r *Run) Progress() Progress {
 	return p
 }
 
-// why says in words what the next request waits for.
-func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) string {
+// why says what the next request waits for: in a word or two, and in words.
+func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short, text string) {
 	c := q.Counts()
 	if c.Waiting == 0 {
 		if c.InFlight > 0 {
-			return "answers"
+			return "", "answers"
 		}
-		return "input"
+		return "", "input"
 	}
 	if c.InFlight >= r.c.Concurrency {
-		return fmt.Sprintf("answers: %d in flight is the most that --concurrency allows", c.InFlight)
+		return "concurrency", fmt.Sprintf("answers: %d in flight is the most that --concurrency allows", c.InFlight)
 	}
 	_, head, ok := q.Head(now)
 	if !ok {
 		if down := d.Down(now); len(down) > 0 {
-			return probe(now, down)
+			return "outage of " + called(down[0].Host), probe(now, down)
 		}
 		wake, _ := q.Wake(now)
-		return "the next attempt of a request that failed, " + left(wake.Sub(now))
+		return "backoff", "the next attempt of a request that failed, " + left(wake.Sub(now))
 	}
-	best, text := limit.Never, "a key that is not banned"
+	best := limit.Never
+	short, text = "ban", "a key that is not banned"
 	for i := range r.limiters {
 		info := d.KeyInfo(now, i)
-		at, what := now, ""
-		switch info.State {
-		case dispatch.Banned:
+		if info.State == dispatch.Banned {
 			continue
-		case dispatch.Cooling:
-			at, what = info.Until, fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
 		}
-		for n, l := range r.limiters[i] {
-			if t := l.Ready(now, head.Cost); t > at {
-				at, what = t, fmt.Sprintf("limit %s of key %s, ", r.c.Limits[n].Text, info.Name)
-			}
-		}
-		if at < best || best == limit.Never {
-			best = at
-			switch {
-			case at <= now && info.InFlight > 0:
-				text = "the answer before it on key " + info.Name
-			case at <= now:
-				text = ""
-			case at == limit.AfterSettle:
-				text = what + "until an answer comes"
-			default:
-				text = what + left(at.Sub(now))
-			}
+		if at, s, t := r.whyKey(now, i, &info, head.Cost); at < best || best == limit.Never {
+			best, short, text = at, s, t
 		}
 	}
-	return text
+	return short, text
+}
+
+// whyKey says when a key may be used, and what it waits for until then.
+func (r *Run) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
+	at = now
+	if info.State == dispatch.Cooling {
+		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
+	}
+	for n, l := range r.limiters[key] {
+		if t := l.Ready(now, cost); t > at {
+			at, short, text = t, "limit "+r.c.Limits[n].Text, fmt.Sprintf("limit %s of key %s, ", r.c.Limits[n].Text, info.Name)
+		}
+	}
+	switch {
+	case at <= now && info.InFlight > 0:
+		return at, "nonce order", "the answer before it on key " + info.Name
+	case at <= now:
+		return at, "", ""
+	case at == limit.AfterSettle:
+		return at, short, text + "until an answer comes"
+	}
+	return at, short, text + left(at.Sub(now))
 }
 
 func left(d time.Duration) string {

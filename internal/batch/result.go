@@ -19,8 +19,10 @@ type Result struct {
 	Status   int    `json:"status,omitempty"` // of the last answer
 	Attempts int    `json:"attempts"`
 	// WaitedMS runs from submission to the last send, LatencyMS from that to the end of the answer.
-	WaitedMS       float64           `json:"waited_ms"`
-	LatencyMS      float64           `json:"latency_ms,omitempty"`
+	WaitedMS  float64 `json:"waited_ms"`
+	LatencyMS float64 `json:"latency_ms,omitempty"`
+	// WaitedFor says what that was for, in milliseconds, to lookEvery: waits.go.
+	WaitedFor      map[string]int64  `json:"waited_for_ms,omitempty"`
 	Key            string            `json:"key,omitempty"`
 	At             string            `json:"at"` // when it ended
 	PossibleRepeat bool              `json:"possible_repeat,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,8 @@ var (
 	ErrOutput = errors.New("cannot write")
 	// ErrHost: a host is not what its URL says, by its name or its certificate, and has never answered. Nothing is lost.
 	ErrHost = errors.New("a host is not there")
+	// ErrUntil: it is Config.Until, and something is left. Running again resumes.
+	ErrUntil = errors.New("no more is sent")
 	// ErrOutage: nothing has arrived at a host for Config.MaxOutage. Running again resumes.
 	ErrOutage = paceline.ErrOutage
 )
@@ -55,6 +58,8 @@ type Run struct {
 	hosts    hosts
 	notices  notices
 	planning planning
+	starts   starts
+	waits    waits
 }
 
 // New checks the configuration.
@@ -68,7 +73,7 @@ func New(c Config) (*Run, error) {
 			return fail("a template has {key}, but there are no keys: name their environment variables with --key-env")
 		}
 	}
-	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
+	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
 		return fail("a negative number where none can be")
 	}
 	if err := c.distinct(); err != nil {
@@ -77,7 +82,7 @@ func New(c Config) (*Run, error) {
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},
-		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}},
+		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
@@ -114,6 +119,12 @@ func (r *Run) Open() error {
 		r.store.close()
 		return noWrite(err)
 	}
+	if s, isNews := r.starts.open(r.store.history.Starts, r.epoch); isNews && r.store.journal != nil {
+		if err := r.store.journal.Start(s); err != nil {
+			r.store.close()
+			return noWrite(err)
+		}
+	}
 	if r.tally.checked { // a run that is broken off at once has them, too
 		r.tally.skipped()
 	}
@@ -143,8 +154,16 @@ func (r *Run) Open() error {
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done, synced := make(chan struct{}), make(chan struct{})
-	go func() { defer close(synced); r.store.syncer(done, r.fail) }()
+	done := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { r.store.syncer(done, r.fail) })
+	beside.Go(func() { r.watch(done) })
+	if !r.c.Until.IsZero() {
+		if r.isOver() {
+			r.enough(r.over())
+		}
+		beside.Go(func() { r.until(done) })
+	}
 	// It may be stuck in a read that nothing ends when the Pool stops: then it is left behind, and touches nothing.
 	r.course.feeding = true
 	go func() {
@@ -154,18 +173,44 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	}()
 	err := r.pool.Run(ctx)
 	close(done)
-	<-synced
+	beside.Wait()
 	r.course.left()
 	switch c := r.course; {
 	case c.failure != nil:
 		return fmt.Errorf("%w: %w", ErrOutput, c.failure)
 	case c.wrong != nil:
 		return c.wrong
+	case c.enough != nil && !r.tally.finished(c.whole && r.pool.Counts().Waiting == 0):
+		return c.enough
 	case err != nil:
 		return err
 	default:
 		return c.input
 	}
+}
+
+// until ends the sending when it is time. The wall clock is asked again and again: it may be set, and a laptop sleeps.
+func (r *Run) until(done <-chan struct{}) {
+	for !r.isOver() {
+		select {
+		case <-time.After(min(time.Until(r.c.Until.Round(0)), time.Second)):
+		case <-done:
+			return
+		}
+	}
+	r.enough(r.over())
+}
+
+func (r *Run) isOver() bool { return time.Until(r.c.Until.Round(0)) <= 0 }
+
+func (r *Run) over() error {
+	return fmt.Errorf("%w: it is %s (--until)", ErrUntil, r.c.Until.Format("2 Jan 15:04:05"))
+}
+
+// enough ends the sending for a reason of the user's.
+func (r *Run) enough(why error) {
+	r.course.first(&r.course.enough, why)
+	r.Drain()
 }
 
 // Drain sends no more. Send returns when what is in flight has been answered.
@@ -193,6 +238,11 @@ func (r *Run) Close() (Totals, error) {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling = r.ceiling()
 		t.Percent = r.percent(d, false)
+		t.Keys = r.tally.figures.totals(r.c.Limits, d)
+	}
+	if f := &r.tally.figures; f.latency.N() > 0 {
+		l := latencyOf(&f.latency)
+		t.Latency = &l
 	}
 	return t, errors.Join(err, lost, r.store.close())
 }

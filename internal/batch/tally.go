@@ -36,8 +36,11 @@ type Totals struct {
 	Cost    int64   `json:"cost"`                         // of Sends
 	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
 	Rate    float64 `json:"rate"`                         // Done per second
-	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow
+	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow, and the order of nonces
 	Percent float64 `json:"percent_of_ceiling,omitempty"` // of the most that they allow in so many seconds
+
+	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
+	Keys    []KeyTotals `json:"keys,omitempty"`
 }
 
 // digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same room however long they are. Two
@@ -117,6 +120,7 @@ type tally struct {
 	dead      [classes]int       // dead letters of this run, and of the runs before that are not sent again
 	first     time.Time          // send
 	final     time.Time          // answer
+	figures   figures
 }
 
 // add adds by times a cost.
@@ -154,6 +158,13 @@ func (t *tally) again(d digest) bool {
 		t.ledger.has(d, inExpired) && t.retry&theExpired != 0)
 }
 
+// isAgain is again, for who does not hold the lock.
+func (t *tally) isAgain(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.again(digestOf(id))
+}
+
 // skip counts a request that ended in a run before.
 func (t *tally) skip(d digest, as *int) {
 	*as++
@@ -189,7 +200,7 @@ func (t *tally) read(q *Request) bool {
 }
 
 // sent counts an attempt.
-func (t *tally) sent(res *response, result limit.Result, cost limit.Cost) {
+func (t *tally) sent(key int, res *response, result limit.Result, cost limit.Cost) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if res.written {
@@ -201,9 +212,11 @@ func (t *tally) sent(res *response, result limit.Result, cost limit.Cost) {
 		t.busy += res.ended.Sub(res.began)
 		t.totals.Cost += cost[limit.Requests]
 		add(&t.spent, cost, 1)
+		t.figures.sent(key, res.ended.Sub(res.began), res.status != 0, cost)
 	}
 	if result == limit.Limited || res.status == http.StatusTooManyRequests {
 		t.totals.Rejected++
+		t.figures.keys[key].Rejected++
 	}
 }
 
@@ -236,6 +249,7 @@ func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 		back = backDead
 	case queue.Done:
 		t.totals.Done++
+		t.figures.keys[j.keyIndex].Done++
 	default:
 		t.totals.Expired++
 	}
@@ -259,6 +273,17 @@ func (t *tally) because(text string) {
 		t.reasons[group] = r
 	}
 	r.n++
+}
+
+// finished says whether nothing of the input is left: by the counts, where it was checked; else as its reader has it.
+func (t *tally) finished(whole bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := &t.totals
+	if t.checked {
+		return n.Input <= n.SkippedDone+n.SkippedDead+n.Done+n.Expired+n.Dead
+	}
+	return whole
 }
 
 // close compares the counts with what was read back. waiting is what the Pool still has.

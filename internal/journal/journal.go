@@ -48,10 +48,15 @@ type Journal struct {
 	file    *durable.File
 	next    int64
 	doubts  map[string]struct{}
+	reads   map[string]int64
+	starts  []Start
 	compact int64 // size at which it is worth a try
 }
 
-const compactFrom = 8 << 20
+const (
+	compactFrom = 8 << 20
+	mostStarts  = 64
+)
 
 // longestKeep is two years, so that no damaged journal makes an instant overflow.
 const longestKeep = 2 * 366 * 24 * time.Hour
@@ -93,7 +98,8 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 			delete(h.Open, id)
 		}
 	}
-	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), run: record{
+	maps.DeleteFunc(h.Reads, func(id string, _ int64) bool { return c.Forget(id) })
+	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), reads: maps.Clone(h.Reads), starts: slices.Clone(h.Starts), run: record{
 		Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
 		Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
 	}}
@@ -153,6 +159,12 @@ func (j *Journal) rewriteLocked(h *History) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.doubts)) {
 		encode(&b, record{Doubt: id})
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.reads)) {
+		encode(&b, record{ID: id, Read: j.reads[id]})
+	}
+	for _, s := range j.starts[max(len(j.starts)-mostStarts, 0):] {
+		encode(&b, record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
 	}
 	for _, s := range h.Sends {
 		// A number of its own, and no id: whom it was for is settled, or among the doubts.
@@ -235,11 +247,28 @@ func (j *Journal) Answer(n int64, a Answer) error {
 	return j.appendLocked(r)
 }
 
-// Ended forgets a doubt: the result is written.
+// Read writes when a request was read, until it has Ended.
+func (j *Journal) Read(id string, at time.Time) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reads[id] = at.UnixNano()
+	return j.appendLocked(record{ID: id, Read: at.UnixNano()})
+}
+
+// Start writes when lines of an input began to count.
+func (j *Journal) Start(s Start) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.starts = append(j.starts, s)
+	return j.appendLocked(record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
+}
+
+// Ended forgets a doubt, and when it was read: the result is written.
 func (j *Journal) Ended(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.doubts, id)
+	delete(j.reads, id)
 }
 
 func (j *Journal) appendLocked(r record) error {

@@ -649,3 +649,46 @@ func TestGone(t *testing.T) {
 		}
 	}
 }
+
+// When a request was read is known until it has ended, and when an input began for good: over restarts and compactions.
+func TestJournalKeepsWhenTimesBegan(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	for i, id := range []string{"a", "b", "c"} {
+		if err := j.Read(id, epoch.Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := Start{epoch.UnixNano(), 3, 1<<64 - 1}
+	if err := j.Start(first); err != nil {
+		t.Fatal(err)
+	}
+	j.Ended("a")
+	if err := j.compactLocked(epoch.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{"b": epoch.Add(time.Hour).UnixNano(), "c": epoch.Add(2 * time.Hour).UnixNano()}
+	for run, ended := range [][]string{nil, nil, {"b"}} {
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var h *History
+		if j, h = open(t, path, time.Duration(run+1)*24*time.Hour, time.Minute, ended...); ended != nil {
+			delete(want, "b")
+		}
+		if !maps.Equal(h.Reads, want) || !slices.Equal(h.Starts, []Start{first}) {
+			t.Errorf("run %d: %v, %v", run+2, h.Reads, h.Starts)
+		}
+	}
+	for i := range 2 * mostStarts {
+		if err := j.Start(Start{At: int64(i + 1), Lines: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = j.Close()
+	j, _ = open(t, path, 0, time.Minute)
+	_ = j.Close()
+	if _, h := open(t, path, 0, time.Minute); len(h.Starts) != mostStarts || h.Starts[mostStarts-1].At != 2*mostStarts {
+		t.Errorf("%d starts, expected the latest %d", len(h.Starts), mostStarts)
+	}
+}

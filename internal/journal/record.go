@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// record is one line of the journal. Which of Run, Send, Answer, Doubt, Hold it has says what it is.
+// record is one line of the journal. Which of Run, Send, Answer, Doubt, Hold, Read, Start it has says what it is.
 type record struct {
 	// Run begins what one process wrote: its attempts ended, answered or not, within Timeout (ns), and the sends before it
 	// that counted within Keep (ns) are there.
@@ -50,6 +50,14 @@ type record struct {
 
 	// Hold is when Key may be used again, as the server asked.
 	Hold int64 `json:"hold,omitempty"`
+
+	// Read is when the request ID was read (ns since 1970, by the wall clock), if its time runs from then.
+	Read int64 `json:"read,omitempty"`
+
+	// Start is when the first Lines lines of an input, which Sum stands for, began to count, likewise.
+	Start int64  `json:"start,omitempty"`
+	Lines int    `json:"lines,omitempty"`
+	Sum   uint64 `json:"sum,omitempty"`
 
 	// At: of Run and Send, when; of Answer, the latest instant at which the server may have counted it. All instants are ns
 	// since 1970 by the wall clock when the run began, and by the machine's from then on: nobody sets that.
@@ -98,16 +106,27 @@ type History struct {
 	Holds  map[string]int64    // until when each key was told to stay away (ns since 1970)
 	Doubts map[string]struct{} // ids that may have been served
 	Open   map[string]struct{} // of these, ids that were unanswered when the process died
+	Reads  map[string]int64    // when requests that have not ended were read, as far as they were told to Read
+	Starts []Start             // of inputs, the latest last
 
 	run        record           // its first line, if it has a Run
 	latest     int64            // when a process was surely alive
 	unanswered map[int64]record // by number
 }
 
+// Start is when the first Lines lines of an input began to count (ns since 1970), by the wall clock: a deadline is for people, who go by
+// that. Sum stands for what is in them: on one file of
+// results there may be several inputs, one after the other.
+type Start struct {
+	At    int64
+	Lines int
+	Sum   uint64
+}
+
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]record{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]record{}, Reads: map[string]int64{},
 	}
 }
 
@@ -198,6 +217,10 @@ func (h *History) add(c record) {
 			}
 			h.Sends = append(h.Sends, Sent{o.Key, o.cost(), c.At, result, o.At})
 		}
+	case c.Read > 0:
+		h.Reads[c.ID] = c.Read
+	case c.Start > 0:
+		h.Starts = append(h.Starts, Start{c.Start, c.Lines, c.Sum})
 	case c.Doubt != "":
 		h.Doubts[c.Doubt] = struct{}{}
 	case c.Key != "":

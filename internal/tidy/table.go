@@ -26,6 +26,7 @@ var Table = []Package{
 	{Name: "mono", Core: true, Std: "time math fmt"},
 	{Name: "latency", Core: true, Std: "time math math/rand/v2 fmt strings strconv errors slices bufio io"},
 	{Name: "window", Core: true, Ours: "mono", Std: pure},
+	{Name: "internal/histogram", Core: true, Std: "math math/bits time"},
 	{Name: "backoff", Core: true, Ours: "mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "mono window", Std: pure},
 	{Name: "throttle", Core: true, Ours: "mono limit window", Std: pure},
@@ -39,7 +40,7 @@ var Table = []Package{
 	// What servers do, and virtual time.
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
 	{Name: "sim", Core: true, Ours: decisions, Std: pure},
-	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim", Std: pure + " encoding/json io"},
+	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim internal/histogram", Std: pure + " encoding/json io"},
 	{Name: "sim/scenario", Ours: "sim/fleet throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim internal/race", Std: pure + " testing"},
 
@@ -72,7 +73,7 @@ var Table = []Package{
 	{Name: "internal/durable", Std: "bufio errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/uptime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/journal", Ours: "limit internal/durable internal/uptime", Std: "any"},
-	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/strict internal/durable internal/journal internal/uptime internal/secret internal/shown", Std: "any"},
+	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/strict internal/durable internal/journal internal/uptime internal/secret internal/shown internal/histogram rule", Std: "any"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},

@@ -2,10 +2,11 @@ package fleet
 
 import (
 	"math"
-	"math/bits"
+
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/histogram"
 	"github.com/paceline-go/paceline/mono"
 )
 
@@ -27,7 +28,7 @@ type measures struct {
 	firstSending    mono.Time
 	sent            bool
 	served, limited int
-	sleeps          histogram
+	sleeps          histogram.Histogram
 	cleared         mono.Time
 
 	optimum, optimumMost float64
@@ -129,7 +130,7 @@ func (m *measures) answered(limited bool) {
 
 func (m *measures) slept(t *threadState, d time.Duration) {
 	t.longest, t.last = max(t.longest, d), d
-	m.sleeps.add(d)
+	m.sleeps.Add(d)
 }
 
 // sample adds an instant to the series.
@@ -214,48 +215,4 @@ func (s *settling) settled(now mono.Time) (time.Duration, bool) {
 		}
 	}
 	return time.Duration(max(since, 0)) * s.bin, since >= 0 && whole-since >= spansToBelieve*binsPerSpan
-}
-
-// histogram counts durations in classes less than 1 % wide: 128 between a power of two and the next.
-type histogram struct {
-	classes []uint64
-	n       uint64
-}
-
-func (h *histogram) add(d time.Duration) {
-	if h.classes == nil {
-		h.classes = make([]uint64, 64*128)
-	}
-	h.n++
-	h.classes[classOf(d)]++
-}
-
-func classOf(d time.Duration) int {
-	v := uint64(max(d, 0))
-	if v < 256 {
-		return int(v)
-	}
-	shift := bits.Len64(v) - 8
-	return shift<<7 + int(v>>shift) // v>>shift is from 128 to 255
-}
-
-// middle is the middle of a class.
-func middle(class int) time.Duration {
-	if class < 256 {
-		return time.Duration(class)
-	}
-	shift := class>>7 - 1
-	return time.Duration(uint64(class&127|128)<<shift + 1<<shift/2)
-}
-
-// quantile returns the duration that a share p is not above, and 0 of nothing.
-func (h *histogram) quantile(p float64) time.Duration {
-	rank := uint64(math.Ceil(p * float64(h.n)))
-	for class, n := range h.classes {
-		if n >= rank && n > 0 {
-			return middle(class)
-		}
-		rank -= min(n, rank)
-	}
-	return 0
 }

@@ -156,7 +156,7 @@ func (f *Fleet) Report() Report {
 	}
 	r.RetryPercent = percent(ratios, float64(asking))
 	r.RetryPercentPooled = percent(float64(r.Limited), float64(r.Requests))
-	r.Sleep = Sleeps{most.Seconds(), min(m.sleeps.quantile(0.99), most).Seconds(), min(m.sleeps.quantile(0.5), most).Seconds()}
+	r.Sleep = Sleeps{most.Seconds(), min(m.sleeps.Quantile(0.99), most).Seconds(), min(m.sleeps.Quantile(0.5), most).Seconds()}
 	r.RequestSD, r.Jain = peers.spread()
 	r.Level = Levels{Least: m.levelLeast, Last: m.level}
 	if m.arrivals > 0 {

@@ -1,0 +1,140 @@
+package batch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/histogram"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// LatencyMS is how long answers took, from the first byte that was written to the end of the answer.
+type LatencyMS struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+}
+
+func (l LatencyMS) String() string {
+	return fmt.Sprintf("%.3g ms (median %.3g, p99 %.3g)", l.Mean, l.P50, l.P99)
+}
+
+// KeyTotals are the figures of a key.
+type KeyTotals struct {
+	Key      string    `json:"key"`
+	Sends    int       `json:"sends"`
+	Done     int       `json:"done"`     // answers that ended a request well
+	Rejected int       `json:"rejected"` // answers 429
+	Latency  LatencyMS `json:"latency_ms"`
+	// Percent is its sends as a part of the most that its limits, and the order of its nonces, allow.
+	Percent float64 `json:"percent_of_ceiling,omitempty"`
+}
+
+// figures are what is measured of the keys.
+type figures struct {
+	latency histogram.Histogram // of all
+	keys    []keyFigures
+}
+
+type keyFigures struct {
+	KeyTotals
+	latency histogram.Histogram
+	best    []*rule.Ceiling // with nonces: the best client of each window, and of none
+	spent   limit.Cost
+}
+
+// maxBest bounds the memory for limits that let so much go at once that the order of nonces is what binds.
+const maxBest = 100_000
+
+func newFigures(c *Config, numbered bool) figures {
+	f := figures{keys: make([]keyFigures, len(c.Keys))}
+	for i := range f.keys {
+		f.keys[i].Key = c.Keys[i].Name
+		if !numbered {
+			continue
+		}
+		knows := rule.CeilingConfig{Knowledge: rule.OneInFlight}
+		if c.Gap > 0 {
+			knows = rule.CeilingConfig{Knowledge: rule.Answers, Gap: c.Gap}
+		}
+		windows := []Rate{{N: 1024, Per: 1}} // no limit but the order
+		for _, l := range c.Limits {
+			if !l.Bucket && l.Unit == 0 && l.N <= maxBest {
+				windows = append(windows, l)
+			}
+		}
+		for n, l := range windows {
+			knows.Limit, knows.Window, knows.Tick = int(l.N), l.Per, 0
+			if n == 0 {
+				knows.Tick = -1
+			}
+			if best, err := rule.NewCeiling(knows); err == nil {
+				f.keys[i].best = append(f.keys[i].best, best)
+			}
+		}
+	}
+	return f
+}
+
+// sent takes in an attempt that was written and how long it took.
+func (f *figures) sent(key int, took time.Duration, answered bool, cost limit.Cost) {
+	k := &f.keys[key]
+	k.Sends++
+	add(&k.spent, cost, 1)
+	if answered {
+		f.latency.Add(took)
+		k.latency.Add(took)
+	}
+	for n, best := range k.best {
+		places := cost[limit.Requests]
+		if n == 0 {
+			places = 1
+		}
+		for i := range places {
+			if i == places-1 {
+				best.Next(took, 0)
+			} else {
+				best.Next(0, 0)
+			}
+		}
+	}
+}
+
+func latencyOf(h *histogram.Histogram) LatencyMS {
+	return LatencyMS{milliseconds(h.Mean()), milliseconds(h.Quantile(0.5)), milliseconds(h.Quantile(0.99))}
+}
+
+// takes is how long the best client would have taken for what a key sent; 0: that is not known.
+func (k *keyFigures) takes() (least time.Duration) {
+	for _, best := range k.best {
+		least = max(least, best.At().Sub(0))
+	}
+	return least
+}
+
+// inOrder is what the keys send within a second where nonces have to arrive in order, by the round trips that were measured; 0: there is
+// no order, or none was sent.
+func (f *figures) inOrder() (perSecond float64) {
+	for i := range f.keys {
+		if d := f.keys[i].takes(); d > 0 {
+			perSecond += float64(f.keys[i].spent[limit.Requests]) / d.Seconds()
+		}
+	}
+	return perSecond
+}
+
+// totals are the figures of all keys after d.
+func (f *figures) totals(limits []Rate, d time.Duration) []KeyTotals {
+	var all []KeyTotals
+	for i := range f.keys {
+		k := &f.keys[i]
+		k.Latency = latencyOf(&k.latency)
+		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
+		for _, l := range limits {
+			k.Percent = max(k.Percent, 100*float64(k.spent[l.Unit])/l.within(d, false))
+		}
+		all = append(all, k.KeyTotals)
+	}
+	return all
+}

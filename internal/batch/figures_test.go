@@ -1,0 +1,83 @@
+package batch
+
+import (
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Where nonces have to arrive in order, the ceiling is by the round trips.
+func TestCeilingOfNonces(t *testing.T) {
+	const ms = time.Millisecond
+	one := limit.One
+	for _, c := range []struct {
+		name     string
+		limits   []Rate
+		gap      time.Duration
+		numbered bool
+		sends    int
+		took     time.Duration
+		cost     limit.Cost
+		want     time.Duration // that the best client takes
+	}{
+		{"no order", []Rate{{N: 20, Per: time.Second}}, 0, false, 100, 50 * ms, one, 0},
+		{"one after the other", nil, 0, true, 100, 50 * ms, one, 5 * time.Second},
+		{"the limit leaves time", []Rate{{N: 20, Per: time.Second}}, 0, true, 10, 50 * ms, one, 500 * ms},
+		// 20 take until 400 ms; the first has arrived by 20 ms, and its place is free at 1021 ms.
+		{"the limit binds", []Rate{{N: 20, Per: time.Second}}, 0, true, 21, 20 * ms, one, 1041 * ms},
+		{"the trips bind", []Rate{{N: 20, Per: time.Second}}, 0, true, 60, 60 * ms, one, 3600 * ms},
+		{"a gap", nil, 10 * ms, true, 11, 50 * ms, one, 150 * ms},
+		{"what costs two", []Rate{{N: 2, Per: time.Second}}, 0, true, 2, 20 * ms, limit.Cost{limit.Requests: 2}, 1041 * ms},
+		{"what is free", []Rate{{N: 1, Per: time.Second}}, 0, true, 5, 20 * ms, limit.Cost{}, 100 * ms},
+		{"a bucket is not a window", []Rate{{N: 1, Per: time.Second, Bucket: true}}, 0, true, 5, 20 * ms, one, 100 * ms},
+	} {
+		f := newFigures(&Config{Keys: []Key{{Name: "A"}, {Name: "B"}}, Limits: c.limits, Gap: c.gap}, c.numbered)
+		for range c.sends {
+			f.sent(1, c.took, true, c.cost)
+		}
+		if got := f.keys[1].takes(); got != c.want {
+			t.Errorf("%s: the best client takes %v, expected %v", c.name, got, c.want)
+		}
+		if got := f.keys[0].takes(); got != 0 {
+			t.Errorf("%s: for a key that sent nothing %v", c.name, got)
+		}
+		want := float64(0)
+		if c.want > 0 {
+			want = float64(c.sends) * float64(c.cost[limit.Requests]) / c.want.Seconds()
+		}
+		if got := f.inOrder(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v/s, expected %v", c.name, got, want)
+		}
+	}
+}
+
+// What a run says of itself at its end, as a whole and of each key.
+func TestFiguresOfARun(t *testing.T) {
+	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { time.Sleep(30 * time.Millisecond) })
+	b := newBench(t)
+	b.config.Keys = []Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}
+	b.config.Limits = []Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
+	b.config.NonceUnit = time.Millisecond
+	var err error
+	if b.config.Query, err = ParseQuery([]string{"nonce={nonce}"}); err != nil {
+		t.Fatal(err)
+	}
+	got := b.run(requests(20, srv.URL)...)
+	if got.err != nil || got.Done != 20 || len(got.Keys) != 2 || got.Latency == nil {
+		t.Fatalf("%+v, %v", got.Totals, got.err)
+	}
+	if l := got.Latency; l.Mean < 30 || l.P50 < 29.8 || l.P99 < l.P50 || l.P99 > 2000 {
+		t.Errorf("%+v", l)
+	}
+	if got.Percent < 60 || got.Percent > 100.01 || got.Ceiling > 2*1000/30+1 {
+		t.Errorf("%v %% of %v/s, of 2 keys with one request of 30 ms in flight each", got.Percent, got.Ceiling)
+	}
+	for _, k := range got.Keys {
+		if k.Sends < 5 || k.Done != k.Sends || k.Rejected != 0 || k.Percent < 60 || k.Percent > 100.01 || k.Latency.P50 < 29.8 {
+			t.Errorf("%+v", k)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// Package histogram counts durations in a bounded memory: 64 KiB, whatever their number.
+package histogram
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Histogram counts durations in classes less than 1 % wide: 128 between a power of two and the next. The zero value is empty.
+// Not safe for concurrent use.
+type Histogram struct {
+	classes []uint64
+	n       uint64
+	sum     float64
+}
+
+// Add counts a duration; one below 0 is 0.
+func (h *Histogram) Add(d time.Duration) {
+	if h.classes == nil {
+		h.classes = make([]uint64, 64*128)
+	}
+	h.n++
+	h.sum += float64(max(d, 0))
+	h.classes[classOf(d)]++
+}
+
+func classOf(d time.Duration) int {
+	v := uint64(max(d, 0))
+	if v < 256 {
+		return int(v)
+	}
+	shift := bits.Len64(v) - 8
+	return shift<<7 + int(v>>shift) // v>>shift is from 128 to 255
+}
+
+// middle is the middle of a class.
+func middle(class int) time.Duration {
+	if class < 256 {
+		return time.Duration(class)
+	}
+	shift := class>>7 - 1
+	return time.Duration(uint64(class&127|128)<<shift + 1<<shift/2)
+}
+
+// N is how many there are.
+func (h *Histogram) N() uint64 { return h.n }
+
+// Mean is their mean, and 0 of none.
+func (h *Histogram) Mean() time.Duration {
+	if h.n == 0 {
+		return 0
+	}
+	return time.Duration(h.sum / float64(h.n))
+}
+
+// Quantile returns the duration that a share p is not above, to 0.5 %, and 0 of none.
+func (h *Histogram) Quantile(p float64) time.Duration {
+	rank := uint64(math.Ceil(p * float64(h.n)))
+	for class, n := range h.classes {
+		if n >= rank && n > 0 {
+			return middle(class)
+		}
+		rank -= min(n, rank)
+	}
+	return 0
+}
