@@ -507,7 +507,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 		return exitError{exitFailure, closing}
 	case t.Lost > 0:
 		return exitError{exitSomeFailed, fmt.Errorf("%d requests are lost: they have no end state in %s", t.Lost, f.out)}
-	case t.Dead+t.Expired+t.SkippedDead+t.Invalid > 0:
+	case t.Dead+t.Expired+t.SkippedDead+t.Invalid+t.Appended > 0:
 		return exitError{code: exitSomeFailed}
 	}
 	return nil
@@ -574,7 +574,7 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 		what, color string
 	}{
 		{t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", red}, {t.Invalid, "invalid lines", red},
-		{t.Left, "left", red}, {t.Unwritten, "of them answered but not written", red}, {t.Repeats, "possible repeats", red},
+		{t.Left, "left", red}, {t.Appended, "lines appended meanwhile", red}, {t.Unwritten, "of them answered but not written", red}, {t.Repeats, "possible repeats", red},
 	} {
 		if v.n > 0 {
 			add(v.n, v.what, v.color)

@@ -76,11 +76,12 @@ func (c *course) take(size int64) bool {
 func (c *course) free(size int64) { c.set(func() { c.bytes -= size }) }
 
 // left waits until the feeder is gone, or stuck in a read that nothing ends, after which it touches nothing any more.
-func (c *course) left() {
+func (c *course) left() (gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
 	for c.feeding && !c.reading {
 		c.changed.Wait()
 	}
+	return !c.feeding
 }

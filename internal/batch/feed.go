@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -117,11 +118,14 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 	}
 	for r.course.isReading(true) {
 		q, err := r.read(reader)
-		if err == io.EOF {
-			r.course.set(func() { r.course.whole = true })
+		if !r.course.isReading(false) {
 			return
 		}
-		if !r.course.isReading(false) {
+		if err == io.EOF {
+			if was, ok := in.(*io.LimitedReader); ok && was.N > 0 {
+				r.course.first(&r.course.input, fmt.Errorf("%w: %s has become shorter since it was checked", ErrInput, name))
+			}
+			r.course.set(func() { r.course.whole = true })
 			return
 		}
 		_, invalid := errors.AsType[*InputError](err)
@@ -138,6 +142,31 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 		case !r.offer(ctx, q):
 			return
 		}
+	}
+}
+
+// appended counts the lines that the input has got since it was checked. What is sent is what was checked: they are left.
+func (r *Run) appended(name string, in io.Reader, unread int64) {
+	if s, ok := in.(io.Seeker); ok {
+		_, _ = s.Seek(unread, io.SeekCurrent)
+	} else {
+		_, _ = io.CopyN(io.Discard, in, unread)
+	}
+	n, blank := 0, true
+	for rest := bufio.NewReader(in); ; {
+		c, err := rest.ReadByte()
+		if (err != nil || c == '\n') && !blank {
+			n++
+			blank = true
+		}
+		if err != nil {
+			break
+		}
+		blank = blank && (c == '\n' || c == ' ' || c == '\t' || c == '\r')
+	}
+	if n > 0 {
+		r.tally.count(&r.tally.totals.Appended, n)
+		r.tell("%d lines were appended to %s after it was checked, and are left for another run", n, name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -116,5 +117,77 @@ func TestJournalGone(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is appended to the input while it runs is no loss: it is left, counted, and sent by the next run. What was changed
+// in it is an error.
+func TestInputGrows(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		change   func(path string) error
+		appended int
+		done     int
+		err      string
+	}{
+		{"lines", appends("\n" + strings.Repeat(" \n", 3) + request("x", "http://127.0.0.1:1/") + "\n" + request("y", "http://127.0.0.1:1/")), 2, 5, ""},
+		{"half a line, which is no JSON yet", appends("\n{\"url\":"), 1, 5, ""},
+		{"blank lines", appends("\n\n  \n"), 0, 5, ""},
+		{"nothing", appends(""), 0, 5, ""},
+		{"it becomes shorter", func(path string) error { return os.Truncate(path, 100) }, 0, 1, "has become shorter since it was checked"},
+	} {
+		path := filepath.Join(t.TempDir(), "in.jsonl")
+		srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
+		text := strings.Join(requests(5, srv.URL), "\n") // without a line break at its end
+		if c.done < 5 {
+			text = requests(1, srv.URL)[0] + strings.Repeat(" ", 101-len(requests(1, srv.URL)[0])) + text[len(requests(1, srv.URL)[0]):]
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		conf := newBench(t).config
+		var notices strings.Builder
+		conf.MaxOutage = -1
+		conf.Notice = func(s string) { notices.WriteString(s) }
+		r, err := New(conf)
+		if err == nil {
+			err = r.Check(path, in)
+		}
+		if err == nil {
+			_, err = in.Seek(0, io.SeekStart)
+		}
+		if err == nil {
+			err = errors.Join(c.change(path), r.Open())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Send(context.Background(), path, in)
+		if (err == nil) != (c.err == "") || err != nil && (!errors.Is(err, ErrInput) || !strings.Contains(err.Error(), path+" "+c.err)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.err)
+		}
+		n, err := r.Close()
+		if err != nil || n.Lost != 0 || n.Done != c.done || n.Left != 5-c.done || n.Appended != c.appended {
+			t.Errorf("%s: %+v, %v", c.name, n, err)
+		}
+		if strings.Contains(notices.String(), "appended") != (c.appended > 0) {
+			t.Errorf("%s: told %q", c.name, notices.String())
+		}
+	}
+}
+
+func appends(text string) func(string) error {
+	return func(path string) error {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text)
+		return errors.Join(err, f.Close())
 	}
 }

@@ -164,6 +164,12 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		}
 		beside.Go(func() { r.until(done) })
 	}
+	all := in
+	var known *io.LimitedReader
+	if r.tally.checked {
+		known = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
+		in = known
+	}
 	// It may be stuck in a read that nothing ends when the Pool stops: then it is left behind, and touches nothing.
 	r.course.feeding = true
 	go func() {
@@ -174,7 +180,9 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	err := r.pool.Run(ctx)
 	close(done)
 	beside.Wait()
-	r.course.left()
+	if gone := r.course.left(); gone && known != nil {
+		r.appended(name, all, known.N)
+	}
 	switch c := r.course; {
 	case c.failure != nil:
 		return fmt.Errorf("%w: %w", ErrOutput, c.failure)

@@ -29,6 +29,8 @@ type Totals struct {
 	Unwritten   int `json:"unwritten"`        // answered, but the result could not be written; among Left
 	Lost        int `json:"lost"`             // what none of these accounts for
 
+	Appended int `json:"appended,omitempty"` // lines that the input has got since it was checked: left, not among Input
+
 	InputTokens  int64 `json:"input_tokens,omitempty"`  // of Done, as the answers say
 	OutputTokens int64 `json:"output_tokens,omitempty"` //
 	Overruns     int   `json:"overruns,omitempty"`      // answers that had more output than was reserved
