@@ -99,6 +99,11 @@ func TestRetreatsGrowAndShrink(t *testing.T) {
 	refuted(10 * time.Minute << 3)
 	now = now.Add(100 * 24 * time.Hour)
 	refuted(10 * time.Minute)
+	refuted(20 * time.Minute)
+	now = now.Add(24*time.Hour - 2*ms) // a day less a millisecond, to the proof
+	refuted(40 * time.Minute)
+	now = now.Add(24*time.Hour - ms)
+	refuted(40 * time.Minute)
 }
 
 // Two may be under way 10 ms apart, until one comes before the other.
