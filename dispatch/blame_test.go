@@ -137,3 +137,25 @@ func TestDenialsTimeline(t *testing.T) {
 	denials(time.Second, 0, 0)
 	r.done(time.Second, f, accepted)
 }
+
+// A nonce that was overtaken is refused rightly; one that nothing later can have overtaken is not, and that is counted.
+func TestNoncesInOrder(t *testing.T) {
+	r := newRig(t, queue.Config{MaxAttempts: 1}, dispatch.Key{Nonce: &dispatch.NonceConfig{}, Gap: 10 * ms, InFlight: 9})
+	bad := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Misordered: true}}
+	r.submit(0, "a", "b")
+	a := r.sends(0, at(10*ms), "a/1 on 0")[0]
+	b := r.sends(10*ms, limit.AfterSettle, "b/1 on 0")[0]
+	nonces := func(now time.Duration, want int) {
+		t.Helper()
+		if k := r.KeyInfo(at(now), 0); k.Nonces != want {
+			t.Errorf("at %v: %d nonces in order refused in a row, want %d", now, k.Nonces, want)
+		}
+	}
+	r.done(20*ms, a, bad)
+	nonces(20*ms, 0)
+	r.done(20*ms, b, bad)
+	nonces(20*ms, 1)
+	a = r.sends(time.Second+20*ms, at(10*time.Minute+20*ms), "a/1 on 0")[0] // not counted, with a nonce of its own
+	r.done(time.Second+20*ms, a, accepted)
+	nonces(time.Second+20*ms, 0)
+}

@@ -151,6 +151,35 @@ func TestFittedTakesItsTime(t *testing.T) {
 	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1})
 }
 
+// Where not even one a window fits, one goes in longer and longer gaps, and in shorter ones after 10 min.
+func TestFittedGaps(t *testing.T) {
+	f := fitted(limit.MustRolling(2, time.Second))
+	f.burst(0, 2)
+	now := 2 * time.Second
+	gaps := []time.Duration{}
+	for _, accepted := range []int{1, 1, 0, 1, 0, 1} { // of each that goes alone
+		f.burst(at(now), accepted)
+		if all := f.Misfits(); len(all) > 0 {
+			gaps = append(gaps, all[0].Gap)
+		}
+		now = time.Duration(f.Ready(at(now+20*ms), limit.One))
+	}
+	if want := []time.Duration{0, 0, 2 * time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second}; !slices.Equal(gaps, want) {
+		t.Errorf("gaps of %v, want %v", gaps, want)
+	}
+	until := time.Duration(f.Misfits()[0].Until)
+	for end := until + 5*time.Minute; now < end; now = time.Duration(f.Ready(at(now+20*ms), limit.One)) {
+		if m := f.Misfits(); now < until && m[0].Gap != 4*time.Second {
+			t.Fatalf("%v: %+v", now, m)
+		}
+		f.burst(at(now), 2)
+		if next := f.Ready(at(now+20*ms), limit.One); now < until-time.Minute && next != at(now+4*time.Second) {
+			t.Fatalf("%v: the next goes at %v", now, next)
+		}
+	}
+	f.misfits(t)
+}
+
 // Two evidences soon after each other: the server counts in other windows, and half of what was accepted is safe.
 func TestFittedSearch(t *testing.T) {
 	f := fitted(limit.MustRolling(100, time.Second))

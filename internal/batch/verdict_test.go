@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
 )
 
 // What becomes of a request and of its key, by how its attempt ended. Whether it is final follows from the rest.
@@ -92,6 +93,20 @@ func TestHostIsKnown(t *testing.T) {
 		if ans, _ := r.judge(&job{res: res, hop: hop{url: &url.URL{Scheme: "https", Host: host}}}); ans.Result != want {
 			t.Errorf("%s: %v, want %v", host, ans.Result, want)
 		}
+	}
+}
+
+// A provider that is named is asked, whatever the host.
+func TestProviderIsAsked(t *testing.T) {
+	okx, _ := quota.Lookup("okx")
+	r, err := New(Config{Provider: okx})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := response{status: 200, header: http.Header{"Content-Type": {"application/json"}}, body: []byte(`{"code":"50011"}`), written: true, ended: time.Now()}
+	ans, final := r.judge(&job{res: res, hop: hop{url: &url.URL{Scheme: "https", Host: "a.test"}}})
+	if ans.Result != limit.Limited || final || !strings.Contains(ans.Reason, "a refusal") {
+		t.Errorf("%+v, final %v", ans, final)
 	}
 }
 
