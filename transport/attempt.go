@@ -69,10 +69,16 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	if number > 1 {
 		t.resent.Add(1)
 	}
-	r := c.with(c.body)
-	c.body = nil // from here on the Base closes it
-	p := c.hedge(s, number)
-	defer p.stop()
+	r := c.req
+	if c.body != nil {
+		r = c.with(c.body)
+		c.body = nil // from here on the Base closes it
+	}
+	var p *pair
+	if t.hedging {
+		p = c.hedge(s, number)
+		defer p.stop()
+	}
 	resp, err = c.trip(s, r)
 	in := c.hear(s, resp, err, last)
 	if p != nil {

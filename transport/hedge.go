@@ -160,7 +160,7 @@ var errLost = fmt.Errorf("transport: the other copy of the request was answered 
 // hedge has a copy of an attempt sent when it is slow, if that may be.
 func (c *call) hedge(s *sent, number int) *pair {
 	h := &c.t.config.Hedge
-	if !h.on() || c.getBody == nil || !verdict.Idempotent(c.req) {
+	if c.getBody == nil || !verdict.Idempotent(c.req) {
 		return nil
 	}
 	c.t.hedges.ask()

@@ -177,6 +177,8 @@ type Transport struct {
 	log    *slog.Logger
 	slow   bool // nothing is configured: begin slowly after a pause
 
+	hedging bool
+
 	junction *paceline.Junction
 	jitter   *rand.Rand // under the Junction's lock
 
@@ -279,7 +281,7 @@ func New(c Config) (*Transport, error) {
 		junction: j, jitter: random(), rng: random(),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{},
 	}
-	t.hedges.share = c.Hedge.share()
+	t.hedging, t.hedges.share = c.Hedge.on(), c.Hedge.share()
 	t.recent.init()
 	if c.Limiter != nil {
 		n, err := t.newNode(Partition{Scope: quota.All}, c.Limiter)
