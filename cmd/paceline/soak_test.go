@@ -41,7 +41,6 @@ const (
 type shaky struct {
 	at     string
 	abroad *httptest.Server
-	traits map[string]bool
 
 	mu       sync.Mutex
 	srv      *http.Server
@@ -65,7 +64,7 @@ func newShaky(t *testing.T, seed uint64) *shaky {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shaky{at: closed(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, did: map[string]int{}, traits: map[string]bool{}, unwelcome: map[string]bool{}}
+	s := &shaky{at: closed(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, did: map[string]int{}, unwelcome: map[string]bool{}}
 	s.abroad = httptest.NewServer(http.HandlerFunc(s.foreign))
 	t.Cleanup(s.abroad.Close)
 	s.up(t)
@@ -131,9 +130,6 @@ func (s *shaky) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			deed = d.name
 			break
 		}
-	}
-	if on, gated := s.traits[deed]; gated && !on {
-		deed = "served"
 	}
 	if !passed {
 		deed = "limited"
@@ -273,15 +269,9 @@ type soak struct {
 
 func newSoak(t *testing.T) *soak {
 	k := &soak{t: t, length: soakFor(t), began: time.Now(), server: newShaky(t, 1), dir: t.TempDir()}
-	_, help, _ := paceline("", "run", "--help")
 	k.args = []string{"run", "--limit", fmt.Sprintf("%d/%v", soakLimit, soakWindow), "--key-env", "PL_SOAK_KEY", "--header", "Authorization: Bearer {key}",
-		"--redirects", "3", "--attempts", "30", "--backoff-max", "500ms", "--timeout", "10s", "--progress", "off", "--out", filepath.Join(k.dir, "out.jsonl")}
-	if strings.Contains(help, "--provider ") {
-		k.args = append(k.args, "--provider", "kraken")
-	}
-	k.server.traits["refused with 200"] = strings.Contains(help, "--provider ")
-	k.server.traits["abroad"] = strings.Contains(help, "--key-host ")
-	k.args = append(k.args, filepath.Join(k.dir, "in.jsonl"))
+		"--redirects", "3", "--attempts", "30", "--backoff-max", "500ms", "--timeout", "10s", "--progress", "off", "--provider", "kraken",
+		"--out", filepath.Join(k.dir, "out.jsonl"), filepath.Join(k.dir, "in.jsonl")}
 	k.more()
 	return k
 }
