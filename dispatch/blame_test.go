@@ -86,6 +86,23 @@ func TestRequestThatIsDenied(t *testing.T) {
 	r.has("x dead")
 }
 
+// Of a request that was served in the end nobody remembers who denied it: there is room in mind for those that come.
+func TestDenialsAreForgotten(t *testing.T) {
+	const n = 4500
+	r := newRig(t, queue.Config{MaxLen: n, MaxAttempts: 2}, dispatch.Key{Name: "a"}, dispatch.Key{Name: "b"})
+	before := map[string]bool{}
+	r.work(n, func(a dispatch.Attempt) dispatch.Answer {
+		if before[a.Request.ID] {
+			return accepted
+		}
+		before[a.Request.ID] = true
+		return denied
+	})
+	if c := r.queue.Counts(); c.Done != n {
+		t.Errorf("%+v", c)
+	}
+}
+
 // One request that is refused while others are served is counted; one that is refused where nothing is served waits, but not for
 // ever.
 func TestRefusedAlone(t *testing.T) {

@@ -112,6 +112,8 @@ func TestBadDays(t *testing.T) {
 		{"close without answer", closedWithoutAnswer},
 		{"an answer cut short", cutShort},
 		{"full disk", fullDisk},
+		{"missing journal", missingJournal},
+		{"growing input", growingInput},
 		{"outage in the middle", outageInTheMiddle},
 	} {
 		t.Run(day.name, func(t *testing.T) {
@@ -170,6 +172,53 @@ func fullDisk(d *badDay) {
 	}
 	d.run(0, []string{"0 lost"})
 	d.whole(badDayRequests)
+}
+
+// Half of the results are there, and nobody knows what was sent when: it is said, and nothing is sent until all that may have
+// been is over.
+func missingJournal(d *badDay) {
+	d.run(0, nil)
+	text, err := os.ReadFile(d.out)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	half := strings.SplitAfter(string(text), "\n")[:badDayRequests/2]
+	if err := os.WriteFile(d.out, []byte(strings.Join(half, "")), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.Remove(d.out + ".journal"); err != nil {
+		d.t.Fatal(err)
+	}
+	clear(d.seen) // that those are sent again is what was asked for
+	began := time.Now()
+	d.run(0, []string{"journal", "30 done"}, "--limit", "1000/700ms")
+	if took := time.Since(began); took < 700*time.Millisecond {
+		d.t.Errorf("it began within a window: %v", took)
+	}
+	d.whole(badDayRequests)
+}
+
+// Lines come to the input while it is read and sent: that is said, and the next run sends them.
+func growingInput(d *badDay) {
+	var once sync.Once
+	f := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		once.Do(func() {
+			file, err := os.OpenFile(d.in, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				d.t.Error(err)
+				return
+			}
+			defer file.Close()
+			all := numbered(badDayRequests+30, d.server.URL)
+			if _, err := file.WriteString(strings.TrimPrefix(all, numbered(badDayRequests, d.server.URL))); err != nil {
+				d.t.Error(err)
+			}
+		})
+	})
+	d.serve.Store(&f)
+	d.run(exitSomeFailed, []string{"0 lost", "30 lines were appended to " + d.in + " after it was checked, and are left for another run"}, "--queue", "5", "--concurrency", "2")
+	d.run(0, []string{"0 lost"})
+	d.whole(badDayRequests + 30)
 }
 
 // The server goes away with requests in flight, and is back.

@@ -243,3 +243,32 @@ func TestCreate(t *testing.T) {
 		t.Errorf("made through a link: %v", err)
 	}
 }
+
+// What follows is cut off, and what is appended comes there; a file that cannot be cut says so and is as long as it was.
+func TestSetSize(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("one\ntwo\nhal"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Name() != path || !f.Regular() {
+		t.Errorf("%s, regular %v", f.Name(), f.Regular())
+	}
+	if err := errors.Join(f.SetSize(8), f.Append([]byte("three\n"))); err != nil || f.Size() != 14 {
+		t.Errorf("%d bytes, %v", f.Size(), err)
+	}
+	if text, err := os.ReadFile(path); string(text) != "one\ntwo\nthree\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	f.Through(func(h Handle) Handle {
+		_ = h.Close()
+		return &failing{err: errFull}
+	})
+	if err := f.SetSize(4); !errors.Is(err, errFull) || f.Size() != 14 {
+		t.Errorf("%d bytes, %v", f.Size(), err)
+	}
+}
