@@ -163,7 +163,7 @@ func (r *Run) ended(e queue.Ended) {
 // result is the line about a request.
 func (r *Run) result(j *job, e *queue.Ended) *Result {
 	line := &Result{
-		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(time.Now()), PossibleRepeat: j.repeat, Key: j.key,
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(time.Now()), PossibleRepeat: j.repeat, Key: j.key, Digest: j.r.Digest,
 		Status: j.res.status,
 	}
 	if !j.res.ended.IsZero() {

@@ -21,11 +21,13 @@ const maxListed = 10
 // Check reads the whole input once, without sending: it counts the requests and lists what is wrong, at most ten lines
 // of it through Notice. Unless invalid lines are to be skipped it then fails with ErrInput.
 func (r *Run) Check(name string, in io.Reader) error {
-	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
-	reader.pass = checking
-	if r.store.peeked != nil {
-		reader.ended = r.hasEnded
+	if r.store.peeked == nil {
+		if err := r.Peek(); err != nil {
+			return err
+		}
 	}
+	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	reader.pass, reader.ended = checking, r.hasEnded
 	began := time.Now()
 	t := &r.tally
 	for {
@@ -67,7 +69,7 @@ func (r *Run) hasEnded(id string) bool {
 	return r.tally.past(digestOf(id)) != nil
 }
 
-// read returns the next request, if there is none of its id yet.
+// read returns the next request, if there is none of its id yet, and none in the runs before that is another.
 func (r *Run) read(from *Reader) (*Request, error) {
 	q, err := from.Next()
 	if err == nil {
@@ -77,14 +79,30 @@ func (r *Run) read(from *Reader) (*Request, error) {
 		return nil, err
 	}
 	q.read = time.Now()
+	d, bits := digestOf(q.ID), q.Digest.bits()
 	r.tally.mu.Lock()
-	first := r.tally.ledger.line(digestOf(q.ID), q.Line)
-	r.tally.mu.Unlock()
-	if first != q.Line {
-		return nil, &InputError{File: from.in.Name(), Line: q.Line, Column: q.Column,
-			Reason: fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)}
+	first := r.tally.ledger.lineOf(d)
+	was := r.tally.ledger.request(d, 0)
+	ended := r.tally.past(d) != nil
+	other := was != bits && (ended && was != 0 || from.pass == checked)
+	again := first != 0 && first != q.Line
+	if !again && !other {
+		r.tally.ledger.line(d, q.Line)
+		r.tally.ledger.request(d, bits)
 	}
-	return q, nil
+	r.tally.mu.Unlock()
+	reason := ""
+	switch {
+	case again:
+		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)
+	case other && ended:
+		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, r.where(q.ID))
+	case other:
+		reason = fmt.Sprintf("id %q is not what this line had when it was checked", q.ID)
+	default:
+		return q, nil
+	}
+	return nil, &InputError{File: from.in.Name(), Line: q.Line, Column: q.Column, Reason: reason}
 }
 
 // atHome says whether the keys may go where a request does: to Config.KeyHosts, or to where the first request goes. Only one of Check
@@ -111,10 +129,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
 	t := &r.tally
 	if t.checked {
-		reader.pass = checked
-		if r.store.peeked != nil { // else their cost is among what remains
-			reader.ended = r.hasEnded
-		}
+		reader.pass, reader.ended = checked, r.hasEnded
 	}
 	for r.course.isReading(true) {
 		q, err := r.read(reader)

@@ -134,12 +134,16 @@ func TestInputGrows(t *testing.T) {
 		{"half a line, which is no JSON yet", appends("\n{\"url\":"), 1, 5, ""},
 		{"blank lines", appends("\n\n  \n"), 0, 5, ""},
 		{"nothing", appends(""), 0, 5, ""},
-		{"it becomes shorter", func(path string) error { return os.Truncate(path, 100) }, 0, 1, "has become shorter since it was checked"},
+		{"it becomes shorter", func(path string) error { return os.Truncate(path, 100) }, 0, 1, " has become shorter since it was checked"},
+		{"a line is another", func(path string) error {
+			text, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path, []byte(strings.Replace(string(text), `"r2","url":"http://127.0.0.1`, `"r2","url":"http://127.0.0.9`, 1)), 0o600))
+		}, 0, 2, `:3:7: id "r2" is not what this line had when it was checked`},
 	} {
 		path := filepath.Join(t.TempDir(), "in.jsonl")
 		srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 		text := strings.Join(requests(5, srv.URL), "\n") // without a line break at its end
-		if c.done < 5 {
+		if c.done == 1 {
 			text = requests(1, srv.URL)[0] + strings.Repeat(" ", 101-len(requests(1, srv.URL)[0])) + text[len(requests(1, srv.URL)[0]):]
 		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -168,7 +172,7 @@ func TestInputGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = r.Send(context.Background(), path, in)
-		if (err == nil) != (c.err == "") || err != nil && (!errors.Is(err, ErrInput) || !strings.Contains(err.Error(), path+" "+c.err)) {
+		if (err == nil) != (c.err == "") || err != nil && (!errors.Is(err, ErrInput) || !strings.Contains(err.Error(), path+c.err)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.err)
 		}
 		n, err := r.Close()
@@ -189,5 +193,63 @@ func appends(text string) func(string) error {
 		}
 		_, err = f.WriteString(text)
 		return errors.Join(err, f.Close())
+	}
+}
+
+// An id that has ended is of one request. Another under it is an error that names both lines, before anything is sent.
+func TestSameIDOtherRequest(t *testing.T) {
+	srv, seen := counting(t, func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/dead" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	line := func(id, path, more string) string {
+		return `{"id":"` + id + `","url":"` + srv.URL + path + `","method":"POST"` + more + `}`
+	}
+	body := `,"body":{"a":1},"headers":{"X":"1","Y":["2","3"]}`
+	for _, c := range []struct {
+		name, second string
+		retry        Dead
+		done         int    // of the second run
+		want         string // of the notice
+	}{
+		{"the same", line("b", "/?b", body), 0, 1, ""},
+		{"written otherwise", line("b", "/?b", `,"headers":{"Y":["2","3"],"x":"1"}, "body" : { "a" : 1 }`), 0, 1, ""},
+		{"another priority, cost and deadline", line("b", "/?b", body+`,"priority":3,"cost":2,"deadline":"1h"`), 0, 1, ""},
+		{"another body", line("b", "/?b", `,"body":{"a":2},"headers":{"X":"1","Y":["2","3"]}`), 0, 0, `in:2:7: id "b" is another request than on line 1 of OUT, expected the same, or an id of its own`},
+		{"another url", line("b", "/?c", body), 0, 0, `in:2:7: id "b" is another`},
+		{"another header", line("b", "/?b", `,"body":{"a":1},"headers":{"X":"1","Y":["2","4"]}`), 0, 0, `in:2:7: id "b" is another`},
+		{"another method", strings.Replace(line("b", "/?b", body), "POST", "PUT", 1), 0, 0, `in:2:7: id "b" is another`},
+		{"a dead letter", line("dead", "/?other", ""), 0, 0, `in:2:7: id "dead" is another request than on line 1 of DEAD`},
+		{"a dead letter, mended", line("dead", "/?mended", ""), AllDead, 2, ""},
+	} {
+		b := newBench(t)
+		if first := b.run(line("b", "/?b", body), line("dead", "/dead", "")); first.Done != 1 || first.Dead != 1 {
+			t.Fatalf("%+v, %v", first.Totals, first.err)
+		}
+		b.config.RetryDead = c.retry
+		got := b.run(line("new", "/?"+strings.ReplaceAll(c.name, " ", "-"), ""), c.second)
+		want := strings.NewReplacer("OUT", b.config.Out, "DEAD", DeadBeside(b.config.Out)).Replace(c.want)
+		if !strings.Contains(got.notices, want) || (want == "") != (got.err == nil) || want != "" && !(errors.Is(got.err, ErrInput) && errors.Is(got.err, ErrUnsent)) || got.Done != c.done {
+			t.Errorf("%s: %v, %d done, told\n%s\nwant %s", c.name, got.err, got.Done, got.notices, want)
+		}
+		if sent := seen(strings.ReplaceAll(c.name, " ", "-")); (sent > 0) != (c.want == "") {
+			t.Errorf("%s: the other was sent %d times", c.name, sent)
+		}
+		if want == "" {
+			continue
+		}
+		b.config.SkipInvalid = true
+		if got := b.run(line("new", "/?n", ""), c.second); got.Done != 1 || got.Invalid != 1 || got.Lost != 0 {
+			t.Errorf("%s, passed over: %+v, %v", c.name, got.Totals, got.err)
+		}
+	}
+	// Results of before say nothing of their requests.
+	b := newBench(t)
+	if err := os.WriteFile(b.config.Out, []byte(`{"id":"b","state":"done","attempts":1}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.run(line("b", "/?whatever", "")); got.err != nil || got.SkippedDone != 1 {
+		t.Errorf("%+v, %v", got.Totals, got.err)
 	}
 }

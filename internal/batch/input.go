@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +41,8 @@ type Request struct {
 	Column, urlAt int
 	// Raw is the line, with the id in it where the line had none. Only of Plain.
 	Raw json.RawMessage
+	// Digest stands for what is sent of it: two requests with the same id should have the same.
+	Digest Digest
 	// Estimate is what a request to a language model is expected to use; Unbounded: it does not bound its output.
 	Estimate  tokens.Estimate
 	Unbounded bool
@@ -140,7 +144,29 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 		q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6])
 		q.Raw = withID(q.Raw, q.ID)
 	}
+	q.Digest = newDigest(q.Method, q.URL.String(), q.Header, q.Body)
 	return q, nil
+}
+
+// Digest is short for a request: 64 bits of a SHA-256, in hex; empty: not known.
+type Digest string
+
+func newDigest(method, url string, header http.Header, body []byte) Digest {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q\n", method, url)
+	_ = header.Write(sum) // in order of the names
+	fmt.Fprintf(sum, "\n")
+	sum.Write(body)
+	return Digest(hex.EncodeToString(sum.Sum(nil)[:8]))
+}
+
+// bits are those that the ledger has room for: one change in 33 million is not noticed.
+func (d Digest) bits() uint64 {
+	n, err := strconv.ParseUint(string(d), 16, 64)
+	if err != nil {
+		return 0
+	}
+	return max(n&digestMask, 1)
 }
 
 // parts are what is known of a line while it is read, for what can only be said at its end.

@@ -151,6 +151,7 @@ func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
 			return nil, line.Errorf("there is no %s, expected %s", name, all)
 		}
 	}
+	q.Digest = newDigest(q.Method, path, nil, q.Body)
 	if r.ended != nil && r.ended(q.ID) {
 		return q, nil // counting is what takes long
 	}

@@ -20,7 +20,8 @@ type openAIResult struct {
 	CustomID string          `json:"custom_id"`
 	Response *openAIResponse `json:"response"`
 	Error    *openAIProblem  `json:"error"`
-	Hidden   int             `json:"hidden,omitempty"` // as in a Result
+	Hidden   int             `json:"hidden,omitempty"`         // as in a Result
+	Digest   Digest          `json:"request_digest,omitempty"` // not of OpenAI
 }
 
 type openAIResponse struct {
@@ -37,7 +38,8 @@ type openAIProblem struct {
 type anthropicResult struct {
 	CustomID string           `json:"custom_id"`
 	Result   anthropicOutcome `json:"result"`
-	Hidden   int              `json:"hidden,omitempty"` // as in a Result
+	Hidden   int              `json:"hidden,omitempty"`         // as in a Result
+	Digest   Digest           `json:"request_digest,omitempty"` // not of Anthropic
 }
 
 type anthropicOutcome struct {
@@ -60,7 +62,7 @@ func (l *LLM) line(r *Result) []byte {
 	case OpenAI:
 		// The same request has the same one in every run, so that two files of results can be compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID, Hidden: r.Hidden}
+		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -74,7 +76,7 @@ func (l *LLM) line(r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{r.ID, anthropicOutcome{Type: "errored"}, r.Hidden}
+		o := anthropicResult{r.ID, anthropicOutcome{Type: "errored"}, r.Hidden, r.Digest}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
@@ -113,11 +115,12 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 			CustomID string          `json:"custom_id"`
 			Response *openAIResponse `json:"response"`
 			Error    *openAIProblem  `json:"error"`
+			Digest   Digest          `json:"request_digest"`
 		}
 		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.CustomID == "" || v.Response == nil && v.Error == nil {
 			return e, false
 		}
-		e.ID = v.CustomID
+		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Response != nil {
 			e.Status = v.Response.Status
 		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
@@ -131,7 +134,7 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 		if json.Unmarshal(line, &v) != nil || v.CustomID == "" || v.Result.Type == "" {
 			return e, false
 		}
-		e.ID = v.CustomID
+		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Result.Type == "succeeded" && !dead {
 			e.State, body = "done", v.Result.Message
 		}

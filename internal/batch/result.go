@@ -28,13 +28,14 @@ type Result struct {
 	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
 	Headers        map[string]string `json:"headers,omitempty"`
 	Body           *string           `json:"body,omitempty"`
-	BodyBase64     []byte            `json:"body_base64,omitempty"` // where it is not UTF-8
-	BodyCut        bool              `json:"body_cut,omitempty"`    // it was longer
-	Location       string            `json:"location,omitempty"`    // where redirects led
-	Error          string            `json:"error,omitempty"`       // why there is no answer, or why it is dead
-	Class          string            `json:"class,omitempty"`       // of a dead letter: see class.go
-	Hidden         int               `json:"hidden,omitempty"`      // in how many places the answer had a key's value
-	Request        json.RawMessage   `json:"request,omitempty"`     // the line of the input; in dead letters
+	BodyBase64     []byte            `json:"body_base64,omitempty"`    // where it is not UTF-8
+	BodyCut        bool              `json:"body_cut,omitempty"`       // it was longer
+	Location       string            `json:"location,omitempty"`       // where redirects led
+	Error          string            `json:"error,omitempty"`          // why there is no answer, or why it is dead
+	Class          string            `json:"class,omitempty"`          // of a dead letter: see class.go
+	Hidden         int               `json:"hidden,omitempty"`         // in how many places the answer had a key's value
+	Digest         Digest            `json:"request_digest,omitempty"` // by which a rerun knows that it is the same
+	Request        json.RawMessage   `json:"request,omitempty"`        // the line of the input; in dead letters
 }
 
 // line returns the result as a line of JSON that begins with its id and state: what a rerun reads.

@@ -56,6 +56,7 @@ type entry struct {
 	State  string `json:"state"`
 	Status int    `json:"status"`
 	Class  string `json:"class"` // of a dead letter
+	Digest Digest `json:"request_digest"`
 
 	body []byte // the answer, of an LLM
 }
@@ -108,6 +109,9 @@ func (r *Run) peek(path string, info os.FileInfo, form form) error {
 // note marks what ended in a run before.
 func (r *Run) note(e entry, _ int64) {
 	d := digestOf(e.ID)
+	if e.State != "dead" || !r.tally.ledger.has(d, inOut) { // done beats dead
+		r.tally.ledger.request(d, e.Digest.bits())
+	}
 	switch e.State {
 	case "dead":
 		r.tally.ledger.dead(d, classNamed(e.Class, e.Status))
@@ -116,6 +120,26 @@ func (r *Run) note(e entry, _ int64) {
 	default:
 		r.tally.ledger.mark(d, inOut)
 	}
+}
+
+// where is the last line about an id in the files of the runs before.
+func (r *Run) where(id string) string {
+	found := "in the results"
+	for i, path := range []string{r.c.Dead, r.c.Out} {
+		f, err := os.Open(path)
+		if path == "-" || err != nil {
+			continue
+		}
+		form := form{r.c.Format, i == 0}
+		_, _ = durable.Lines(f, path, func(line []byte, end durable.End) error {
+			if e, ok := form.entry(line, form.dead); ok && e.ID == id {
+				found = fmt.Sprintf("on line %d of %s", end.Lines, path)
+			}
+			return nil
+		})
+		f.Close()
+	}
+	return found
 }
 
 // openOutput opens results or dead letters.

@@ -64,6 +64,11 @@ const (
 	classBit  = iota      // the class of a dead letter, in four bits
 	flagBits  = classBit + 4
 	classMask = 15 << classBit
+
+	// The rest is the digest of its request, 0 if that is not known, and the line.
+	digestBits = 25
+	digestMask = 1<<digestBits - 1
+	lineShift  = flagBits + digestBits
 )
 
 // ledger knows every id of the input and of the files of the runs before. About 50 bytes an id.
@@ -78,20 +83,23 @@ func (l ledger) dead(d digest, c class) { l[d] = l[d]&^classMask | inDead | uint
 // class is that of a dead letter.
 func (l ledger) class(d digest) class { return class(l[d] & classMask >> classBit) }
 
-// line notes where an id was seen first, and returns the line where it was.
-func (l ledger) line(d digest, line int) (first int) {
+// line notes where an id was seen, lineOf says where: 0 if nowhere so far.
+func (l ledger) line(d digest, line int) { l[d] = l[d]&(1<<lineShift-1) | uint64(line)<<lineShift }
+func (l ledger) lineOf(d digest) int     { return int(l[d] >> lineShift) }
+
+// request notes what an id is of, if that is known, and returns what it was of.
+func (l ledger) request(d digest, bits uint64) (was uint64) {
 	v := l[d]
-	if was := int(v >> flagBits); was != 0 {
-		return was
+	if bits != 0 {
+		l[d] = v&^(digestMask<<flagBits) | bits<<flagBits
 	}
-	l[d] = v | uint64(line)<<flagBits
-	return line
+	return v >> flagBits & digestMask
 }
 
 // missing is how many ids of the input were not found when the files were read back.
 func (l ledger) missing() (n int) {
 	for _, v := range l {
-		if v>>flagBits != 0 && v&(backOut|backDead) == 0 {
+		if v>>lineShift != 0 && v&(backOut|backDead) == 0 {
 			n++
 		}
 	}
@@ -178,7 +186,7 @@ func (t *tally) skip(d digest, as *int) {
 // skipped counts the input's requests that ended in runs before.
 func (t *tally) skipped() {
 	for d, v := range t.ledger {
-		if n := t.past(d); n != nil && v>>flagBits != 0 {
+		if n := t.past(d); n != nil && v>>lineShift != 0 {
 			t.skip(d, n)
 		}
 	}
