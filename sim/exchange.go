@@ -188,7 +188,8 @@ type exchange struct {
 	free       []int32
 	wake       mono.Time
 	wakeSeq    uint32
-	owed       int // requests of a batch that wait for room to be made
+	owed       int       // requests of a batch that wait for room to be made
+	owedSince  mono.Time // since when the first of them does; limit.Never: none does
 	made       int
 	gone       int // ended
 	process    uint64
@@ -212,9 +213,9 @@ func (c Exchange) Run() (Tally, error) {
 	}
 	x := &exchange{
 		Exchange: c,
-		wake:     limit.Never,
-		rngMake:  rand.New(rand.NewPCG(c.Seed, 1)),
-		rngLink:  rand.New(rand.NewPCG(c.Seed, 2)),
+		wake:     limit.Never, owedSince: limit.Never,
+		rngMake: rand.New(rand.NewPCG(c.Seed, 1)),
+		rngLink: rand.New(rand.NewPCG(c.Seed, 2)),
 	}
 	var err error
 	x.Server.AnyNonce = c.Nonce == NoNonces
@@ -329,9 +330,14 @@ func (x *exchange) happen(e exchangeEvent) {
 // generate makes the requests that are owed, as far as there is room, and then sets when the next are.
 func (x *exchange) generate(now mono.Time) {
 	for ; x.owed > 0; x.owed-- {
-		if !x.submit(now) {
+		// The first that finds no room waits in Submit, and the next is made after it. The published workers know of no Submit.
+		if x.owedSince = min(x.owedSince, now); x.Workers {
+			x.owedSince = now
+		}
+		if !x.submit(now, x.owedSince) {
 			return
 		}
+		x.owedSince = limit.Never
 	}
 	next := now.Add(x.Generator.Interval(x.rngMake))
 	if x.Generator != Saturating && next < mono.Time(x.Duration) {
@@ -339,10 +345,10 @@ func (x *exchange) generate(now mono.Time) {
 	}
 }
 
-func (x *exchange) submit(now mono.Time) bool {
+func (x *exchange) submit(now, came mono.Time) bool {
 	// Value says whether it has been sent. The number of an attempt does not: one that waits for its limiter until its
 	// deadline counts.
-	_, err := x.queue.Submit(now, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)})
+	_, err := x.queue.SubmitFrom(now, came, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)})
 	if err != nil { // full
 		return false
 	}
@@ -354,7 +360,7 @@ func (x *exchange) submit(now mono.Time) bool {
 func (x *exchange) refill(now mono.Time) {
 	if x.Generator == Saturating {
 		for x.queue.Counts().Waiting < x.Server.Keys {
-			if !x.submit(now) {
+			if !x.submit(now, now) {
 				return
 			}
 		}

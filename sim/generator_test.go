@@ -57,13 +57,13 @@ func TestGeneratorsWaitForRoom(t *testing.T) {
 		return delays, got
 	}
 	for _, workers := range []bool{false, true} {
-		// One goes every 4500 ms and one may wait. Made at 0, 2, 4.5 (it was due at 4), 9 (6.5) and 13.5 (11).
+		// One goes every 4500 ms and one may wait. Made at 0, 2, 4.5 (it was due at 4), 9 (6.5) and 13.5 (11), and submitted when due.
 		delays, _ := run(sim.Exchange{
 			Generator: sim.Constant, Workers: workers, Duration: 14 * time.Second, Queue: queue.Config{MaxLen: 1},
 			Limiter: published(sim.PublishedConfig{Limit: 1, Window: 4499 * ms}),
 		})
-		want := []time.Duration{0, 2500 * ms, 4500 * ms, 4500 * ms}
-		if workers { // a worker takes one from the queue and then waits: made at 0, 2, 4, 6, 9 (8), 13.5 (11)
+		want := []time.Duration{0, 2500 * ms, 5000 * ms, 7000 * ms}
+		if workers { // made when there is room; a worker takes one from the queue and then waits: made at 0, 2, 4, 6, 9 (8), 13.5 (11)
 			want = []time.Duration{0, 2500 * ms, 5000 * ms, 7500 * ms}
 		}
 		if !slices.Equal(delays, want) {
