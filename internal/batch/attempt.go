@@ -84,6 +84,9 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		if err := r.answered(j); err != nil {
 			r.fail(err)
 		}
+		if a.Number < r.c.Attempts {
+			j.res.shorten()
+		}
 		r.release(j)
 	}
 	return ans
@@ -131,6 +134,7 @@ func (r *Run) answered(j *job) error {
 }
 
 func (r *Run) release(j *job) {
+	r.sender.memory.free(&j.res.share)
 	if j.room {
 		j.room = false
 		<-r.room
@@ -140,12 +144,20 @@ func (r *Run) release(j *job) {
 // ended writes what became of a request. It is called by the Pool, one at a time, and by the feeder.
 func (r *Run) ended(e queue.Ended) {
 	j := e.Request.Value.(*job)
-	defer r.release(j)
+	// The Pool and its queue remember a request for a while.
+	defer func() {
+		r.release(j)
+		j.res.body, j.r.Body, j.r.Raw = nil, nil, nil
+	}()
 	out := r.store.out
 	if e.State == queue.Dead {
 		out = r.store.dead
 	}
-	err := out.Append(r.c.Format.line(r.result(j, &e)))
+	line := r.c.Format.line(r.lines.Get().([]byte)[:0], r.result(j, &e))
+	err := out.Append(line)
+	if cap(line) <= keptLine {
+		r.lines.Put(line)
+	}
 	written := err == nil
 	if written {
 		if err = r.answered(j); err == nil && r.store.journal != nil {

@@ -192,7 +192,7 @@ func TestClassIsReadBack(t *testing.T) {
 			if other, ok := c.want[name]; ok {
 				want = other
 			}
-			e, ok := f.entry(f.line(&r), true)
+			e, ok := f.entry(f.line(nil, &r), true)
 			if got := classNamed(e.Class, e.Status); !ok || e.State != "dead" || got != want {
 				t.Errorf("%s: %v with %d is read as %v %v", name, c.class, c.status, e.State, got)
 			}

@@ -13,11 +13,14 @@
 //
 //	attempt.go   one request is sent, answered, ended
 //	send.go      one attempt over HTTP, never written twice
+//	memory.go    what the bodies of answers take
 //	template.go  keys, and where their values and nonces are put
 //	verdict.go   what an answer says of the request, the limits and the key
 //	host.go      hosts where nothing arrives
 //	class.go     what dead letters are dead of
-//	result.go    what is written of a request
+//	result.go    what is written of a request; result_append.go, as a line
+//	figures.go   latency, figures per key, and the ceiling of nonces
+//	waits.go     what requests waited for
 //
 //	store.go     results and dead letters, what the runs before left in them, and when they are synced
 //	distinct.go  no two of a run's files are one

@@ -12,8 +12,8 @@ import (
 type Format interface {
 	// parse reads a line that is JSON.
 	parse(r *Reader, line strict.Value) (*Request, error)
-	// line writes a result, with its line break.
-	line(r *Result) []byte
+	// line appends a result, with its line break.
+	line(b []byte, r *Result) []byte
 	// entry reads what a rerun needs of a result; dead says that it is among the dead letters. False: it is none.
 	entry(line []byte, dead bool) (entry, bool)
 	// start is what every result begins with.
@@ -30,7 +30,7 @@ type Format interface {
 type Plain struct{}
 
 func (Plain) parse(r *Reader, line strict.Value) (*Request, error) { return r.parse(line) }
-func (Plain) line(r *Result) []byte                                { return r.line() }
+func (Plain) line(b []byte, r *Result) []byte                      { return r.append(b) }
 func (Plain) start() string                                        { return `{"id":"` }
 func (Plain) deadSuffix() string                                   { return ".dead.jsonl" }
 

@@ -54,7 +54,7 @@ func (l *LLM) start() string {
 
 func (l *LLM) deadSuffix() string { return ".errors.jsonl" }
 
-func (l *LLM) line(r *Result) []byte {
+func (l *LLM) line(b []byte, r *Result) []byte {
 	body := bodyOf(r)
 	served := r.State == "done" && r.Status != 0
 	var v any
@@ -89,7 +89,7 @@ func (l *LLM) line(r *Result) []byte {
 		}
 		v = o
 	}
-	return lineOf(v) // strings, and what is JSON
+	return append(b, lineOf(v)...) // strings, and what is JSON
 }
 
 // bodyOf is an answer's body as JSON: as it came, or as a string if it is none.

@@ -708,7 +708,7 @@ func FuzzLLMLine(f *testing.F) {
 			answer := string(q.Body)
 			for _, result := range []Result{{ID: q.ID, State: "done", Status: 200, Body: &answer}, {ID: q.ID, State: "dead", Status: 400, Body: &answer},
 				{ID: q.ID, State: "dead", Error: "no answer"}} {
-				line := l.line(&result)
+				line := l.line(nil, &result)
 				e, ok := l.entry(line, false)
 				if !ok || e.ID != q.ID || e.State != result.State || bytes.Count(line, []byte("\n")) != 1 || !strings.HasPrefix(string(line), l.start()) {
 					t.Fatalf("%s is read as %+v, %v", line, e, ok)

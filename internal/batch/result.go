@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/paceline-go/paceline/internal/secret"
 )
@@ -39,9 +40,7 @@ type Result struct {
 }
 
 // line returns the result as a line of JSON that begins with its id and state: what a rerun reads.
-func (r *Result) line() []byte {
-	return lineOf(r) // nothing in it can fail: Request was read as JSON
-}
+func (r *Result) line() []byte { return r.append(nil) }
 
 // lineOf returns v, which cannot fail, as a line of JSON.
 func lineOf(v any) []byte {
@@ -75,7 +74,7 @@ func (r *Result) setBody(res *response, secrets *secret.Set) {
 	body, n := secrets.Hide(body, cut)
 	r.Hidden += n
 	if utf8.Valid(body) {
-		s := string(body)
+		s := unsafe.String(unsafe.SliceData(body), len(body)) // nobody changes it any more, and there may be 16 MiB of it
 		r.Body = &s
 	} else {
 		r.BodyBase64 = body

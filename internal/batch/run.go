@@ -60,6 +60,7 @@ type Run struct {
 	planning planning
 	starts   starts
 	waits    waits
+	lines    sync.Pool // of []byte, for lines of results
 }
 
 // New checks the configuration.
@@ -84,6 +85,7 @@ func New(c Config) (*Run, error) {
 		store:  store{kick: make(chan struct{}, 1)},
 		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
+		lines:    sync.Pool{New: func() any { return []byte(nil) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
 	for range c.Keys {

@@ -25,7 +25,9 @@ type sender struct {
 	header      []Template
 	query       []Template
 	timeout     time.Duration
+	late        error // after it
 	maxResponse int64
+	memory      *memory
 	userAgent   string
 	secrets     *secret.Set
 	places      secret.Places // where keys may follow a redirect, beside the host of the line
@@ -33,7 +35,7 @@ type sender struct {
 
 func newSender(c *Config) *sender {
 	return &sender{
-		header: c.Header, query: c.Query, timeout: c.Timeout, maxResponse: c.MaxResponse, userAgent: c.UserAgent,
+		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers}, userAgent: c.UserAgent,
 		secrets: c.secrets(), places: c.KeyHosts, base: wire.New(newTransport(c)),
 	}
 }
@@ -62,7 +64,8 @@ type response struct {
 	status  int // 0: no answer
 	header  http.Header
 	body    []byte
-	cut     bool // the body is longer
+	share   share // of the memory for bodies
+	cut     bool  // the body is longer
 	err     error
 	sight   limit.Sight   // what err has shown of the way to the host
 	written bool          // at least a byte may have left
@@ -71,29 +74,69 @@ type response struct {
 	rtt     time.Duration // from after the last byte was written; 0: not known
 }
 
+// patience ends an attempt after a time. What it has to wait for on this side does not count.
+type patience struct {
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+	late   error
+	until  time.Time
+	left   time.Duration // while it pauses
+}
+
+// past is a context whose deadline has passed.
+var past, _ = context.WithDeadline(context.Background(), time.Unix(0, 0))
+
+func (s *sender) patience(ctx context.Context) (context.Context, *patience) {
+	p := &patience{late: s.late, until: time.Now().Add(s.timeout)}
+	ctx, p.cancel = context.WithCancelCause(ctx)
+	p.timer = time.AfterFunc(s.timeout, func() { p.cancel(p.late) })
+	return ctx, p
+}
+
+func (p *patience) pause(on bool) {
+	if on {
+		p.left = time.Until(p.until)
+		p.timer.Stop()
+		return
+	}
+	p.until = time.Now().Add(p.left)
+	p.timer.Reset(p.left)
+}
+
+func (p *patience) isOver(ctx context.Context) bool { return context.Cause(ctx) == p.late }
+
+func (p *patience) end() {
+	p.timer.Stop()
+	p.cancel(nil)
+}
+
 // send makes one attempt.
 func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) response {
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v", s.timeout))
-	defer cancelTimeout()
+	ctx, p := s.patience(ctx)
+	defer p.end()
 
 	a := new(wire.Attempt)
 	out := response{began: time.Now()}
 	res, err := s.base.Send(s.request(ctx, r, h, v), a)
 	if err == nil {
 		out.status, out.header = res.StatusCode, res.Header
-		out.body, err = io.ReadAll(io.LimitReader(res.Body, s.maxResponse+1))
+		length := res.ContentLength
+		if h.method == http.MethodHead {
+			length = 0 // whatever it would have
+		}
+		out.body, err = s.memory.read(ctx, &out.share, res.Body, length, s.maxResponse+1, p.pause)
 		if int64(len(out.body)) > s.maxResponse {
 			out.body, out.cut = out.body[:s.maxResponse], true
-		}
-		if err == nil && !out.cut {
-			// What is left are the bytes that end the body; with them read the connection is kept.
-			_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1))
 		}
 		res.Body.Close()
 	}
 	out.ended = time.Now()
 	if err != nil {
-		out.sight, out.err = sight.OfError(ctx, err), s.reason(ctx, err)
+		out.err = s.reason(ctx, err)
+		if p.isOver(ctx) { // net/http calls it cancelled
+			ctx, err = past, context.DeadlineExceeded
+		}
+		out.sight = sight.OfError(ctx, err)
 	}
 	var began time.Time
 	out.written, began, out.rtt = a.Times(out.ended)
