@@ -26,6 +26,8 @@ type sent struct {
 	settled atomic.Bool
 	headed  time.Time // the header was there
 	verdict verdict.Verdict
+	heeded  bool
+	wait    time.Duration // of its request, as heed says
 
 	api tokens.API
 	est tokens.Estimate
@@ -76,7 +78,7 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	}
 	var p *pair
 	if t.hedging {
-		p = c.hedge(s, number)
+		p = c.hedge(s, number, last)
 		defer p.stop()
 	}
 	resp, err = c.trip(s, r)
@@ -144,11 +146,8 @@ func (c *call) judge(s *sent, a *Attempt, in *verdict.Attempt, resp **http.Respo
 	v := &s.verdict
 	c.theirs = c.theirs || v.Theirs
 	served := v.Result == limit.Accepted
-	if !served {
-		s.settle(v.Outcome)
-		wait = c.after(s, v, a.Number)
-		v.InTime(wait, c.left())
-	}
+	c.heed(s, a.Number)
+	wait = s.wait
 	a.tell(in, v)
 	if c.t.config.CheckRetry != nil && c.ctx.Err() == nil {
 		err := c.check(v, a, *resp, last)
@@ -175,6 +174,18 @@ func (c *call) judge(s *sent, a *Attempt, in *verdict.Attempt, resp **http.Respo
 		s.settle(v.Outcome)
 	}
 	return wait, nil
+}
+
+// heed settles an attempt that was not served, once, and finds out how long its request is to wait.
+func (c *call) heed(s *sent, number int) {
+	v := &s.verdict
+	if s.heeded || v.Result == limit.Accepted {
+		return
+	}
+	s.heeded = true
+	s.settle(v.Outcome)
+	s.wait = c.after(s, v, number)
+	v.InTime(s.wait, c.left())
 }
 
 // tell fills in what became of an attempt.

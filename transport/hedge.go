@@ -15,7 +15,8 @@ import (
 )
 
 // Hedge is when a second copy of a request is sent because its answer is slow; of the two, the answer that comes first is
-// returned, and the other attempt is cancelled and settled. The zero Hedge sends none.
+// returned, and the other attempt is cancelled and settled. A refusal because of a limit, and what may pass, is returned only if the
+// other has nothing better. The zero Hedge sends none.
 //
 // Only what may be processed twice is copied: by its method or an Idempotency-Key, and if its body can be read again (GetBody).
 // A copy needs leave of its own from every limit, and is sent only if that is to be had at once, with nobody in line: it never
@@ -133,14 +134,18 @@ func (a *answers) quantile(q float64) (time.Duration, bool) {
 
 // pair is an attempt and, if its answer is slow, the copy of it.
 type pair struct {
-	c      *call // a copy: the copy of the request may outlive the RoundTrip
+	c      *call         // a copy, since it may outlive the RoundTrip
+	req    *http.Request // the caller's, not to be looked into after that
+	body   bool          // it has one
 	number int
+	last   bool
 	first  *sent
 	start  time.Time
 	timer  *time.Timer // nil: it is not known what is slow
 
 	mu    sync.Mutex // guards what follows
 	taken bool       // there is an answer: the other one is not needed, nor a copy
+	heard bool       // the first has ended
 	copy  *sent      // nil: none was sent
 	leg   leg        // how the copy ended, when ended is closed
 	ended chan struct{}
@@ -158,14 +163,14 @@ type leg struct {
 var errLost = fmt.Errorf("transport: the other copy of the request was answered first: %w", context.Canceled)
 
 // hedge has a copy of an attempt sent when it is slow, if that may be.
-func (c *call) hedge(s *sent, number int) *pair {
+func (c *call) hedge(s *sent, number int, last bool) *pair {
 	h := &c.t.config.Hedge
 	if c.getBody == nil || !verdict.Idempotent(c.req) {
 		return nil
 	}
 	c.t.hedges.ask()
 	own := *c
-	p := &pair{c: &own, number: number, first: s, start: time.Now(), ended: make(chan struct{})}
+	p := &pair{c: &own, req: c.req, body: c.req.Body != nil, number: number, last: last, first: s, start: time.Now(), ended: make(chan struct{})}
 	after := h.After
 	if h.Quantile > 0 {
 		learned, ok := s.leaf.answers.quantile(h.Quantile)
@@ -180,7 +185,7 @@ func (c *call) hedge(s *sent, number int) *pair {
 	return p
 }
 
-// stop has no copy be sent any more.
+// stop has no copy be sent any more, and lose if nobody has asked for it: the first panicked.
 func (p *pair) stop() {
 	if p == nil || p.timer == nil {
 		return
@@ -190,8 +195,22 @@ func (p *pair) stop() {
 		return
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.taken = true
+	asked := p.heard || p.copy == nil
+	p.mu.Unlock()
+	if !asked {
+		p.drop()
+	}
+}
+
+// drop has the copy lose, when it ends or now if it has. Who calls it has set taken.
+func (p *pair) drop() {
+	p.copy.wire.Stop(errLost)
+	select {
+	case <-p.ended:
+		p.lose(&p.leg, Attempt{Hedged: true})
+	default:
+	}
 }
 
 // second sends the copy, on a goroutine of its own, if leave for it is to be had at once.
@@ -206,7 +225,8 @@ func (p *pair) second() {
 		defer func() { l.panics = recover() }()
 		var err error
 		l.resp, err = p.c.trip(l.sent, r)
-		l.in = p.c.hear(l.sent, l.resp, err, false)
+		l.in = p.c.hear(l.sent, l.resp, err, p.last)
+		p.heed(&l)
 	}()
 	p.mu.Lock()
 	lost := p.taken
@@ -236,8 +256,8 @@ func (p *pair) begins() *http.Request {
 	}
 	var body io.ReadCloser
 	var err error
-	if c.req.Body != nil {
-		body, err = c.getBody()
+	if p.body {
+		body, err = p.again()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,17 +271,43 @@ func (p *pair) begins() *http.Request {
 	}
 	p.copy = c.begin(permit)
 	p.copy.wire.Stops = true
+	c.req = p.req.Clone(p.req.Context())
 	return c.with(body)
 }
 
-// final tells whether nothing better is to be hoped for of the other one: it was answered, and not in a way that may pass.
+// again reads the body again. Nobody is there to recover if that panics.
+func (p *pair) again() (body io.ReadCloser, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("GetBody panicked: %v", v)
+			p.c.t.log.Error("no copy of a request", "partition", p.c.leaf.partition, "err", err)
+		}
+	}()
+	return p.c.getBody()
+}
+
+// heed has everybody hear of a failure or a refusal at once, since the other one may take long. That one lost says nothing.
+func (p *pair) heed(l *leg) {
+	if l.in.Err != errLost {
+		p.c.heed(l.sent, p.number)
+	}
+}
+
+// final tells whether nothing better is to be hoped for of the other one: it was answered, and neither refused because of a limit,
+// which the other may have got by, nor in a way that may pass.
 func (p *pair) final(l *leg) bool {
 	if l.panics != nil || l.resp == nil {
 		return l.panics != nil
 	}
 	in := l.in
 	in.Last = false
-	return l.sent.verdict.Result == limit.Accepted || !p.c.t.policy.Of(&in).Again
+	switch l.sent.verdict.Result {
+	case limit.Accepted:
+		return true
+	case limit.Limited:
+		return false
+	}
+	return !p.c.t.policy.Of(&in).Again
 }
 
 // primary takes in how the first attempt ended, and puts that of the copy in its place where that is what counts.
@@ -270,7 +316,9 @@ func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.A
 		(*s).leaf.answers.took((*s).headed.Sub(p.start))
 	}
 	l := leg{sent: *s, resp: *resp, in: *in}
+	p.heed(&l)
 	p.mu.Lock()
+	p.heard = true
 	copied, answered := p.copy, p.taken
 	if !answered && (copied == nil || p.final(&l)) {
 		p.taken = true
@@ -281,12 +329,7 @@ func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.A
 	case copied == nil:
 		return
 	case taken && !answered:
-		copied.wire.Stop(errLost)
-		select {
-		case <-p.ended: // it had ended before, and not well
-			p.lose(&p.leg, Attempt{Hedged: true})
-		default:
-		}
+		p.drop()
 		return
 	}
 	<-p.ended // the copy was answered, or may still be
@@ -301,9 +344,12 @@ func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.A
 	if p.final(&p.leg) {
 		p.c.t.hedges.wins()
 	}
-	p.lose(&l, *a)
-	*s, *resp, *in = p.leg.sent, p.leg.resp, p.leg.in
+	lost := *a
 	a.Hedged, a.Waits = true, paceline.WaitStats{}
+	if *s, *resp, *in = p.leg.sent, p.leg.resp, p.leg.in; *resp != nil {
+		(*resp).Request = p.req
+	}
+	p.lose(&l, lost)
 }
 
 // lose settles the one of two whose end does not count. What is known of it is in a.
@@ -322,7 +368,7 @@ func (p *pair) lose(l *leg, a Attempt) {
 	if t.config.Ended == nil {
 		return
 	}
-	a.Request, a.Partition, a.Number, a.Cost = p.c.req, l.sent.leaf.partition, p.number, l.sent.cost
+	a.Request, a.Partition, a.Number, a.Cost = p.req, l.sent.leaf.partition, p.number, l.sent.cost
 	a.tell(&l.in, v)
 	a.Again, a.Why = false, errLost.Error()
 	t.config.Ended(a)
