@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +43,7 @@ included; the same command again sends what has not ended, and the limits rememb
 
 Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
 or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage,
-or it is the time of --until: running again resumes; 6 every key is banned; 130 interrupted. The first Ctrl-C
+it is the time of --until, or --budget is spent: running again resumes; 6 every key is banned; 130 interrupted. The first Ctrl-C
 waits for what is in flight, the second breaks it off.`
 
 const runExample = `  paceline run --limit 20/s requests.jsonl
@@ -62,6 +63,8 @@ type runFlags struct {
 	timeout, maxOutage, ttl        time.Duration
 	renew                          bool
 	until                          string
+	budget                         dollars
+	price                          float64
 	backoff                        backoff.Policy
 	redirects                      int
 	banStatus, nonceStatus         []int
@@ -114,6 +117,8 @@ func newRun() *cobra.Command {
 	p.DurationVar(&f.ttl, "ttl", 0, "how long a request without a deadline of its own is of use: from its field created, else from when it was read from a pipe, or its file first (default: for ever)")
 	p.BoolVar(&f.renew, "renew", false, "deadlines that are durations count anew at each retry; one that passes uses up an attempt")
 	p.StringVar(&f.until, "until", "", "when to send no more and end with exit code 5, to be resumed: a time of day (09:00), an instant as in RFC 3339, or a duration")
+	p.Var(&f.budget, "budget", "what may be spent, such as 20USD, over all runs with one --out: by --price-input and --price-output, or by --price")
+	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget (batches: --price-input, --price-output)")
 	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do; 0s: as soon as it is known (default: for ever)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
@@ -153,7 +158,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	c := batch.Config{
 		Arrivals:  limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
-		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew,
+		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
 		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
@@ -221,6 +226,9 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	c.HoldUnanswered = f.unanswered == "hold"
 	c.SyncAlways = f.sync == "always"
 	c.TrustClock = f.trustClock
+	if !(f.price >= 0 && f.price < 1e9) {
+		return usage("--price %v, expected USD per attempt", f.price)
+	}
 	if f.out == "" {
 		return usage("--out is empty, expected a file, or - for standard output")
 	}
@@ -416,6 +424,12 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) err
 		return err
 	}
 	in.reader, in.isLLM = reader, isLLM
+	switch {
+	case f.budget > 0 && isLLM && f.llm.prices.Input < 0:
+		return usageError{errors.New("--budget without prices: --price-input and --price-output, in USD per million tokens")}
+	case f.budget > 0 && !isLLM && f.price <= 0:
+		return usageError{errors.New("--budget without a price: --price, in USD per attempt of cost 1")}
+	}
 	if isLLM {
 		return f.llm.config(cmd, provider, c)
 	}
@@ -495,7 +509,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
-	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrUntil):
+	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrEnough):
 		how := fmt.Sprintf("%d requests are left, and nothing is lost", t.Left)
 		if f.out != "-" {
 			how += "; the same command again resumes"
@@ -526,7 +540,7 @@ func codeOf(err error) error {
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent", err)}
 	case errors.Is(err, dispatch.ErrExhausted):
 		return exitError{exitExhausted, err}
-	case errors.Is(err, batch.ErrOutage), errors.Is(err, batch.ErrUntil):
+	case errors.Is(err, batch.ErrOutage), errors.Is(err, batch.ErrEnough):
 		return exitError{exitBudget, err}
 	case errors.Is(err, batch.ErrUnsent):
 		return exitError{exitConfig, err}
@@ -586,6 +600,9 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 		if t.Ceiling > 0 {
 			text += fmt.Sprintf(", %.1f %% of the ceiling", t.Percent)
 		}
+	}
+	if f.budget > 0 {
+		text += fmt.Sprintf("; $%.2f of $%.2f spent", t.USD, float64(f.budget))
 	}
 	if l := t.Latency; l != nil {
 		text += "; answers in " + l.String()
@@ -785,6 +802,27 @@ func (s *screen) progressText(p batch.Progress) string {
 		add("waiting for %s", shown.Text(p.Why))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// dollars is the flag --budget.
+type dollars float64
+
+func (d *dollars) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%gUSD", float64(*d))
+}
+
+func (d *dollars) Type() string { return "USD" }
+
+func (d *dollars) Set(s string) error {
+	n, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(s, "USD"), "$"), 64)
+	if err != nil || !(n > 0 && n < 1e9) {
+		return fmt.Errorf("%q, expected dollars such as 20USD or 0.5", s)
+	}
+	*d = dollars(n)
+	return nil
 }
 
 // deadSet is the flag --retry-dead.

@@ -139,3 +139,28 @@ func TestParseUntil(t *testing.T) {
 		}
 	}
 }
+
+func TestRunBudget(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	in, out := write(t, "in.jsonl", numbered(5, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", "none", "--out", out, in}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"--budget 2", 2, "--budget without a price: --price, in USD per attempt of cost 1"},
+		{"--budget lots --price 1", 2, `"lots", expected dollars such as 20USD or 0.5`},
+		{"--budget 1.2USD --price 0.5", 5, "$1.00 of the budget of $1.20 are spent, and the next request may cost more than the rest (--budget); 3 requests are left, and nothing is lost; the same command again resumes\n"},
+		{"--budget 20USD --price 0.5", 0, "; $2.50 of $20.00 spent"},
+	} {
+		if code, _, stderr := paceline("", append(args, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: exit %d\n%s", c.args, code, stderr)
+		}
+	}
+	batch := write(t, "batch.jsonl", prompts(1))
+	if code, _, stderr := paceline("", "run", "--rpm", "5", "--base-url", srv.URL, "--budget", "2", batch); code != 2 || !strings.Contains(stderr, "--budget without prices") {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}

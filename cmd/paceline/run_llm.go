@@ -45,8 +45,8 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI's documentation); sum, both; used, both until the answer and then what was used (Anthropic's)")
 	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve as much output as all but this share of the answers had, such as 0.05, instead of max_tokens: denser, and as safe as that share")
 	p.Int64Var(&f.maxOutput, "max-output", 0, "output of requests that do not bound it (default: the most that the model can)")
-	p.Float64Var(&f.prices.Input, "price-input", -1, "USD per million input tokens, for the plan")
-	p.Float64Var(&f.prices.Output, "price-output", -1, "USD per million output tokens, for the plan")
+	p.Float64Var(&f.prices.Input, "price-input", -1, "USD per million input tokens, for the plan and --budget")
+	p.Float64Var(&f.prices.Output, "price-output", -1, "USD per million output tokens, for the plan and --budget")
 	p.StringVar(&f.errors, "errors", "", "the same as --dead")
 	p.BoolVar(&f.dryRun, "dry-run", false, "print the plan (requests, tokens, money, time, the limit that binds) and send nothing; -o json")
 }

@@ -31,6 +31,7 @@ type job struct {
 	waited   [2][]time.Duration // for what was waited at all, until it was submitted and until it was sent
 	res      response
 	result   limit.Result
+	cost     money       // of the latest attempt
 	actual   *limit.Cost // nil: as admitted
 	hold     time.Time
 }
@@ -51,7 +52,21 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		return returned
 	}
 	key := r.c.Keys[a.Key]
-	if err := r.sending(j, a, key.Name); err != nil {
+	price := r.price(j.r)
+	if ok, err := r.budget.reserve(ctx, price); !ok {
+		r.release(j)
+		if err == nil {
+			r.enough(r.overBudget())
+		}
+		return returned
+	}
+	if r.course.isStopped() { // while it waited for that
+		r.budget.settle(price, 0)
+		r.release(j)
+		return returned
+	}
+	if err := r.sending(j, a, key.Name, price); err != nil {
+		r.budget.settle(price, 0)
 		r.release(j)
 		r.fail(err)
 		return returned
@@ -65,7 +80,8 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
 	ans, final := r.judge(j)
 	j.class, j.reason = classOf(j, &ans), ans.Reason
-	j.result, j.actual = ans.Result, nil
+	j.result, j.actual, j.cost = ans.Result, nil, r.cost(j, ans.Result, price)
+	r.budget.settle(price, j.cost)
 	cost := j.r.Cost
 	if ans.Metered {
 		j.actual, cost = &ans.Actual, ans.Actual
@@ -105,11 +121,11 @@ func holds(ans *dispatch.Answer) time.Duration {
 }
 
 // sending writes into the journal that an attempt is about to go.
-func (r *Run) sending(j *job, a dispatch.Attempt, key string) (err error) {
+func (r *Run) sending(j *job, a dispatch.Attempt, key string, price money) (err error) {
 	if r.store.journal == nil {
 		return nil
 	}
-	j.n, err = r.store.journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost}, time.Now())
+	j.n, err = r.store.journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost, Price: int64(price)}, time.Now())
 	if err == nil {
 		r.store.wake()
 	}
@@ -121,7 +137,7 @@ func (r *Run) answered(j *job) error {
 	if r.store.journal == nil || j.n == 0 {
 		return nil
 	}
-	a := journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual}
+	a := journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}
 	if j.result == limit.Unknown {
 		a.Counts = a.Counts.Add(journal.Late)
 	}

@@ -51,6 +51,10 @@ type Config struct {
 	// for when that is. Renew counts anew at each retry, as queue.Retry does.
 	TTL   time.Duration
 	Renew bool
+	// Budget is what may be spent, in USD, over all runs with one journal. If zero, any amount. It is by Prices, for language models, or
+	// by Price, which is that of each attempt of cost 1.
+	Budget, Price float64
+	Prices        Prices
 	// Until is when nothing more is sent. If zero, never.
 	Until time.Time
 	// MaxOutage is how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for

@@ -13,6 +13,7 @@
 //
 //	attempt.go   one request is sent, answered, ended
 //	send.go      one attempt over HTTP, never written twice
+//	budget.go    what attempts may cost in money, and did
 //	memory.go    what the bodies of answers take
 //	template.go  keys, and where their values and nonces are put
 //	verdict.go   what an answer says of the request, the limits and the key

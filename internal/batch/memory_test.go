@@ -92,17 +92,17 @@ func TestMemoryGivesUp(t *testing.T) {
 		if len(a) != 1 || len(b) != 1 || len(c) != 0 || len(d) != 0 {
 			t.Fatalf("%d %d %d %d", len(a), len(b), len(c), len(d))
 		}
+		m.free(first)
+		synctest.Wait()
+		if len(c) != 0 || len(d) != 0 { // behind who asks for 7 of 5
+			t.Fatalf("%d %d", len(c), len(d))
+		}
 		cancel()
 		synctest.Wait()
-		if err := <-c; !errors.Is(err, context.Canceled) || len(d) != 0 {
-			t.Fatalf("%v, %d", err, len(d))
+		if err := <-c; !errors.Is(err, context.Canceled) || len(d) != 1 || m.held != 6 {
+			t.Fatalf("%v, %d, %d are held", err, len(d), m.held)
 		}
 		m.free(over)
-		synctest.Wait()
-		if len(d) != 1 || m.held != 9 {
-			t.Fatalf("%d, %d are held", len(d), m.held)
-		}
-		m.free(first)
 		m.free(little)
 		if m.held != 0 || m.over || len(m.waiting) != 0 {
 			t.Errorf("%+v", m)

@@ -27,8 +27,8 @@ var (
 	ErrOutput = errors.New("cannot write")
 	// ErrHost: a host is not what its URL says, by its name or its certificate, and has never answered. Nothing is lost.
 	ErrHost = errors.New("a host is not there")
-	// ErrUntil: it is Config.Until, and something is left. Running again resumes.
-	ErrUntil = errors.New("no more is sent")
+	// ErrEnough: it is Config.Until, or the Budget is spent, and something is left. Running again resumes.
+	ErrEnough = errors.New("no more is sent")
 	// ErrOutage: nothing has arrived at a host for Config.MaxOutage. Running again resumes.
 	ErrOutage = paceline.ErrOutage
 )
@@ -60,6 +60,7 @@ type Run struct {
 	planning planning
 	starts   starts
 	waits    waits
+	budget   *budget
 	lines    sync.Pool // of []byte, for lines of results
 }
 
@@ -85,6 +86,7 @@ func New(c Config) (*Run, error) {
 		store:  store{kick: make(chan struct{}, 1)},
 		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
+		budget:   newBudget(toMoney(c.Budget)),
 		lines:    sync.Pool{New: func() any { return []byte(nil) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
@@ -127,6 +129,7 @@ func (r *Run) Open() error {
 			return noWrite(err)
 		}
 	}
+	r.budget.spent = money(r.store.history.Spent)
 	if r.tally.checked { // a run that is broken off at once has them, too
 		r.tally.skipped()
 	}
@@ -214,7 +217,7 @@ func (r *Run) until(done <-chan struct{}) {
 func (r *Run) isOver() bool { return time.Until(r.c.Until.Round(0)) <= 0 }
 
 func (r *Run) over() error {
-	return fmt.Errorf("%w: it is %s (--until)", ErrUntil, r.c.Until.Format("2 Jan 15:04:05"))
+	return fmt.Errorf("%w: it is %s (--until)", ErrEnough, r.c.Until.Format("2 Jan 15:04:05"))
 }
 
 // enough ends the sending for a reason of the user's.
@@ -236,13 +239,15 @@ func (r *Run) fail(err error) {
 }
 
 // Close reads the results and the dead letters back, compares them with the input, and closes the files.
-func (r *Run) Close() (Totals, error) {
+func (r *Run) Close() (t Totals, err error) {
 	defer r.sender.base.CloseIdleConnections()
 	r.course.stop()
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	err := r.store.readBack(&r.tally)
-	t, lost := r.tally.close(r.pool.Counts().Waiting)
+	err = r.store.readBack(&r.tally)
+	defer func() { t.USD = float64(r.budget.isSpent()) / float64(dollar) }()
+	var lost error
+	t, lost = r.tally.close(r.pool.Counts().Waiting)
 	d := r.tally.final.Sub(r.tally.first)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds

@@ -41,6 +41,8 @@ type Totals struct {
 	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow, and the order of nonces
 	Percent float64 `json:"percent_of_ceiling,omitempty"` // of the most that they allow in so many seconds
 
+	USD float64 `json:"usd_spent,omitempty"` // also by the runs before, as far as prices were given
+
 	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
 	Keys    []KeyTotals `json:"keys,omitempty"`
 }

@@ -166,6 +166,9 @@ func (j *Journal) rewriteLocked(h *History) error {
 	for _, s := range j.starts[max(len(j.starts)-mostStarts, 0):] {
 		encode(&b, record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
 	}
+	if h.Spent > 0 {
+		encode(&b, record{Spent: h.Spent})
+	}
 	for _, s := range h.Sends {
 		// A number of its own, and no id: whom it was for is settled, or among the doubts.
 		j.next++
@@ -196,6 +199,7 @@ type Send struct {
 	Key     string
 	Nonce   uint64
 	Cost    limit.Cost
+	Price   int64 // the most that it may cost, in billionths of a dollar
 }
 
 // Send writes that an attempt is about to go, and returns its number.
@@ -208,7 +212,7 @@ func (j *Journal) Send(s Send, now time.Time) (int64, error) {
 		}
 	}
 	j.next++
-	r := record{Send: j.next, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, At: j.at(now)}
+	r := record{Send: j.next, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, At: j.at(now), Price: s.Price}
 	r.setCost(s.Cost)
 	if err := j.appendLocked(r); err != nil {
 		return 0, err
@@ -227,6 +231,7 @@ type Answer struct {
 	Counts time.Time   // the latest instant at which the server may have counted it
 	Hold   time.Time   // if not zero, when its key may be used again
 	Doubt  string      // the request's id if it may have been served and will be sent again
+	Price  int64       // what it cost in money
 	Actual *limit.Cost // if not nil, what it cost in the end
 }
 
@@ -234,7 +239,7 @@ type Answer struct {
 func (j *Journal) Answer(n int64, a Answer) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := record{Answer: n, Result: a.Result.String(), At: j.at(a.Counts), Doubt: a.Doubt}
+	r := record{Answer: n, Result: a.Result.String(), At: j.at(a.Counts), Doubt: a.Doubt, Price: a.Price}
 	if !a.Hold.IsZero() {
 		r.Hold = j.at(a.Hold)
 	}

@@ -692,3 +692,35 @@ func TestJournalKeepsWhenTimesBegan(t *testing.T) {
 		t.Errorf("%d starts, expected the latest %d", len(h.Starts), mostStarts)
 	}
 }
+
+// What was spent is known over restarts and compactions: of what got no answer, all that it may have cost.
+func TestJournalKeepsWhatWasSpent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	send := func(price int64) int64 {
+		n, err := j.Send(Send{ID: "a", Key: "A", Price: price}, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := j.Answer(send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 20}); err != nil {
+		t.Fatal(err)
+	}
+	send(7)
+	for range 2 {
+		if err := j.compactLocked(epoch.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Answer(send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 3}); err != nil {
+		t.Fatal(err)
+	}
+	for run := range 3 {
+		_ = j.Close()
+		var h *History
+		if j, h = open(t, path, time.Duration(run+1)*24*time.Hour, time.Minute); h.Spent != 30 {
+			t.Errorf("run %d: %d are spent, expected 30", run+2, h.Spent)
+		}
+	}
+}

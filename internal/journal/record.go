@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// record is one line of the journal. Which of Run, Send, Answer, Doubt, Hold, Read, Start it has says what it is.
+// record is one line of the journal. Which of Run, Send, Answer, Doubt, Hold, Read, Start, Spent it has says what it is.
 type record struct {
 	// Run begins what one process wrote: its attempts ended, answered or not, within Timeout (ns), and the sends before it
 	// that counted within Keep (ns) are there.
@@ -50,6 +50,11 @@ type record struct {
 
 	// Hold is when Key may be used again, as the server asked.
 	Hold int64 `json:"hold,omitempty"`
+
+	// Price, in billionths of a dollar: of Send, what it may cost at most; of Answer, what it did. Spent is what attempts have cost that
+	// are not here any more.
+	Price int64 `json:"price,omitempty"`
+	Spent int64 `json:"spent,omitempty"`
 
 	// Read is when the request ID was read (ns since 1970, by the wall clock), if its time runs from then.
 	Read int64 `json:"read,omitempty"`
@@ -107,6 +112,7 @@ type History struct {
 	Doubts map[string]struct{} // ids that may have been served
 	Open   map[string]struct{} // of these, ids that were unanswered when the process died
 	Reads  map[string]int64    // when requests that have not ended were read, as far as they were told to Read
+	Spent  int64               // by all sends, in billionths of a dollar, as far as they had a Price
 	Starts []Start             // of inputs, the latest last
 
 	run        record           // its first line, if it has a Run
@@ -204,6 +210,7 @@ func (h *History) add(c record) {
 			return // its send went with a compaction
 		}
 		delete(h.unanswered, c.Answer)
+		h.Spent += c.Price
 		if c.Hold > 0 {
 			h.Holds[o.Key] = max(h.Holds[o.Key], c.Hold)
 		}
@@ -217,6 +224,8 @@ func (h *History) add(c record) {
 			}
 			h.Sends = append(h.Sends, Sent{o.Key, o.cost(), c.At, result, o.At})
 		}
+	case c.Spent > 0:
+		h.Spent += c.Spent
 	case c.Read > 0:
 		h.Reads[c.ID] = c.Read
 	case c.Start > 0:
@@ -270,6 +279,7 @@ func (h *History) died(now int64, slept time.Duration) {
 		if timeout := h.run.Timeout; timeout > 0 && slept >= 0 && o.At < now && now-o.At-int64(slept) > timeout {
 			end = o.At + timeout + int64(slept)
 		}
+		h.Spent += o.Price
 		h.Sends = append(h.Sends, Sent{o.Key, o.cost(), end + int64(Late), limit.Unknown, o.At})
 		if o.ID != "" {
 			h.Doubts[o.ID] = struct{}{}

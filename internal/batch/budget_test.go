@@ -1,0 +1,118 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// However many are in flight, the budget is never exceeded, and what answers leave of what was reserved is used.
+func TestBudgetIsNeverExceeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100)
+		over := make(chan struct{})
+		ended := make(chan int, 16)
+		for i := range 16 {
+			go func() {
+				n := 0
+				for {
+					ok, err := b.reserve(t.Context(), 10)
+					if err != nil || !ok {
+						break
+					}
+					b.mu.Lock()
+					if b.spent+b.reserved > 100 {
+						close(over)
+					}
+					b.mu.Unlock()
+					time.Sleep(time.Duration(i+1) * time.Millisecond)
+					b.settle(10, money(n%4)) // less than was feared, or nothing
+					n++
+				}
+				ended <- n
+			}()
+		}
+		for range 16 {
+			<-ended
+		}
+		select {
+		case <-over:
+			t.Error("more is spent and reserved than there is")
+		default:
+		}
+		if b.reserved != 0 || b.spent <= 90 || b.spent > 100 {
+			t.Errorf("%d are spent, %d reserved, expected more than 90 and no more than 100", b.spent, b.reserved)
+		}
+		// Who waits gives up with his context.
+		ctx, cancel := context.WithCancel(t.Context())
+		b = newBudget(10)
+		_, _ = b.reserve(ctx, 10)
+		got := make(chan error, 1)
+		go func() { _, err := b.reserve(ctx, 1); got <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-got; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// What is spent counts over restarts; what is left is for another run, or a larger budget.
+func TestBudgetOfARun(t *testing.T) {
+	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.RawQuery == "" {
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	b := newBench(t)
+	b.config.Price, b.config.Concurrency = 1, 3
+	for _, c := range []struct {
+		budget     float64
+		done, left int
+		usd        float64
+	}{{3.5, 3, 2, 3}, {3.5, 0, 2, 3}, {4, 1, 1, 4}, {0, 1, 0, 5}} {
+		b.config.Budget = c.budget
+		got := b.run(requests(5, srv.URL)...)
+		if got.Done != c.done || got.Left != c.left || got.USD != c.usd || errors.Is(got.err, ErrEnough) != (c.left > 0) {
+			t.Errorf("%v: %+v, %v", c, got.Totals, got.err)
+		}
+	}
+}
+
+// What an attempt costs, by what came of it.
+func TestCostOfAnAttempt(t *testing.T) {
+	llm, err := NewLLM(LLMConfig{Provider: OpenAI})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, _ := New(Config{Price: 0.25})
+	batch, _ := New(Config{Format: llm, Prices: Prices{Input: 2, Output: 10}})
+	q := &Request{Body: make([]byte, 1000), Cost: limit.Cost{limit.Requests: 2}}
+	q.Estimate.MaxOutput = 500
+	if got := batch.price(q); got != 7_000_000 { // 1000 tokens in at most, and 500 out
+		t.Errorf("the price is %d", got)
+	}
+	if got := plain.price(q); got != dollar/2 {
+		t.Errorf("the price is %d", got)
+	}
+	for _, c := range []struct {
+		res          response
+		result       limit.Result
+		plain, batch money
+	}{
+		{response{status: 200, body: []byte(`{"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`)}, limit.Accepted, 9, 700_000},
+		{response{status: 200, body: []byte(`{}`)}, limit.Accepted, 9, 9}, {response{status: 500}, limit.Failed, 9, 0},
+		{response{status: 429}, limit.Limited, 0, 0}, {response{err: errors.New("x")}, limit.Unknown, 9, 9},
+		{response{status: 200, err: errors.New("half")}, limit.Unknown, 9, 9}, {response{err: errors.New("refused")}, limit.Unsent, 0, 0},
+	} {
+		j := &job{r: q, res: c.res}
+		if a, b := plain.cost(j, c.result, 9), batch.cost(j, c.result, 9); a != c.plain || b != c.batch {
+			t.Errorf("%d %v: %d and %d, expected %d and %d", c.res.status, c.result, a, b, c.plain, c.batch)
+		}
+	}
+}
