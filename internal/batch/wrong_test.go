@@ -92,6 +92,16 @@ func newInTime(t *testing.T, server http.Handler, limits ...Rate) *inTime {
 	return &inTime{T: t, server: server, config: Config{Out: filepath.Join(t.TempDir(), "out.jsonl"), Limits: limits, Concurrency: 16, Timeout: time.Minute, clock: bubbleClock}}
 }
 
+// oneByOne is a handler that counts: several connections ask it at once.
+func oneByOne(h http.HandlerFunc) http.Handler {
+	var mu sync.Mutex
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		h(w, r)
+	})
+}
+
 func perSecond(n int64) Rate {
 	return Rate{N: n, Per: time.Second, Text: fmt.Sprintf("%d/s", n)}
 }
@@ -151,7 +161,7 @@ func TestKeyWithoutUse(t *testing.T) {
 	for _, status := range []int{429, 403} {
 		synctest.Test(t, func(t *testing.T) {
 			asked := 0
-			v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			v := newInTime(t, oneByOne(func(w http.ResponseWriter, r *http.Request) {
 				if r.FormValue("api_key") == "bad" {
 					asked++
 					w.WriteHeader(status)
@@ -200,7 +210,7 @@ func TestRefusedWith200(t *testing.T) {
 func TestSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := map[string]int{}
-		v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := newInTime(t, oneByOne(func(w http.ResponseWriter, r *http.Request) {
 			id := r.URL.Query().Get("id")
 			times[id]++
 			state := "OK"
@@ -274,7 +284,7 @@ func TestNoncesTooSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		began := time.Now()
-		v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := newInTime(t, oneByOne(func(w http.ResponseWriter, r *http.Request) {
 			if asked++; time.Since(began) < 20*time.Minute {
 				w.WriteHeader(400)
 				fmt.Fprint(w, "Invalid nonce")
@@ -303,7 +313,7 @@ func TestNothingLeftOverRestarts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var at []time.Duration
 			began := time.Now()
-			v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
 				if at = append(at, time.Since(began)); len(at) == 1 {
 					answer(w)
 				}
