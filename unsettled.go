@@ -58,9 +58,9 @@ func (a *Lane) stuckLocked(now, at mono.Time) {
 	}
 	if n := a.lane.Granted(); s.since == limit.Never || s.granted != n {
 		s.since, s.granted = now, n
-	}
-	if s.look > now.Add(unsettledAfter) {
-		a.armStuckLocked(now, unsettledAfter)
+		if s.look > now.Add(unsettledAfter) {
+			a.armStuckLocked(now, unsettledAfter)
+		}
 	}
 }
 

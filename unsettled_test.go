@@ -182,3 +182,34 @@ func TestAgesAgainstAList(t *testing.T) {
 		}
 	})
 }
+
+// That others come, and give up, makes it no more frequent.
+func TestStuckIsSaidEverMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		adaptive, err := limit.NewAdaptive(limit.AdaptiveConfig{Max: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, l := range map[string]limit.Limiter{"in flight": concurrency(t, 1), "adaptive": adaptive} {
+			log := &lines{}
+			gate, err := paceline.NewGateWith(paceline.GateConfig{Limiter: l, Logger: slog.New(log)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			forgotten, _ := gate.Wait(bg, limit.One)
+			for range 6 * 70 { // somebody waits all the time, each for 15 s
+				ctx, cancel := context.WithTimeout(bg, 15*time.Second)
+				go func() {
+					defer cancel()
+					gate.Wait(ctx, limit.One)
+				}()
+				time.Sleep(10 * time.Second)
+			}
+			time.Sleep(time.Minute)
+			forgotten.Settle(accepted)
+			if said := unsettledLines(log); len(said) != 7 { // after 1, 2, 4, … 64 min
+				t.Errorf("%s: said %d times: %q", name, len(said), said)
+			}
+		}
+	})
+}

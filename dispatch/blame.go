@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	manyRefusals = 2    // in a row are the key's or the server's fault, not the request's
-	manyReturns  = 100  // of one request without a count: then it is counted all the same
-	manyDenials  = 3    // of different requests, in a row
-	manyAgain    = 5    // of one request by one key: no other was there to ask
-	mostDenied   = 4096 // requests that are kept in mind
+	manyRefusals = 2   // in a row are the key's or the server's fault, not the request's
+	manyReturns  = 100 // of one request without a count: then it is counted all the same
+	manyDenials  = 3   // of different requests, in a row
+	manyAgain    = 5   // of one request by one key: no other was there to ask
+	fewDenied    = 64  // requests that are kept in mind whether they live or not
 )
 
 // blame finds out who is at fault for how an attempt ended.
 type blame struct {
 	denied map[queue.Ticket]denial
+	most   int // of denied, until those that have ended otherwise are forgotten
 }
 
 // denial is the key that denied a request, and how often, until another does.
@@ -43,7 +44,7 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	case ans.Result == limit.Limited:
 		return k.pauses && k.guard.Refusals() >= manyRefusals && d.queue.Info(a.Ticket).Returned < manyReturns
 	}
-	if len(d.blame.denied) > 0 && (ans.Result == limit.Accepted || ans.Invalid) {
+	if len(d.blame.denied) > 0 && d.lives(a) && (ans.Result == limit.Accepted || ans.Invalid) {
 		delete(d.blame.denied, a.Ticket)
 	}
 	return false
@@ -72,12 +73,15 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	k := &d.keys[a.Key]
 	before, again := d.blame.denied[a.Ticket]
 	switch {
+	case !d.lives(a):
+		return false
 	case again && (before.key != a.Key || before.times == manyAgain): // it is the request
 		k.denials, d.keys[before.key].denials = 0, 0
 		return false
-	case d.alive < 2 || k.isBanned || !again && len(d.blame.denied) >= mostDenied:
+	case d.alive < 2 || k.isBanned:
 		return false
 	}
+	d.forget()
 	d.blame.denied[a.Ticket] = denial{a.Key, before.times + 1}
 	if again {
 		return true // no news
@@ -86,4 +90,18 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 		d.stayAway(now, a.Key, k.denials)
 	}
 	return true
+}
+
+// forget makes room for one more among the denied, at a bounded price for each: what expired or was killed is told nobody here.
+func (d *Dispatcher) forget() {
+	b := &d.blame
+	if len(b.denied) < b.most {
+		return
+	}
+	for t := range b.denied {
+		if s := d.queue.Info(t).State; s != queue.Waiting && s != queue.InFlight {
+			delete(b.denied, t)
+		}
+	}
+	b.most = max(fewDenied, 2*len(b.denied))
 }

@@ -176,3 +176,54 @@ func TestNoncesInOrder(t *testing.T) {
 	r.done(time.Second+20*ms, a, accepted)
 	nonces(time.Second+20*ms, 0)
 }
+
+// What a key denied is kept in mind only as long as the request lives: thousands that were denied by one key and expired do not have
+// the next one die of it.
+func TestDenialsAreForgotten(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Name: "bad", InFlight: 1}, dispatch.Key{Name: "good", InFlight: 1})
+	now := time.Duration(0)
+	deny := func(ttl time.Duration) dispatch.Attempt {
+		if _, err := r.queue.Submit(at(now), queue.Request{ID: fmt.Sprint(now), Cost: limit.One, TTL: ttl}); err != nil {
+			t.Fatal(err)
+		}
+		a, _, ok := r.Next(at(now))
+		if !ok {
+			t.Fatalf("at %v nothing goes", now)
+		}
+		r.Done(at(now), a, denied)
+		r.Lift(at(now), a.Key) // of what is denied, nothing is served between
+		now += 2 * time.Hour
+		return a
+	}
+	for range 5000 {
+		deny(time.Hour)
+		r.Next(at(now)) // expires
+	}
+	if c := r.queue.Counts(); c.Expired != 5000 || c.Dead != 0 {
+		t.Errorf("%+v", c)
+	}
+	if a := deny(0); r.queue.Info(a.Ticket).State != queue.Waiting {
+		t.Errorf("the next is %v", r.queue.Info(a.Ticket).State)
+	}
+}
+
+// A request that was killed in flight and requeued has a new life: the answer of the one before is not for it.
+func TestLateAnswerOfTheLifeBefore(t *testing.T) {
+	for name, late := range map[string]dispatch.Answer{"accepted": accepted, "failed": {}, "invalid": {Invalid: true}, "banned": {Banned: true}} {
+		r := newRig(t, queue.Config{}, dispatch.Key{}, dispatch.Key{})
+		r.submit(0, "x")
+		before := r.sends(0, limit.AfterSettle, "x/1 on 0")[0]
+		r.queue.Kill(0, before.Ticket, "not any more")
+		if err := r.queue.Requeue(0, r.queue.DeadLetters()[0].Ticket); err != nil {
+			t.Fatal(err)
+		}
+		after := r.sends(0, limit.AfterSettle, "x/1 on 1")[0]
+		r.done(0, before, late)
+		r.has()
+		if name != "banned" {
+			r.sends(time.Minute, limit.AfterSettle)
+		}
+		r.done(time.Minute, after, accepted)
+		r.has("x done")
+	}
+}

@@ -98,6 +98,7 @@ type Attempt struct {
 	host       *host
 	watch      limit.Lease // of its health
 	generation uint64
+	life       uint64 // queue.Info.Seq of its request
 }
 
 // Answer says how an attempt ended. The zero Answer is the safest: unknown, to be tried again.
@@ -166,7 +167,7 @@ func New(c Config) (*Dispatcher, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
-	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{}), blame: blame{map[queue.Ticket]denial{}}}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{}), blame: blame{map[queue.Ticket]denial{}, fewDenied}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
@@ -235,7 +236,7 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		}
 		state := d.ask(now, &r.Cost)
 		if state == line.Granted {
-			a.Ticket, a.Request, a.Submitted, a.host = t, *r, info.Submitted, h
+			a.Ticket, a.Request, a.Submitted, a.host, a.life = t, *r, info.Submitted, h, info.Seq
 			d.send(now, &a)
 			return a, 0, true
 		}
@@ -337,10 +338,17 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	return e
 }
 
+// lives tells whether a request has the life in which an attempt was made: not if it was killed meanwhile, even if it was requeued
+// and is in flight again.
+func (d *Dispatcher) lives(a *Attempt) bool {
+	info := d.queue.Info(a.Ticket)
+	return info.State == queue.InFlight && info.Seq == a.life
+}
+
 // moveOn has a request go on after an attempt. free: not the request is at fault, so it is not counted.
 func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free bool) (e queue.Ended) {
 	switch {
-	case d.queue.Info(a.Ticket).State != queue.InFlight: // killed meanwhile
+	case !d.lives(a):
 		return e
 	case ans.Invalid && !free:
 		return d.queue.Kill(now, a.Ticket, ans.Reason)

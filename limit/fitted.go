@@ -28,7 +28,7 @@ import (
 // as much each two windows: a server of 20 that was taken for one of 100 refuses one request then, not 80.
 //
 // No evidence is a refusal that something else explains: another limit (Outcome.Elsewhere, or that something is left of what this one
-// counts), an opt-in that retreats (Cautious), a Retry-After that was not waited for, or where nothing was accepted in the last
+// counts), that the server has too much to do (Outcome.Overloaded), an opt-in that retreats (Cautious), a Retry-After that was not waited for, or where nothing was accepted in the last
 // window. That somebody else uses the same quota cannot be told from a limit that is wrong. Where that is normal use package
 // throttle: Limiters without Rates are left alone.
 //
@@ -87,14 +87,14 @@ func NewFitted(l Limiter) *Fitted {
 		return f
 	}
 	var fronts []Limiter
-	for _, r := range rates {
+	for i, r := range rates {
 		ledger, err := NewRolling(RollingConfig{
 			Limit: MaxCost, Window: r.Per, Unit: r.Unit, Grain: r.Per / 1024, Arrivals: Arrivals{RejectsFree: true},
 		})
 		if err != nil {
 			continue // a window so long that nobody lives to see its end
 		}
-		f.fits = append(f.fits, fit{rate: r, ledger: ledger, n: MaxCost, caution: newCaution()})
+		f.fits = append(f.fits, fit{index: i, rate: r, ledger: ledger, n: MaxCost, caution: newCaution()})
 		fronts = append(fronts, ledger)
 	}
 	switch len(fronts) {
@@ -217,11 +217,12 @@ func (f *Fitted) Misfits() (all []Misfit) {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
 		fit := &f.fits[i]
-		if fit.rate.Per != rates[i].Per {
+		rate := rates[fit.index]
+		if fit.rate.Per != rate.Per {
 			continue // what was found is of a window that is no more
 		}
 		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
-			all = append(all, Misfit{Rate: rates[i], Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals})
+			all = append(all, Misfit{Rate: rate, Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals})
 		}
 	}
 	return all
@@ -259,7 +260,7 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 		return
 	}
 	f.front.Settle(now, r.front, o)
-	refused := o.Result == Limited && !o.Elsewhere
+	refused := o.Result == Limited && !o.Elsewhere && !o.Overloaded
 	if f.bound && (o.Result == Accepted || o.Result == Failed) {
 		for i := range f.fits {
 			f.fits[i].served = f.last
@@ -303,7 +304,7 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 	share, most := 0.0, int64(0)
 	for i := range f.fits {
 		fit := &f.fits[i]
-		if fit.follow(f.last, rates[i]) {
+		if fit.follow(f.last, rates[fit.index]) {
 			f.began = f.last
 		}
 		n := fit.ledger.counted(f.last)
@@ -370,6 +371,7 @@ func (f *Fitted) move() {
 
 // fit is what is in front of one rate.
 type fit struct {
+	index  int // of rate in Rates
 	rate   Rate
 	ledger *Rolling // of what was accepted; its limit is n
 	state  fitState

@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -357,4 +358,33 @@ func FuzzFittedStory(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A server that has too much to do, or too much of ours at once, says nothing of a rate.
+func TestFittedOverload(t *testing.T) {
+	f := fitted(limit.MustRolling(25, time.Second))
+	for i := range 25 {
+		now := at(2*time.Second + time.Duration(i)*ms)
+		o := limit.Outcome{Result: limit.Accepted}
+		if i == 20 {
+			o = limit.Outcome{Result: limit.Limited, Overloaded: true, RetryAfter: ms}
+		}
+		f.Settle(now, f.Admit(now, limit.One), o)
+	}
+	f.misfits(t)
+	if sent := f.burst(at(4*time.Second), 25); sent != 25 {
+		t.Errorf("%d go in the next second, want 25", sent)
+	}
+}
+
+// A window that nobody lives to see the end of is not watched; the others are, each for itself.
+func TestFittedBesideEternity(t *testing.T) {
+	ever, err := limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: math.MaxInt64, Margin: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fitted(limit.NewAll(ever, limit.MustRolling(25, time.Second)))
+	f.burst(0, 25)
+	f.burst(at(2*time.Second), 20)
+	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1})
 }

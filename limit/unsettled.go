@@ -40,6 +40,11 @@ func (c *Concurrency) Unsettled() (n int, since mono.Time) {
 }
 
 // Unsettled implements Owed.
+func (a *Adaptive) Unsettled() (n int, since mono.Time) {
+	return first(&a.book, func(r *onItsWay) mono.Time { return r.at })
+}
+
+// Unsettled implements Owed.
 func (s *Sequence) Unsettled() (n int, since mono.Time) {
 	return first(&s.book, func(at *mono.Time) mono.Time { return *at })
 }

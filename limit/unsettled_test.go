@@ -28,6 +28,7 @@ func TestUnsettledAgainstAList(t *testing.T) {
 		"weighted":    made(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second})),
 		"bucket":      made(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})),
 		"concurrency": made(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 5})),
+		"adaptive":    made(limit.NewAdaptive(limit.AdaptiveConfig{Initial: 3})),
 		"sequence":    made(limit.NewSequence(limit.SequenceConfig{Gap: ms})),
 		"fitted":      limit.NewFitted(limit.MustRolling(5, time.Second)),
 		"named":       limit.Named("mine", limit.MustRolling(5, time.Second)),

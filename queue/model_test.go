@@ -144,7 +144,9 @@ func (m *model) dueIn(r *modelled, ttl time.Duration) {
 }
 
 // hasOne says that a request has one deadline, whatever becomes of it.
-func (m *model) hasOne(r *modelled) bool { return m.config.OnExpiry == queue.End || r.TTL < 0 || r.Renewal < 0 }
+func (m *model) hasOne(r *modelled) bool {
+	return m.config.OnExpiry == queue.End || r.TTL < 0 || r.Renewal < 0
+}
 
 func (m *model) die(r *modelled) {
 	m.deaths++
@@ -515,6 +517,7 @@ func (m *model) compare(q *queue.Queue) error {
 			deadline = *r.deadline
 		}
 		want := queue.Info{
+			Seq:   uint64(r.seq),
 			State: r.state, Request: info.Request, Submitted: r.submitted, Deadline: deadline, NotBefore: r.notBefore,
 			Attempts: r.attempts, Returned: r.returned, Reason: r.reason,
 		}

@@ -584,6 +584,7 @@ type Info struct {
 	Returned  int       // attempts that Return took back since the last that counted
 	Reason    string    // as in Ended
 	Host      string    // while it waits: what Config.Host said
+	Seq       uint64    // its order among those of one place: another with each Requeue, and with Retry where RetriesLast is set
 }
 
 // Info returns what is known of a request.
@@ -596,7 +597,7 @@ func (q *Queue) Info(t Ticket) Info {
 	if it.host != nil {
 		host = it.host.name
 	}
-	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason, host}
+	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason, host, it.seq}
 }
 
 // Lookup finds a request by its id: one that waits, is in flight, or is a dead letter.
