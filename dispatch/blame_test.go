@@ -179,7 +179,7 @@ func TestNoncesInOrder(t *testing.T) {
 
 // What a key denied is kept in mind only as long as the request lives: thousands that were denied by one key and expired do not have
 // the next one die of it.
-func TestDenialsAreForgotten(t *testing.T) {
+func TestDenialsOfWhatExpiresAreForgotten(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "bad", InFlight: 1}, dispatch.Key{Name: "good", InFlight: 1})
 	now := time.Duration(0)
 	deny := func(ttl time.Duration) dispatch.Attempt {

@@ -3,8 +3,39 @@ package batch
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 )
+
+// A field that is added to a Result is not forgotten: each alone is written as encoding/json does.
+func TestResultHasEachField(t *testing.T) {
+	text, all := "text", reflect.TypeFor[Result]()
+	for i := range all.NumField() {
+		var r Result
+		switch v := reflect.ValueOf(&r).Elem().Field(i); v.Kind() {
+		case reflect.String:
+			v.SetString(text)
+		case reflect.Int:
+			v.SetInt(7)
+		case reflect.Float64:
+			v.SetFloat(7.5)
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Pointer:
+			v.Set(reflect.ValueOf(&text))
+		case reflect.Slice:
+			v.SetBytes([]byte(`"x"`))
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(reflect.ValueOf(text), reflect.New(v.Type().Elem()).Elem())
+		default:
+			t.Fatalf("%s is a %v", all.Field(i).Name, v.Kind())
+		}
+		if got, want := r.line(), lineOf(&r); !bytes.Equal(got, want) {
+			t.Errorf("%s: %s, expected %s", all.Field(i).Name, got, want)
+		}
+	}
+}
 
 // FuzzResult: what is written by hand is what encoding/json writes, to the byte.
 func FuzzResult(f *testing.F) {
