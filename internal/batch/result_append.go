@@ -52,6 +52,7 @@ func (r *Result) append(b []byte) []byte {
 	o.some("error", r.Error)
 	o.some("class", r.Class)
 	o.integer("hidden", int64(r.Hidden), false)
+	o.some("request_digest", string(r.Digest))
 	return append(o.b, '}', '\n')
 }
 
