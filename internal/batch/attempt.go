@@ -169,10 +169,12 @@ func (r *Run) ended(e queue.Ended) {
 	if e.State == queue.Dead {
 		out = r.store.dead
 	}
-	line := r.c.Format.line(r.lines.Get().([]byte)[:0], r.result(j, &e))
+	room := r.lines.Get().(*[]byte)
+	line := r.c.Format.line((*room)[:0], r.result(j, &e))
 	err := out.Append(line)
 	if cap(line) <= keptLine {
-		r.lines.Put(line)
+		*room = line
+		r.lines.Put(room)
 	}
 	written := err == nil
 	if written {

@@ -57,7 +57,7 @@ func FuzzResult(f *testing.F) {
 			r.Headers = map[string]string{name: text, "content-type": id}
 		}
 		if is(6) {
-			r.Key, r.Location, r.Error, r.Class, r.Hidden = name, text, id, name, int(n%3)
+			r.Key, r.Location, r.Error, r.Class, r.Hidden, r.Digest = name, text, id, name, int(n%3), Digest(name)
 		}
 		if is(7) {
 			r.Request = json.RawMessage(`{"url": "x"}`)
@@ -69,4 +69,23 @@ func FuzzResult(f *testing.F) {
 			t.Errorf("%s", got)
 		}
 	})
+}
+
+// A field that somebody adds is written, too.
+func TestResultHasAllFields(t *testing.T) {
+	text := "text"
+	values := []any{"text", 3, 1.5, map[string]int64{"a": 1}, map[string]string{"a": "b"}, true, &text, []byte{0xff}, Digest("0a"), json.RawMessage("{}")}
+	for i := range reflect.TypeFor[Result]().NumField() {
+		var r Result
+		set := false
+		for _, v := range values {
+			if f := reflect.ValueOf(&r).Elem().Field(i); f.Type() == reflect.TypeOf(v) {
+				f.Set(reflect.ValueOf(v))
+				set = true
+			}
+		}
+		if got, want := r.line(), lineOf(&r); !set || !bytes.Equal(got, want) {
+			t.Errorf("%s (set: %v): %s, expected %s", reflect.TypeFor[Result]().Field(i).Name, set, got, want)
+		}
+	}
 }

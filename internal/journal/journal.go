@@ -5,7 +5,6 @@ package journal
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -135,15 +134,6 @@ func (j *Journal) at(t time.Time) int64 {
 		return t.Round(0).UnixNano() // what was slept through counts
 	}
 	return j.run.At + int64(now.Up) - j.run.Up - int64(wall.Sub(t))
-}
-
-func encode(b *bytes.Buffer, r record) {
-	line, err := json.Marshal(r)
-	if err != nil {
-		panic(err)
-	}
-	b.Write(line)
-	b.WriteByte('\n')
 }
 
 // rewriteLocked replaces the file by what is still needed of it: at once, by a rename.
