@@ -28,11 +28,12 @@ import (
 // as much each two windows: a server of 20 that was taken for one of 100 refuses one request then, not 80.
 //
 // No evidence is a refusal that something else explains: another limit (Outcome.Elsewhere, or that something is left of what this one
-// counts), that the server has too much to do (Outcome.Overloaded), an opt-in that retreats (Cautious), a Retry-After that was not waited for, or where nothing was accepted in the last
-// window. That somebody else uses the same quota cannot be told from a limit that is wrong. Where that is normal use package
+// counts), that the server has too much to do (Outcome.Overloaded), an opt-in that retreats (Cautious), a Retry-After that was not
+// waited for, or where nothing was accepted in the last window. That somebody else uses the same quota cannot be told from a limit that is wrong. Where that is normal use package
 // throttle: Limiters without Rates are left alone.
 //
-// Made by NewFitted. Not safe for concurrent use. Ready, Admit and Settle do not allocate, but at refusals.
+// Made by NewFitted. Not safe for concurrent use. Ready, Admit and Settle do not allocate, but Settle at refusals and while what fits is
+// in front.
 type Fitted struct {
 	own    Limiter
 	front  Limiter // the ledgers of all fits; nil: there are no rates
@@ -288,6 +289,16 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
+// follow has the fits follow the rates as they are configured now.
+func (f *Fitted) follow() {
+	rates, _ := Rates(f.own)
+	for i := range f.fits {
+		if fit := &f.fits[i]; fit.follow(f.last, rates[fit.index]) {
+			f.began = f.last
+		}
+	}
+}
+
 // retreat is until when the last opt-in that proved wrong is not relied on.
 func (f *Fitted) retreat() mono.Time {
 	t := mono.Min
@@ -299,14 +310,11 @@ func (f *Fitted) retreat() mono.Time {
 
 // blame finds the limit that a refusal speaks against: that of which most was used.
 func (f *Fitted) blame(r *fitting, o *Outcome) {
-	rates, _ := Rates(f.own)
+	f.follow()
 	var worst *fit
 	share, most := 0.0, int64(0)
 	for i := range f.fits {
 		fit := &f.fits[i]
-		if fit.follow(f.last, rates[fit.index]) {
-			f.began = f.last
-		}
 		n := fit.ledger.counted(f.last)
 		if r.cost.of(fit.rate.Unit) == 0 || !fit.serves(f.last) || o.leaves(fit.rate.Unit) {
 			continue
@@ -360,6 +368,7 @@ func (c *cause) ended(r *fitting, o *Outcome) {
 
 // move has what is in front grow where it is time for it.
 func (f *Fitted) move() {
+	f.follow()
 	f.bound = false
 	for i := range f.fits {
 		if fit := &f.fits[i]; fit.state != free && (fit != f.cause.fit || f.cause.open == 0) {

@@ -388,3 +388,23 @@ func TestFittedBesideEternity(t *testing.T) {
 	f.burst(at(2*time.Second), 20)
 	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1})
 }
+
+// A window that is changed while what fits is in front: that was found for another, and with the next answer it goes.
+func TestFittedHeldAndSetWindow(t *testing.T) {
+	own := limit.MustRolling(25, time.Second)
+	f := fitted(own)
+	f.burst(0, 25)
+	f.burst(at(2*time.Second), 20)
+	now := at(5 * time.Minute)
+	if err := own.SetWindow(now, 100*ms); err != nil {
+		t.Fatal(err)
+	}
+	f.misfits(t)
+	f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+	if sent := f.burst(now.Add(time.Second), 25); sent != 25 {
+		t.Errorf("%d go, want 25", sent)
+	}
+	if sent := f.burst(now.Add(time.Second+200*ms), 25); sent != 25 {
+		t.Errorf("%d go in the next window, want 25", sent)
+	}
+}
