@@ -221,11 +221,13 @@ func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
 	}
 }
 
-// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait.
+// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait. Only while Ended is behind it goes before those who
+// wait in Submit, by up to a thousand requests, so that an Ended that has another follow each goes on: who has nobody to follow and
+// tries over and over then keeps Submit waiting.
 func (p *Pool) TrySubmit(r queue.Request) error {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.submit(r, maxUntold) // an Ended that has another follow each goes on
+	return p.submit(r, maxUntold)
 }
 
 func (p *Pool) submit(r queue.Request, over int) error {
@@ -235,7 +237,7 @@ func (p *Pool) submit(r queue.Request, over int) error {
 	if p.behindLocked(over) {
 		return errUntold
 	}
-	// Nobody overtakes those who wait for room: step lets them in wherever there is some.
+	// Nobody overtakes those who wait for room in the queue: step lets them in wherever there is some.
 	if _, err := p.queue.Submit(p.Now(), r); err != nil {
 		return err
 	}
