@@ -80,13 +80,16 @@ func prefix(resp *http.Response) []byte {
 	if resp.Body == nil || resp.Body == http.NoBody || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return nil
 	}
-	if p, ok := resp.Body.(*prefixed); ok {
+	p, ok := resp.Body.(*prefixed)
+	switch {
+	case !ok:
+		p = &prefixed{rest: resp.Body}
+	case p.whole || p.err != nil || len(p.head) > quota.MaxBody:
 		return p.head
 	}
-	p := &prefixed{rest: resp.Body}
-	var b bytes.Buffer
+	b := bytes.NewBuffer(p.head) // what somebody has looked into already
 	// One byte more tells whether that was all.
-	_, p.err = b.ReadFrom(io.LimitReader(resp.Body, quota.MaxBody+1))
+	_, p.err = b.ReadFrom(io.LimitReader(p.rest, int64(quota.MaxBody+1-len(p.head))))
 	p.head = b.Bytes()
 	p.whole = p.err == nil && len(p.head) <= quota.MaxBody
 	p.left = p.head

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -277,3 +278,40 @@ func TestCheckRetryAtTheDeadline(t *testing.T) {
 		}
 	})
 }
+
+// An answer that CheckRetry has read a part of is as whole as before: it is returned if there is no leave for another attempt.
+func TestCheckRetryThatReadsAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed := 0
+		tr := mustNew(t, transport.Config{
+			Limiter: rolling(t, 1, time.Hour, limit.Requests),
+			Base: roundTripper(func(*http.Request) (*http.Response, error) {
+				resp := reply(202, "")
+				resp.Body = &tallied{strings.NewReader(`{"state":"pending"}` + strings.Repeat(" ", 4000)), &closed}
+				return resp, nil
+			}),
+			CheckRetry: func(_ context.Context, _ transport.Attempt, resp *http.Response) (bool, error) {
+				if resp == nil {
+					return false, nil
+				}
+				var v struct{ State string }
+				err := json.NewDecoder(resp.Body).Decode(&v)
+				return v.State == "pending", err
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		status, body, err := do(t, tr, get(t, "http://a.test/").WithContext(ctx))
+		if status != 202 || len(body) != 4019 || err != nil || closed != 1 {
+			t.Errorf("%d, %d bytes, %v, closed %d times", status, len(body), err, closed)
+		}
+	})
+}
+
+// tallied is a body whose Close is closing.
+type tallied struct {
+	io.Reader
+	closed *int
+}
+
+func (c *tallied) Close() error { *c.closed++; return nil }
