@@ -227,3 +227,36 @@ func TestLateAnswerOfTheLifeBefore(t *testing.T) {
 		r.has("x done")
 	}
 }
+
+// A request that found out that a key still refuses does not wait for that key, where another is free.
+func TestProbeGoesOnWithAnotherKey(t *testing.T) {
+	for name, no := range map[string]dispatch.Answer{
+		"no time named": limited,
+		"an hour":       {Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: time.Hour}},
+		"ten minutes":   {Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: 10 * time.Minute}},
+	} {
+		r := newRig(t, queue.Config{MaxLen: 2000}, twoKeys()...)
+		waited := time.Duration(0)
+		for now := time.Duration(0); now < 24*time.Hour; now += 10 * time.Second {
+			r.submit(now, fmt.Sprint(now), fmt.Sprint(now, "b"))
+			for then := now; r.queue.Counts().Waiting > 0 && then < now+10*time.Second; {
+				a, wake, ok := r.Next(at(then))
+				if !ok {
+					then = min(time.Duration(wake), now+10*time.Second)
+					continue
+				}
+				ans := accepted
+				if a.Key == 1 {
+					ans = no
+				}
+				r.done(then, a, ans)
+				if a.Key == 0 {
+					waited = max(waited, then-time.Duration(a.Submitted))
+				}
+			}
+		}
+		if waited > 10*time.Second {
+			t.Errorf("%s: a request waited for %v beside a key that was free", name, waited)
+		}
+	}
+}

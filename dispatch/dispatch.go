@@ -338,6 +338,26 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	return e
 }
 
+// asked returns when a key in use is asked again: now, if one is not paused.
+func (d *Dispatcher) asked(now mono.Time) mono.Time {
+	at := limit.Never
+	for i := range d.keys {
+		k := &d.keys[i]
+		if k.isBanned {
+			continue
+		}
+		p, paused := k.guard.Paused(now)
+		if !paused {
+			return now
+		}
+		at = min(at, p.Next)
+	}
+	if d.alive == 0 {
+		return now
+	}
+	return at
+}
+
 // lives tells whether a request has the life in which an attempt was made: not if it was killed meanwhile, even if it was requeued
 // and is in flight again.
 func (d *Dispatcher) lives(a *Attempt) bool {
@@ -355,13 +375,9 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free bool) (
 	case ans.Banned || ans.Returned:
 		return d.queue.Return(now, a.Ticket, now)
 	case free:
-		// Not at once, nor when the key is asked again, so that a request that alone is to blame does not spin, and others probe.
+		// Not at once, nor when the first key is asked again, so that a request that alone is to blame does not spin, and others probe.
 		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
-		from := now
-		if p, ok := d.keys[a.Key].guard.Paused(now); ok {
-			from = p.Next
-		}
-		return d.queue.Return(now, a.Ticket, from.Add(wait))
+		return d.queue.Return(now, a.Ticket, d.asked(now).Add(wait))
 	case ans.Result == limit.Accepted:
 		return d.queue.Done(now, a.Ticket)
 	}
