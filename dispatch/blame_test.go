@@ -260,3 +260,14 @@ func TestProbeGoesOnWithAnotherKey(t *testing.T) {
 		}
 	}
 }
+
+// A request that one key alone can be asked about dies at the sixth denial.
+func TestDeniedByTheOnlyKeyThere(t *testing.T) {
+	r := newRig(t, queue.Config{KeepDead: -1}, dispatch.Key{Name: "bad"}, dispatch.Key{Name: "away"})
+	r.Hold(0, 1, at(1000*time.Hour))
+	sent := r.work(1, func(dispatch.Attempt) dispatch.Answer { return denied })
+	if len(sent[0]) != 6 || len(sent[1]) != 0 {
+		t.Errorf("sent at %v and %v", sent[0], sent[1])
+	}
+	r.has("0 dead")
+}

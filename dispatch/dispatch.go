@@ -109,8 +109,8 @@ type Answer struct {
 	// Banned: the key was refused for good. The request goes on on another, and this attempt is not counted.
 	Banned bool
 	// Denied: the key may not do this, or nothing any more: only another key can tell. With Invalid, where several keys are in use,
-	// the request goes on, not counted, until another key has denied it, too; a key that denies three in a row, with nothing
-	// served between, stays away as after refusals.
+	// the request goes on, not counted, until another key has denied it, too, or the same one a sixth time, since no other was there
+	// to ask; a key that denies three in a row, with nothing served between, stays away as after refusals.
 	Denied bool
 	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
 	Returned bool
