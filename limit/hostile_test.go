@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/sim"
 )
 
@@ -19,7 +18,7 @@ func TestHostile(t *testing.T) {
 			t.Parallel()
 			for _, path := range sim.ProofPaths() {
 				requests := 2500
-				if race.Enabled && !hard[path.Name] {
+				if testing.Short() && !hard[path.Name] {
 					requests = 300 // of which no share can be told: they are little more than the beginning
 				}
 				tally, percent := kind.Prove(path, requests, 1, nil)
@@ -49,7 +48,7 @@ func TestAnchoredWhoseFirstAreSlow(t *testing.T) {
 // A proof that cannot fail proves nothing.
 func TestHostileFindsPlantedFaults(t *testing.T) {
 	for i, m := range sim.Mutants() {
-		if race.Enabled && i%5 > 0 {
+		if testing.Short() && i%5 > 0 {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
@@ -128,7 +127,7 @@ func anySpec(rng *rand.Rand, kind string) (limittest.Spec, string) {
 // The laws and the promise hold for any parameters, not only for those of TestLaws.
 func TestLawsForAnyParameters(t *testing.T) {
 	specs := uint64(300)
-	if race.Enabled {
+	if testing.Short() {
 		specs = 10
 	}
 	for _, kind := range []string{"Rolling", "Calendar", "Anchored", "Bucket", "Weighted", "Weighted, rounded down"} {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
@@ -234,7 +233,7 @@ func FuzzRetreat(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		requests := 3000
-		if race.Enabled {
+		if testing.Short() {
 			requests = 300
 		}
 		rng := rand.New(rand.NewPCG(seed, 31))
@@ -258,7 +257,7 @@ func FuzzRetreat(f *testing.F) {
 // What the opt-ins risk, in an hour of a key of 20 per second that always has something to send: as their docs say.
 func TestWhatOptInsRisk(t *testing.T) {
 	requests := 72_000
-	if race.Enabled {
+	if testing.Short() {
 		requests = 5000
 	}
 	way := func(f, b time.Duration) sim.Path { return sim.Asymmetric(latency.Constant(f), latency.Constant(b)) }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -622,7 +621,7 @@ var changingKinds = []string{"Rolling", "Calendar", "Anchored", "Weighted", "Buc
 // Whatever windows and limits follow each other, nothing that goes under one of them is too much for it.
 func TestNoWindowOfAnyLengthOverflows(t *testing.T) {
 	runs := uint64(500)
-	if race.Enabled {
+	if testing.Short() {
 		runs = 100
 	}
 	for _, kind := range changingKinds {

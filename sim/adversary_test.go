@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/sim"
 )
 
@@ -13,7 +12,7 @@ import (
 // has no room left. `paceline bench proof` does the same for longer.
 func TestAdversary(t *testing.T) {
 	seeds, requests := uint64(12), 1500
-	if race.Enabled {
+	if testing.Short() {
 		seeds, requests = 6, 300
 	}
 	for _, kind := range append(sim.ProofKinds(), sim.PromisedKinds()...) {
@@ -30,7 +29,7 @@ func TestAdversary(t *testing.T) {
 				}
 				tight += tally.Tight
 			}
-			if tight == 0 && !race.Enabled {
+			if tight == 0 && !testing.Short() {
 				t.Error("it never came to the edge")
 			}
 		})
@@ -40,7 +39,7 @@ func TestAdversary(t *testing.T) {
 // What the paths find, it finds as well, and sooner.
 func TestAdversaryFindsPlantedFaults(t *testing.T) {
 	for i, m := range sim.Mutants() {
-		if m.Slow || race.Enabled && i%4 > 0 {
+		if m.Slow || testing.Short() && i%4 > 0 {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {

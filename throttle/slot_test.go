@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
@@ -20,7 +19,7 @@ import (
 func TestSlotSharesEvenly(t *testing.T) {
 	for _, rtt := range []time.Duration{60 * time.Millisecond, 165 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second} {
 		for seed := range uint64(4) {
-			if race.Enabled && seed > 0 {
+			if testing.Short() && seed > 0 {
 				break
 			}
 			t.Run(fmt.Sprintf("%v/%d", rtt, seed), func(t *testing.T) {
@@ -44,7 +43,7 @@ func TestSlotSharesEvenly(t *testing.T) {
 
 func TestSlotDay(t *testing.T) {
 	for _, n := range []int{100, 10, 1} {
-		if race.Enabled && n < 100 {
+		if testing.Short() && n < 100 {
 			break
 		}
 		w := strangers(t, 7, n, 165*time.Millisecond, 1, slot, nil)
@@ -65,7 +64,7 @@ func TestSlotDay(t *testing.T) {
 // From an empty bucket every client is refused once; the rest is what finding out how many they are costs.
 func TestSlotColdCrowd(t *testing.T) {
 	for n, most := range map[int]int{20: 32, 100: 270, 1000: 4250} {
-		if race.Enabled && n > 100 {
+		if testing.Short() && n > 100 {
 			continue
 		}
 		w := strangers(t, 3, n, 60*time.Millisecond, 1, slot, nil).run()
@@ -239,7 +238,7 @@ func TestSlotLies(t *testing.T) {
 	}
 	for name, says := range lies {
 		for _, threads := range []int{1, 20} {
-			if race.Enabled && threads == 20 {
+			if testing.Short() && threads == 20 {
 				continue
 			}
 			w := strangers(t, 8, 1, 165*time.Millisecond, threads, slot, nil)
@@ -515,7 +514,7 @@ func FuzzSlotHostileServer(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x01\x00\x00\x02\x00\x00"))
 	f.Add([]byte("\x01\x80\xff\x02\x00\x00\x01\x80\xff\x02\x00\x00\x01\x80\xff\x02\x00\x00\x01\x90\xff\x11\x91\xff"))
 	for seed := range uint64(30) {
-		if race.Enabled && seed > 2 {
+		if testing.Short() && seed > 2 {
 			break
 		}
 		rng := rand.New(rand.NewPCG(seed, 3))

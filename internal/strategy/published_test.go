@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -105,7 +104,7 @@ func TestPublishedFigures(t *testing.T) {
 		for _, shape := range [][2]int{{2, 5}, {10, 1}} {
 			t.Run(fmt.Sprintf("%s/%d processes of %d", c.name, shape[0], shape[1]), func(t *testing.T) {
 				seeds := uint64(60)
-				if race.Enabled {
+				if testing.Short() {
 					seeds = 10
 				}
 				var retry, sd []float64

@@ -31,7 +31,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -88,7 +87,7 @@ func Laws(t *testing.T, s Spec) {
 	programs := s.Programs
 	switch {
 	case programs > 0:
-	case race.Enabled:
+	case testing.Short():
 		programs = 30
 	default:
 		programs = 300

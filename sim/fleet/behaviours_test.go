@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
@@ -148,7 +147,7 @@ func TestBehaviours(t *testing.T) {
 		return s.Name == "null" || s.Name == "retry-only" || s.Name == "cubic" // millions of requests
 	})
 	seeds := uint64(3)
-	if race.Enabled {
+	if testing.Short() {
 		strategies, seeds = strategies[len(strategies)-2:], 1
 	}
 	rows := make([]string, len(strategies))
