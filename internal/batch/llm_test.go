@@ -244,6 +244,9 @@ func TestLLMWithinTheLimits(t *testing.T) {
 		if race.Enabled && (c.name == "OpenAI, requests bind" || c.name == "sums that stay" || c.name == "embeddings") {
 			continue // the same goroutines, a second each
 		}
+		if race.Enabled {
+			c.n /= 2
+		}
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.jsonl")
 			synctest.Test(t, func(t *testing.T) {

@@ -128,17 +128,17 @@ func (v *inTime) nonces() {
 func TestWrongLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
-		x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-1", "key-2", "key-3", "key-4", "key-5"}, Before: law, After: law})
+		x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-1", "key-2"}, Before: law, After: law})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer x.Close()
 		v := newInTime(t, x, perSecond(25))
-		v.keys("key-1", "key-2", "key-3", "key-4", "key-5")
+		v.keys("key-1", "key-2")
 		v.nonces()
-		const n = 12_000
+		const n = 2800 // more than a minute
 		got := v.run(requests(n, "http://server"+ratetest.Path))
-		if got.err != nil || got.Done != n || got.Rejected == 0 || got.Rejected > 25 || got.took > n/90*time.Second {
+		if got.err != nil || got.Done != n || got.Rejected == 0 || got.Rejected > 10 || got.took > n/36*time.Second {
 			t.Errorf("%+v, %v in %v", got.Totals, got.err, got.took)
 		}
 		for _, k := range x.Report().Judge.Keys {
@@ -146,11 +146,11 @@ func TestWrongLimit(t *testing.T) {
 				t.Errorf("%+v", k)
 			}
 		}
-		if c := strings.Count(got.notices, "with 25/s kept"); c < 5 || c > 15 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
+		if c := strings.Count(got.notices, "with 25/s kept"); c < 2 || c > 6 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
 			t.Errorf("notices: %s", got.notices)
 		}
-		// What is left is foreseen by what fits, and not by 125 a second.
-		if p := got.progress[0]; p.ETA < time.Duration(p.Total-p.Done)*time.Second/101 {
+		// What is left is foreseen by what fits, and not by 50 a second.
+		if p := got.progress[0]; p.ETA < time.Duration(p.Total-p.Done)*time.Second/41 {
 			t.Errorf("ETA %v with %d left", p.ETA, p.Total-p.Done)
 		}
 	})
@@ -169,7 +169,7 @@ func TestKeyWithoutUse(t *testing.T) {
 			}), perSecond(5))
 			v.keys("good", "bad")
 			v.config.Attempts = 2
-			const n = 3000
+			const n = 600
 			got := v.run(requests(n, "http://server/"))
 			if got.err != nil || got.Done != n || got.Dead != 0 || asked > 30 {
 				t.Errorf("%d: %+v, %v; it was asked %d times", status, got.Totals, got.err, asked)
@@ -270,7 +270,7 @@ func TestBadNonces(t *testing.T) {
 			if name == "by its status" {
 				v.config.NonceStatus = []int{c.status}
 			}
-			const n = 2000
+			const n = 500
 			got := v.run(requests(n, "http://server/"))
 			if got.err != nil || got.Done != n || refused == 0 {
 				t.Errorf("%s: %+v, %v after %d bad nonces", name, got.Totals, got.err, refused)

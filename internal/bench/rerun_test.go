@@ -9,7 +9,7 @@ import (
 )
 
 func TestPublishedRuns(t *testing.T) {
-	p, err := RunPublished(t.Context(), 5, nil)
+	p, err := RunPublished(t.Context(), 3, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
