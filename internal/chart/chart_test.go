@@ -82,7 +82,7 @@ func TestGolden(t *testing.T) {
 // The same figure gives the same bytes, from several goroutines too.
 func TestSameBytes(t *testing.T) {
 	for _, write := range []func(io.Writer, chart.Figure) error{chart.WriteSVG, chart.WriteHTML, chart.WritePNG} {
-		var out [3]bytes.Buffer
+		var out [2]bytes.Buffer
 		var wg sync.WaitGroup
 		f := one(strategies)
 		for i := range out {
@@ -93,7 +93,7 @@ func TestSameBytes(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if !bytes.Equal(out[0].Bytes(), out[1].Bytes()) || !bytes.Equal(out[0].Bytes(), out[2].Bytes()) || out[0].Len() == 0 {
+		if !bytes.Equal(out[0].Bytes(), out[1].Bytes()) || out[0].Len() == 0 {
 			t.Error("not the same bytes")
 		}
 	}

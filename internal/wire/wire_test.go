@@ -130,7 +130,7 @@ func arrivesOnce(t *testing.T, l link, do act, kind shape) {
 	t.Parallel()
 	s, url, bare := l.start(t, alternately(do))
 	b := over1(t, bare)
-	for i := range 10 {
+	for i := range 6 {
 		a := new(Attempt)
 		status, err := finish(b.Send(kind.request(t.Context(), url, i), a))
 		came := s.came(i)
