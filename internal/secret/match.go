@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -71,10 +72,8 @@ func (m *matcher) follow(p *pattern, s state, from int, open *[]state) (end int,
 // remember adds a state that is not there yet.
 func remember(open *[]state, s state) {
 	const most = 64
-	for _, o := range *open {
-		if o == s {
-			return
-		}
+	if slices.Contains(*open, s) {
+		return
 	}
 	if len(*open) < most {
 		*open = append(*open, s)

@@ -115,26 +115,26 @@ func TestCut(t *testing.T) {
 // Wherever a text is cut in an echo, of which all characters are escaped, no more than the first few of them can be read.
 func TestCutAnywhere(t *testing.T) {
 	for _, form := range []string{"%c", "%%%02x", "&#%d;", `\u%04x`, `\\u%04x`, "%%25%02x"} {
-		var text string
+		var text strings.Builder
 		whole := map[int]int{0: 0} // how many characters end there
 		for i, c := range keyA {
-			text += fmt.Sprintf(form, c)
-			whole[len(text)] = i + 1
+			text.WriteString(fmt.Sprintf(form, c))
+			whole[len(text.String())] = i + 1
 		}
 		full := 0
-		for at := range len(text) {
+		for at := range len(text.String()) {
 			if n, ok := whole[at]; ok {
 				full = n
 			}
-			want := text[:at]
+			want := text.String()[:at]
 			if full >= len(keyA)/4 {
 				want = "[A]"
 			}
-			if got, _ := both().Hide([]byte(text[:at]), CutEnd); string(got) != want {
-				t.Errorf("%s: %s, want %s", text[:at], got, want)
+			if got, _ := both().Hide([]byte(text.String()[:at]), CutEnd); string(got) != want {
+				t.Errorf("%s: %s, want %s", text.String()[:at], got, want)
 			}
-			if got, _ := both().Hide([]byte(text[:at]), Whole); string(got) != text[:at] {
-				t.Errorf("%s, which is whole: %s", text[:at], got)
+			if got, _ := both().Hide([]byte(text.String()[:at]), Whole); string(got) != text.String()[:at] {
+				t.Errorf("%s, which is whole: %s", text.String()[:at], got)
 			}
 		}
 	}
