@@ -50,6 +50,21 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	return false
 }
 
+// mayAnother tells whether a request for which its key is to blame may go at once: that key stays away, and another serves. Not
+// without end, in case that the others let it wait for longer than the pauses last.
+func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
+	if _, away := d.keys[a.Key].guard.Paused(now); !away || d.queue.Info(a.Ticket).Returned >= manyAgain {
+		return false
+	}
+	for i := range d.keys {
+		k := &d.keys[i]
+		if _, away := k.guard.Paused(now); i != a.Key && !away && !k.isBanned && k.guard.Refusals() == 0 && k.denials < manyDenials {
+			return true
+		}
+	}
+	return false
+}
+
 // misorders takes in that a key refuses a nonce: the request goes again with another. Where nothing was sent later than that, it was
 // in order, and after the third in a row the next may take a while.
 func (d *Dispatcher) misorders(now mono.Time, a *Attempt) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
 )
 
@@ -61,6 +62,27 @@ func TestKeyThatOnlyRefuses(t *testing.T) {
 		if k := r.KeyInfo(at(time.Hour), 1); name == "refused" && k.Refusals != len(bad) || name == "denied" && k.Denials < len(bad)-2 {
 			t.Errorf("%s: %+v after %d", name, k, len(bad))
 		}
+	}
+}
+
+// What the bad key refused as its probe goes at once with the good one, and does not wait for the bad one to be asked again.
+func TestProbeGoesOnWithAnother(t *testing.T) {
+	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()...)
+	probes, longest, refused := 0, time.Duration(0), map[string]mono.Time{}
+	r.work(100, func(a dispatch.Attempt) dispatch.Answer {
+		if was, again := refused[a.Request.ID]; again {
+			longest = max(longest, a.At.Sub(was))
+		}
+		if a.Key == 0 {
+			return accepted
+		}
+		if probes++; r.KeyInfo(a.At, 1).Refusals > 0 {
+			refused[a.Request.ID] = a.At
+		}
+		return limited
+	})
+	if c := r.queue.Counts(); c.Done != 100 || probes < 5 || longest > 2*time.Second {
+		t.Errorf("%+v, %d probes, and one that was refused waited for %v", c, probes, longest)
 	}
 }
 

@@ -331,7 +331,8 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
 		d.ban(k, ans.Reason)
 	}
-	e := d.moveOn(now, &a, &ans, d.isToBlame(now, &a, &ans) || free)
+	blamed := d.isToBlame(now, &a, &ans)
+	e := d.moveOn(now, &a, &ans, blamed || free, blamed && d.mayAnother(now, &a))
 	if e.State.Ended() {
 		d.ended(e)
 	}
@@ -365,14 +366,15 @@ func (d *Dispatcher) lives(a *Attempt) bool {
 	return info.State == queue.InFlight && info.Seq == a.life
 }
 
-// moveOn has a request go on after an attempt. free: not the request is at fault, so it is not counted.
-func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free bool) (e queue.Ended) {
+// moveOn has a request go on after an attempt. free: not the request is at fault, so it is not counted. atOnce: another key is there
+// for it.
+func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce bool) (e queue.Ended) {
 	switch {
 	case !d.lives(a):
 		return e
 	case ans.Invalid && !free:
 		return d.queue.Kill(now, a.Ticket, ans.Reason)
-	case ans.Banned || ans.Returned:
+	case ans.Banned || ans.Returned || atOnce:
 		return d.queue.Return(now, a.Ticket, now)
 	case free:
 		// Not at once, nor when the first key is asked again, so that a request that alone is to blame does not spin, and others probe.
