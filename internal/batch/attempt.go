@@ -22,6 +22,7 @@ type job struct {
 	unsure   bool   // after a crash it would not be known whether the latest attempt was served
 	class    class  // what it would be dead of, by its latest attempt
 	reason   string // likewise
+	astray   bool   // nothing came back from where only a redirect led
 	unlike   bool   // its answer is not what Config.Success calls one
 	room     bool   // it holds a place in Run.room
 	key      string

@@ -100,6 +100,8 @@ func classOf(j *job, ans *dispatch.Answer) class {
 	switch res := &j.res; {
 	case res.err != nil && ans.Invalid:
 		return held
+	case j.astray:
+		return redirected
 	case res.err != nil:
 		return outage
 	case ans.Misordered:

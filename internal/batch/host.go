@@ -80,6 +80,22 @@ func (r *Run) outage(h dispatch.HostInfo) {
 	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
 }
 
+// isAstray says that nothing came back from where only a redirect led. That this machine has no files left is no fault of the redirect.
+func (r *Run) isAstray(j *job, ans *dispatch.Answer) bool {
+	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned && r.hosts.known(j.hop.host)&named == 0
+}
+
+// blame has a request answer for where its redirect led: a server made that up, and whoever waits for a host that is not there waits for
+// ever. So it is an attempt, and the host is not looked at again and again. One that has answered is, as it may have an outage.
+func (r *Run) blame(j *job, ans *dispatch.Answer) {
+	ans.Sight = limit.Working // else what was never sent is no attempt
+	if r.hosts.known(j.hop.host)&answered != 0 {
+		ans.Sight = limit.Broken
+	}
+	host, _ := r.sender.secrets.HideIn(called(j.hop.host))
+	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)
+}
+
 // inWords is why nothing arrives: what went wrong in the end, without the way there.
 func inWords(h *dispatch.HostInfo) string {
 	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]

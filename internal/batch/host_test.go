@@ -2,6 +2,8 @@ package batch
 
 import (
 	"errors"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,61 @@ func TestWhichHostIsWrong(t *testing.T) {
 		r.outage(dispatch.HostInfo{Host: "https://a.test", Lasted: 5040 * time.Millisecond})
 		if last := said[len(said)-1]; last != "a.test is back after 5s" {
 			t.Errorf("%s: said %q", c.name, last)
+		}
+	}
+}
+
+// What fails where only a redirect led is an attempt: nobody waits for a host that a server made up. Before, this run had no end.
+func TestRedirectToNowhere(t *testing.T) {
+	const nowhere = "http://127.0.0.1:1/"
+	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path != "/ok" {
+			http.Redirect(w, q, nowhere, http.StatusFound)
+		}
+	})
+	b := newBench(t)
+	b.config.Redirects, b.config.Attempts, b.config.MaxOutage = 2, 2, -1
+	lines := requests(30, srv.URL+"/goto") // enough for an outage
+	got := b.run(append(lines, request("ok", srv.URL+"/ok"))...)
+	if got.err != nil || got.Dead != 30 || got.Done != 1 || strings.Contains(got.notices, "nothing arrives") {
+		t.Errorf("%+v, %v: %s", got.Totals, got.err, got.notices)
+	}
+	if d := got.dead["r7"]; d.Class != "redirect" || d.Attempts != 2 || d.Error != "redirected to 127.0.0.1:1: connect: connection refused" {
+		t.Errorf("%+v", d)
+	}
+	// A host of the input is waited for, whoever leads there.
+	b = newBench(t)
+	b.config.Redirects, b.config.Attempts, b.config.MaxOutage = 2, 2, -1
+	if got = b.run(append(lines, request("there", nowhere))...); !errors.Is(got.err, ErrOutage) || got.Dead != 0 {
+		t.Errorf("%+v, %v", got.Totals, got.err)
+	}
+}
+
+// One that has answered may have an outage: one request at a time goes to see, and pays for it.
+func TestWhereARedirectFails(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		known  known
+		foul   limit.Sight
+		result limit.Sight
+		class  class
+	}{
+		{"of the input", named, limit.NoName, limit.NoName, outage},
+		{"no name", 0, limit.NoName, limit.Working, redirected},
+		{"no answer", 0, limit.Silent, limit.Working, redirected},
+		{"it has answered", answered, limit.Unreachable, limit.Broken, redirected},
+		{"no files", 0, limit.NoFiles, limit.NoFiles, outage},
+	} {
+		r, err := New(Config{Redirects: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
+		r.hosts.note("http://a.test", c.known)
+		j := &job{r: &Request{URL: at}, hop: hop{url: at, host: "http://a.test", count: 1, foreign: true}, res: response{err: errors.New("no"), sight: c.foul, written: c.foul == limit.Silent}}
+		ans, final := r.judge(j)
+		if got := classOf(j, &ans); final || ans.Sight != c.result || got != c.class {
+			t.Errorf("%s: %+v, %v", c.name, ans, got)
 		}
 	}
 }

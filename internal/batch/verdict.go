@@ -46,6 +46,9 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	if foreign {
 		ans = aside(ans)
 	}
+	if j.astray = r.isAstray(j, &ans); j.astray {
+		r.blame(j, &ans)
+	}
 	if ans.Banned {
 		r.tellBan(j.key, ans.Reason)
 	}
