@@ -44,6 +44,7 @@ type Fitted struct {
 	began  mono.Time // the first Admit; mono.Min: none
 	asked  mono.Time // until when the server asked to stay away
 	bound  bool      // a fit is in front
+	deaf   bool      // to refusals, or was
 	struck uint64    // requests up to this one were sent with an opt-in that proved wrong
 	cause  cause
 }
@@ -95,7 +96,7 @@ func NewFitted(l Limiter) *Fitted {
 		if err != nil {
 			continue // a window so long that nobody lives to see its end
 		}
-		f.fits = append(f.fits, fit{index: i, rate: r, ledger: ledger, n: MaxCost, caution: newCaution()})
+		f.fits = append(f.fits, fit{index: i, rate: r, ledger: ledger, n: MaxCost, caution: newCaution(), doubt: doubt{deaf: mono.Min}})
 		fronts = append(fronts, ledger)
 	}
 	switch len(fronts) {
@@ -262,9 +263,9 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 	f.front.Settle(now, r.front, o)
 	refused := o.Result == Limited && !o.Elsewhere && !o.Overloaded
-	if f.bound && (o.Result == Accepted || o.Result == Failed) {
+	if (f.bound || f.deaf) && (o.Result == Accepted || o.Result == Failed) {
 		for i := range f.fits {
-			f.fits[i].served = f.last
+			f.fits[i].serve(f.last, r.cost.of(f.fits[i].rate.Unit))
 		}
 	}
 	if !refused {
@@ -330,8 +331,13 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 	if fresh && worst.rate.Per > longTrial {
 		return
 	}
+	if worst.disbelieves(f.last) {
+		return
+	}
 	f.cause = cause{fit: worst, at: f.last, upTo: f.sent, open: f.book.Len(), fits: most, fresh: fresh}
-	worst.refused(f.last, &f.cause)
+	if worst.refused(f.last, &f.cause); worst.state == free {
+		f.cause, f.deaf = cause{}, true
+	}
 	f.bound = true
 }
 
@@ -392,11 +398,56 @@ type fit struct {
 	since     mono.Time     // of n
 	gap       time.Duration // where even 1 is too much: the least time from one to the next
 	latest    mono.Time     // what was admitted
-	served    mono.Time     // an answer that was no refusal
+	answered  mono.Time     // with no refusal
 	step      int64         // while growing
 	low, high int64         // while searching or growing: what was kept to and not refused, or surely is not, and what was refused
 	careful   bool          // the second half of n goes one by one
 	below     int64         // n before it
+	doubt
+}
+
+// doubt is what speaks against it that refusals have to do with the rate at all: they go on, though what was lowered again and again
+// had been kept to each time, and nearly all is served. A bucket that is all but empty serves little, and a smaller limit serves all.
+type doubt struct {
+	most    int64     // that was accepted in the window before a refusal
+	kept    int64     // that was served since n is what it is
+	sudden  int       // how often as much as n had been served before a refusal
+	served  int       // since the first refusal
+	refused int       //
+	deaf    mono.Time // until then refusals are no evidence
+}
+
+// refuses takes in one more refusal at n, when fits had been accepted in the last window, and returns whether it has nothing to do with
+// the rate.
+func (d *doubt) refuses(n, fits int64) bool {
+	kept := d.kept
+	if kept >= n {
+		d.sudden++
+	}
+	d.most = max(d.most, fits)
+	d.kept = 0
+	d.refused++
+	// At 1 a bucket that is refilled more slowly may have served some before it was empty.
+	return d.rare(0) && (n > 1 && n <= d.most/8 && d.sudden >= 3 || n == 1 && kept >= 64)
+}
+
+// rare says that hardly any are refused, but for so many.
+func (d *doubt) rare(but int) bool { return 10*(d.refused-but) <= d.served }
+
+// disbelieves tells whether a refusal is no evidence. Were the limit to become wrong meanwhile, many would be refused.
+func (t *fit) disbelieves(now mono.Time) bool {
+	if now >= t.deaf {
+		return false
+	}
+	t.doubt.refused++
+	return t.rare(3)
+}
+
+// serve takes in an answer that is no refusal.
+func (t *fit) serve(now mono.Time, cost int64) {
+	t.answered = now
+	t.kept += cost
+	t.doubt.served++
 }
 
 type fitState uint8
@@ -434,12 +485,12 @@ func (t *fit) serves(now mono.Time) bool {
 	if t.ledger.counted(now) > t.ledger.open {
 		return true
 	}
-	return t.state != free && t.n == 1 && now < t.served.Add(8*max(t.gap, t.rate.Per))
+	return t.state != free && t.n == 1 && now < t.answered.Add(8*max(t.gap, t.rate.Per))
 }
 
 // release has the configured rate alone be kept.
 func (t *fit) release(now mono.Time) {
-	t.state, t.learns, t.careful, t.refusals, t.gap = free, false, false, 0, 0
+	t.state, t.learns, t.careful, t.refusals, t.gap, t.doubt = free, false, false, 0, 0, doubt{deaf: t.deaf, most: t.most}
 	t.put(now, MaxCost)
 }
 
@@ -480,6 +531,14 @@ func (t *fit) full(now mono.Time, open int) bool {
 // refused takes in evidence.
 func (t *fit) refused(now mono.Time, c *cause) {
 	t.below = t.allows()
+	if t.refuses(t.below, c.fits) {
+		t.strike(now, now)
+		pause := cautionPause << max(t.times-1, 0)
+		t.release(now)
+		t.trust(now)
+		t.deaf = now.Add(pause)
+		return
+	}
 	t.refusals++
 	t.learns, t.careful = false, true
 	switch {

@@ -408,3 +408,34 @@ func TestFittedHeldAndSetWindow(t *testing.T) {
 		t.Errorf("%d go in the next window, want 25", sent)
 	}
 }
+
+// A server that refuses 1.5 % of what it may be sent, whatever the rate: that is no reason to go ever more slowly. At first it may be
+// one; when it goes on where an eighth was kept to, and nearly all is served, it is none.
+func TestRefusalsAtRandom(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		f := limit.NewFitted(limit.MustRolling(40, time.Second))
+		now, served := mono.Time(0), map[int]int{}
+		for now < at(2*time.Hour) {
+			if ready := f.Ready(now, limit.One); ready > now {
+				now = ready
+			}
+			l := f.Admit(now, limit.One)
+			now = now.Add(time.Duration(5+rng.IntN(30)) * ms)
+			o := limit.Outcome{Result: limit.Accepted}
+			if rng.IntN(1000) < 15 {
+				o.Result = limit.Limited
+			} else {
+				served[int(now/at(10*time.Minute))]++
+			}
+			f.Settle(now, l, o)
+		}
+		all := 0
+		for _, n := range served {
+			all += n
+		}
+		if all < 20*7200 { // one after the other, of 20 ms on the average: 40 a second are never reached
+			t.Errorf("seed %d: %d served, %.1f a second: %v", seed, all, float64(all)/7200, served)
+		}
+	}
+}
