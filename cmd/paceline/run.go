@@ -789,7 +789,7 @@ func (s *screen) progressText(p batch.Progress) string {
 	}
 	parts = append(parts, s.paint(color, fmt.Sprintf("%d rejected", p.Rejected)))
 	if p.ETA > 0 {
-		add("ETA %v", p.ETA.Round(time.Second))
+		add("ETA %v", max(p.ETA.Round(time.Second), time.Second))
 	}
 	if len(p.Down) > 0 {
 		text := "nothing arrives at " + shown.Text(p.Down[0])

@@ -113,16 +113,18 @@ func (r *Run) tellMisfit(key string, m limit.Misfit) {
 		key, was, fits.N, fits.Per, would, at.Format("15:04:05"))
 }
 
+// inARow is how many refusals show a key that does nothing else.
+const inARow = 4
+
 // tellRow tells of a key that answers nothing but refusals.
 func (r *Run) tellRow(k *dispatch.KeyInfo) {
-	const row = 4
 	what := ""
 	switch {
-	case k.Nonces >= row:
+	case k.Nonces >= inARow:
 		what = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process uses the key, or it was used with a larger --nonce-unit", k.Nonces)
-	case k.Refusals >= row:
+	case k.Refusals >= inARow:
 		what = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
-	case k.Denials >= row:
+	case k.Denials >= inARow:
 		what = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
 	default:
 		return
