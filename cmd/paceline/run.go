@@ -232,6 +232,9 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if f.out == "" {
 		return usage("--out is empty, expected a file, or - for standard output")
 	}
+	if err := f.files(); err != nil {
+		return c, usageError{err}
+	}
 	if f.retryDead != 0 && f.out == "-" && (f.dead == "" || f.dead == "-") {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
@@ -242,6 +245,21 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	return c, nil
+}
+
+// files checks where the run writes to. A named pipe would have to be waited for, and what goes beside --out has no place beside a device.
+func (f *runFlags) files() error {
+	for _, v := range []struct{ flag, path, or string }{
+		{"--out", f.out, ", or - for standard output"}, {"--dead", f.dead, ", or - for standard output"}, {"--summary", f.summary, ""},
+	} {
+		if v.path == "-" && v.or != "" || v.path == "" {
+			continue
+		}
+		if what := batch.NoFile(v.path); what != "" {
+			return fmt.Errorf("%s %s is %s, expected a file%s", v.flag, v.path, what, v.or)
+		}
+	}
+	return nil
 }
 
 // readings is how answers are read: whose they are, what a success is, what a ban and what a bad nonce.
