@@ -339,6 +339,9 @@ func parseUntil(s string, now time.Time) (time.Time, error) {
 	if err != nil {
 		return at, fmt.Errorf("%q, expected a time of day (09:00), an instant as in RFC 3339, or a duration above 0 (8h)", s)
 	}
+	if !at.After(now) {
+		return at, fmt.Errorf("%s is past, expected an instant to come", s)
+	}
 	return at, nil
 }
 
