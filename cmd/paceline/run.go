@@ -517,7 +517,7 @@ func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals
 func (f *runFlags) interruption(t batch.Totals) error {
 	how := "interrupted"
 	if t.Left > 0 {
-		how += fmt.Sprintf(": %d requests are left", t.Left)
+		how += ": " + leftText(t.Left)
 		if f.out != "-" {
 			how += "; the same command again resumes"
 		}
@@ -531,7 +531,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
 	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrEnough):
-		how := fmt.Sprintf("%d requests are left, and nothing is lost", t.Left)
+		how := leftText(t.Left) + ", and nothing is lost"
 		if f.out != "-" {
 			how += "; the same command again resumes"
 		}
@@ -541,12 +541,14 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	case closing != nil:
 		return exitError{exitFailure, closing}
 	case t.Lost > 0:
-		return exitError{exitSomeFailed, fmt.Errorf("%d requests are lost: they have no end state in %s", t.Lost, f.out)}
+		return exitError{exitSomeFailed, fmt.Errorf("%s no end state in %s", shown.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out)}
 	case t.Dead+t.Expired+t.SkippedDead+t.Invalid+t.Appended > 0:
 		return exitError{code: exitSomeFailed}
 	}
 	return nil
 }
+
+func leftText(n int) string { return shown.Count(n, "request is left", "requests are left") }
 
 // codeOf gives an error of package batch its exit code.
 func codeOf(err error) error {

@@ -108,7 +108,7 @@ func TestRunUntil(t *testing.T) {
 	in, out := write(t, "in.jsonl", numbered(3, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
 	args := []string{"run", "--limit", "none", "--concurrency", "2", "--out", out, in}
 	code, _, stderr := paceline("", append(args, "--until", "100ms")...)
-	if code != 5 || !strings.Contains(stderr, "2 done") || !strings.Contains(stderr, "1 left") || !strings.Contains(stderr, "(--until); 1 requests are left, and nothing is lost; the same command again resumes\n") {
+	if code != 5 || !strings.Contains(stderr, "2 done") || !strings.Contains(stderr, "1 left") || !strings.Contains(stderr, "(--until); 1 request is left, and nothing is lost; the same command again resumes\n") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
 	if code, _, stderr = paceline("", append(args, "--until", "2020-01-01T00:00:00Z")...); code != 2 || stderr != "paceline: --until 2020-01-01T00:00:00Z is past, expected an instant to come\n" {

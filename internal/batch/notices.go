@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -44,7 +45,7 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	if r.c.HoldUnanswered {
 		what = "they become dead letters (--unanswered hold)"
 	}
-	r.tell("%d requests were sent but not answered when the run before ended; those of the input may be repeats: %s", len(open), what)
+	r.tell("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s", shown.Count(len(open), "request was", "requests were"), what)
 	const most = 100
 	ids := slices.Sorted(maps.Keys(open))
 	for _, id := range ids[:min(len(ids), most)] {
