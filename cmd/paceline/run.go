@@ -232,6 +232,9 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if f.out == "" {
 		return usage("--out is empty, expected a file, or - for standard output")
 	}
+	if err := f.files(); err != nil {
+		return c, usageError{err}
+	}
 	if f.retryDead != 0 && f.out == "-" && (f.dead == "" || f.dead == "-") {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
@@ -242,6 +245,21 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	return c, nil
+}
+
+// files checks where the run writes to. A named pipe would have to be waited for, and what goes beside --out has no place beside a device.
+func (f *runFlags) files() error {
+	for _, v := range []struct{ flag, path, or string }{
+		{"--out", f.out, ", or - for standard output"}, {"--dead", f.dead, ", or - for standard output"}, {"--summary", f.summary, ""},
+	} {
+		if v.path == "-" && v.or != "" || v.path == "" {
+			continue
+		}
+		if what := batch.NoFile(v.path); what != "" {
+			return fmt.Errorf("%s %s is %s, expected a file%s", v.flag, v.path, what, v.or)
+		}
+	}
+	return nil
 }
 
 // readings is how answers are read: whose they are, what a success is, what a ban and what a bad nonce.
@@ -320,6 +338,9 @@ func parseUntil(s string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
 		return at, fmt.Errorf("%q, expected a time of day (09:00), an instant as in RFC 3339, or a duration above 0 (8h)", s)
+	}
+	if !at.After(now) {
+		return at, fmt.Errorf("%s is past, expected an instant to come", s)
 	}
 	return at, nil
 }
@@ -496,7 +517,7 @@ func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals
 func (f *runFlags) interruption(t batch.Totals) error {
 	how := "interrupted"
 	if t.Left > 0 {
-		how += fmt.Sprintf(": %d requests are left", t.Left)
+		how += ": " + leftText(t.Left)
 		if f.out != "-" {
 			how += "; the same command again resumes"
 		}
@@ -510,7 +531,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
 	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrEnough):
-		how := fmt.Sprintf("%d requests are left, and nothing is lost", t.Left)
+		how := leftText(t.Left) + ", and nothing is lost"
 		if f.out != "-" {
 			how += "; the same command again resumes"
 		}
@@ -520,12 +541,14 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	case closing != nil:
 		return exitError{exitFailure, closing}
 	case t.Lost > 0:
-		return exitError{exitSomeFailed, fmt.Errorf("%d requests are lost: they have no end state in %s", t.Lost, f.out)}
+		return exitError{exitSomeFailed, fmt.Errorf("%s no end state in %s", shown.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out)}
 	case t.Dead+t.Expired+t.SkippedDead+t.Invalid+t.Appended > 0:
 		return exitError{code: exitSomeFailed}
 	}
 	return nil
 }
+
+func leftText(n int) string { return shown.Count(n, "request is left", "requests are left") }
 
 // codeOf gives an error of package batch its exit code.
 func codeOf(err error) error {
@@ -789,7 +812,7 @@ func (s *screen) progressText(p batch.Progress) string {
 	}
 	parts = append(parts, s.paint(color, fmt.Sprintf("%d rejected", p.Rejected)))
 	if p.ETA > 0 {
-		add("ETA %v", p.ETA.Round(time.Second))
+		add("ETA %v", max(p.ETA.Round(time.Second), time.Second))
 	}
 	if len(p.Down) > 0 {
 		text := "nothing arrives at " + shown.Text(p.Down[0])

@@ -108,17 +108,19 @@ func TestRunUntil(t *testing.T) {
 	in, out := write(t, "in.jsonl", numbered(3, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
 	args := []string{"run", "--limit", "none", "--concurrency", "2", "--out", out, in}
 	code, _, stderr := paceline("", append(args, "--until", "100ms")...)
-	if code != 5 || !strings.Contains(stderr, "2 done") || !strings.Contains(stderr, "1 left") || !strings.Contains(stderr, "(--until); 1 requests are left, and nothing is lost; the same command again resumes\n") {
+	if code != 5 || !strings.Contains(stderr, "2 done") || !strings.Contains(stderr, "1 left") || !strings.Contains(stderr, "(--until); 1 request is left, and nothing is lost; the same command again resumes\n") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
-	if code, _, stderr = paceline("", append(args, "--until", "2020-01-01T00:00:00Z")...); code != 5 || !strings.Contains(stderr, "0 done") {
+	if code, _, stderr = paceline("", append(args, "--until", "2020-01-01T00:00:00Z")...); code != 2 || stderr != "paceline: --until 2020-01-01T00:00:00Z is past, expected an instant to come\n" {
 		t.Errorf("it is past: exit %d\n%s", code, stderr)
+	}
+	at := time.Now().Add(time.Hour) // which may be tomorrow
+	code, stdout, stderr := paceline("", append(args, "--dry-run", "--until", at.Format("15:04:05"))...)
+	if want := at.Format("Mon 2 Jan 2006 15:04:05 MST"); code != 0 || !strings.Contains(stdout, want+", and then no more is sent (--until)\n") {
+		t.Errorf("the plan: exit %d, want %s\n%s%s", code, want, stdout, stderr)
 	}
 	if code, _, stderr = paceline("", append(args, "--until", "10s")...); code != 0 || !strings.Contains(stderr, "1 offered, 1 done") {
 		t.Errorf("nothing is left: exit %d\n%s", code, stderr)
-	}
-	if code, _, stderr = paceline("", append(args, "--until", "2020-01-01T00:00:00Z")...); code == 5 && strings.Contains(stderr, " left") {
-		t.Errorf("nothing was left: exit %d\n%s", code, stderr)
 	}
 	if code, _, stderr = paceline("", append(args, "--until", "soon")...); code != 2 || !strings.Contains(stderr, `--until "soon", expected a time of day (09:00), an instant`) {
 		t.Errorf("exit %d\n%s", code, stderr)
@@ -131,7 +133,7 @@ func TestParseUntil(t *testing.T) {
 	for s, want := range map[string]string{
 		"": "0001-01-01T00:00:00Z", "23:00": "2026-02-28T23:00:00+01:00", "22:30": "2026-03-01T22:30:00+01:00", "09:00:30": "2026-03-01T09:00:30+01:00",
 		"8h": "2026-03-01T06:30:00+01:00", "2026-07-03T14:00:00Z": "2026-07-03T14:00:00Z",
-		"24:00": "", "9": "", "-1h": "", "0s": "", "tomorrow": "",
+		"24:00": "", "9": "", "-1h": "", "0s": "", "tomorrow": "", "2026-02-28T21:29:59Z": "", "2026-02-28T21:30:00Z": "",
 	} {
 		at, err := parseUntil(s, now)
 		if got := at.Format(time.RFC3339); (err != nil) != (want == "") || err == nil && got != want {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,10 +58,41 @@ func TestRunOneFile(t *testing.T) {
 			t.Fatalf("%s: the files are\n%s, and were\n%s", c.args, after, before)
 		}
 	}
-	// A device is no file: it may be given twice.
-	if _, err := os.Stat("/dev/null"); err == nil {
-		if code, _, stderr := paceline("", "run", "--limit", "20/s", "--max-outage", "0s", "--out", "/dev/null", "--dead", "/dev/null", "--summary", "/dev/null", "in"); code == 1 {
-			t.Error(stderr)
+}
+
+// What is no file is refused at once: opening a pipe that nobody reads waits for ever, and beside a device there are no files of ours.
+func TestRunNoFile(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, "in", `{"id":"a","url":"http://127.0.0.1:1/"}`+"\n")
+	t.Chdir(dir)
+	if err := errors.Join(os.Mkdir("folder", 0o700), os.Symlink("ff", "link")); err != nil {
+		t.Skip(err)
+	}
+	if err := exec.Command("mkfifo", "ff", "x.dead.jsonl").Run(); err != nil {
+		t.Skip(err)
+	}
+	const file, orOutput = ", expected a file", ", expected a file, or - for standard output"
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--out ff", 2, "--out ff is a named pipe" + orOutput},
+		{"--out link", 2, "--out link is a named pipe" + orOutput},
+		{"--dry-run --out ff", 2, "--out ff is a named pipe" + orOutput},
+		{"--out folder", 2, "--out folder is a folder" + orOutput},
+		{"--out /dev/full", 2, "--out /dev/full is a device" + orOutput},
+		{"--out y --dead ff", 2, "--dead ff is a named pipe" + orOutput},
+		{"--dead /dev/null", 2, "--dead /dev/null is a device" + orOutput},
+		{"--summary ff", 2, "--summary ff is a named pipe" + file},
+		{"--out x", 1, "cannot write: x.dead.jsonl is a named pipe" + file + "; nothing was sent"},
+	} {
+		if _, err := os.Stat("/dev/full"); err != nil && strings.Contains(c.args, "/dev/") {
+			continue
+		}
+		code, _, stderr := paceline("", append([]string{"run", "--limit", "20/s", "--max-outage", "0s", in}, strings.Fields(c.args)...)...)
+		if code != c.code || stderr != "paceline: "+c.want+"\n" {
+			t.Errorf("%s: %d %swant %d %s", c.args, code, stderr, c.code, c.want)
 		}
 	}
 }

@@ -331,6 +331,9 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	default:
 		line("time", "there is no limit")
 	}
+	if p.Until != nil {
+		line("until", "%s, and then no more is sent (--until)", p.Until.Format("Mon 2 Jan 2006 15:04:05 MST"))
+	}
 	if d := p.ReadingSeconds; d > 0 {
 		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", grouped(int64(p.Lines)), float64(p.Bytes)/1e6, d, grouped(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/shown"
 )
 
 // notified returns the signals that end a run, until stop is called.
@@ -66,7 +67,7 @@ func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort 
 	what := "answers"
 	select {
 	case n := <-inFlight:
-		what = fmt.Sprintf("%d answers", n)
+		what = shown.Count(n, "answer", "answers")
 	case <-time.After(200 * time.Millisecond):
 	}
 	screen.line(fmt.Sprintf("interrupted: waiting for %s; once more breaks them off", what))

@@ -235,6 +235,9 @@ func (r *Run) DeadBecause() string {
 	if dead := r.store.dead; dead != nil && dead != r.store.out {
 		where = " in " + dead.Name()
 	}
+	if all == 1 {
+		return fmt.Sprintf("1 dead letter%s, because: %s", where, most)
+	}
 	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
 }
 

@@ -30,6 +30,7 @@
 //	limits.go    the server's limits, and what they allow
 //	plan.go      what a run has before it, by the limits
 //	progress.go  how far it is, and what it waits for
+//	eta.go       how long that takes
 //	notices.go   what the user is told, once
 //
 // docs/run.md describes the formats.

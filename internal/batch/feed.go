@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/queue"
 )
@@ -181,7 +182,7 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 	}
 	if n > 0 {
 		r.tally.count(&r.tally.totals.Appended, n)
-		r.tell("%d lines were appended to %s after it was checked, and are left for another run", n, name)
+		r.tell("%s appended to %s after it was checked, and left for another run", shown.Count(n, "line was", "lines were"), name)
 	}
 }
 

@@ -17,7 +17,17 @@ type LatencyMS struct {
 }
 
 func (l LatencyMS) String() string {
-	return fmt.Sprintf("%.3g ms (median %.3g, p99 %.3g)", l.Mean, l.P50, l.P99)
+	unit, each := "ms", 1.0
+	if l.Mean >= 999.5 {
+		unit, each = "s", 1000
+	}
+	text := func(ms float64) string {
+		if n := ms / each; n >= 999.5 { // else %g has an exponent
+			return fmt.Sprintf("%.0f", n)
+		}
+		return fmt.Sprintf("%.3g", ms/each)
+	}
+	return fmt.Sprintf("%s %s (median %s, p99 %s)", text(l.Mean), unit, text(l.P50), text(l.P99))
 }
 
 // KeyTotals are the figures of a key.

@@ -81,3 +81,14 @@ func TestFiguresOfARun(t *testing.T) {
 		}
 	}
 }
+
+func TestLatencyInWords(t *testing.T) {
+	for want, l := range map[string]LatencyMS{
+		"52.1 ms (median 52, p99 98.8)": {52.1, 52, 98.8}, "999 ms (median 900, p99 3400)": {999.4, 900, 3400},
+		"3.4 s (median 3.2, p99 12)": {3400, 3200, 12_000}, "7200 s (median 0.5, p99 7300)": {7.2e6, 500, 7.3e6},
+	} {
+		if got := l.String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -44,7 +45,7 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	if r.c.HoldUnanswered {
 		what = "they become dead letters (--unanswered hold)"
 	}
-	r.tell("%d requests were sent but not answered when the run before ended; those of the input may be repeats: %s", len(open), what)
+	r.tell("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s", shown.Count(len(open), "request was", "requests were"), what)
 	const most = 100
 	ids := slices.Sorted(maps.Keys(open))
 	for _, id := range ids[:min(len(ids), most)] {
@@ -113,16 +114,18 @@ func (r *Run) tellMisfit(key string, m limit.Misfit) {
 		key, was, fits.N, fits.Per, would, at.Format("15:04:05"))
 }
 
+// inARow is how many refusals show a key that does nothing else.
+const inARow = 4
+
 // tellRow tells of a key that answers nothing but refusals.
 func (r *Run) tellRow(k *dispatch.KeyInfo) {
-	const row = 4
 	what := ""
 	switch {
-	case k.Nonces >= row:
+	case k.Nonces >= inARow:
 		what = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process uses the key, or it was used with a larger --nonce-unit", k.Nonces)
-	case k.Refusals >= row:
+	case k.Refusals >= inARow:
 		what = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
-	case k.Denials >= row:
+	case k.Denials >= inARow:
 		what = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
 	default:
 		return

@@ -41,6 +41,9 @@ type Plan struct {
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
 
+	// Until is when no more is sent.
+	Until *time.Time `json:"until,omitempty"`
+
 	Lines          int     `json:"lines"` // of the input, and how long it took to read them
 	Bytes          int64   `json:"bytes"`
 	ReadingSeconds float64 `json:"reading_seconds"`
@@ -190,5 +193,8 @@ func (r *Run) Plan(now time.Time, prices Prices) Plan {
 		plan.AnswerWithin = float64(plan.InFlight) * plan.Seconds / float64(plan.Requests)
 	}
 	plan.Finish = now.Add(max(longest, 0))
+	if at := r.c.Until; !at.IsZero() {
+		plan.Until = &at
+	}
 	return plan
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
@@ -58,53 +59,13 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	return p
 }
 
-// eta is how long what is left takes: by the limits, or by the answers where Concurrency binds; 0: not known.
-func (r *Run) eta() time.Duration {
-	longest := time.Duration(0)
-	if t := &r.tally.totals; t.Sends > 0 {
-		flights := r.c.Concurrency
-		if r.c.Gap == 0 && r.numbered {
-			flights = min(flights, len(r.c.Keys))
-		}
-		n := t.Input - t.SkippedDone - t.SkippedDead - t.Done - t.Dead - t.Expired
-		longest = time.Duration(float64(max(n, 0)) / float64(flights) * float64(r.tally.busy) / float64(t.Sends))
-	}
-	for n, l := range r.c.Limits {
-		keys := float64(len(r.c.Keys))
-		left := float64(max(r.tally.remaining[limit.Requests], 0)) * r.each(l.Unit) / keys
-		if l.Bucket && !r.tally.first.IsZero() {
-			// What is in the bucket goes at once.
-			room := min(float64(r.rooms[n])/keys+l.perSecond()*r.tally.first.Sub(r.epoch).Seconds(), float64(l.most()))
-			room += l.perSecond()*time.Since(r.tally.first).Seconds() - float64(r.tally.spent[l.Unit])/keys
-			left = max(left-min(max(room, 0), float64(l.most())), 0)
-		}
-		longest = max(longest, time.Duration(left/(l.perSecond()*r.fits(l))*float64(time.Second)))
-	}
-	return longest
-}
-
-// fits is what part of a limit goes, of all keys, where it proved wrong.
-func (r *Run) fits(l Rate) float64 {
-	sum := 0.0
-	for _, all := range r.misfits {
-		part := 1.0
-		for _, m := range all {
-			if m.N == l.N && m.Per == l.Per && m.Unit == l.Unit {
-				part = float64(m.Fits) / float64(m.N) * float64(m.Per) / float64(max(m.Per, m.Gap))
-			}
-		}
-		sum += part
-	}
-	return sum / float64(len(r.misfits))
-}
-
 // Progress is the state of a run that goes on.
 type Progress struct {
 	Totals
 	Total    int // requests in the input that have to be sent; 0: not known
 	InFlight int
 	Waiting  int
-	ETA      time.Duration // from the limits; 0: not known
+	ETA      time.Duration // 0: not known, or nothing moves
 	Why      string        // what the next request waits for; empty: for nothing
 	Down     []string      // hosts where nothing arrives, with why and for how long
 }
@@ -112,31 +73,19 @@ type Progress struct {
 // Progress returns how far the run is.
 func (r *Run) Progress() Progress {
 	p := Progress{}
-	why, held := "", time.Duration(math.MaxInt64)
-	misfits := make([][]limit.Misfit, len(r.c.Keys))
+	short, keys := "", []serving(nil)
 	r.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
 		c := q.Counts()
 		p.InFlight, p.Waiting = c.InFlight, c.Waiting
-		_, why = r.why(now, q, d)
+		short, p.Why = r.why(now, q, d)
 		for _, h := range d.Down(now) {
 			p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 		}
-		for i := range r.c.Keys {
-			info := d.KeyInfo(now, i)
-			misfits[i] = info.Misfits
-			switch info.State {
-			case dispatch.Banned:
-			case dispatch.Cooling:
-				held = min(held, info.Until.Sub(now))
-			default:
-				held = 0
-			}
-		}
+		keys = r.serves(now, d)
 	})
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	r.misfits = misfits
-	p.Totals, p.Why = r.tally.totals, why
+	p.Totals = r.tally.totals
 	if !r.tally.first.IsZero() {
 		d := time.Since(r.tally.first)
 		p.Seconds = d.Seconds()
@@ -145,13 +94,15 @@ func (r *Run) Progress() Progress {
 	}
 	if r.tally.checked {
 		p.Total = p.Input - p.SkippedDone - p.SkippedDead
-		p.ETA = r.eta()
-		if held > 0 && held < math.MaxInt64 && p.Waiting > 0 {
-			p.ETA += held
-		}
+		p.ETA = r.eta(time.Now(), keys, p.Waiting > 0, short)
 	}
 	return p
 }
+
+// limitOf begins what says that a limit is waited for.
+const limitOf = "limit "
+
+func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
 
 // why says what the next request waits for: in a word or two, and in words.
 func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short, text string) {
@@ -195,7 +146,7 @@ func (r *Run) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limit.
 	}
 	for n, l := range r.limiters[key] {
 		if t := l.Ready(now, cost); t > at {
-			at, short, text = t, "limit "+r.c.Limits[n].Text, fmt.Sprintf("limit %s of key %s, ", r.c.Limits[n].Text, info.Name)
+			at, short, text = t, limitOf+r.c.Limits[n].Text, fmt.Sprintf("limit %s of key %s, ", r.c.Limits[n].Text, info.Name)
 		}
 	}
 	switch {

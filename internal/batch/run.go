@@ -49,8 +49,6 @@ type Run struct {
 	room     chan struct{} // one for each answer that is on its way to the results
 	homes    secret.Places // where keys go, once the first line is read
 
-	misfits [][]limit.Misfit // of each key, when Progress looked last: under the tally's lock
-
 	// Each has its own lock, and none is held while another is taken.
 	store    store
 	tally    tally
@@ -119,6 +117,7 @@ func New(c Config) (*Run, error) {
 // Open opens the files, reads what the runs before left in them, and makes the Pool ready. Nothing is sent yet.
 func (r *Run) Open() error {
 	r.epoch = time.Now()
+	r.tally.pace.begin(r.epoch, r.c.Limits)
 	if err := r.open(); err != nil {
 		r.store.close()
 		return noWrite(err)

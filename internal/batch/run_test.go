@@ -560,7 +560,7 @@ func TestUnanswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := b.run(request("x", srv.URL+"/?x"), request("y", srv.URL+"/?y"))
-		if !strings.Contains(got.notices, "1 requests were sent but not answered") || !strings.Contains(got.notices, "unanswered: x\n") || got.results["y"].PossibleRepeat {
+		if !strings.Contains(got.notices, "1 request was sent but not answered") || !strings.Contains(got.notices, "unanswered: x\n") || got.results["y"].PossibleRepeat {
 			t.Errorf("notices:\n%s", got.notices)
 		}
 		if !hold && (seen("x") != 1 || !got.results["x"].PossibleRepeat || got.Repeats != 1) {

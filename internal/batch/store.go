@@ -80,7 +80,7 @@ func (r *Run) Peek() error {
 			continue
 		}
 		if err == nil && !info.Mode().IsRegular() {
-			continue
+			continue // Open refuses it
 		}
 		if err == nil {
 			err = r.peek(path, info, form{r.c.Format, i == 1})
@@ -142,24 +142,33 @@ func (r *Run) where(id string) string {
 	return found
 }
 
+// NoFile is what is there that is no file; empty: a file, or nothing yet.
+func NoFile(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return ""
+	case mode.IsDir():
+		return "a folder"
+	case mode&os.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&os.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
 // openOutput opens results or dead letters.
 func (r *Run) openOutput(path string, dead bool) (*results, error) {
 	form := form{r.c.Format, dead}
 	if path == "-" {
 		return &results{File: durable.Stream("standard output", shown.JSONTo(r.c.Stdout))}, nil
 	}
-	switch info, err := os.Stat(path); {
-	case err == nil && info.IsDir():
-		return nil, fmt.Errorf("%s is a folder", path)
-	case err == nil && !info.Mode().IsRegular():
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return nil, err
-		}
-		return &results{File: durable.Stream(path, struct {
-			io.Writer
-			io.Closer
-		}{shown.JSONTo(f), f})}, nil // it may be a terminal
+	if what := NoFile(path); what != "" {
+		return nil, fmt.Errorf("%s is %s, expected a file", path, what)
 	}
 	return openResults(path, form, r.store.peeked[path], r.note)
 }

@@ -133,6 +133,7 @@ type tally struct {
 	first     time.Time          // send
 	final     time.Time          // answer
 	figures   figures
+	pace      pace
 }
 
 // add adds by times a cost.
@@ -248,6 +249,7 @@ func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	add(&t.remaining, j.r.Cost, -1)
+	t.pace.ended(time.Now())
 	if !written {
 		t.totals.Unwritten++
 		return

@@ -336,3 +336,76 @@ func TestNothingLeftOverRestarts(t *testing.T) {
 		})
 	}
 }
+
+// The ETA is by the keys that serve and by what was done lately; where nothing is, there is none.
+func TestETA(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		keys   []string
+		server func(n int, key string) int
+		// at is seconds a request within a minute; 0: nothing can be known.
+		at float64
+	}{
+		{"it refuses after a while", []string{"a"}, func(n int, _ string) int {
+			if n > 120 {
+				return 429
+			}
+			return 200
+		}, 0},
+		{"one of two is banned", []string{"a", "b"}, func(_ int, key string) int {
+			if key == "b" {
+				return 401
+			}
+			return 200
+		}, 1. / 5},
+		{"one of two refuses", []string{"a", "b"}, func(_ int, key string) int {
+			if key == "b" {
+				return 429
+			}
+			return 200
+		}, 1. / 5},
+		{"three of four attempts fail", []string{"a"}, func(n int, _ string) int {
+			if n%4 != 0 {
+				return 500
+			}
+			return 200
+		}, 4. / 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			v := newInTime(t, oneByOne(func(w http.ResponseWriter, r *http.Request) {
+				n++
+				w.WriteHeader(c.server(n, r.FormValue("api_key")))
+			}), perSecond(5))
+			v.keys(c.keys...)
+			v.config.BanStatus, v.config.Attempts, v.config.Until = []int{401}, 100, time.Now().Add(90*time.Second)
+			p := v.run(requests(3000, "http://server/")).progress[0]
+			want := time.Duration(c.at * float64(p.Total-p.Done) * float64(time.Second))
+			if p.ETA < want*9/10 || p.ETA > want*11/10 {
+				t.Errorf("%s: ETA %v, want %v: %+v", c.name, p.ETA, want, p)
+			}
+		})
+	}
+}
+
+// A host that is dead from the beginning has no ETA, and no limit that lets nobody go for long is taken for a standstill.
+func TestETAOfWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {}), Rate{N: 100, Per: 10 * time.Minute, Text: "100/10m"})
+		v.config.Until = time.Now().Add(11 * time.Minute)
+		for i, p := range v.run(requests(1000, "http://server/")).progress[:9] {
+			if p.ETA < 80*time.Minute || p.ETA > 91*time.Minute {
+				t.Errorf("minute %d: ETA %v", i+1, p.ETA)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }), perSecond(20))
+		v.config.Attempts, v.config.Until = 100, time.Now().Add(3*time.Minute)
+		for i, p := range v.run(requests(1000, "http://server/")).progress {
+			if p.ETA != 0 || p.Why == "" {
+				t.Errorf("minute %d: ETA %v, waiting for %q", i+1, p.ETA, p.Why)
+			}
+		}
+	})
+}

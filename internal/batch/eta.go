@@ -1,0 +1,181 @@
+package batch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+const (
+	paceSlots = 30
+	// standstill is how long nothing may end before no ETA is believed.
+	standstill = 10 * time.Second
+)
+
+// pace is how many requests ended lately. The tally's lock guards it.
+type pace struct {
+	slot  time.Duration // paceSlots of them are what is looked at
+	began time.Time
+	last  time.Time // end
+	ends  [paceSlots + 1]int
+	at    int64 // slot of the latest look; those of the ring are up to date until then
+}
+
+// begin takes what span is looked at: 30 s, or what shows the longest limit as it is on the average.
+func (p *pace) begin(now time.Time, limits []Rate) {
+	span := paceSlots * time.Second
+	for _, l := range limits {
+		if l.Bucket {
+			span = max(span, 2*l.Per/time.Duration(l.N))
+		} else {
+			span = max(span, 2*l.Per)
+		}
+	}
+	*p = pace{slot: span / paceSlots, began: now, last: now}
+}
+
+func (p *pace) turn(now time.Time) {
+	for n := int64(now.Sub(p.began) / p.slot); p.at < n; {
+		p.at = max(p.at+1, n-paceSlots)
+		p.ends[p.at%(paceSlots+1)] = 0
+	}
+}
+
+func (p *pace) ended(now time.Time) {
+	p.turn(now)
+	p.ends[p.at%(paceSlots+1)]++
+	p.last = now
+}
+
+// perSecond is how many ended within the latest slots that are over. False: there are not as many yet.
+func (p *pace) perSecond(now time.Time) (float64, bool) {
+	p.turn(now)
+	n := 0
+	for i, ends := range p.ends {
+		if int64(i) != p.at%(paceSlots+1) {
+			n += ends
+		}
+	}
+	return float64(n) / (paceSlots * p.slot).Seconds(), p.at >= paceSlots
+}
+
+// rests is how long a limit that is kept may let nobody go.
+func rests(limits []Rate) (d time.Duration) {
+	for _, l := range limits {
+		if l.Bucket {
+			d = max(d, l.Per/time.Duration(l.N))
+		} else {
+			d = max(d, l.Per)
+		}
+	}
+	return d
+}
+
+// serving is a key that an ETA may count on.
+type serving struct {
+	from    time.Duration // now
+	misfits []limit.Misfit
+}
+
+// serves are the keys that are neither banned nor do nothing but refuse.
+func (r *Run) serves(now mono.Time, d *dispatch.Dispatcher) (all []serving) {
+	for i := range r.c.Keys {
+		info := d.KeyInfo(now, i)
+		if info.State == dispatch.Banned || max(info.Refusals, info.Denials, info.Nonces) >= inARow {
+			continue
+		}
+		s := serving{misfits: info.Misfits}
+		if info.State == dispatch.Cooling {
+			s.from = max(info.Until.Sub(now), 0)
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b serving) int { return int(a.from - b.from) })
+	return all
+}
+
+// together is when keys have done what one of them does within d: each begins when it may.
+func together(keys []serving, d time.Duration) (at time.Duration) {
+	for n := range keys {
+		d += keys[n].from
+		at = d / time.Duration(n+1)
+		if n+1 == len(keys) || at <= keys[n+1].from {
+			break
+		}
+	}
+	return at
+}
+
+// eta is how long what is left takes: by the limits of the keys that serve, by the answers where Concurrency binds, and by what was done
+// lately where that is well below; 0: not known. waits is what the next request waits for, in a word.
+func (r *Run) eta(now time.Time, keys []serving, waiting bool, waits string) time.Duration {
+	t := &r.tally
+	patience := standstill
+	if isLimit(waits) {
+		patience += rests(r.c.Limits)
+	}
+	if len(keys) == 0 || waiting && now.Sub(t.pace.last) > patience {
+		return 0
+	}
+	n := &t.totals
+	left := float64(max(n.Input-n.SkippedDone-n.SkippedDead-n.Done-n.Dead-n.Expired, 0))
+	longest := max(r.byAnswers(keys, left), r.byLimits(now, keys))
+	const wellBelow = 2
+	if rate, known := t.pace.perSecond(now); known && left > rate*longest.Seconds()*wellBelow {
+		if rate == 0 {
+			return 0
+		}
+		longest = time.Duration(left / rate * float64(time.Second))
+	}
+	return longest
+}
+
+// byAnswers is how long it takes by what answers took.
+func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
+	n := r.tally.totals.Sends
+	if n == 0 || left == 0 {
+		return 0
+	}
+	flights := r.c.Concurrency
+	if r.c.Gap == 0 && r.numbered {
+		flights = min(flights, len(keys))
+	}
+	return keys[0].from + time.Duration(left/float64(flights)*float64(r.tally.busy)/float64(n))
+}
+
+// byLimits is how long it takes by the limits.
+func (r *Run) byLimits(now time.Time, keys []serving) (longest time.Duration) {
+	t := &r.tally
+	for n, l := range r.c.Limits {
+		left := float64(max(t.remaining[limit.Requests], 0)) * r.each(l.Unit)
+		if l.Bucket && !t.first.IsZero() {
+			// What is in the bucket goes at once.
+			all := float64(len(r.c.Keys))
+			room := min(float64(r.rooms[n])/all+l.perSecond()*t.first.Sub(r.epoch).Seconds(), float64(l.most()))
+			room += l.perSecond()*now.Sub(t.first).Seconds() - float64(t.spent[l.Unit])/all
+			left = max(left-min(max(room, 0), float64(l.most()))*float64(len(keys)), 0)
+		}
+		if left > 0 {
+			longest = max(longest, together(keys, time.Duration(left/(l.perSecond()*fits(l, keys))*float64(time.Second))))
+		}
+	}
+	return longest
+}
+
+// fits is what part of a limit goes, of keys, where it proved wrong.
+func fits(l Rate, keys []serving) float64 {
+	sum := 0.0
+	for _, k := range keys {
+		part := 1.0
+		for _, m := range k.misfits {
+			if m.N == l.N && m.Per == l.Per && m.Unit == l.Unit {
+				part = float64(m.Fits) / float64(m.N) * float64(m.Per) / float64(max(m.Per, m.Gap))
+			}
+		}
+		sum += part
+	}
+	return sum / float64(len(keys))
+}
