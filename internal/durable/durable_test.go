@@ -209,6 +209,18 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
+type unclosing struct{ failing }
+
+func (*unclosing) Close() error { return errFull }
+
+// What a system says only when a file is closed, as one over the network may, is said.
+func TestCloseFails(t *testing.T) {
+	f := &File{name: "out", regular: true, h: &unclosing{failing{room: 100}}}
+	if err := f.Close(); !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "out: ") {
+		t.Errorf("%v", err)
+	}
+}
+
 // What was put where a file is made is not written to, and what is made is its owner's.
 func TestCreate(t *testing.T) {
 	dir := t.TempDir()

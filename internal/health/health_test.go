@@ -400,7 +400,7 @@ func down(t *testing.T) *health.Health {
 		now := at(time.Duration(i) * 100 * ms)
 		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
 	}
-	if s, ok := h.News(at(200 * ms)); !ok || !s.Down || s.Next != at(450*ms) {
+	if s, ok := h.News(at(200 * ms)); !ok || !s.Down || s.Next != at(450*ms) || s.Lasted != 0 {
 		t.Fatalf("%+v, %v", s, ok)
 	}
 	return h
