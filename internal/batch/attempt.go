@@ -23,6 +23,7 @@ type job struct {
 	class    class  // what it would be dead of, by its latest attempt
 	reason   string // likewise
 	astray   bool   // nothing came back from where only a redirect led
+	keyHost  bool   // a redirect was not followed, since a key would have gone along
 	unlike   bool   // its answer is not what Config.Success calls one
 	room     bool   // it holds a place in Run.room
 	key      string
@@ -241,9 +242,14 @@ func (r *Run) DeadBecause() string {
 	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
 }
 
-// DeadAgain says how many requests of the input are dead, of what, and how they are sent again; empty: none is.
+// DeadAgain says how many requests of the input are dead or expired, of what, and how they are sent again, if another run can know of
+// them; empty: none is.
 func (r *Run) DeadAgain() string {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	return deadText(&r.tally.dead)
+	e := r.tally.bad
+	if e.again = r.c.Out != "-"; !e.again {
+		e.lapsed, e.again = 0, r.c.Dead != "-"
+	}
+	return e.String()
 }

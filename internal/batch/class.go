@@ -142,12 +142,20 @@ func alike(reason string) string {
 	return ours + ": " + differing.ReplaceAllString(theirs, "…")
 }
 
-// deadText says how many are dead, of what, and how they are sent again; empty: none is.
-func deadText(dead *[classes]int) string {
+// ends is what is said of requests that ended badly.
+type ends struct {
+	dead    [classes]int
+	lapsed  int  // expired by a duration, in this run
+	keyHost int  // of dead, redirects that were not followed since they have a key's value
+	again   bool // the next run can know of them
+}
+
+// String says how many are dead or expired, of what, and how they are sent again; empty: none is.
+func (e *ends) String() string {
 	total, set := 0, Dead(0)
 	var parts []string
 	for c := range classes {
-		if n := dead[c]; n > 0 {
+		if n := e.dead[c]; n > 0 {
 			total += n
 			set |= 1 << c
 			if c != unclassed {
@@ -155,15 +163,28 @@ func deadText(dead *[classes]int) string {
 			}
 		}
 	}
-	if total == 0 {
-		return ""
+	text := fmt.Sprintf("%d dead", total)
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
 	}
 	flag, again := "--retry-dead", "sends those again"
 	switch {
+	case total == 0 && e.lapsed == 0:
+		return ""
+	case total == 0:
+		set, text = 1<<expired, fmt.Sprintf("%d expired", e.lapsed)
+	case e.lapsed > 0:
+		set, text = set&passing|1<<expired, fmt.Sprintf("%s; %d expired", text, e.lapsed)
 	case set&passing != 0:
 		set &= passing
 	default:
-		again = "sends those again, once that is mended"
+		again += ", once that is mended"
+		if e.keyHost > 0 {
+			again += " (redirect: --key-host)"
+		}
+	}
+	if !e.again {
+		return text
 	}
 	var names []string
 	for c := unclassed + 1; c < classes; c++ {
@@ -174,9 +195,8 @@ func deadText(dead *[classes]int) string {
 	if len(names) > 0 {
 		flag += "=" + strings.Join(names, ",")
 	}
-	text := fmt.Sprintf("%d dead", total)
-	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, ", ")
+	if e.lapsed > 0 {
+		flag += " --renew"
 	}
 	return fmt.Sprintf("%s; %s %s", text, flag, again)
 }

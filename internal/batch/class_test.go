@@ -203,3 +203,36 @@ func TestClassIsReadBack(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// The last line offers what another run can do.
+func TestEndsInWords(t *testing.T) {
+	dead := func(all ...class) (d [classes]int) {
+		for _, c := range all {
+			d[c]++
+		}
+		return d
+	}
+	for want, e := range map[string]ends{
+		"": {again: true},
+		"1 dead: 1 outage; --retry-dead=outage sends those again": {dead: dead(outage), again: true},
+		"1 dead: 1 refused": {dead: dead(refused)},
+		"3 expired; --retry-dead=expired --renew sends those again":                                               {lapsed: 3, again: true},
+		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":           {dead: dead(outage, invalid), lapsed: 3, again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended (redirect: --key-host)": {dead: dead(redirected), keyHost: 1, again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended":                        {dead: dead(redirected), again: true},
+	} {
+		if got := e.String(); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
+// What is on standard output no other run knows of.
+func TestNothingToRetry(t *testing.T) {
+	srv, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) })
+	b := newBench(t)
+	b.config.Out, b.config.Stdout = "-", new(strings.Builder)
+	if got := b.run(request("a", srv.URL)); got.again != "1 dead: 1 invalid" {
+		t.Error(got.again)
+	}
+}

@@ -70,7 +70,7 @@ func TestRedirectToNowhere(t *testing.T) {
 	// A host of the input is waited for, whoever leads there.
 	b = newBench(t)
 	b.config.Redirects, b.config.Attempts, b.config.MaxOutage = 2, 2, -1
-	if got = b.run(append(lines, request("there", nowhere))...); !errors.Is(got.err, ErrOutage) || got.Dead != 0 {
+	if got = b.run(append([]string{request("there", nowhere)}, lines...)...); !errors.Is(got.err, ErrOutage) || got.Dead != 0 {
 		t.Errorf("%+v, %v", got.Totals, got.err)
 	}
 }

@@ -219,8 +219,13 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 
 // follow is the hop after h, to which res redirects: with the methods and bodies that browsers agree on.
 func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
-	to, err := h.url.Parse(res.header.Get("Location"))
+	location := res.header.Get("Location")
+	to, err := h.url.Parse(location)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
+		// As characters of a key are that may not be in a URL.
+		if key, found := s.secrets.Holds(location); found {
+			return h, fmt.Errorf("not followed: where it leads has the value of %s, and is no URL", key)
+		}
 		return h, errors.New("redirected to no http or https URL")
 	}
 	to.Fragment, to.RawFragment = "", ""
@@ -245,11 +250,14 @@ func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 	return n, err
 }
 
+// keyStays is why a redirect is not followed that --key-host would allow.
+type keyStays struct{ error }
+
 // leave takes out of a hop to a foreign host what is not for it. It fails where nothing would be left.
 func (s *sender) leave(r *Request, n *hop) error {
 	refuse := func(what, key string) error {
 		host, _ := s.secrets.HideIn(n.url.Host)
-		return fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)
+		return keyStays{fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)}
 	}
 	n.url.User, n.url.RawQuery = nil, s.secrets.WithoutKeys(n.url.RawQuery)
 	if key, found := s.secrets.Holds(n.url.String()); found {

@@ -240,12 +240,14 @@ func TestTemplates(t *testing.T) {
 
 // A redirect may even name a host by a key's value, so that whoever answers for its name gets it: nobody is asked for it.
 func TestKeyIsNoHost(t *testing.T) {
-	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}})}
+	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}, {Name: "B", Value: "zY8^wV6<uT4>sR2qP"}})}
 	r, h := target(t, "GET", "https://h.example/", "")
 	for to, want := range map[string]string{
 		"https://aB3dE5gH7jK9mN1pQ.evil.example/x":       "not followed to [A].evil.example: its URL has the value of A (--key-host)",
 		"https://evil.example/aB3dE5gH7jK9mN1pQ":         "not followed to evil.example: its URL has the value of A (--key-host)",
 		"http://h.example/aB3dE5gH7jK9mN1pQ":             "not followed to h.example: its URL has the value of A (--key-host)",
+		"https://me:zY8^wV6<uT4>sR2qP@evil.example/?a=b": "not followed: where it leads has the value of B, and is no URL",
+		"ftp://evil.example/":                            "redirected to no http or https URL",
 		"https://me:aB3dE5gH7jK9mN1pQ@evil.example/?a=b": "",
 		"https://evil.example/?k=aB3dE5gH7jK9mN1pQ&a=b":  "",
 		"/aB3dE5gH7jK9mN1pQ?k=aB3dE5gH7jK9mN1pQ":         "",

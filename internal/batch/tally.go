@@ -129,7 +129,7 @@ type tally struct {
 	spent     limit.Cost         // of the sends
 	busy      time.Duration      // that answers took, of all sends
 	reasons   map[string]*reason // why requests are dead, by what is alike
-	dead      [classes]int       // dead letters of this run, and of the runs before that are not sent again
+	bad       ends               // of this run, and dead letters of the runs before that are not sent again
 	first     time.Time          // send
 	final     time.Time          // answer
 	figures   figures
@@ -182,7 +182,7 @@ func (t *tally) isAgain(id string) bool {
 func (t *tally) skip(d digest, as *int) {
 	*as++
 	if as == &t.totals.SkippedDead {
-		t.dead[t.ledger.class(d)]++
+		t.bad.dead[t.ledger.class(d)]++
 	}
 }
 
@@ -258,7 +258,10 @@ func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 	switch e.State {
 	case queue.Dead:
 		t.totals.Dead++
-		t.dead[deadOf(j, e)]++
+		t.bad.dead[deadOf(j, e)]++
+		if j.keyHost {
+			t.bad.keyHost++
+		}
 		t.because(e.Reason)
 		back = backDead
 	case queue.Done:
@@ -266,6 +269,9 @@ func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 		t.figures.keys[j.keyIndex].Done++
 	default:
 		t.totals.Expired++
+		if j.r.At.IsZero() {
+			t.bad.lapsed++
+		}
 	}
 	if blind {
 		t.ledger.mark(digestOf(j.r.ID), back)

@@ -79,6 +79,7 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 	case isRedirect(s) && j.hop.count < r.c.Redirects:
 		next, err := r.sender.follow(j.r, j.hop, res)
 		if err != nil {
+			_, j.keyHost = errors.AsType[keyStays](err)
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, ans.Reason+": "+err.Error()
 			break
 		}
