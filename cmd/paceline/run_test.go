@@ -125,9 +125,9 @@ func TestRunRefuses(t *testing.T) {
 ` + bad + `:3:35: id "x" is already on line 1, expected each id once
 ` + bad + `:4:37: cost 21 can never go: the limits allow at most 20 at once
 paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-invalid sends the others)`},
-		{"--limit 20/s --out " + absent + " " + good, 1, "cannot write: " + absent + ": stat " + filepath.Dir(absent) + ": no such file or directory; nothing was sent"},
-		{"--limit 20/s --out " + notes + " " + good, 1, "cannot write: " + notes + ":1: not a result of paceline: is this the right file?; nothing was sent"},
-		{"--limit 20/s --out " + good + " " + good, 1, "cannot write: " + good + " is the input; nothing was sent"},
+		{"--limit 20/s --out " + absent + " " + good, 1, absent + ": stat " + filepath.Dir(absent) + ": no such file or directory; nothing was sent"},
+		{"--limit 20/s --out " + notes + " " + good, 1, notes + ":1: not a result of paceline: is this the right file?; nothing was sent"},
+		{"--limit 20/s --out " + good + " " + good, 1, "--out " + good + " is the input; nothing was sent"},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"run"}, strings.Fields(c.args)...)...)
 		want := c.want + "\n"
