@@ -87,8 +87,13 @@ func newRun() *cobra.Command {
 		Short:   "Send a file of HTTP requests within the server's limits",
 		Long:    runLong,
 		Example: runExample,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
+				for _, a := range args {
+					if _, err := batch.ParseDead(a); err == nil && cmd.Flag("retry-dead").Changed {
+						return usageError{fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a)}
+					}
+				}
 				return usageError{fmt.Errorf("%d files, expected one, or - for standard input", len(args))}
 			}
 			return nil
@@ -453,6 +458,9 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) err
 	}
 	if isLLM {
 		return f.llm.config(cmd, provider, c)
+	}
+	if len(f.keyEnv) > 0 && !batch.Uses(c.Header, "key") && !batch.Uses(c.Query, "key") {
+		return usageError{errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'")}
 	}
 	if len(f.llm.bounded) > 0 {
 		return usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}

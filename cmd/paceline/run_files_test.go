@@ -29,12 +29,12 @@ func TestRunOneFile(t *testing.T) {
 	}
 	before := tree(t, dir)
 	for _, c := range []struct{ args, want string }{
-		{"--out link-in in", "link-in is the input"},
-		{"--out hard-in in", "hard-in is the input"},
-		{"--dead in in", "in is the input"},
-		{"--summary in --out x in", "in is the input"},
-		{"--summary hard-in in", "hard-in is the input"},
-		{"--out in in.journal", "in.journal is the input"},
+		{"--out link-in in", "--out link-in is the input"},
+		{"--out hard-in in", "--out hard-in is the input"},
+		{"--dead in in", "--dead in is the input"},
+		{"--summary in --out x in", "--summary in is the input"},
+		{"--summary hard-in in", "--summary hard-in is the input"},
+		{"--out in in.journal", "the journal in.journal is the input"},
 		{"--out old --dead old in", "--out old and --dead old are one file"},
 		{"--out old --dead link-old in", "--out old and --dead link-old are one file"},
 		{"--out old --summary link-old in", "--out old and --summary link-old are one file"},
@@ -51,7 +51,7 @@ func TestRunOneFile(t *testing.T) {
 	} {
 		t.Chdir(dir)
 		code, _, stderr := paceline("", append([]string{"run", "--limit", "20/s", "--max-outage", "0s"}, strings.Fields(c.args)...)...)
-		if want := "cannot write: " + c.want + "; nothing was sent"; code != 1 || !strings.Contains(stderr, want) {
+		if want := c.want + "; nothing was sent"; code != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: %d %swant %s", c.args, code, stderr, want)
 		}
 		if after := tree(t, dir); after != before {
@@ -85,7 +85,7 @@ func TestRunNoFile(t *testing.T) {
 		{"--out y --dead ff", 2, "--dead ff is a named pipe" + orOutput},
 		{"--dead /dev/null", 2, "--dead /dev/null is a device" + orOutput},
 		{"--summary ff", 2, "--summary ff is a named pipe" + file},
-		{"--out x", 1, "cannot write: x.dead.jsonl is a named pipe" + file + "; nothing was sent"},
+		{"--out x", 1, "x.dead.jsonl is a named pipe" + file + "; nothing was sent"},
 	} {
 		if _, err := os.Stat("/dev/full"); err != nil && strings.Contains(c.args, "/dev/") {
 			continue
@@ -127,7 +127,7 @@ func TestRunRedirected(t *testing.T) {
 		want          string
 	}{
 		{"results into the input", false, true, []string{in}, "standard output is the input"},
-		{"the input as results", true, false, []string{"--out", in, "-"}, in + " is the input"},
+		{"the input as results", true, false, []string{"--out", in, "-"}, "--out " + in + " is the input"},
 		{"both", true, true, []string{"-"}, "standard output is the input"},
 		{"dead letters into the results", false, true, []string{"--dead", in, write(t, "b.jsonl", "")}, "standard output and --dead " + in + " are one file"},
 	} {
@@ -141,7 +141,7 @@ func TestRunRedirected(t *testing.T) {
 		var errs strings.Builder
 		cmd.Stderr = &errs
 		_ = cmd.Run()
-		if !strings.Contains(errs.String(), "cannot write: "+c.want+"; nothing was sent") {
+		if !strings.Contains(errs.String(), c.want+"; nothing was sent") {
 			t.Errorf("%s: %swant %s", c.name, errs.String(), c.want)
 		}
 	}

@@ -119,10 +119,10 @@ func TestRunResultsElsewhere(t *testing.T) {
 	plain := write(t, "plain.jsonl", `{"id":"a","state":"done","attempts":1}`+"\n")
 	gone := filepath.Join(t.TempDir(), "gone")
 	for _, c := range []struct{ args, want string }{
-		{"--out " + in, "cannot write: " + in + " is the input; nothing was sent\n"},
-		{"--errors " + in, "cannot write: " + in + " is the input; nothing was sent\n"},
-		{"--out " + plain, "cannot write: " + plain + ":1: not a result of paceline: is this the right file?; nothing was sent\n"},
-		{"--out " + gone + "/out.jsonl", "cannot write: " + gone + "/out.jsonl: stat " + gone + ": no such file or directory; nothing was sent\n"},
+		{"--out " + in, "--out " + in + " is the input; nothing was sent\n"},
+		{"--errors " + in, "--errors " + in + " is the input; nothing was sent\n"},
+		{"--out " + plain, plain + ":1: not a result of paceline: is this the right file?; nothing was sent\n"},
+		{"--out " + gone + "/out.jsonl", gone + "/out.jsonl: stat " + gone + ": no such file or directory; nothing was sent\n"},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"run", "--rpm", "5", "--base-url", "http://h", in}, strings.Fields(c.args)...)...)
 		if code != 1 || stdout != "" || stderr != "paceline: "+c.want {

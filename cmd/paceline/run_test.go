@@ -112,6 +112,8 @@ func TestRunRefuses(t *testing.T) {
 		{"--limit 20/s --ban-status 200 " + good, 2, "--ban-status 200, expected 400 to 599"},
 		{"--limit 20/s --retry-dead " + good, 2, "--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before"},
 		{"--limit 20/s --lmit 3/s " + good, 2, "unknown flag: --lmit"},
+		{"--limit 20/s --out o --retry-dead outage,limited " + good, 2, "--retry-dead outage,limited, expected --retry-dead=outage,limited, with = in place of the space"},
+		{"--limit 20/s --key-env PL_TEST_KEY --header X:{id} " + good, 2, "--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'"},
 		{"--limit 20/s a b", 2, "2 files, expected one, or - for standard input"},
 		{"--limit 20/s --key-env PL_TEST_NONE " + good, 4, "--key-env: the environment variable PL_TEST_NONE is not set"},
 		{"--limit 20/s --key-env PL_TEST_EMPTY " + good, 4, "--key-env: the environment variable PL_TEST_EMPTY is empty"},
@@ -123,9 +125,9 @@ func TestRunRefuses(t *testing.T) {
 ` + bad + `:3:35: id "x" is already on line 1, expected each id once
 ` + bad + `:4:37: cost 21 can never go: the limits allow at most 20 at once
 paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-invalid sends the others)`},
-		{"--limit 20/s --out " + absent + " " + good, 1, "cannot write: " + absent + ": stat " + filepath.Dir(absent) + ": no such file or directory; nothing was sent"},
-		{"--limit 20/s --out " + notes + " " + good, 1, "cannot write: " + notes + ":1: not a result of paceline: is this the right file?; nothing was sent"},
-		{"--limit 20/s --out " + good + " " + good, 1, "cannot write: " + good + " is the input; nothing was sent"},
+		{"--limit 20/s --out " + absent + " " + good, 1, absent + ": stat " + filepath.Dir(absent) + ": no such file or directory; nothing was sent"},
+		{"--limit 20/s --out " + notes + " " + good, 1, notes + ":1: not a result of paceline: is this the right file?; nothing was sent"},
+		{"--limit 20/s --out " + good + " " + good, 1, "--out " + good + " is the input; nothing was sent"},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"run"}, strings.Fields(c.args)...)...)
 		want := c.want + "\n"
@@ -190,7 +192,7 @@ func TestRunCommand(t *testing.T) {
 	ban := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	defer ban.Close()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	code, _, stderr = paceline("", "run", "--limit", "20/s", "--key-env", "PL_TEST_KEY", "--out", out, write(t, "in.jsonl", numbered(3, ban.URL)))
+	code, _, stderr = paceline("", "run", "--limit", "20/s", "--key-env", "PL_TEST_KEY", "--query", "k={key}", "--out", out, write(t, "in.jsonl", numbered(3, ban.URL)))
 	if code != 6 || !strings.Contains(stderr, "3 left") || !strings.Contains(stderr, "paceline: every key is banned: key PL_TEST_KEY: answered 418 I'm a teapot\n") {
 		t.Errorf("%d %s", code, stderr)
 	}

@@ -33,7 +33,11 @@ func (c *Config) places() []place {
 	}
 	add("--out ", c.Out)
 	if c.Dead != "-" || c.Out != "-" {
-		add("--dead ", c.Dead)
+		flag := "--dead "
+		if _, ok := c.Format.(*LLM); ok {
+			flag = "--errors "
+		}
+		add(flag, c.Dead)
 	}
 	if c.Summary != "" {
 		add("--summary ", c.Summary)
@@ -50,11 +54,7 @@ func (c *Config) distinct() error {
 	all := c.places()
 	for i, p := range all {
 		if c.InputInfo != nil && p.info != nil && os.SameFile(p.info, c.InputInfo) {
-			name := p.path
-			if name == "-" {
-				name = p.called
-			}
-			return fmt.Errorf("%s is the input", name)
+			return fmt.Errorf("%s is the input", p.called)
 		}
 		for _, before := range all[:i] {
 			if before.is(p) {

@@ -77,7 +77,7 @@ func New(c Config) (*Run, error) {
 		return fail("a negative number where none can be")
 	}
 	if err := c.distinct(); err != nil {
-		return nil, noWrite(err)
+		return nil, noStart{err}
 	}
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
@@ -120,12 +120,12 @@ func (r *Run) Open() error {
 	r.tally.pace.begin(r.epoch, r.c.Limits)
 	if err := r.open(); err != nil {
 		r.store.close()
-		return noWrite(err)
+		return noStart{err}
 	}
 	if s, isNews := r.starts.open(r.store.history.Starts, r.epoch); isNews && r.store.journal != nil {
 		if err := r.store.journal.Start(s); err != nil {
 			r.store.close()
-			return noWrite(err)
+			return noStart{err}
 		}
 	}
 	r.budget.spent = money(r.store.history.Spent)

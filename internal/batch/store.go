@@ -61,8 +61,11 @@ type entry struct {
 	body []byte // the answer, of an LLM
 }
 
-// noWrite is why nothing is sent.
-func noWrite(err error) error { return fmt.Errorf("%w: %w; %w", ErrOutput, err, ErrUnsent) }
+// noStart is why nothing is sent: a file cannot be written or read, or is the wrong one. It is an ErrOutput and an ErrUnsent.
+type noStart struct{ err error }
+
+func (e noStart) Error() string   { return fmt.Sprintf("%v; %v", e.err, ErrUnsent) }
+func (e noStart) Unwrap() []error { return []error{ErrOutput, e.err, ErrUnsent} }
 
 // Peek reads which requests have ended in a run before, without changing anything: for a Plan before Open.
 func (r *Run) Peek() error {
@@ -75,7 +78,7 @@ func (r *Run) Peek() error {
 		if errors.Is(err, os.ErrNotExist) {
 			// Better now than after a million lines.
 			if _, err := os.Stat(filepath.Dir(path)); err != nil {
-				return noWrite(fmt.Errorf("%s: %w", path, err))
+				return noStart{fmt.Errorf("%s: %w", path, err)}
 			}
 			continue
 		}
@@ -86,7 +89,7 @@ func (r *Run) Peek() error {
 			err = r.peek(path, info, form{r.c.Format, i == 1})
 		}
 		if err != nil {
-			return noWrite(err)
+			return noStart{err}
 		}
 	}
 	return nil
