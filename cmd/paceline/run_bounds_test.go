@@ -82,6 +82,9 @@ func TestRunHangup(t *testing.T) {
 	c := program(t, "run", "--limit", "none", "--concurrency", "2", "--out", out, write(t, "in.jsonl", numbered(6, srv.URL)))
 	var stderr syncBuffer
 	c.Stderr = &stderr
+	heard := make(chan os.Signal, 1) // or a nohup of the tests would be one of the program's
+	signal.Notify(heard, syscall.SIGHUP)
+	defer signal.Stop(heard)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
