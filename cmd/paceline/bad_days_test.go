@@ -216,7 +216,7 @@ func growingInput(d *badDay) {
 		})
 	})
 	d.serve.Store(&f)
-	d.run(exitSomeFailed, []string{"0 lost", "30 lines were appended to " + d.in + " after it was checked, and are left for another run"}, "--queue", "5", "--concurrency", "2")
+	d.run(exitSomeFailed, []string{"0 lost", "30 lines were appended to " + d.in + " after it was checked, and left for another run"}, "--queue", "5", "--concurrency", "2")
 	d.run(0, []string{"0 lost"})
 	d.whole(badDayRequests + 30)
 }
