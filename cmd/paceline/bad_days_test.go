@@ -6,13 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/need"
 )
 
 // badDay is a run of 60 requests on a day on which something breaks.
@@ -159,10 +160,7 @@ func cutShort(d *badDay) {
 
 // No file may grow beyond a few kB: it stops, says so, and goes on where there is room again.
 func fullDisk(d *badDay) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		d.t.Skip("no shell: ", err)
-	}
+	sh := need.Program(d.t, "sh")
 	c := program(d.t, "run", "--limit", "none", "--concurrency", "4", "--progress", "off", "--out", d.out, d.in)
 	c.Args = append([]string{"sh", "-c", `ulimit -f 8 && exec "$0" "$@"`, c.Path}, c.Args[1:]...)
 	c.Path = sh

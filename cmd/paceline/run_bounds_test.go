@@ -108,11 +108,15 @@ func TestRunHangup(t *testing.T) {
 // At its time a run sends no more, waits for what is in flight, and can be resumed.
 func TestRunUntil(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) }))
+	began := time.Now()
+	const until = time.Second // long enough for two to be sent on a busy machine
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		time.Sleep(time.Until(began.Add(2 * until))) // it is answered when it is over
+	}))
 	defer srv.Close()
 	in, out := write(t, "in.jsonl", numbered(3, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")
 	args := []string{"run", "--limit", "none", "--concurrency", "2", "--out", out, in}
-	code, _, stderr := paceline("", append(args, "--until", "100ms")...)
+	code, _, stderr := paceline("", append(args, "--until", until.String())...)
 	if code != 5 || !strings.Contains(stderr, "2 done") || !strings.Contains(stderr, "1 left") || !strings.Contains(stderr, "(--until); 1 request is left, and nothing is lost; the same command again resumes\n") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -61,7 +62,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		{"format", f.format, []string{"auto", "jsonl", batch.OpenAI.String(), batch.Anthropic.String()}},
 		{"rule", f.rule, []string{"bucket", "rolling"}}, {"count", f.count, []string{"documented", "reserved", "sum", "used"}},
 	} {
-		if !contains(v.one, v.value) {
+		if !slices.Contains(v.one, v.value) {
 			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
 		}
 	}

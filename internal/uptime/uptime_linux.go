@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,17 +18,4 @@ var boot = sync.OnceValue(func() string {
 	return strings.TrimSpace(strings.TrimSpace(string(id)) + " " + space)
 })
 
-func read() Reading {
-	awake, awakeOK := clock(unix.CLOCK_MONOTONIC) // first, lest it be ahead
-	up, ok := clock(unix.CLOCK_BOOTTIME)
-	if !ok || !awakeOK || boot() == "" {
-		return fallback()
-	}
-	return Reading{boot(), up, awake}
-}
-
-func clock(id int32) (time.Duration, bool) {
-	var t unix.Timespec
-	err := unix.ClockGettime(id, &t)
-	return time.Duration(t.Nano()), err == nil
-}
+const upClock, awakeClock = unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+type runFlags struct {
+	limits, keyEnv, headers, query []string
+	keyHosts                       []string
+	rejectsFree                    bool
+	latencyMax                     time.Duration
+	nonceUnit, nonceGap            time.Duration
+	concurrency, attempts, queue   int
+	timeout, maxOutage, ttl        time.Duration
+	renew                          bool
+	until                          string
+	budget                         dollars
+	price                          float64
+	backoff                        backoff.Policy
+	redirects                      int
+	banStatus, nonceStatus         []int
+	provider, success              string
+	out, dead, sync, unanswered    string
+	retryDead                      batch.Dead
+	skipInvalid, trustClock        bool
+	keepHeaders                    []string
+	maxLine, maxHeader, maxBody    byteSize
+	maxResponse                    byteSize
+	progress, color, logLevel      string
+	summary, output                string
+	llm                            llmFlags
+}
+
+// config checks the flags.
+func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
+	usage := func(format string, args ...any) (batch.Config, error) {
+		return batch.Config{}, usageError{fmt.Errorf(format, args...)}
+	}
+	c := batch.Config{
+		Arrivals:  limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
+		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
+		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
+		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
+		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
+		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
+		c.UserAgent += "/" + info.Main.Version
+	}
+	if err := f.llm.check(cmd, &c); err != nil {
+		return c, err
+	}
+	if len(f.limits) == 0 && len(c.Limits) == 0 {
+		return usage("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, or --limit none", rateForms)
+	}
+	for _, s := range f.limits {
+		if s == "none" && len(f.limits) == 1 {
+			continue
+		}
+		n, per, err := parseRate(s)
+		if err != nil {
+			return usage("--limit %w", err)
+		}
+		c.Limits = append(c.Limits, batch.Rate{N: n, Per: per, Text: s})
+	}
+	if err := f.atLeast(cmd); err != nil {
+		return c, err
+	}
+	if c.MaxOutage = f.maxOutage; f.maxOutage == 0 && cmd.Flag("max-outage").Changed {
+		c.MaxOutage = -1
+	}
+	if f.backoff.Base > f.backoff.Max {
+		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
+	}
+	var err error
+	if c.Until, err = parseUntil(f.until, time.Now()); err != nil {
+		return usage("--until %w", err)
+	}
+	if c.Header, err = batch.ParseHeaders(f.headers); err != nil {
+		return usage("--header %w", err)
+	}
+	if c.Query, err = batch.ParseQuery(f.query); err != nil {
+		return usage("--query %w", err)
+	}
+	for _, h := range f.keyHosts {
+		place, err := secret.ParsePlace(h)
+		if err != nil {
+			return usage("--key-host %w", err)
+		}
+		c.KeyHosts = append(c.KeyHosts, place)
+	}
+	for _, v := range []struct {
+		flag, value string
+		one         []string
+	}{
+		{"unanswered", f.unanswered, []string{"resend", "hold"}}, {"sync", f.sync, []string{"group", "always"}},
+		{"color", f.color, []string{"auto", "always", "never"}}, {"output", f.output, []string{"text", "json"}},
+		{"log-level", f.logLevel, []string{"debug", "info", "warn", "error"}},
+	} {
+		if !slices.Contains(v.one, v.value) {
+			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
+		}
+	}
+	if err := f.readings(&c); err != nil {
+		return c, usageError{err}
+	}
+	c.HoldUnanswered = f.unanswered == "hold"
+	c.SyncAlways = f.sync == "always"
+	c.TrustClock = f.trustClock
+	if !(f.price >= 0 && f.price < 1e9) {
+		return usage("--price %v, expected USD per attempt", f.price)
+	}
+	if f.out == "" {
+		return usage("--out is empty, expected a file, or - for standard output")
+	}
+	if err := f.files(); err != nil {
+		return c, usageError{err}
+	}
+	if f.retryDead != 0 && f.out == "-" && (f.dead == "" || f.dead == "-") {
+		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
+	}
+	if len(f.keyEnv) > 0 {
+		if c.Keys, err = batch.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
+			return batch.Config{}, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
+		}
+		c.BanStatus = f.banStatus
+	}
+	return c, nil
+}
+
+// files checks where the run writes to. A named pipe would have to be waited for, and what goes beside --out has no place beside a device.
+func (f *runFlags) files() error {
+	for _, v := range []struct{ flag, path, or string }{
+		{"--out", f.out, ", or - for standard output"}, {"--dead", f.dead, ", or - for standard output"}, {"--summary", f.summary, ""},
+	} {
+		if v.path == "-" && v.or != "" || v.path == "" {
+			continue
+		}
+		if what := batch.NoFile(v.path); what != "" {
+			return fmt.Errorf("%s %s is %s, expected a file%s", v.flag, v.path, what, v.or)
+		}
+	}
+	return nil
+}
+
+// readings is how answers are read: whose they are, what a success is, what a ban and what a bad nonce.
+func (f *runFlags) readings(c *batch.Config) (err error) {
+	name := f.provider
+	if name == "" {
+		name, _, _ = strings.Cut(f.llm.preset, ":")
+	}
+	if d, ok := quota.Lookup(name); ok {
+		c.Provider = d
+	} else if f.provider != "" {
+		return fmt.Errorf("--provider %q, expected one of %s", f.provider, strings.Join(quota.Names(), ", "))
+	}
+	if f.success != "" {
+		if c.Success, err = success(f.success); err != nil {
+			return fmt.Errorf("--success %w", err)
+		}
+	}
+	for _, s := range f.banStatus {
+		if s < 400 || s > 599 {
+			return fmt.Errorf("--ban-status %d, expected 400 to 599", s)
+		}
+	}
+	for _, s := range f.nonceStatus {
+		switch {
+		case s < 400 || s > 599:
+			return fmt.Errorf("--nonce-status %d, expected 400 to 599", s)
+		case !batch.Uses(c.Header, "nonce") && !batch.Uses(c.Query, "nonce"):
+			return errors.New("--nonce-status without {nonce} in --header or --query: requests have none")
+		}
+	}
+	c.NonceStatus = f.nonceStatus
+	return nil
+}
+
+// atLeast checks the flags that are numbers.
+func (f *runFlags) atLeast(cmd *cobra.Command) error {
+	for _, n := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"latency-max", int64(f.latencyMax), 0},
+		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
+		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
+	} {
+		if n.value < n.least {
+			return usageError{fmt.Errorf("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)}
+		}
+	}
+	return nil
+}
+
+// parseUntil reads when to end: the next time that a clock here shows 09:00 or 09:00:30, an instant, or so long from now.
+func parseUntil(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		of, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		today := func(days int) time.Time {
+			return time.Date(now.Year(), now.Month(), now.Day()+days, of.Hour(), of.Minute(), of.Second(), 0, now.Location())
+		}
+		if at := today(0); at.After(now) {
+			return at, nil
+		}
+		return today(1), nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return at, fmt.Errorf("%q, expected a time of day (09:00), an instant as in RFC 3339, or a duration above 0 (8h)", s)
+	}
+	if !at.After(now) {
+		return at, fmt.Errorf("%s is past, expected an instant to come", s)
+	}
+	return at, nil
+}
+
+// dollars is the flag --budget.
+type dollars float64
+
+func (d *dollars) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%gUSD", float64(*d))
+}
+
+func (d *dollars) Type() string { return "USD" }
+
+func (d *dollars) Set(s string) error {
+	n, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(s, "USD"), "$"), 64)
+	if err != nil || !(n > 0 && n < 1e9) {
+		return fmt.Errorf("%q, expected dollars such as 20USD or 0.5", s)
+	}
+	*d = dollars(n)
+	return nil
+}
+
+// deadSet is the flag --retry-dead.
+type deadSet batch.Dead
+
+func (d *deadSet) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return "some"
+}
+
+func (d *deadSet) Type() string { return "class,…" }
+
+func (d *deadSet) Set(s string) error {
+	switch s {
+	case "true": // it was a switch once
+		s = "all"
+	case "false":
+		*d = 0
+		return nil
+	}
+	set, err := batch.ParseDead(s)
+	*d = deadSet(set)
+	return err
+}
