@@ -137,6 +137,9 @@ type Outcome struct {
 	// Elsewhere says that what refused the request (Limited) is another limit than the one that hears this: nothing keeps
 	// this one from sending more.
 	Elsewhere bool
+	// Sure says that RetryAfter, and whatever Reset is longer than an hour, is known to hold: nothing is to go before it, not
+	// even to see.
+	Sure bool
 	// Sight is what became of the request on its way, for a limit that is about the way and not the quota.
 	Sight  Sight
 	Actual Cost

@@ -7,31 +7,51 @@ import (
 	"time"
 )
 
+var exchanges = []*row{binance, binanceSpot, binanceFutures, bybit, kraken, okx, coinbase, cme}
+
 // Binance says what is used, of windows that its field names give: X-MBX-USED-WEIGHT-1M, X-MBX-ORDER-COUNT-10S. Weight is an
 // address's, orders are an account's; the intervals are those of the clock. 429 says stop, 418 that the address is banned,
 // for two minutes to three days.
-// https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits
 //
 // How much is allowed it does not say, and its markets differ; binance-spot and binance-futures know what is documented.
-var binance = &dialect{
-	name:  "binance",
-	hosts: []string{"dapi.binance.com", "eapi.binance.com", "papi.binance.com"},
+var binance = &row{
+	Provider: Provider{
+		Name: "binance", Title: "Binance",
+		Hosts:   []string{"dapi.binance.com", "eapi.binance.com", "papi.binance.com"},
+		Docs:    "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits",
+		Limited: IP, Banned: IP,
+	},
 	is: func(r *Response) bool {
 		return sendsPrefix(r.Header, "X-Mbx-") || sendsPrefix(r.Header, "X-Sapi-Used-") || mentions(r, "IP banned until")
 	},
 	read: func(r *reading) { r.binance(nil) },
 }
 
-var binanceSpot = &dialect{
-	name:  "binance-spot",
-	hosts: []string{"api.binance.com", "api1.binance.com", "api2.binance.com", "api3.binance.com", "api4.binance.com", "api-gcp.binance.com", "data-api.binance.vision"},
-	read:  func(r *reading) { r.binance(documented("binance")) },
+var binanceSpot = &row{
+	Provider: Provider{
+		Name: "binance-spot", Title: "Binance spot",
+		Hosts:   []string{"api.binance.com", "api1.binance.com", "api2.binance.com", "api3.binance.com", "api4.binance.com", "api-gcp.binance.com", "data-api.binance.vision"},
+		Limited: IP, Banned: IP,
+		Published: []Preset{
+			// Weight per address; orders per account. GET /api/v3/exchangeInfo states the same as rateLimits.
+			{"binance", "spot", "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", "2026",
+				[]Policy{per(6000, Weight, time.Minute, Calendar, IP), per(100, Orders, 10*time.Second, Calendar, Key), named("orders per day", per(200_000, Orders, day, Calendar, Key))}},
+		},
+	},
+	read: func(r *reading) { r.binance(documented("binance")) },
 }
 
-var binanceFutures = &dialect{
-	name:  "binance-futures",
-	hosts: []string{"fapi.binance.com"},
-	read:  func(r *reading) { r.binance(documented("binance:futures")) },
+var binanceFutures = &row{
+	Provider: Provider{
+		Name: "binance-futures", Title: "Binance futures",
+		Hosts:   []string{"fapi.binance.com"},
+		Limited: IP, Banned: IP,
+		Published: []Preset{
+			{"binance:futures", "USDⓈ-M futures", "https://developers.binance.com/docs/derivatives/usds-margined-futures/general-info", "2026",
+				[]Policy{per(2400, Weight, time.Minute, Calendar, IP), per(300, Orders, 10*time.Second, Calendar, Key), named("orders per minute", per(1200, Orders, time.Minute, Calendar, Key))}},
+		},
+	},
+	read: func(r *reading) { r.binance(documented("binance:futures")) },
 }
 
 func (r *reading) binance(known []Policy) {
@@ -92,8 +112,8 @@ func (r *reading) binance(known []Policy) {
 		r.Refusal = Banned
 		until, _, _ = strings.Cut(until, " ")
 		until = strings.TrimRight(until, ".")
-		if t, err := epochMS(until); err == nil && r.RetryAfter == 0 {
-			r.RetryAfter = r.instant("body", until, t).Sub(r.now)
+		if t := r.moment("body", until, 0); !t.IsZero() && r.RetryAfter == 0 {
+			r.RetryAfter = t.Sub(r.now)
 		}
 	}
 }
@@ -114,13 +134,19 @@ func interval(s string) (time.Duration, bool) {
 
 // Bybit says what remains for the endpoint, and when there will be more; while it did not refuse, that is just its clock. 403
 // is the ban of an address, for ten minutes at least.
-// https://bybit-exchange.github.io/docs/v5/rate-limit
-var bybit = &dialect{
-	name:     "bybit",
-	inBody:   true,
-	refusers: []Pattern{"address"},
-	hosts:    []string{"api.bybit.com", "api.bytick.com", ".bybit.com"},
-	is:       func(r *Response) bool { return sendsPrefix(r.Header, "X-Bapi-Limit") },
+var bybit = &row{
+	Provider: Provider{
+		Name: "bybit", Title: "Bybit",
+		Hosts:   []string{"api.bybit.com", "api.bytick.com", ".bybit.com"},
+		Docs:    "https://bybit-exchange.github.io/docs/v5/rate-limit",
+		Limited: Route, Banned: IP, Refusers: []Refuser{{"address", IP}},
+		Published: []Preset{
+			{"bybit", "v5, per address; endpoints have limits of their own", "https://bybit-exchange.github.io/docs/v5/rate-limit", "2026",
+				[]Policy{per(600, Requests, 5*time.Second, Rolling, IP)}},
+		},
+	},
+	inBody: true,
+	is:     func(r *Response) bool { return sendsPrefix(r.Header, "X-Bapi-Limit") },
 	read: func(r *reading) {
 		var body struct {
 			Code    any    `json:"retCode"`
@@ -135,7 +161,7 @@ var bybit = &dialect{
 		over := code == 10006 || code == 10018
 		var reset time.Time
 		if over || r.Status == http.StatusTooManyRequests {
-			reset = r.at("X-Bapi-Limit-Reset-Timestamp", epochMS)
+			reset = r.reset("X-Bapi-Limit-Reset-Timestamp", 0)
 		}
 		p := Policy{Unit: Requests, Scope: Route, Rule: Rolling, Limit: r.limit("X-Bapi-Limit").N}
 		r.add(p, ServiceLimit{Remaining: r.count("X-Bapi-Limit-Status"), Reset: reset})
@@ -157,13 +183,23 @@ var bybit = &dialect{
 
 // Kraken says nothing of what is left and refuses with 200: the errors of the body tell. A counter goes up by one or two per
 // call and down by a third to one per second, by tier. Nonces must rise per key.
-// https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits
-var kraken = &dialect{
-	name:   "kraken",
+var kraken = &row{
+	Provider: Provider{
+		Name: "kraken", Title: "Kraken",
+		Hosts:   []string{"api.kraken.com"},
+		Docs:    "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits",
+		Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
+		Published: []Preset{
+			// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most calls count 1, histories 2.
+			{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+				[]Policy{bucket(15, 33, Weight, 100*time.Second, Key)}},
+			{"kraken:intermediate", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+				[]Policy{bucket(20, 1, Weight, 2*time.Second, Key)}},
+			{"kraken:pro", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+				[]Policy{bucket(20, 1, Weight, time.Second, Key)}},
+		},
+	},
 	inBody: true,
-	// As the server writes them: EOrder is what counts per pair, EService what all of it is.
-	refusers: []Pattern{"EOrder:*", "EAPI:*", "EGeneral:*", "EService:*", "*"},
-	hosts:    []string{"api.kraken.com"},
 	is: func(r *Response) bool {
 		return mentions(r, `"EAPI:`) || mentions(r, `"EGeneral:`) || mentions(r, `"EService:`) || mentions(r, `"EOrder:`)
 	},
@@ -184,10 +220,8 @@ var kraken = &dialect{
 				if until = strings.TrimSpace(until); until == "" {
 					break
 				}
-				if t, err := epoch(until); err != nil {
-					r.problem("error: %q %v; ignored", clip(until), err)
-				} else if r.RetryAfter == 0 {
-					r.RetryAfter = r.instant("error", until, t).Sub(r.now)
+				if t := r.moment("error", until, 0); !t.IsZero() && r.RetryAfter == 0 {
+					r.RetryAfter = t.Sub(r.now)
 				}
 			case what == "Rate limit exceeded", what == "Too many requests":
 				r.refuse(RateLimited)
@@ -212,11 +246,19 @@ var kraken = &dialect{
 }
 
 // Coinbase says nothing of what is left: 429, with a message that tells public from private limits, or a page.
-// https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits
-var coinbase = &dialect{
-	name:     "coinbase",
-	refusers: []Pattern{"address", "key"},
-	hosts:    []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
+var coinbase = &row{
+	Provider: Provider{
+		Name: "coinbase", Title: "Coinbase",
+		Hosts:   []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
+		Docs:    "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits",
+		Limited: Key, Banned: Key, Refusers: []Refuser{{"address", IP}, {"key", Key}},
+		Published: []Preset{
+			{"coinbase", "Exchange, private endpoints, per profile", "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
+				[]Policy{bucket(30, 15, Requests, time.Second, Key)}},
+			{"coinbase:public", "Exchange, public endpoints, per address", "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
+				[]Policy{bucket(15, 10, Requests, time.Second, IP)}},
+		},
+	},
 	is: func(r *Response) bool {
 		return r.Status == http.StatusTooManyRequests && (mentions(r, "ublic rate limit exceeded") || mentions(r, "rivate rate limit exceeded") || mentions(r, "<title>Coinbase"))
 	},
@@ -242,12 +284,18 @@ var coinbase = &dialect{
 
 // OKX says nothing of what is left. Code 50011 is a limit of an endpoint, per user and instrument; 50061 one of orders of a
 // sub-account; windows are mostly two seconds. Busy servers answer 429 as well.
-// https://www.okx.com/docs-v5/en/#overview-rate-limits
-var okx = &dialect{
-	name:     "okx",
-	inBody:   true,
-	refusers: []Pattern{"endpoint", "sub-account orders"},
-	hosts:    []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
+var okx = &row{
+	Provider: Provider{
+		Name: "okx", Title: "OKX",
+		Hosts:   []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
+		Docs:    "https://www.okx.com/docs-v5/en/#overview-rate-limits",
+		Limited: Route, Banned: Key, Refusers: []Refuser{{"endpoint", Route}, {"sub-account orders", Key}},
+		Published: []Preset{
+			{"okx", "orders of a sub-account; endpoints have limits of their own", "https://www.okx.com/docs-v5/en/#overview-rate-limits", "2026",
+				[]Policy{per(1000, Orders, 2*time.Second, "", Key)}},
+		},
+	},
+	inBody: true,
 	is: func(r *Response) bool {
 		return mentions(r, `"code":"50011"`) || mentions(r, `"code":50011`) || mentions(r, `"code":"50061"`)
 	},
@@ -276,3 +324,17 @@ var okx = &dialect{
 }
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// CME's iLink is no HTTP. Messages above the first figure are rejected, at the second the session is logged out. The 3 s begin
+// with a message.
+var cme = &row{
+	Provider: Provider{
+		Name: "cme", Title: "CME iLink",
+		Docs:    "https://cmegroupclientsite.atlassian.net/wiki/spaces/EPICSANDBOX/pages/457317540/Messaging+Controls",
+		Limited: Key, Banned: Key,
+		Published: []Preset{
+			{"cme", "iLink, per session", "https://cmegroupclientsite.atlassian.net/wiki/spaces/EPICSANDBOX/pages/457317540/Messaging+Controls", "2026",
+				[]Policy{named("reject", per(1500, Requests, 3*time.Second, Anchored, Key)), named("logout", per(2250, Requests, 3*time.Second, Anchored, Key))}},
+		},
+	},
+}

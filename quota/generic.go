@@ -11,6 +11,9 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
+// anybodys are who looks like anybody, and so are asked last.
+var anybodys = []*row{ietf, reddit, generic}
+
 // The IETF draft, draft-ietf-httpapi-ratelimit-headers, has had three generations, and servers of all three are about:
 //
 //	-08 … -10  RateLimit: "default";r=50;t=30       RateLimit-Policy: "burst";q=100;w=60
@@ -18,10 +21,12 @@ import (
 //	… -06      RateLimit-Limit: 100       RateLimit-Remaining: 50       RateLimit-Reset: 50
 //
 // All resets are seconds from now. A field that is malformed is ignored, as the draft asks.
-var ietf = &dialect{
-	name:     "ietf",
-	refusers: violated,
-	is:       sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
+var ietf = &row{
+	Provider: Provider{
+		Name: "ietf", Title: "the IETF draft",
+		Limited: Key, Banned: Key, Refusers: theirOwn,
+	},
+	is: sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
 	read: func(r *reading) {
 		r.ietf()
 		r.problemDetails()
@@ -29,10 +34,17 @@ var ietf = &dialect{
 }
 
 // Cloudflare's API sends the draft as it is since September 2025.
-// https://developers.cloudflare.com/fundamentals/api/reference/limits/
-var cloudflare = &dialect{
-	name:  "cloudflare",
-	hosts: []string{"api.cloudflare.com"},
+var cloudflare = &row{
+	Provider: Provider{
+		Name: "cloudflare", Title: "Cloudflare",
+		Hosts:   []string{"api.cloudflare.com"},
+		Docs:    "https://developers.cloudflare.com/fundamentals/api/reference/limits/",
+		Limited: Key, Banned: Key,
+		Published: []Preset{
+			{"cloudflare", "client API, per user", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026",
+				[]Policy{per(1200, Requests, 5*time.Minute, "", Key)}},
+		},
+	},
 	is: func(r *Response) bool {
 		// Half the web is behind Cloudflare; only its API has these codes for "throttle your request speed".
 		return r.Status == http.StatusTooManyRequests && (mentions(r, `"code":10100,`) || mentions(r, `"code":971,`))
@@ -46,31 +58,22 @@ var cloudflare = &dialect{
 }
 
 // generic reads what may be any server's.
-var generic = &dialect{name: "generic", refusers: violated, read: func(r *reading) { r.anybody(nil) }}
+var generic = &row{
+	Provider: Provider{
+		Name: "generic", Title: "any server",
+		Limited: Key, Banned: Key, Refusers: theirOwn,
+	},
+	read: func(r *reading) { r.anybody() },
+}
 
-// The two below are for servers whose X-RateLimit-Reset is known to be one or the other.
-var (
-	epochDialect = &dialect{name: "x-ratelimit-epoch", refusers: violated, read: func(r *reading) {
-		r.anybody(func(name string) time.Time { return r.at(name, epoch) })
-	}}
-	secondsDialect = &dialect{name: "x-ratelimit-seconds", refusers: violated, read: func(r *reading) {
-		r.anybody(func(name string) time.Time { return r.after(name, seconds) })
-	}}
-)
-
-// anybody reads the IETF draft or else X-RateLimit fields. A reset that is text says what it is; of a bare number only the
-// provider's documentation says whether it counts from now or from 1970, and in what.
-func (r *reading) anybody(number func(name string) time.Time) {
+// anybody reads the IETF draft or else X-RateLimit fields.
+func (r *reading) anybody() {
 	r.problemDetails()
 	if r.ietf() {
 		return
 	}
 	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
-		name := prefix + "Reset"
-		var reset time.Time
-		if v, ok := r.field(name); ok {
-			reset = r.plainReset(name, v, number)
-		}
+		reset := r.reset(prefix+"Reset", 0)
 		p := Policy{Unit: Requests}
 		if v, ok := r.field(prefix + "Limit"); ok && strings.ContainsAny(v, ",;") {
 			// Some put the draft's policies into the field that the draft took from: 100, 100;window=60.
@@ -80,23 +83,6 @@ func (r *reading) anybody(number func(name string) time.Time) {
 		p.Limit = r.limit(prefix + "Limit").N
 		r.add(p, ServiceLimit{Remaining: r.count(prefix + "Remaining"), Used: r.count(prefix + "Used"), Reset: reset})
 	}
-}
-
-func (r *reading) plainReset(name, v string, number func(string) time.Time) time.Time {
-	if t, err := rfc3339(v); err == nil {
-		return r.instant(name, v, t)
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return r.instant(name, v, t)
-	}
-	if _, err := seconds(v); err == nil {
-		if number != nil {
-			return number(name)
-		}
-		r.note("%s: %s may count from now or from 1970: name the provider, or x-ratelimit-seconds or x-ratelimit-epoch", name, clip(v))
-		return time.Time{}
-	}
-	return r.after(name, span)
 }
 
 // ietf reads the draft's fields and reports whether there were any.
@@ -113,7 +99,7 @@ func (r *reading) ietf() bool {
 	if !r.has("RateLimit-Limit") && !r.has("RateLimit-Remaining") && !r.has("RateLimit-Reset") {
 		return r.has("RateLimit-Policy")
 	}
-	reset := r.after("RateLimit-Reset", seconds)
+	reset := r.reset("RateLimit-Reset", 0)
 	remaining := r.count("RateLimit-Remaining")
 	if v, _ := r.field("RateLimit-Limit"); strings.ContainsAny(v, ",;") {
 		// Up to -03 the policies followed the limit in the same field.
@@ -380,9 +366,6 @@ func unit(s string) Unit {
 	}
 	return Other
 }
-
-// violated are the names that a server gives its policies.
-var violated = []Pattern{"*"}
 
 // problemDetails reads the draft's problem types (RFC 9457).
 func (r *reading) problemDetails() {

@@ -8,13 +8,24 @@ import (
 	"time"
 )
 
+var llms = []*row{anthropic, groq, azure, openai, gemini}
+
 // OpenAI sends a limit, what remains and the time until the bucket is full again, per family: requests, tokens, and others
 // for some accounts. Limits are an organization's or project's, per model.
-// https://platform.openai.com/docs/guides/rate-limits
-var openai = &dialect{
-	name:     "openai",
-	hosts:    []string{"api.openai.com", ".api.openai.com"},
-	refusers: openAIRefusers,
+var openai = &row{
+	Provider: Provider{
+		Name: "openai", Title: "OpenAI",
+		Hosts:   []string{"api.openai.com", ".api.openai.com"},
+		Docs:    "https://platform.openai.com/docs/guides/rate-limits",
+		Limited: Model, Banned: Key, Refusers: families,
+		Published: []Preset{
+			// OpenAI's tiers differ by model; these are gpt-4o's. The headers of a tier 1 account state the same: 500 and 30,000.
+			{"openai:tier1", "gpt-4o, tier 1", "https://platform.openai.com/docs/models/gpt-4o", "2024-07",
+				[]Policy{per(500, Requests, time.Minute, Bucket, Model), per(30_000, Tokens, time.Minute, Bucket, Model)}},
+			{"openai:tier2", "gpt-4o, tier 2", "https://platform.openai.com/docs/models/gpt-4o", "2024-06",
+				[]Policy{per(5000, Requests, time.Minute, Bucket, Model), per(450_000, Tokens, time.Minute, Bucket, Model)}},
+		},
+	},
 	// A refusal for want of credit has no fields, and whoever speaks as OpenAI does has its code.
 	is: func(r *Response) bool {
 		return openAIFields(r.Header) || r.Status == http.StatusTooManyRequests && mentions(r, `"insufficient_quota"`)
@@ -27,11 +38,18 @@ var openai = &dialect{
 }
 
 // Groq speaks as OpenAI does; its documentation says that requests are always those of a day and tokens those of a minute.
-// https://console.groq.com/docs/rate-limits
-var groq = &dialect{
-	name:     "groq",
-	hosts:    []string{"api.groq.com"},
-	refusers: openAIRefusers,
+var groq = &row{
+	Provider: Provider{
+		Name: "groq", Title: "Groq",
+		Hosts:   []string{"api.groq.com"},
+		Docs:    "https://console.groq.com/docs/rate-limits",
+		Limited: Model, Banned: Key, Refusers: families,
+		Published: []Preset{
+			// The message of a refusal states both: TPM 12,000 and TPD 100,000.
+			{"groq:free", "llama-3.3-70b-versatile, on demand", "https://console.groq.com/docs/rate-limits", "2026-02",
+				[]Policy{per(12_000, Tokens, time.Minute, Bucket, Model), named("tokens per day", per(100_000, Tokens, day, Bucket, Model))}},
+		},
+	},
 	is: func(r *Response) bool {
 		return r.Header.Get("X-Groq-Region") != "" || mentions(r, "console.groq.com") && openAIFields(r.Header)
 	},
@@ -51,11 +69,13 @@ var groq = &dialect{
 
 // Azure OpenAI sends OpenAI's names with other values: resets are whole seconds, and -1, or 0 where something else is -1,
 // stand for what it does not know. For a while it wrote x-rate-limit-reset-tokens.
-// https://learn.microsoft.com/azure/ai-services/openai/how-to/quota
-var azure = &dialect{
-	name:     "azure-openai",
-	refusers: openAIRefusers,
-	hosts:    []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
+var azure = &row{
+	Provider: Provider{
+		Name: "azure-openai", Title: "Azure OpenAI",
+		Hosts:   []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
+		Docs:    "https://learn.microsoft.com/azure/ai-services/openai/how-to/quota",
+		Limited: Model, Banned: Key, Refusers: families,
+	},
 	is: func(r *Response) bool {
 		return sends("Apim-Request-Id", "X-Ms-Region", "Azureml-Model-Session")(r) &&
 			(openAIFields(r.Header) || r.refusedStatus() || sends("X-Rate-Limit-Reset-Tokens")(r))
@@ -82,7 +102,7 @@ var azure = &dialect{
 			}
 			var at time.Time
 			if v, _ := r.field(reset); v != "0" { // not known, or now: neither helps
-				at = r.after(reset, seconds)
+				at = r.reset(reset, 0)
 			}
 			r.triple(p, limit, remaining, at)
 		}
@@ -106,8 +126,8 @@ var azure = &dialect{
 	},
 }
 
-// openAIRefusers are the names in messages, and those of the families that header fields speak of.
-var openAIRefusers = []Pattern{"RPM", "TPM", "RPD", "TPD", "*"}
+// families are the names in messages, and those that header fields speak of.
+var families = []Refuser{{"RPM", Model}, {"TPM", Model}, {"RPD", Model}, {"TPD", Model}, {"*", ""}}
 
 // refusedStatus reports whether the status may be a limit's.
 func (r *Response) refusedStatus() bool {
@@ -139,7 +159,7 @@ func (r *reading) families(window func(family string) time.Duration) {
 		p := Policy{Name: clip(family), Unit: familyUnit(family), Scope: Model, Rule: Bucket, Window: window(family)}
 		limit := r.limit("X-Ratelimit-Limit-" + family)
 		remaining := r.count("X-Ratelimit-Remaining-" + family)
-		reset := r.after("X-Ratelimit-Reset-"+family, span)
+		reset := r.reset("X-Ratelimit-Reset-"+family, 0)
 		p.Limit = limit.N
 		if p.Window > 0 {
 			p.WindowSource = Documented
@@ -289,16 +309,26 @@ func wordNumber(s, word string) Count {
 
 // Anthropic sends four families, each a bucket per minute that is full again at an instant; "tokens" is the most
 // restrictive of the others. Tokens read from its cache do not count toward input, for most models.
-// https://docs.anthropic.com/en/api/rate-limits
-var anthropic = &dialect{
-	name:  "anthropic",
-	hosts: []string{"api.anthropic.com"},
-	is:    func(r *Response) bool { return sendsPrefix(r.Header, "Anthropic-Ratelimit-") },
+var anthropic = &row{
+	Provider: Provider{
+		Name: "anthropic", Title: "Anthropic",
+		Hosts:   []string{"api.anthropic.com"},
+		Docs:    "https://docs.anthropic.com/en/api/rate-limits",
+		Limited: Model, Banned: Key,
+		Published: []Preset{
+			// Anthropic's tiers differ by model; these are of Claude Fable 5.
+			{"anthropic:start", "Claude Fable 5, Start tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
+				[]Policy{per(1000, Requests, time.Minute, Bucket, Model), per(500_000, Input, time.Minute, Bucket, Model), per(100_000, Output, time.Minute, Bucket, Model)}},
+			{"anthropic:scale", "Claude Fable 5, Scale tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
+				[]Policy{per(4000, Requests, time.Minute, Bucket, Model), per(4_000_000, Input, time.Minute, Bucket, Model), per(800_000, Output, time.Minute, Bucket, Model)}},
+		},
+	},
+	is: func(r *Response) bool { return sendsPrefix(r.Header, "Anthropic-Ratelimit-") },
 	read: func(r *reading) {
 		for _, family := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {
 			name := "Anthropic-Ratelimit-" + family
 			p := Policy{Name: family, Unit: familyUnit(family), Scope: Model, Rule: Bucket, Window: time.Minute, WindowSource: Documented, Limit: r.limit(name + "-Limit").N}
-			r.add(p, ServiceLimit{Remaining: r.count(name + "-Remaining"), Reset: r.at(name+"-Reset", rfc3339), Whole: true})
+			r.add(p, ServiceLimit{Remaining: r.count(name + "-Remaining"), Reset: r.reset(name+"-Reset", 0), Whole: true})
 		}
 		if v, _ := r.field("X-Should-Retry"); v == "false" {
 			r.note("the server asks not to retry")
@@ -331,11 +361,13 @@ var anthropic = &dialect{
 
 // Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. A quota of a day may
 // ask for seconds all the same; it is back at midnight Pacific time.
-// https://ai.google.dev/gemini-api/docs/rate-limits
-var gemini = &dialect{
-	name:     "gemini",
-	refusers: []Pattern{"*PerModel*", "*"},
-	hosts:    []string{"generativelanguage.googleapis.com", ".aiplatform.googleapis.com", "aiplatform.googleapis.com", "cloudcode-pa.googleapis.com"},
+var gemini = &row{
+	Provider: Provider{
+		Name: "gemini", Title: "Gemini",
+		Hosts:   []string{"generativelanguage.googleapis.com", ".aiplatform.googleapis.com", "aiplatform.googleapis.com", "cloudcode-pa.googleapis.com"},
+		Docs:    "https://ai.google.dev/gemini-api/docs/rate-limits",
+		Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},
+	},
 	is: func(r *Response) bool {
 		return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")
 	},

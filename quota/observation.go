@@ -2,8 +2,9 @@
 // provider, into one Observation.
 //
 // "Reset" is a duration, a number of seconds, an instant in seconds or milliseconds, RFC 3339, an HTTP date or a sentinel,
-// depending on who speaks. So there is a Dialect per provider, and none guesses by the size of a number. A response of a
+// depending on who speaks. So there is a Dialect per provider; a bare number is told by its magnitude. A response of a
 // server that nobody knows is read by the three generations of the IETF draft, X-RateLimit fields and Retry-After.
+// What is known of a provider beside its words is in the same row of the table: see Provider.
 //
 // A reading is a hint, not a grant. It is never an error: counts are never negative, instants never in the past, waits
 // never longer than MaxWait, and whatever was odd is a sentence in Observation.Problems. To decide when the next request
@@ -151,6 +152,9 @@ type Observation struct {
 	// RetryAfter is how long the server asks to stay away: 0 … MaxWait. 0: not at all, or it did not say.
 	RetryAfter time.Duration
 	Refusal    Refusal
+	// Sure: the server's word on when to come back is known to hold, and that a probe before then would be in vain, or would
+	// make it longer. Otherwise who heeds it should see for himself after an hour or so. See Vouched.
+	Sure bool
 	// Worked is how long the server says that it worked on the request, which had arrived before that: 0 … MaxWait. 0: it did
 	// not say.
 	Worked time.Duration
@@ -173,7 +177,7 @@ func (o Observation) Policy(name string) (Policy, bool) {
 // ComeBack returns when a request may do better than this one, and false if the server did not say. A wait that it asked
 // for goes before resets, as RFC 9110 and the IETF draft have it. Otherwise it is the latest reset of the limits that have
 // nothing left: the one that is exhausted longest binds. After a refusal that none of them explains, it is the latest of
-// all. A request that was served and left something of every limit may be followed at once.
+// all. A request that was served and left something of every limit may be followed at once; one that was refused never.
 //
 // Unpaid and TooLarge say false, whatever the server says: neither waiting nor trying again helps.
 func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
@@ -193,12 +197,18 @@ func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 		latest = later(latest, l.Reset)
 	}
 	switch {
-	case !exhausted.IsZero():
+	case exhausted.After(now):
 		return exhausted, true
 	case o.Refusal == None:
 		return now, !blind
 	}
-	return latest, !latest.IsZero()
+	return latest, latest.After(now)
+}
+
+// Vouched tells whether a wait of this answer's is known to be so long: by its row of the table (Sure), or by a window that
+// is as long, of a policy that the answer or the documentation states.
+func (o Observation) Vouched(wait time.Duration) bool {
+	return o.Sure || slices.ContainsFunc(o.Policies, func(p Policy) bool { return p.WindowSource != Inferred && p.Window >= wait })
 }
 
 func later(a, b time.Time) time.Time {
@@ -239,6 +249,7 @@ type jsonObservation struct {
 	Refusal    Refusal      `json:"refusal,omitempty"`
 	RefusedBy  []string     `json:"refused_by,omitempty"`
 	RetryAfter float64      `json:"retry_after_seconds,omitempty"`
+	Sure       bool         `json:"sure,omitempty"`
 	Worked     float64      `json:"worked_seconds,omitempty"`
 	Policies   []jsonPolicy `json:"policies,omitempty"`
 	Limits     []jsonLimit  `json:"limits,omitempty"`
@@ -248,7 +259,7 @@ type jsonObservation struct {
 
 // MarshalJSON writes durations in seconds, as window_seconds, and instants in RFC 3339, in UTC.
 func (o Observation) MarshalJSON() ([]byte, error) {
-	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems}
+	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems}
 	for _, p := range o.Policies {
 		j.Policies = append(j.Policies, jsonPolicy{p.Name, p.Unit, p.Scope, p.Rule, p.Limit, p.Window.Seconds(), p.Burst, p.Partition, p.Source, p.WindowSource})
 	}

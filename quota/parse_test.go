@@ -42,28 +42,6 @@ func TestParsers(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name  string
-		parse func(string) (time.Time, error)
-		in    string
-		want  string // in RFC 3339; "" is an error
-	}{
-		{"epoch", epoch, "1470173023.123", "2016-08-02T21:23:43.123Z"},
-		{"epoch", epoch, "0", "1970-01-01T00:00:00Z"},
-		{"epoch", epoch, "-1", ""},
-		{"epoch", epoch, "1e9", ""},
-		{"epoch", epoch, "99999999999999999999", ""},
-		{"epochMS", epochMS, "1672738134824", "2023-01-03T09:28:54.824Z"},
-		{"rfc3339", rfc3339, "2025-08-21T12:40:59Z", "2025-08-21T12:40:59Z"},
-		{"rfc3339", rfc3339, "2025-08-21T14:40:59+02:00", "2025-08-21T12:40:59Z"},
-		{"rfc3339", rfc3339, "2026-03-26T16:00Z", "2026-03-26T16:00:00Z"},
-		{"rfc3339", rfc3339, "2026-03-26", ""},
-	} {
-		got, err := c.parse(c.in)
-		if (err == nil) != (c.want != "") || err == nil && got.UTC().Format(time.RFC3339Nano) != c.want {
-			t.Errorf("%s(%q) = %v, %v; want %s", c.name, c.in, got, err, c.want)
-		}
-	}
-	for _, c := range []struct {
 		in   string
 		want time.Duration
 		ok   bool
@@ -73,6 +51,35 @@ func TestParsers(t *testing.T) {
 	} {
 		if got, ok := interval(c.in); ok != c.ok || ok && got != c.want {
 			t.Errorf("interval(%q) = %v, %v", c.in, got, ok)
+		}
+	}
+}
+
+// A reset is told by its magnitude, and as text by its form.
+func TestReset(t *testing.T) {
+	now := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) // 1768478400
+	for _, c := range []struct {
+		in   string
+		unit time.Duration
+		want string // how long until then; "" for what says nothing
+	}{
+		{"3", 0, "3s"}, {"0", 0, "0s"}, {"0.25", 0, "250ms"}, {"59999", time.Millisecond, "59.999s"}, {"86400", 0, "24h0m0s"},
+		{"1768478430", 0, "30s"}, {"1768478430.5", 0, "30.5s"}, {"1.76847843e9", 0, "30s"}, {"1768478430000", 0, "30s"},
+		{"1768478430250", time.Second, "30.25s"}, {"1768478430000000", 0, "30s"}, {"1768478430000000000", 0, "30s"},
+		{"1768478430", time.Millisecond, "30s"}, {"1470173023", 0, "0s"}, {"100000000", 0, "0s"}, {"99999999", 0, "744h0m0s"},
+		{"1m30s", 0, "1m30s"}, {"250ms", 0, "250ms"}, {"6m0s", 0, "6m0s"}, {"1d2h", 0, "26h0m0s"},
+		{"2026-01-15T12:00:30Z", 0, "30s"}, {"2026-01-15T14:00:30+02:00", 0, "30s"}, {"2026-01-15T12:01Z", 0, "1m0s"}, {"2026-01-15 12:00:30", 0, "30s"},
+		{"Thu, 15 Jan 2026 12:00:30 GMT", 0, "30s"},
+		{"-1", 0, ""}, {"", 0, ""}, {"soon", 0, ""}, {"NaN", 0, ""}, {"2026-01-15", 0, ""}, {"99999999999999999999", 0, "744h0m0s"},
+	} {
+		r := &reading{now: now, clock: now}
+		r.Header = map[string][]string{"X": {c.in}}
+		got := ""
+		if at := r.reset("X", c.unit); !at.IsZero() {
+			got = at.Sub(now).String()
+		}
+		if got != c.want {
+			t.Errorf("%q in %v: in %q, want %q (%q)", c.in, c.unit, got, c.want, r.Problems)
 		}
 	}
 }
@@ -114,12 +121,11 @@ func FuzzParsers(f *testing.F) {
 				t.Errorf("%s(%q) = %v, %v", name, s, d, err)
 			}
 		}
-		for name, parse := range map[string]func(string) (time.Time, error){"epoch": epoch, "epochMS": epochMS} {
-			if at, err := parse(s); err == nil && at.Unix() < 0 {
-				t.Errorf("%s(%q) = %v", name, s, at)
-			}
+		now := time.Unix(1768478400, 0)
+		r := &reading{now: now, clock: now}
+		if at := r.moment("X", s, 0); !at.IsZero() && (at.Before(now) || at.After(now.Add(MaxWait))) {
+			t.Errorf("moment(%q) = %v", s, at)
 		}
-		_, _ = rfc3339(s)
 		if d, ok := interval(s); ok && (d <= 0 || d > MaxWait) {
 			t.Errorf("interval(%q) = %v", s, d)
 		}

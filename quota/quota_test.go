@@ -57,7 +57,7 @@ func TestDetect(t *testing.T) {
 	silent := []string{"generic", "ietf"}
 	family := map[string][]string{
 		"binance-spot": {"binance"}, "binance-futures": {"binance"}, // their fields are the same
-		"x-ratelimit-epoch": {}, "x-ratelimit-seconds": {}, "cloudflare": {}, "generic": {}, "ietf": {},
+		"cloudflare": {}, "generic": {}, "ietf": {},
 	}
 	found := map[string]int{}
 	for _, name := range quota.Names() {

@@ -17,19 +17,21 @@ import (
 type reading struct {
 	Observation
 	Response
-	refusers []Pattern
+	refusers []Refuser
 	// now is the caller's clock, clock the server's at the same instant.
 	now, clock time.Time
 	whole      bool // the body is all there
+	tree       any  // the JSON of the body, once it was parsed
+	parsed     bool
 }
 
 // maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction:
 // below that it would spoil the reading of two clocks that agree.
 const maxSkew = 2 * time.Second
 
-func newReading(d *dialect, now time.Time, resp Response) *reading {
-	r := &reading{Response: resp, refusers: d.refusers, now: now, clock: now, whole: len(resp.Body) <= MaxBody}
-	r.Dialect = d.name
+func newReading(d *row, now time.Time, resp Response) *reading {
+	r := &reading{Response: resp, refusers: d.Refusers, now: now, clock: now, whole: len(resp.Body) <= MaxBody}
+	r.Dialect = d.Provider.Name
 	r.Body = resp.Body[:min(len(resp.Body), MaxBody)]
 	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
 		// With more between them than any limit lasts, one of the clocks says nothing.
@@ -147,19 +149,6 @@ func (r *reading) bound(name, v string, d time.Duration, err error) (time.Durati
 
 func days(d time.Duration) string { return fmt.Sprintf("%d days", d/(24*time.Hour)) }
 
-// after returns the instant a wait from now. Zero: the field is not there or cannot be read.
-func (r *reading) after(name string, parse func(string) (time.Duration, error)) time.Time {
-	v, ok := r.field(name)
-	if !ok {
-		return time.Time{}
-	}
-	d, err := parse(v)
-	if d, ok = r.bound(name, v, d, err); !ok {
-		return time.Time{}
-	}
-	return r.now.Add(d)
-}
-
 // worked reads for how many milliseconds the server worked.
 func (r *reading) worked(name string) {
 	v, ok := r.field(name)
@@ -171,20 +160,6 @@ func (r *reading) worked(name string) {
 		err = errors.New(strings.Replace(err.Error(), "of seconds", "of milliseconds", 1))
 	}
 	r.Worked, _ = r.bound(name, v, d, err)
-}
-
-// at reads an instant on the server's clock.
-func (r *reading) at(name string, parse func(string) (time.Time, error)) time.Time {
-	v, ok := r.field(name)
-	if !ok {
-		return time.Time{}
-	}
-	t, err := parse(v)
-	if err != nil {
-		r.problem("%s: %q %v; ignored", name, clip(v), err)
-		return time.Time{}
-	}
-	return r.instant(name, v, t)
 }
 
 // instant moves an instant of the server's clock onto ours, and into the span that a reading may have.
@@ -202,42 +177,6 @@ func (r *reading) instant(name, v string, t time.Time) time.Time {
 		d = MaxWait
 	}
 	return r.now.Add(d)
-}
-
-// epoch reads seconds since 1970, with a fraction where there is one.
-func epoch(v string) (time.Time, error) { return sinceEpoch(v, 1e9) }
-
-// epochMS reads milliseconds since 1970.
-func epochMS(v string) (time.Time, error) { return sinceEpoch(v, 1e6) }
-
-func sinceEpoch(v string, unit int64) (time.Time, error) {
-	whole, frac, _ := strings.Cut(strings.TrimSpace(v), ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || n < 0 || n > 1e15 {
-		return time.Time{}, errors.New("is no instant since 1970")
-	}
-	var ns float64
-	if frac != "" {
-		f, err := strconv.ParseFloat("0."+frac, 64)
-		if err != nil || strings.Trim(frac, "0123456789") != "" { // 0.1E11 is a number too
-			return time.Time{}, errors.New("is no instant since 1970")
-		}
-		ns = math.Round(f*1e6) / 1e6 * float64(unit) // no server counts finer than a microsecond
-	}
-	per := int64(1e9) / unit
-	return time.Unix(n/per, n%per*unit+int64(math.Round(ns))), nil
-}
-
-// rfc3339 reads an instant as RFC 3339 has it, and as some write it: without seconds.
-func rfc3339(v string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, v)
-	if err != nil {
-		t, err = time.Parse("2006-01-02T15:04Z07:00", v)
-	}
-	if err != nil {
-		return t, errors.New("is no instant of RFC 3339")
-	}
-	return t, nil
 }
 
 // retryAfter reads Retry-After as RFC 9110 has it, seconds or a date, and the milliseconds that some send besides: those are
@@ -320,7 +259,7 @@ func (r *reading) byStatus() Refusal {
 // by records what refused. A name that the dialect does not list is left out, so that whoever looks names up knows all.
 func (r *reading) by(name string) {
 	name = clip(name)
-	if !slices.ContainsFunc(r.refusers, func(p Pattern) bool { return p.Match(name) }) {
+	if !slices.ContainsFunc(r.refusers, func(f Refuser) bool { return f.Pattern.Match(name) }) {
 		r.problem("refused by %q, which is no name that the dialect %s knows; ignored", name, r.Dialect)
 		return
 	}

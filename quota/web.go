@@ -6,15 +6,27 @@ import (
 	"time"
 )
 
+var webs = []*row{stripe, shopify, github, discord, notion, slack, okta, atlassian, x, cloudflare, heroku}
+
 // GitHub sends a window that begins with its first request and a reset in seconds since 1970. What it calls secondary limits
 // refuse with 403 or 429 while the primary one has plenty left: it asks for Retry-After, else the reset if nothing remains,
 // else a minute at least, and more each time.
-// https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
-var github = &dialect{
-	name:     "github",
-	refusers: []Pattern{"secondary"},
-	hosts:    []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
-	is:       sends("X-GitHub-Request-Id", "X-GitHub-Media-Type"),
+var github = &row{
+	Provider: Provider{
+		Name: "github", Title: "GitHub",
+		Hosts:   []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
+		Docs:    "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api",
+		Limited: Key, Banned: Key, Refusers: []Refuser{{"secondary", Key}},
+		Published: []Preset{
+			{"github", "REST, with a user's token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
+				[]Policy{per(5000, Requests, time.Hour, Anchored, Key), named("concurrent", per(100, Concurrent, 0, Concurrency, Key))}},
+			{"github:unauthenticated", "REST, without a token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
+				[]Policy{per(60, Requests, time.Hour, Anchored, IP)}},
+			{"github:search", "search, with a token", "https://docs.github.com/en/rest/search/search#rate-limit", "2026",
+				[]Policy{per(30, Requests, time.Minute, Anchored, Key)}},
+		},
+	},
+	is: sends("X-GitHub-Request-Id", "X-GitHub-Media-Type"),
 	read: func(r *reading) {
 		resource, _ := r.field("X-RateLimit-Resource")
 		p := Policy{Name: clip(resource), Unit: Requests, Scope: Key, Rule: Anchored, Limit: r.limit("X-RateLimit-Limit").N}
@@ -34,7 +46,7 @@ var github = &dialect{
 			p.Scope = IP // what requests without a token have, all of an address together
 		}
 		remaining := r.count("X-RateLimit-Remaining")
-		r.add(p, ServiceLimit{Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.at("X-RateLimit-Reset", epoch), Whole: true})
+		r.add(p, ServiceLimit{Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
 		if r.Status != http.StatusForbidden && r.Status != http.StatusTooManyRequests {
 			return
 		}
@@ -61,19 +73,27 @@ var github = &dialect{
 
 // Heroku says how many tokens are left of a bucket of 4500 that gets 4500 more per hour, and nothing of resets. An account may
 // have a multiple of that.
-// https://devcenter.heroku.com/articles/platform-api-reference#rate-limits
-var heroku = &dialect{
-	name:  "heroku",
-	hosts: []string{"api.heroku.com"},
+var heroku = &row{
+	Provider: Provider{
+		Name: "heroku", Title: "Heroku",
+		Hosts:   []string{"api.heroku.com"},
+		Docs:    "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits",
+		Limited: Key, Banned: Key,
+		Published: []Preset{
+			// 4500 tokens at most, about 75 more per minute; GCRA by the account of its engineers (heroku.com/blog, "rate throttling").
+			{"heroku", "Platform API, per account", "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", "2026",
+				[]Policy{per(4500, Requests, time.Hour, Bucket, Key)}},
+		},
+	},
 	is: func(r *Response) bool {
 		return sends("RateLimit-Multiplier")(r) || mentions(r, `"rate_limit"`) && mentions(r, "devcenter.heroku.com")
 	},
 	read: func(r *reading) {
 		if v, _ := r.field("Retry-After"); r.RetryAfter == MaxWait {
 			// Its older API wrote the instant there.
-			if t, err := epoch(v); err == nil {
+			if t := r.moment("Retry-After", v, 0); !t.IsZero() {
 				r.Problems = nil
-				r.RetryAfter = r.instant("Retry-After", v, t).Sub(r.now)
+				r.RetryAfter = t.Sub(r.now)
 				r.note("Retry-After: %s is an instant, as Heroku's older API wrote it", clip(v))
 			}
 		}
@@ -90,11 +110,18 @@ var heroku = &dialect{
 
 // Shopify says of its REST API how much is in a bucket that leaks twentieths of itself per second; its GraphQL API says in the
 // body what the query cost and what is left, and refuses with 200.
-// https://shopify.dev/docs/api/usage/limits
-var shopify = &dialect{
-	name:   "shopify",
+var shopify = &row{
+	Provider: Provider{
+		Name: "shopify", Title: "Shopify",
+		Hosts:   []string{".myshopify.com"},
+		Docs:    "https://shopify.dev/docs/api/usage/limits",
+		Limited: Key, Banned: Key,
+		Published: []Preset{
+			{"shopify", "REST, standard plan, per app and shop", "https://shopify.dev/docs/api/usage/limits", "2026",
+				[]Policy{per(40, Requests, 20*time.Second, Bucket, Key)}},
+		},
+	},
 	inBody: true,
-	hosts:  []string{".myshopify.com"},
 	is: func(r *Response) bool {
 		return sendsPrefix(r.Header, "X-Shopify-") || sends("X-Shopid")(r) || mentions(r, `"throttleStatus"`)
 	},
@@ -186,12 +213,20 @@ func wait(n, perSecond float64) time.Duration {
 
 // Stripe counts nothing aloud: a field says which limiter refused. A 429 whose code is lock_timeout is none: somebody else
 // has the object.
-// https://docs.stripe.com/rate-limits
-var stripe = &dialect{
-	name:     "stripe",
-	refusers: []Pattern{"global-*", "endpoint-*", "resource-specific", "*"},
-	hosts:    []string{"api.stripe.com", "files.stripe.com"},
-	is:       sends("Stripe-Rate-Limited-Reason", "Stripe-Version", "Stripe-Should-Retry"),
+var stripe = &row{
+	Provider: Provider{
+		Name: "stripe", Title: "Stripe",
+		Hosts:   []string{"api.stripe.com", "files.stripe.com"},
+		Docs:    "https://docs.stripe.com/rate-limits",
+		Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
+		Published: []Preset{
+			{"stripe", "live mode, per account", "https://docs.stripe.com/rate-limits", "2026",
+				[]Policy{per(100, Requests, time.Second, "", Key)}},
+			{"stripe:sandbox", "per account", "https://docs.stripe.com/rate-limits", "2026",
+				[]Policy{per(25, Requests, time.Second, "", Key)}},
+		},
+	},
+	is: sends("Stripe-Rate-Limited-Reason", "Stripe-Version", "Stripe-Should-Retry"),
 	read: func(r *reading) {
 		var body struct {
 			Error struct {
@@ -222,18 +257,24 @@ var stripe = &dialect{
 // Discord names the bucket that a route counts in. Its resets have fractions; those that count from now go first. When the
 // limit of something shared refuses, the fields are still the bucket's own, and only Retry-After is right. A page instead
 // of JSON is the ban of an address that had too many refusals.
-// https://discord.com/developers/docs/topics/rate-limits
-var discord = &dialect{
-	name:     "discord",
-	refusers: []Pattern{"global", "shared"},
-	hosts:    []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
-	is:       sends("X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global"),
+var discord = &row{
+	Provider: Provider{
+		Name: "discord", Title: "Discord",
+		Hosts:   []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
+		Docs:    "https://discord.com/developers/docs/topics/rate-limits",
+		Limited: Route, Banned: IP, Refusers: []Refuser{{"global", Key}, {"shared", Route}},
+		Published: []Preset{
+			{"discord", "per bot, besides the limits of each route", "https://discord.com/developers/docs/topics/rate-limits", "2026",
+				[]Policy{per(50, Requests, time.Second, "", Key)}},
+		},
+	},
+	is: sends("X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global"),
 	read: func(r *reading) {
 		bucket, _ := r.field("X-RateLimit-Bucket")
 		p := Policy{Name: clip(bucket), Unit: Requests, Scope: Route, Limit: r.limit("X-RateLimit-Limit").N}
-		reset := r.after("X-RateLimit-Reset-After", seconds)
+		reset := r.reset("X-RateLimit-Reset-After", 0)
 		if reset.IsZero() {
-			reset = r.at("X-RateLimit-Reset", epoch)
+			reset = r.reset("X-RateLimit-Reset", 0)
 		}
 		r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: reset, Whole: true})
 		if r.Status != http.StatusTooManyRequests {
@@ -269,11 +310,13 @@ var discord = &dialect{
 
 // X counts in windows of 15 minutes, per user or app and endpoint, and some endpoints besides in windows of a day. Its 429
 // may come while requests remain; a cap on posts per month says so in the body only.
-// https://docs.x.com/x-api/fundamentals/rate-limits
-var x = &dialect{
-	name:     "x",
-	refusers: []Pattern{"usage cap*"},
-	hosts:    []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
+var x = &row{
+	Provider: Provider{
+		Name: "x", Title: "X",
+		Hosts:   []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
+		Docs:    "https://docs.x.com/x-api/fundamentals/rate-limits",
+		Limited: Route, Banned: Key, Refusers: []Refuser{{"usage cap*", Key}},
+	},
 	is: func(r *Response) bool {
 		return sends("X-App-Limit-24hour-Limit", "X-User-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-User-Limit-24hour-Remaining")(r) ||
 			sends("X-Rate-Limit-Limit")(r) && sends("X-Transaction-Id", "X-Transaction", "X-Access-Level", "X-Twitter-Response-Tags")(r)
@@ -281,11 +324,11 @@ var x = &dialect{
 	read: func(r *reading) {
 		p := Policy{Name: "15 minutes", Unit: Requests, Scope: Route, Rule: Anchored, Window: 15 * time.Minute, WindowSource: Documented}
 		p.Limit = r.limit("X-Rate-Limit-Limit").N
-		r.add(p, ServiceLimit{Remaining: r.count("X-Rate-Limit-Remaining"), Reset: r.at("X-Rate-Limit-Reset", epoch), Whole: true})
+		r.add(p, ServiceLimit{Remaining: r.count("X-Rate-Limit-Remaining"), Reset: r.reset("X-Rate-Limit-Reset", 0), Whole: true})
 		for _, who := range []string{"app", "user"} {
 			name := "X-" + who + "-Limit-24hour-"
 			p := Policy{Name: "24 hours, " + who, Unit: Requests, Scope: Key, Rule: Anchored, Window: 24 * time.Hour, Limit: r.limit(name + "Limit").N}
-			r.add(p, ServiceLimit{Remaining: r.count(name + "Remaining"), Reset: r.at(name+"Reset", epoch), Whole: true})
+			r.add(p, ServiceLimit{Remaining: r.count(name + "Remaining"), Reset: r.reset(name+"Reset", 0), Whole: true})
 		}
 		var body struct {
 			Title  string `json:"title"`
@@ -299,11 +342,25 @@ var x = &dialect{
 }
 
 // Slack says nothing until it refuses: then Retry-After, in whole seconds, of one method of one workspace.
-// https://docs.slack.dev/apis/web-api/rate-limits
-var slack = &dialect{
-	name:   "slack",
+var slack = &row{
+	Provider: Provider{
+		Name: "slack", Title: "Slack",
+		Hosts:   []string{"slack.com", ".slack.com", "hooks.slack.com"},
+		Docs:    "https://docs.slack.dev/apis/web-api/rate-limits",
+		Limited: Route, Banned: Key,
+		Published: []Preset{
+			// Slack's tiers are of a method; each is "or more", with bursts that it does not promise.
+			{"slack:tier1", "a method of tier 1, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+				[]Policy{per(1, Requests, time.Minute, "", Route)}},
+			{"slack:tier2", "a method of tier 2, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+				[]Policy{per(20, Requests, time.Minute, "", Route)}},
+			{"slack:tier3", "a method of tier 3, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+				[]Policy{per(50, Requests, time.Minute, "", Route)}},
+			{"slack:tier4", "a method of tier 4, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+				[]Policy{per(100, Requests, time.Minute, "", Route)}},
+		},
+	},
 	inBody: true,
-	hosts:  []string{"slack.com", ".slack.com", "hooks.slack.com"},
 	is:     sends("X-Slack-Req-Id", "X-Slack-Unique-Id", "X-Slack-Backend"),
 	read: func(r *reading) {
 		var body struct {
@@ -322,12 +379,14 @@ var slack = &dialect{
 }
 
 // Notion gives whole seconds in Retry-After, and the reason in the body.
-// https://developers.notion.com/reference/request-limits
-var notion = &dialect{
-	name:     "notion",
-	refusers: []Pattern{"public_api_request_*", "*"},
-	hosts:    []string{"api.notion.com"},
-	is:       sends("X-Notion-Request-Id"),
+var notion = &row{
+	Provider: Provider{
+		Name: "notion", Title: "Notion",
+		Hosts:   []string{"api.notion.com"},
+		Docs:    "https://developers.notion.com/reference/request-limits",
+		Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_request_*", Key}, {"*", ""}},
+	},
+	is: sends("X-Notion-Request-Id"),
 	read: func(r *reading) {
 		var body struct {
 			Code string `json:"code"`
@@ -365,10 +424,18 @@ var notion = &dialect{
 }
 
 // Reddit says approximately how much is used and left of ten minutes, in decimals, and how many seconds are left of them.
-// https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki
-var reddit = &dialect{
-	name:  "reddit",
-	hosts: []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
+var reddit = &row{
+	Provider: Provider{
+		Name: "reddit", Title: "Reddit",
+		Hosts:   []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
+		Docs:    "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki",
+		Limited: Key, Banned: Key,
+		Published: []Preset{
+			// 100 per minute on the average of ten minutes; the fields of an OAuth client state 1000 per 600 s.
+			{"reddit", "OAuth client", "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", "2026",
+				[]Policy{per(1000, Requests, 10*time.Minute, Anchored, Key)}},
+		},
+	},
 	is: func(r *Response) bool {
 		return sends("X-RateLimit-Used")(r) && sends("X-RateLimit-Remaining")(r) && !sends("X-RateLimit-Limit", "RateLimit-Limit")(r)
 	},
@@ -378,19 +445,22 @@ var reddit = &dialect{
 		if used.OK && remaining.OK && used.N+remaining.N > 0 {
 			p.Limit, p.Source = min(used.N+remaining.N, MaxCount), Inferred
 		}
-		r.add(p, ServiceLimit{Used: used, Remaining: remaining, Reset: r.after("X-RateLimit-Reset", seconds), Whole: true})
+		r.add(p, ServiceLimit{Used: used, Remaining: remaining, Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
 	},
 }
 
 // Okta counts per endpoint and minute, with resets in seconds since 1970. A limit of 0 is how it says that too many
 // requests were open at once; the reset is then a guess.
-// https://developer.okta.com/docs/reference/rl-best-practices/
-var okta = &dialect{
-	name:  "okta",
-	hosts: []string{".okta.com", ".oktapreview.com", ".okta-emea.com"},
-	is:    sends("X-Okta-Request-Id"),
+var okta = &row{
+	Provider: Provider{
+		Name: "okta", Title: "Okta",
+		Hosts:   []string{".okta.com", ".oktapreview.com", ".okta-emea.com"},
+		Docs:    "https://developer.okta.com/docs/reference/rl-best-practices/",
+		Limited: Route, Banned: Key,
+	},
+	is: sends("X-Okta-Request-Id"),
 	read: func(r *reading) {
-		reset := r.at("X-Rate-Limit-Reset", epoch)
+		reset := r.reset("X-Rate-Limit-Reset", 0)
 		limit, _ := r.field("X-Rate-Limit-Limit")
 		left, _ := r.field("X-Rate-Limit-Remaining")
 		if r.Status == http.StatusTooManyRequests && limit == "0" && left == "0" {
@@ -408,11 +478,17 @@ var okta = &dialect{
 
 // Atlassian has three limits at once and says which one refused. Its X-RateLimit fields are those of the endpoint, its
 // RateLimit fields are the IETF draft's and those of the app; fields that begin with Beta are not enforced yet.
-// https://developer.atlassian.com/cloud/jira/platform/rate-limiting/
-var atlassian = &dialect{
-	name:     "atlassian",
-	refusers: []Pattern{"*-quota-*", "*-burst-*", "*-per-issue-*", "*"},
-	hosts:    []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
+var atlassian = &row{
+	Provider: Provider{
+		Name: "atlassian", Title: "Atlassian",
+		Hosts:   []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
+		Docs:    "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/",
+		Limited: Key, Banned: Key, Refusers: []Refuser{{"*-quota-*", Key}, {"*-burst-*", Route}, {"*-per-issue-*", Route}, {"*", ""}},
+		Published: []Preset{
+			{"atlassian", "Jira and Confluence apps, points of the global pool", "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", "2026-03",
+				[]Policy{per(65_000, Weight, time.Hour, Calendar, Key)}},
+		},
+	},
 	is: func(r *Response) bool {
 		return sends("Atl-Traceid", "Atl-Request-Id", "X-Arequestid", "X-RateLimit-NearLimit", "RateLimit-Reason", "Beta-RateLimit-Policy", "Beta-RateLimit")(r)
 	},
@@ -435,7 +511,7 @@ var atlassian = &dialect{
 			p = Policy{Name: "quota", Unit: Weight, Scope: Key, Window: time.Hour, WindowSource: Documented}
 		}
 		p.Limit = r.limit("X-RateLimit-Limit").N
-		r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: r.at("X-RateLimit-Reset", rfc3339), Whole: quota})
+		r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: quota})
 		if near, _ := r.field("X-RateLimit-NearLimit"); near == "true" {
 			r.note("less than a fifth is left")
 		}

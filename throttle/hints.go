@@ -50,7 +50,7 @@ type word struct {
 // HintsConfig describes Hints.
 type HintsConfig struct {
 	// Longest bounds how long a server is believed whose reset is later than that: from then on one request goes at a
-	// time, until an answer says more. If zero, 1 h.
+	// time, until an answer says more. If zero, 1 h. An answer whose Outcome is Sure is believed for as long as it says.
 	Longest time.Duration
 	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds. The reset is then when it
 	// will be full again, and there is more before: it is refilled evenly. Where it is zero all comes at the reset.
@@ -194,7 +194,7 @@ func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 	for u := range h.words {
 		h.open[u] -= admitted[u]
 		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
-			h.hear(u, sent, unit(o.Remaining[u]), o.Reset[u])
+			h.hear(u, sent, unit(o.Remaining[u]), o.Reset[u], o.Sure)
 		} else {
 			h.words[u].least -= actual[u] // nobody said that it was in it
 		}
@@ -205,11 +205,13 @@ func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 const rounding = time.Second
 
 // hear takes in what an answer read just now, to a request sent at sent, says is left.
-func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration) {
+func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration, sure bool) {
 	w := &h.words[u]
 	w.most = max(w.most, remaining)
-	cut := reset > h.longest
-	reset = min(reset, h.longest)
+	cut := reset > h.longest && !sure
+	if cut {
+		reset = h.longest
+	}
 	since, until := sent.Add(reset-rounding), h.last.Add(reset)
 	switch {
 	case w.until <= h.last || since > w.until: // another window

@@ -102,6 +102,23 @@ func FuzzOfStranger(f *testing.F) {
 	})
 }
 
+// vouched tells whether somebody vouches for a wait: what the dialect knows, or a window as long, of which an answer or the
+// documentation speaks, and no other wait of the answer is longer than that.
+func vouched(said quota.Observation, wait time.Duration) bool {
+	longest := max(wait, said.RetryAfter)
+	for _, l := range said.Limits {
+		if !l.Reset.IsZero() {
+			longest = max(longest, l.Reset.Sub(noon))
+		}
+	}
+	for _, p := range said.Policies {
+		if longest > time.Hour && p.WindowSource != quota.Inferred && p.Window >= longest {
+			return true
+		}
+	}
+	return said.Sure && longest > 0
+}
+
 type stranger struct{ says quota.Observation }
 
 func (stranger) Name() string                                       { return "stranger" }
@@ -111,7 +128,7 @@ func (s stranger) Read(time.Time, quota.Response) quota.Observation { return s.s
 func laws(t *testing.T, p *verdict.Policy, a *verdict.Attempt, v verdict.Verdict) {
 	t.Helper()
 	bound := p.MaxPause
-	if bound <= 0 {
+	if bound <= 0 || vouched(v.Said, v.Asked) {
 		bound = quota.MaxWait
 	}
 	scopes := []quota.Scope{"", quota.Route, quota.Model, quota.Key, quota.IP, quota.All}
@@ -210,6 +227,9 @@ func model(p *verdict.Policy, a *verdict.Attempt, o quota.Observation) (result l
 		return result, false, 0
 	}
 	for i, longest := range []time.Duration{quota.MaxWait, quota.MaxWait, p.MaxPause, p.MaxPause} {
+		if vouched(o, asked) {
+			longest = quota.MaxWait
+		}
 		if []time.Duration{0, -1, time.Second, 5 * time.Minute}[i] == p.MaxPause {
 			wait = min(asked, longest)
 		}

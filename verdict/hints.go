@@ -85,6 +85,16 @@ func asked(now time.Time, said *quota.Observation) time.Duration {
 	return min(max(at.Sub(now), 0), quota.MaxWait)
 }
 
+// sure tells whether all that an answer wants to be waited for, for longer than an hour, is vouched for.
+func sure(now time.Time, said *quota.Observation) bool {
+	const long = time.Hour
+	longest := said.RetryAfter
+	for i := range said.Limits {
+		longest = max(longest, said.Limits[i].Reset.Sub(now)) // of the zero Time far below 0
+	}
+	return longest > long && said.Vouched(longest) || longest > 0 && said.Sure
+}
+
 // UnitOf returns the unit that a Cost has for what a server counts.
 func UnitOf(u quota.Unit) (limit.Unit, bool) {
 	switch u {

@@ -84,6 +84,7 @@ func (p *Policy) read(a *Attempt, v *Verdict) {
 		v.Said.Refusal = quota.Misordered
 	}
 	v.hints(everybody, &v.Outcome)
+	v.Sure = sure(v.now, &v.Said)
 }
 
 func (p *Policy) observe(d quota.Dialect, believed bool, r quota.Response, v *Verdict) {

@@ -34,9 +34,9 @@ type Policy struct {
 	// MaxRetryAfter is the longest that a caller waits because a server asked to: what is to wait for longer is not sent
 	// again. If zero, there is no such bound, which is right for a queue; negative: nobody waits.
 	MaxRetryAfter time.Duration
-	// MaxPause is the longest that anybody stays away, whatever the server asks for, where the limiters do not see to it that one
-	// request goes first: those of a Pool and of a transport do. If zero, as long as the server asks, which is quota.MaxWait at
-	// most.
+	// MaxPause is the longest that anybody stays away, whatever the server asks for and nobody vouches for, where the limiters do
+	// not see to it that one request goes first: those of a Pool and of a transport do. If zero, as long as the server asks, which
+	// is quota.MaxWait at most.
 	MaxPause time.Duration
 	// Guess has a refusal with status 200 be found where nobody knows the server, too, by a short body that is one of a provider
 	// that refuses so.
@@ -199,7 +199,7 @@ func (p *Policy) unanswered(a *Attempt, v *Verdict) {
 // refused judges an attempt that a limit refused. It was not processed, so whatever it is it may go again.
 func (p *Policy) refused(a *Attempt, v *Verdict) {
 	v.Asked = asked(v.now, &v.Said)
-	v.RetryAfter = p.bounded(v.Asked)
+	v.RetryAfter = p.bounded(v.Asked, v.Sure)
 	switch {
 	case v.Said.Refusal == quota.Banned:
 		v.Why, v.Banned = whyBanned, v.Asked == 0
@@ -230,7 +230,7 @@ func (p *Policy) failed(a *Attempt, v *Verdict) {
 		return
 	}
 	v.Asked = min(max(v.Said.RetryAfter, 0), quota.MaxWait)
-	v.RetryAfter = p.bounded(v.Asked)
+	v.RetryAfter = p.bounded(v.Asked, v.Sure)
 	switch {
 	case forbids(a.Header):
 		v.Why, v.Invalid = whyForbids, true
@@ -289,8 +289,8 @@ func (p *Policy) tooLong(asked time.Duration) string {
 }
 
 // bounded returns for how long to stay away where the server asks for d.
-func (p *Policy) bounded(d time.Duration) time.Duration {
-	if p.MaxPause <= 0 {
+func (p *Policy) bounded(d time.Duration, sure bool) time.Duration {
+	if p.MaxPause <= 0 || sure {
 		return d
 	}
 	return min(d, p.MaxPause)

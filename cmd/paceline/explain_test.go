@@ -54,10 +54,9 @@ Come back at once.
 		{"odd", "HTTP/1.1 429\nRetry-After: -5\nX-RateLimit-Limit: 0\nX-RateLimit-Reset: 1768478430\n", "--at 2026-01-15T12:00:00Z", `429 Too Many Requests, read as generic at 2026-01-15 12:00:00 UTC
 Refused: rate limited
 
-  The response says nothing of limits.
+  requests: more in 30 s
 
-Come back later: the server does not say when. Wait longer each time, with some randomness.
-Note: X-RateLimit-Reset: 1768478430 may count from now or from 1970: name the provider, or x-ratelimit-seconds or x-ratelimit-epoch.
+Come back in 30 s (2026-01-15 12:00:30 UTC).
 Odd: Retry-After: "-5" is negative; ignored.
 Odd: X-RateLimit-Limit: 0 is no limit; ignored.
 `},

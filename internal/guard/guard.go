@@ -44,8 +44,8 @@ type Config struct {
 	// Base: not at all.
 	Pause backoff.Policy
 	// MaxPause is the longest that one answer keeps everybody away, whatever it asks for: then one request goes, and if that
-	// is refused the next one twice as long after it, until the server's own time has come. If zero, 1 h; negative: no
-	// request goes before that time.
+	// is refused the next one twice as long after it, until the server's own time has come. If zero, 1 h; negative, or where the
+	// Outcome says that it is Sure: no request goes before that time.
 	MaxPause time.Duration
 	// Rand jitters Pause. It belongs to the driver. If nil, there is no jitter.
 	Rand *rand.Rand
@@ -310,7 +310,7 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	case o.Elsewhere:
 		g.pause.unsure(g.last, r.number)
 	case o.RetryAfter > 0 || o.Result == limit.Limited:
-		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter) && (g.pause.slow || g.pause.again && g.pause.strikes > 1) {
+		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter, o.Sure) && (g.pause.slow || g.pause.again && g.pause.strikes > 1) {
 			g.begin.Start(g.sent)
 		}
 	default:
@@ -382,7 +382,7 @@ func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 		g.tell()
 		none := limit.Cost{}
 		g.told.Sent(g.last, &none)
-		g.told.Ended(g.last, g.last, &none, &limit.Outcome{Result: limit.Accepted, Known: o.Known, Remaining: o.Remaining, Reset: o.Reset})
+		g.told.Ended(g.last, g.last, &none, &limit.Outcome{Result: limit.Accepted, Known: o.Known, Sure: o.Sure, Remaining: o.Remaining, Reset: o.Reset})
 		g.compose()
 	}
 }

@@ -301,6 +301,29 @@ func TestProbeBeforeTheEnd(t *testing.T) {
 	l.ready(0, 1000*time.Hour)
 }
 
+// Where the server's time is known to hold, nobody goes to see: a probe would make a lockout longer.
+func TestNoProbeWhereItIsSure(t *testing.T) {
+	const day = 24 * time.Hour
+	l := newLine(t, guard.Config{})
+	surely := asks(day)
+	surely.Sure = true
+	l.sends(0, "a", "b", "c")
+	l.ends(0, "a", asks(day))
+	l.ends(0, "b", surely)
+	l.ready(0, day)
+	l.ends(0, "c", asks(2*day)) // nobody vouches for the second day
+	l.ready(0, day)
+	l.sends(day, "probe")
+	l.ready(day, 2*day)
+
+	l = newLine(t, guard.Config{})
+	left := told(0, day)
+	left.Sure = true
+	l.sends(0, "a")
+	l.ends(0, "a", left)
+	l.ready(0, day)
+}
+
 // An old probe neither ends nor prolongs a pause that began since.
 func TestLateProbe(t *testing.T) {
 	l := newLine(t, guard.Config{MaxPause: time.Second})

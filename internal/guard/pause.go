@@ -79,8 +79,9 @@ func (p *pause) admit(now mono.Time, number uint64) {
 	}
 }
 
-// refused takes in a refusal of a request, and what it asks for; 0: nothing. It reports whether that keeps anybody away.
-func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration) bool {
+// refused takes in a refusal of a request, and what it asks for, 0: nothing; sure: a probe would be in vain. It reports whether that
+// keeps anybody away.
+func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration, sure bool) bool {
 	probed := p.returned(number)
 	if probed {
 		p.refusal++
@@ -103,6 +104,9 @@ func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration)
 		return false
 	}
 	begins := p.extend(now, now.Add(d), why)
+	if sure && asked > 0 {
+		p.next = max(p.next, min(p.until, now.Add(asked)))
+	}
 	if !same {
 		p.before = sent
 		if begins {

@@ -1,0 +1,272 @@
+package quota
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Response is what a reading needs of a response.
+type Response struct {
+	Status int
+	Header http.Header
+	// Body is its beginning, MaxBody of it at most; more is not looked at. It may be nil: then kinds of refusal that only
+	// the body tells are read by their status.
+	Body []byte
+}
+
+// Dialect reads the responses of one provider. Those of this package have no state.
+type Dialect interface {
+	// Name is what Lookup finds it by.
+	Name() string
+	// Read says what the response, read at now, says about limits.
+	Read(now time.Time, r Response) Observation
+}
+
+// Provider is what is known of a provider, in one place: a row of the table. A copy; to change it changes nothing.
+type Provider struct {
+	// Name is what Lookup finds its Dialect by, if answers of it can be read. Title is for people.
+	Name, Title string
+	// Hosts are names of hosts, or, with a dot in front, what they end in.
+	Hosts []string
+	// Docs is where it documents its limits, AsOf when that was last looked at: a year and month.
+	Docs, AsOf string
+	// Silent: it documents limits, and what it answers says nothing of them before it refuses.
+	Silent bool
+	// Limited is whom a refusal for a limit concerns where neither a name nor what is used up says it, Banned whom a ban does.
+	Limited, Banned Scope
+	// Refusers are all names that it may give in Observation.RefusedBy: its own, and patterns of its server's.
+	Refusers []Refuser
+	// Published are limits that it publishes.
+	Published []Preset
+	// Tokens is how it counts tokens. Empty: it does not, or nobody knows.
+	Tokens Counting
+	// Organization is the header field of an answer that names the organization, project or account whose keys share limits.
+	Organization string
+	// Shares are the models that share limits.
+	Shares []Share
+}
+
+// Refuser is what may refuse, and whose requests that concerns. The zero Scope: those of the policy of this name, or of what is
+// used up, as if there were no name.
+type Refuser struct {
+	// Pattern is the name. "*" stands for whatever the server says, and is the last.
+	Pattern Pattern
+	Scope   Scope
+}
+
+// Counting says how a provider counts the tokens of a request, by its documentation: a name of tokens.Counting.
+type Counting string
+
+const (
+	CountsReserved Counting = "reserved" // when it arrives, the larger of its input and the most that it may output
+	CountsSum      Counting = "sum"      // when it arrives, both
+	CountsUsed     Counting = "used"     // in the end, what it used
+	CountsProduced Counting = "produced" // input when it arrives, output as it is produced
+)
+
+// Share are models whose requests count in the same limits.
+type Share struct {
+	// Name is what the limits are known by, Models are names of models, with * for what may differ.
+	Name   string
+	Models []Pattern
+}
+
+// row is a Provider and how its answers are read: by tables, and what fits none by a function.
+type row struct {
+	Provider
+	// is reports whether the headers, or the body of a refusal, are this provider's and nobody else's. Nil: they never show.
+	is func(*Response) bool
+	// inBody says that it refuses with status 200, or says only in the body what is left.
+	inBody bool
+	stated []stated
+	refuse []refused
+	// read is what the tables do not say. Retry-After is there already, and what it does not refuse is refused by status.
+	read func(*reading)
+}
+
+func (d *row) Name() string { return d.Provider.Name }
+
+func (d *row) Read(now time.Time, resp Response) Observation {
+	r := newReading(d, now, resp)
+	r.retryAfter()
+	for i := range d.stated {
+		r.state(&d.stated[i])
+	}
+	if d.read != nil {
+		d.read(r)
+	}
+	r.refusals(d.refuse)
+	r.refuse(r.byStatus())
+	if age := r.Header.Get("Age"); len(r.Limits) > 0 && age != "" && strings.Trim(age, "0 ") != "" {
+		r.Limits = nil
+		r.note("the response comes from a cache (Age: %s): what was left is out of date", clip(age))
+	}
+	if served := r.Status >= 200 && r.Status < 300; served && r.RetryAfter > 0 && r.Refusal == None {
+		r.note("it was served, and yet asks to wait")
+	}
+	r.finish()
+	return r.Observation
+}
+
+// rows is the table, in the order in which Detect asks: who has fields of its own comes before who borrows another's.
+var rows []*row
+
+func init() {
+	rows = slices.Concat(llms, exchanges, webs, anybodys)
+	for _, d := range rows {
+		for _, f := range d.refuse {
+			if f.by != "" && f.by != "=" && !slices.ContainsFunc(d.Refusers, func(x Refuser) bool { return x.Pattern.Match(f.by) }) {
+				panic("quota: " + d.Provider.Name + ": who is " + f.by + "?")
+			}
+		}
+	}
+}
+
+// Providers returns the table, sorted by name.
+func Providers() []Provider {
+	all := make([]Provider, len(rows))
+	for i, d := range rows {
+		all[i] = d.Provider.own()
+	}
+	return order(all, func(p Provider) string { return p.Name })
+}
+
+// LookupProvider returns the row of a name.
+func LookupProvider(name string) (Provider, bool) {
+	for _, d := range rows {
+		if d.Provider.Name == name {
+			return d.Provider.own(), true
+		}
+	}
+	return Provider{}, false
+}
+
+// own returns a copy that belongs to the caller.
+func (p Provider) own() Provider {
+	p.Hosts, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.Refusers), slices.Clone(p.Shares)
+	p.Published = slices.Clone(p.Published)
+	for i := range p.Published {
+		p.Published[i] = p.Published[i].own()
+	}
+	return p
+}
+
+// Names returns the names of all dialects, sorted.
+func Names() []string {
+	var names []string
+	for _, d := range rows {
+		if d.reads() {
+			names = append(names, d.Provider.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lookup returns the dialect of a name.
+func Lookup(name string) (Dialect, bool) {
+	for _, d := range rows {
+		if d.Provider.Name == name && d.reads() {
+			return d, true
+		}
+	}
+	return nil, false
+}
+
+// reads tells whether it answers over HTTP.
+func (d *row) reads() bool { return d.read != nil || len(d.stated) > 0 || len(d.refuse) > 0 }
+
+// InBody reports whether a dialect wants the body of answers that were served too: its provider refuses with status 200, or
+// says only there what is left. A Dialect of your own says so by a method InBody() bool.
+func InBody(d Dialect) bool {
+	switch d := d.(type) {
+	case *row:
+		return d.inBody
+	case interface{ InBody() bool }:
+		return d.InBody()
+	}
+	return false
+}
+
+// Whom says whom refusals concern that are read in a dialect. Of one that is not of this package they concern the key.
+func Whom(dialect string) (limited, banned Scope, names []Refuser) {
+	for _, d := range rows {
+		if d.Provider.Name == dialect {
+			return d.Limited, d.Banned, d.Refusers
+		}
+	}
+	return Key, Key, theirOwn
+}
+
+// theirOwn are the names that a server gives its policies.
+var theirOwn = []Refuser{{"*", ""}}
+
+// Pattern is a name in which * stands for any text: "global", "endpoint-*", "*-quota-*".
+type Pattern string
+
+// Match reports whether a name is the pattern's.
+func (p Pattern) Match(name string) bool {
+	head, rest, more := strings.Cut(string(p), "*")
+	name, ok := strings.CutPrefix(name, head)
+	for ok && more {
+		var piece string
+		if piece, rest, more = strings.Cut(rest, "*"); !more {
+			return strings.HasSuffix(name, piece)
+		}
+		_, name, ok = strings.Cut(name, piece)
+	}
+	return ok && name == ""
+}
+
+// ForHost returns the dialect of a provider by the host of its API, with or without a port.
+func ForHost(host string) (Dialect, bool) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:i]
+	}
+	host = strings.TrimSuffix(host, ".")
+	for _, d := range rows {
+		for _, h := range d.Hosts {
+			if host == h || h[0] == '.' && strings.HasSuffix(host, h) {
+				return d, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// Detect returns the dialect of a response whose server is not known, by fields that only one provider sends. Where nothing
+// shows, it is "generic". Prefer ForHost: behind a gateway the fields may be another's.
+func Detect(r Response) Dialect {
+	r.Body = r.Body[:min(len(r.Body), MaxBody)]
+	for _, d := range rows {
+		if d.is != nil && d.is(&r) {
+			return d
+		}
+	}
+	return generic
+}
+
+// sends reports whether any of the fields is there.
+func sends(names ...string) func(*Response) bool {
+	return func(r *Response) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return r.Header.Get(n) != "" })
+	}
+}
+
+// sendsPrefix reports whether a field begins like this. The prefix is in canonical form.
+func sendsPrefix(h http.Header, prefix string) bool {
+	for name := range h {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether a body that may be an error's holds the text.
+func mentions(r *Response, text string) bool {
+	return strings.Contains(string(r.Body), text)
+}

@@ -1,0 +1,170 @@
+package quota
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// refused is what a refusal looks like: status, and what is in the body or a header field.
+type refused struct {
+	// status is that of the answer. Nil: 400 and above.
+	status []int
+	// header is the field whose value is one of is; else path is where in the JSON of the body that is, with * for every item of a
+	// list; else the text of the body has it somewhere.
+	header, path string
+	// is are the values. "a*" begins so, "*a*" has it in it. Nil: anything, or nothing at all.
+	is []Pattern
+
+	why Refusal
+	// by is a name of Refusers: "=" what was found. Empty: nobody says what refused.
+	by string
+	// wait is how long to stay away where the server does not say, by its documentation; or waitAt is where in the body it says
+	// so, in units of per (seconds, if zero).
+	wait   time.Duration
+	waitAt string
+	per    time.Duration
+	// sure: nothing may go before the server's time has come: a probe would make it longer, or is known to be in vain.
+	sure bool
+	note string
+}
+
+// served are the statuses of those who refuse with 200.
+var served = []int{http.StatusOK}
+
+// refusals takes the first row of those that look like the answer.
+func (r *reading) refusals(rows []refused) {
+	if r.Refusal != None {
+		return
+	}
+	for i := range rows {
+		if found, ok := r.looks(&rows[i]); ok {
+			r.refusedAs(&rows[i], found)
+			return
+		}
+	}
+}
+
+// looks tells whether the answer looks like a refusal, and what was found that tells it.
+func (r *reading) looks(f *refused) (found string, ok bool) {
+	if f.status == nil && r.Status < 400 || f.status != nil && !slices.Contains(f.status, r.Status) {
+		return "", false
+	}
+	match := func(v string) bool {
+		return f.is == nil || slices.ContainsFunc(f.is, func(p Pattern) bool { return p.Match(v) })
+	}
+	switch {
+	case f.header != "":
+		v, there := r.field(f.header)
+		return v, there && match(v)
+	case f.path != "":
+		for _, v := range r.at(f.path) {
+			if match(v) {
+				return v, true
+			}
+		}
+		return "", false
+	case f.is == nil:
+		return "", true
+	}
+	for _, p := range f.is {
+		if text := strings.Trim(string(p), "*"); mentions(&r.Response, text) {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+func (r *reading) refusedAs(f *refused, found string) {
+	if f.why == None {
+		return // what looks like a refusal for a limit, and is none
+	}
+	r.refuse(f.why)
+	r.Sure = r.Sure || f.sure
+	switch f.by {
+	case "":
+	case "=":
+		r.by(found)
+	default:
+		r.by(f.by)
+	}
+	if f.note != "" {
+		r.note("%s", f.note)
+	}
+	if f.waitAt != "" && r.RetryAfter == 0 {
+		unit := f.per
+		if unit == 0 {
+			unit = time.Second
+		}
+		for _, v := range r.at(f.waitAt) {
+			d, err := scaled(v, unit)
+			if err != nil {
+				d, err = span(v)
+			}
+			if d, ok := r.bound(f.waitAt, v, d, err); ok {
+				r.RetryAfter = max(r.RetryAfter, d)
+			}
+		}
+	}
+	if f.wait > 0 && r.RetryAfter == 0 && !r.explained() {
+		r.RetryAfter = f.wait
+		r.note("the server does not say how long; its documentation asks for %v", f.wait)
+	}
+}
+
+// explained tells whether a limit of which nothing is left has a reset.
+func (r *reading) explained() bool {
+	return slices.ContainsFunc(r.Limits, func(l ServiceLimit) bool { return l.Remaining == Count{0, true} && !l.Reset.IsZero() })
+}
+
+// at returns what the JSON of the body has at a path, as text: "error.code", "errors.*.extensions.code".
+func (r *reading) at(path string) []string {
+	if !r.parsed {
+		r.parsed = true
+		r.object(&r.tree)
+	}
+	nodes := []any{r.tree}
+	for name := range strings.SplitSeq(path, ".") {
+		var next []any
+		for _, n := range nodes {
+			switch n := n.(type) {
+			case map[string]any:
+				if name == "*" {
+					for _, key := range keys(n) {
+						next = append(next, n[key])
+					}
+				} else if v, ok := n[name]; ok {
+					next = append(next, v)
+				}
+			case []any:
+				if name == "*" {
+					next = append(next, n[:min(len(n), maxItems)]...)
+				}
+			}
+		}
+		nodes = next
+	}
+	var all []string
+	for _, n := range nodes {
+		switch n := n.(type) {
+		case string:
+			all = append(all, n)
+		case float64:
+			all = append(all, formatFloat(n))
+		case bool:
+			all = append(all, map[bool]string{true: "true", false: "false"}[n])
+		}
+	}
+	return all
+}
+
+// keys are those of an object, in an order that equal ones have in common.
+func keys(m map[string]any) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	all = order(all, func(s string) string { return s })
+	return all[:min(len(all), maxItems)]
+}
