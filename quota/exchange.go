@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var exchanges = []*row{binance, binanceSpot, binanceFutures, bybit, kraken, okx, coinbase, cme}
+var exchanges = []*row{binance, binanceSpot, binanceFutures, bybit, kraken, okx, coinbase, bitfinex, deribit, alpaca, etherscan, cme}
 
 // Binance says what is used, of windows that its field names give: X-MBX-USED-WEIGHT-1M, X-MBX-ORDER-COUNT-10S. Weight is an
 // address's, orders are an account's; the intervals are those of the clock. 429 says stop, 418 that the address is banned,
@@ -89,7 +89,7 @@ func (r *reading) binance(known []Policy) {
 		}
 		if l.Used.OK {
 			// The next interval of the server's clock.
-			l.Reset = r.now.Add(r.clock.Truncate(window).Add(window).Sub(r.clock))
+			l.Reset = r.next(window)
 		}
 		r.add(p, l)
 	}
@@ -336,5 +336,74 @@ var cme = &row{
 			{"cme", "iLink, per session", "https://cmegroupclientsite.atlassian.net/wiki/spaces/EPICSANDBOX/pages/457317540/Messaging+Controls", "2026",
 				[]Policy{named("reject", per(1500, Requests, 3*time.Second, Anchored, Key)), named("logout", per(2250, Requests, 3*time.Second, Anchored, Key))}},
 		},
+	},
+}
+
+// Bitfinex counts per address and endpoint; whom it refuses it keeps away from the endpoint for up to a minute.
+var bitfinex = &row{
+	Provider: Provider{
+		Name: "bitfinex", Title: "Bitfinex",
+		Hosts: []string{"api.bitfinex.com", "api-pub.bitfinex.com"},
+		Docs:  "https://docs.bitfinex.com/docs/requirements-and-limitations", AsOf: "2026-11",
+		Silent: true, Limited: Route, Banned: IP,
+	},
+	refuse: []refused{
+		{is: []Pattern{"ERR_RATE_LIMIT", "ratelimit: error"}, why: RateLimited, wait: time.Minute},
+		{is: []Pattern{"nonce: small", "10114"}, why: Misordered},
+	},
+}
+
+// Deribit has a bucket of credits per sub-account, and ends the session that empties it.
+var deribit = &row{
+	Provider: Provider{
+		Name: "deribit", Title: "Deribit",
+		Hosts: []string{"www.deribit.com", "test.deribit.com", "history.deribit.com"},
+		Docs:  "https://docs.deribit.com/articles/rate-limits", AsOf: "2026-11",
+		Silent: true, Limited: Key, Banned: IP,
+		Published: []Preset{
+			{"deribit", "requests that reach no matching engine, per sub-account", "https://docs.deribit.com/articles/rate-limits", "2026-11", []Policy{bucket(100, 20, Requests, time.Second, Key)}},
+			{"deribit:matching", "orders of the lowest tier, per sub-account", "https://docs.deribit.com/articles/rate-limits", "2026-11", []Policy{bucket(20, 5, Orders, time.Second, Key)}},
+		},
+	},
+	inBody: true,
+	is:     func(r *Response) bool { return mentions(r, `"too_many_requests"`) && mentions(r, `"usDiff"`) },
+	refuse: []refused{
+		{status: gentle, path: "error.code", is: []Pattern{"10028"}, why: RateLimited},
+		{status: gentle, path: "error.code", is: []Pattern{"10066"}, why: TooMany},
+		{status: gentle, path: "error.code", is: []Pattern{"10047"}, why: Overloaded},
+	},
+}
+
+var alpaca = &row{
+	Provider: Provider{
+		Name: "alpaca", Title: "Alpaca",
+		Hosts: []string{"api.alpaca.markets", "paper-api.alpaca.markets", "data.alpaca.markets", "broker-api.alpaca.markets"},
+		Docs:  "https://docs.alpaca.markets/docs/usage-limit-api-calls", AsOf: "2026-11",
+		Limited: Key, Banned: Key,
+		Published: []Preset{{"alpaca", "trading, per account", "https://alpaca.markets/support/usage-limit-api-calls", "2026-11", []Policy{per(200, Requests, time.Minute, "", Key)}}},
+	},
+	stated: []stated{{names: "X-RateLimit-*", is: per(0, Requests, time.Minute, "", Key)}},
+	refuse: []refused{{path: "code", is: []Pattern{"42910000"}, why: RateLimited}},
+}
+
+// Etherscan and its sisters refuse with status 200, in words that have the limit.
+var etherscan = &row{
+	Provider: Provider{
+		Name: "etherscan", Title: "Etherscan",
+		Hosts: []string{"api.etherscan.io", "api.bscscan.com", "api.polygonscan.com", "api.arbiscan.io", "api-optimistic.etherscan.io"},
+		Docs:  "https://docs.etherscan.io/resources/rate-limits", AsOf: "2026-11",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"address", IP}},
+		Published: []Preset{
+			{"etherscan", "free, per key", "https://docs.etherscan.io/resources/rate-limits", "2026-11", []Policy{per(3, Requests, time.Second, "", Key), named("day", per(100_000, Requests, day, "", Key))}},
+		},
+	},
+	inBody: true,
+	is: func(r *Response) bool {
+		return mentions(r, `"NOTOK"`) && (mentions(r, "ax rate limit reached") || mentions(r, "ax calls per sec"))
+	},
+	refuse: []refused{
+		{status: gentle, path: "result", is: []Pattern{"*ax daily rate limit*"}, why: QuotaExhausted},
+		{status: gentle, path: "result", is: []Pattern{"*ax rate limit reached, please use API Key*"}, why: RateLimited, by: "address"},
+		{status: gentle, path: "result", is: []Pattern{"*ax rate limit*", "*ax calls per sec*"}, why: RateLimited},
 	},
 }

@@ -77,7 +77,7 @@ func (r *reading) anybody() {
 		p := Policy{Unit: Requests}
 		if v, ok := r.field(prefix + "Limit"); ok && strings.ContainsAny(v, ",;") {
 			// Some put the draft's policies into the field that the draft took from: 100, 100;window=60.
-			r.policiesInLimit(prefix+"Limit", r.count(prefix+"Remaining"), reset)
+			r.policiesInLimit(prefix+"Limit", r.bare(prefix+"Remaining"), reset)
 			continue
 		}
 		p.Limit = r.limit(prefix + "Limit").N
@@ -100,7 +100,7 @@ func (r *reading) ietf() bool {
 		return r.has("RateLimit-Policy")
 	}
 	reset := r.reset("RateLimit-Reset", 0)
-	remaining := r.count("RateLimit-Remaining")
+	remaining := r.bare("RateLimit-Remaining")
 	if v, _ := r.field("RateLimit-Limit"); strings.ContainsAny(v, ",;") {
 		// Up to -03 the policies followed the limit in the same field.
 		r.policiesInLimit("RateLimit-Limit", remaining, reset)
@@ -113,11 +113,18 @@ func (r *reading) ietf() bool {
 // policiesInLimit reads a field whose first item is the limit that is closest to its end, and whose others are policies.
 func (r *reading) policiesInLimit(name string, remaining Count, reset time.Time) {
 	r.quotaPolicies(name)
-	var limit Count
-	if first, _, _ := strings.Cut(r.Header.Get(name), ","); !strings.Contains(first, ";") {
-		limit = r.number(name, strings.TrimSpace(first))
+	r.expiring(r.bare(name), remaining, reset)
+}
+
+// bare reads the first number of a field, without its parameters: 76;w=21600.
+func (r *reading) bare(name string) Count {
+	v, ok := r.field(name)
+	if !ok {
+		return Count{}
 	}
-	r.expiring(limit, remaining, reset)
+	v, _, _ = strings.Cut(v, ",")
+	v, _, _ = strings.Cut(v, ";")
+	return r.number(name, strings.TrimSpace(v))
 }
 
 // expiring records the limit that generations before -08 send values of: the one that is closest to its end. If a policy

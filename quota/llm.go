@@ -371,41 +371,44 @@ var gemini = &row{
 	is: func(r *Response) bool {
 		return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")
 	},
-	read: func(r *reading) {
-		if r.Status < 400 {
-			return
-		}
-		body, ok := r.googleError()
-		if !ok {
-			return
-		}
-		daily := false
-		for _, d := range body.Details {
-			switch {
-			case strings.HasSuffix(d.Type, "google.rpc.QuotaFailure"):
-				for _, v := range d.Violations[:min(len(d.Violations), maxItems)] {
-					daily = r.violation(v.ID, v.Metric, v.Value) || daily
-				}
-			case strings.HasSuffix(d.Type, "google.rpc.ErrorInfo"):
-				daily = daily || strings.Contains(d.Metadata.QuotaLimit, "PerDay")
-				if name := d.Metadata.QuotaLimit; name != "" {
-					r.by(name)
-				}
-			case strings.HasSuffix(d.Type, "google.rpc.RetryInfo"):
-				wait, err := span(d.RetryDelay)
-				r.orRetryAfter("retryDelay", d.RetryDelay, wait, err)
-			}
-		}
+	read: func(r *reading) { r.google() },
+}
+
+// google reads the errors of its newer APIs.
+func (r *reading) google() {
+	if r.Status < 400 {
+		return
+	}
+	body, ok := r.googleError()
+	if !ok {
+		return
+	}
+	daily := false
+	for _, d := range body.Details {
 		switch {
-		case daily:
-			r.refuse(QuotaExhausted)
-			r.note("a quota of a day is exhausted; the documentation says it is back at midnight Pacific time")
-		case body.Status == "RESOURCE_EXHAUSTED":
-			r.refuse(RateLimited)
-		case body.Status == "UNAVAILABLE":
-			r.refuse(Overloaded)
+		case strings.HasSuffix(d.Type, "google.rpc.QuotaFailure"):
+			for _, v := range d.Violations[:min(len(d.Violations), maxItems)] {
+				daily = r.violation(v.ID, v.Metric, v.Value) || daily
+			}
+		case strings.HasSuffix(d.Type, "google.rpc.ErrorInfo"):
+			daily = daily || strings.Contains(d.Metadata.QuotaLimit, "PerDay")
+			if name := d.Metadata.QuotaLimit; name != "" {
+				r.by(name)
+			}
+		case strings.HasSuffix(d.Type, "google.rpc.RetryInfo"):
+			wait, err := span(d.RetryDelay)
+			r.orRetryAfter("retryDelay", d.RetryDelay, wait, err)
 		}
-	},
+	}
+	switch {
+	case daily:
+		r.refuse(QuotaExhausted)
+		r.note("a quota of a day is exhausted; the documentation says it is back at midnight Pacific time")
+	case body.Status == "RESOURCE_EXHAUSTED":
+		r.refuse(RateLimited)
+	case body.Status == "UNAVAILABLE":
+		r.refuse(Overloaded)
+	}
 }
 
 type googleStatus struct {

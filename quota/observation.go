@@ -176,8 +176,8 @@ func (o Observation) Policy(name string) (Policy, bool) {
 
 // ComeBack returns when a request may do better than this one, and false if the server did not say. A wait that it asked
 // for goes before resets, as RFC 9110 and the IETF draft have it. Otherwise it is the latest reset of the limits that have
-// nothing left: the one that is exhausted longest binds. After a refusal that none of them explains, it is the latest of
-// all. A request that was served and left something of every limit may be followed at once; one that was refused never.
+// nothing left: the one that is exhausted longest binds; after a refusal that none of them explains, of those of which nobody
+// said what is left. A request that was served and left something of every limit may be followed at once; one that was refused never.
 //
 // Unpaid and TooLarge say false, whatever the server says: neither waiting nor trying again helps.
 func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
@@ -190,6 +190,9 @@ func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 	var exhausted, latest time.Time
 	blind := false
 	for _, l := range o.Limits {
+		if o.Refusal != None && l.Remaining.OK && l.Remaining.N > 0 {
+			continue // it does not explain the refusal, and may be that of a day
+		}
 		if l.Remaining.OK && l.Remaining.N == 0 {
 			blind = blind || l.Reset.IsZero()
 			exhausted = later(exhausted, l.Reset)

@@ -149,6 +149,29 @@ func (r *reading) bound(name, v string, d time.Duration, err error) (time.Durati
 
 func days(d time.Duration) string { return fmt.Sprintf("%d days", d/(24*time.Hour)) }
 
+// names returns those of the fields that begin like this, in order. The prefix is in canonical form.
+func (r *reading) names(prefix string) []string {
+	var all []string
+	for name := range r.Header {
+		if name := http.CanonicalHeaderKey(name); strings.HasPrefix(name, prefix) {
+			all = append(all, name)
+		}
+	}
+	return order(all, func(s string) string { return s })[:min(len(all), maxItems)]
+}
+
+// rate reads a number per second, and returns how long one takes.
+func rate(v string) (time.Duration, error) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+	if err != nil || !(f > 0) {
+		return 0, errors.New("is no number per second")
+	}
+	if d := math.Ceil(float64(time.Second) / f); d <= float64(MaxWait) {
+		return time.Duration(max(d, 1)), nil
+	}
+	return MaxWait + 1, nil
+}
+
 // worked reads for how many milliseconds the server worked.
 func (r *reading) worked(name string) {
 	v, ok := r.field(name)

@@ -13,6 +13,9 @@ type stated struct {
 	limit, remaining, used, reset string
 	// is the limit, as far as the documentation goes: a field that says otherwise goes before its Limit.
 	is Policy
+	// called is the field that names it, window the one that says its window, in units of per (seconds, if zero).
+	called, window string
+	per            time.Duration
 	// nth is which of the numbers it is where a field has several, separated by commas, from 1 on. Zero: there is one.
 	nth int
 	// unit is what a number counts that is short enough to be from now. If zero, seconds.
@@ -34,6 +37,9 @@ func (s *stated) field(what, own string) string {
 // state reads a limit that the header fields may state.
 func (r *reading) state(s *stated) {
 	p := s.is
+	if p.Limit == 0 {
+		p.Source = Stated
+	}
 	limit := r.nth(s.field("Limit", s.limit), s.nth)
 	remaining, used := r.nth(s.field("Remaining", s.remaining), s.nth), r.nth(s.field("Used", s.used), s.nth)
 	reset := r.reset(s.field("Reset", s.reset), s.unit)
@@ -45,10 +51,42 @@ func (r *reading) state(s *stated) {
 	} else if limit.OK {
 		p.Limit, p.Source = limit.N, Stated
 	}
+	if name, ok := r.field(s.called); ok {
+		p.Name = clip(name)
+	}
+	if w := r.length(s.window, s.per); w > 0 {
+		p.Window, p.WindowSource = w, Stated
+	}
 	if !remaining.OK && used.OK && p.Limit > 0 {
 		remaining = Count{max(0, p.Limit-used.N), true}
 	}
+	if reset.IsZero() && p.Rule == Calendar && (remaining.OK || used.OK) {
+		reset = r.next(p.Window)
+	}
 	r.add(p, ServiceLimit{Remaining: remaining, Used: used, Reset: reset, Whole: !s.part})
+}
+
+// length reads how long a window is. 0: it is not said.
+func (r *reading) length(name string, unit time.Duration) time.Duration {
+	v, ok := r.field(name)
+	if !ok {
+		return 0
+	}
+	v, _, _ = strings.Cut(v, ",") // of a field that is there twice
+	if unit == 0 {
+		unit = time.Second
+	}
+	d, err := scaled(v, unit)
+	if err != nil {
+		d, err = span(v)
+	}
+	d, _ = r.bound(name, v, d, err)
+	return d
+}
+
+// next returns when the next interval of the server's clock begins.
+func (r *reading) next(window time.Duration) time.Time {
+	return r.now.Add(r.clock.Truncate(window).Add(window).Sub(r.clock))
 }
 
 // nth reads a count, the n-th of several; 0: the only one.

@@ -12,6 +12,8 @@ var webs = []*row{stripe, shopify, github, discord, notion, slack, okta, atlassi
 // refuse with 403 or 429 while the primary one has plenty left: it asks for Retry-After, else the reset if nothing remains,
 // else a minute at least, and more each time.
 var github = &row{
+	inBody: true,
+	refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}}, // GraphQL
 	Provider: Provider{
 		Name: "github", Title: "GitHub",
 		Hosts:   []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},

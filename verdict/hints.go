@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -73,12 +72,9 @@ func (v *Verdict) Policies(has func(quota.Scope) bool) (stated []quota.Policy, c
 	return stated, capacity
 }
 
-// asked returns for how long a refusal asks to stay away: by a Retry-After, or by resets. That of a limit of which something
-// is left is not among those: it does not explain a refusal, and may be that of a day. 0: it does not say.
+// asked returns for how long a refusal asks to stay away: by a Retry-After, or by resets. 0: it does not say.
 func asked(now time.Time, said *quota.Observation) time.Duration {
-	o := *said
-	o.Limits = slices.DeleteFunc(slices.Clone(o.Limits), func(l quota.ServiceLimit) bool { return l.Remaining.OK && l.Remaining.N > 0 })
-	at, ok := o.ComeBack(now)
+	at, ok := said.ComeBack(now)
 	if !ok {
 		return 0
 	}
