@@ -364,7 +364,7 @@ var anthropic = &row{
 var gemini = &row{
 	Provider: Provider{
 		Name: "gemini", Title: "Gemini",
-		Hosts:   []string{"generativelanguage.googleapis.com", ".aiplatform.googleapis.com", "aiplatform.googleapis.com", "cloudcode-pa.googleapis.com"},
+		Hosts:   []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
 		Docs:    "https://ai.google.dev/gemini-api/docs/rate-limits",
 		Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},
 	},

@@ -114,7 +114,7 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 var rows []*row
 
 func init() {
-	rows = slices.Concat(llms, exchanges, businesses, opens, webs, anybodys)
+	rows = slices.Concat(llms, inference, exchanges, businesses, opens, webs, anybodys)
 	for _, d := range rows {
 		for _, f := range d.refuse {
 			if f.by != "" && f.by != "=" && !slices.ContainsFunc(d.Refusers, func(x Refuser) bool { return x.Pattern.Match(f.by) }) {

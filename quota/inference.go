@@ -1,0 +1,308 @@
+package quota
+
+import (
+	"strings"
+	"time"
+)
+
+// Who runs language models beside those of llm.go. Most speak as OpenAI does, and count otherwise.
+var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, together}
+
+// Mistral never says when: it counts sixty seconds that slide, and what was used and not what was asked for.
+var mistral = &row{
+	Provider: Provider{
+		Name: "mistral", Title: "Mistral",
+		Hosts: []string{"api.mistral.ai", "api.eu.mistral.ai", "codestral.mistral.ai"},
+		Docs:  "https://docs.mistral.ai/deployment/ai-studio/tier", AsOf: "2026-11",
+		Limited: Model, Banned: Key,
+		Tokens: CountsUsed,
+	},
+	is: sends("X-RateLimit-Limit-Req-Minute", "X-RateLimit-Remaining-Req-Minute", "X-RateLimit-Limit-Tokens-Minute", "Mistral-Correlation-Id"),
+	stated: []stated{
+		{names: "X-RateLimit-*-Req-Minute", is: named("requests", per(0, Requests, time.Minute, Rolling, Model))},
+		{names: "X-RateLimit-*-Tokens-Minute", is: named("tokens", per(0, Tokens, time.Minute, Rolling, Model))},
+	},
+	refuse: []refused{
+		{path: "code", is: []Pattern{"3505"}, why: Overloaded},
+		{path: "type", is: []Pattern{"service_tier_capacity_exceeded"}, why: Overloaded},
+		{path: "type", is: []Pattern{"rate_limited"}, why: RateLimited},
+	},
+}
+
+// Cerebras states minutes, hours and days, and on a refusal nothing.
+var cerebras = &row{
+	Provider: Provider{
+		Name: "cerebras", Title: "Cerebras",
+		Hosts: []string{"api.cerebras.ai"},
+		Docs:  "https://inference-docs.cerebras.ai/support/rate-limits", AsOf: "2026-11",
+		Limited: Model, Banned: Key,
+		Tokens: CountsSum,
+	},
+	is: sends("X-RateLimit-Limit-Requests-Day", "X-RateLimit-Limit-Requests-Minute", "X-RateLimit-Remaining-Tokens-Minute"),
+	stated: []stated{
+		{names: "X-RateLimit-*-Requests-Minute", is: named("requests per minute", per(0, Requests, time.Minute, "", Model))},
+		{names: "X-RateLimit-*-Requests-Hour", is: named("requests per hour", per(0, Requests, time.Hour, "", Model))},
+		{names: "X-RateLimit-*-Requests-Day", is: named("requests per day", per(0, Requests, day, "", Model))},
+		{names: "X-RateLimit-*-Tokens-Minute", is: named("tokens per minute", per(0, Tokens, time.Minute, "", Model))},
+		{names: "X-RateLimit-*-Tokens-Hour", is: named("tokens per hour", per(0, Tokens, time.Hour, "", Model))},
+		{names: "X-RateLimit-*-Tokens-Day", is: named("tokens per day", per(0, Tokens, day, "", Model))},
+	},
+	refuse: []refused{
+		{path: "code", is: []Pattern{"queue_exceeded"}, why: Overloaded},
+		{path: "message", is: []Pattern{"*per day limit exceeded*", "*er day*"}, why: QuotaExhausted},
+		{path: "code", is: []Pattern{"request_quota_exceeded", "token_quota_exceeded"}, why: RateLimited},
+		{status: []int{402}, why: Unpaid},
+	},
+}
+
+// Cohere counts calls, per endpoint; keys for trial are told how many, and that a month of them is used up only in words.
+var cohere = &row{
+	Provider: Provider{
+		Name: "cohere", Title: "Cohere",
+		Hosts: []string{"api.cohere.com", "api.cohere.ai"},
+		Docs:  "https://docs.cohere.com/docs/rate-limits", AsOf: "2026-11",
+		Limited: Route, Banned: Key, Refusers: []Refuser{{"month", Key}},
+		Published: []Preset{
+			{"cohere:trial", "chat with a trial key", "https://docs.cohere.com/docs/rate-limits", "2026-11", []Policy{per(20, Requests, time.Minute, "", Route), named("month", per(1000, Requests, 30*day, "", Key))}},
+			{"cohere:production", "chat", "https://docs.cohere.com/docs/rate-limits", "2026-11", []Policy{per(500, Requests, time.Minute, "", Route)}},
+		},
+	},
+	is: sends("X-Trial-Endpoint-Call-Limit", "X-Endpoint-Monthly-Call-Limit"),
+	stated: []stated{
+		{limit: "X-Trial-Endpoint-Call-Limit", remaining: "X-Trial-Endpoint-Call-Remaining", used: "-", reset: "-", is: per(0, Requests, time.Minute, "", Route)},
+		{limit: "X-Endpoint-Monthly-Call-Limit", remaining: "-", used: "-", reset: "-", is: named("month", per(0, Requests, 30*day, "", Key))},
+	},
+	refuse: []refused{
+		{path: "message", is: []Pattern{"*calls / month*"}, why: QuotaExhausted, by: "month"},
+		{status: []int{402}, why: Unpaid},
+	},
+}
+
+// Together adapts its limits, and says for all that it serves when the next may go.
+var together = &row{
+	Provider: Provider{
+		Name: "together", Title: "Together",
+		Hosts: []string{"api.together.xyz", "api.together.ai"},
+		Docs:  "https://docs.together.ai/docs/serverless/rate-limits", AsOf: "2026-11",
+		Limited: Model, Banned: Key,
+	},
+	is: sends("X-Together-Traceid", "X-Tokenlimit-Limit"),
+	stated: []stated{
+		{limit: "X-RateLimit-Limit", remaining: "X-RateLimit-Remaining", used: "-", reset: "X-RateLimit-Reset", is: named("requests", per(0, Requests, 0, "", Model)), part: true},
+		{limit: "X-Tokenlimit-Limit", remaining: "X-Tokenlimit-Remaining", used: "-", reset: "-", is: named("tokens", per(0, Tokens, 0, "", Model))},
+	},
+	refuse: []refused{
+		{status: []int{402}, why: Unpaid},
+		{path: "error.type", is: []Pattern{"dynamic_request_limited", "dynamic_token_limited", "credit_limit", "model_rate_limit"}, why: RateLimited},
+		{path: "error_type", is: []Pattern{"dynamic_*_limited"}, why: RateLimited},
+	},
+}
+
+// Fireworks states what is left of requests, prompts and answers, and no instant.
+var fireworks = &row{
+	Provider: Provider{
+		Name: "fireworks", Title: "Fireworks",
+		Hosts: []string{"api.fireworks.ai"},
+		Docs:  "https://docs.fireworks.ai/serverless/rate-limits", AsOf: "2026-11",
+		Limited: Model, Banned: Key,
+		Tokens: CountsUsed,
+	},
+	is: sends("X-RateLimit-Limit-Tokens-Prompt", "X-RateLimit-Limit-Tokens-Generated", "X-RateLimit-Over-Limit"),
+	stated: []stated{
+		{names: "X-RateLimit-*-Requests", is: named("requests", per(0, Requests, time.Minute, "", Model))},
+		{names: "X-RateLimit-*-Tokens-Prompt", is: named("prompt", per(0, Input, time.Minute, "", Model))},
+		{names: "X-RateLimit-*-Tokens-Generated", is: named("generated", per(0, Output, time.Minute, "", Model))},
+	},
+	refuse: []refused{{status: []int{402, 412}, why: Unpaid}},
+}
+
+// Hugging Face's hub sends the IETF draft in a form of its own; its router asks for money.
+var huggingface = &row{
+	Provider: Provider{
+		Name: "huggingface", Title: "Hugging Face",
+		Hosts: []string{"huggingface.co", "router.huggingface.co", "api-inference.huggingface.co"},
+		Docs:  "https://huggingface.co/docs/hub/rate-limits", AsOf: "2026-11",
+		Limited: Key, Banned: IP, Refusers: theirOwn,
+		Published: []Preset{
+			{"huggingface:anonymous", "API of the hub, by address", "https://huggingface.co/docs/hub/rate-limits", "2025-09", []Policy{per(500, Requests, 5*time.Minute, Calendar, IP)}},
+			{"huggingface:free", "API of the hub, per user", "https://huggingface.co/docs/hub/rate-limits", "2025-09", []Policy{per(1000, Requests, 5*time.Minute, Calendar, Key)}},
+		},
+	},
+	read: func(r *reading) {
+		r.ietf()
+		for i := range r.Policies {
+			r.Policies[i].Rule = Calendar // fixed windows, it says
+		}
+	},
+	refuse: []refused{{status: []int{402}, why: Unpaid}},
+}
+
+// OpenRouter says nothing while it serves. Its own limits are those of free models; a refusal of a provider behind it has another
+// text.
+var openrouter = &row{
+	Provider: Provider{
+		Name: "openrouter", Title: "OpenRouter",
+		Hosts: []string{"openrouter.ai"},
+		Docs:  "https://openrouter.ai/docs/api-reference/limits", AsOf: "2026-11",
+		Limited: Model, Banned: Key, Refusers: []Refuser{{"free models", Key}},
+		Published: []Preset{
+			{"openrouter:free", "free models together, per account", "https://openrouter.ai/docs/api-reference/limits", "2026-11",
+				[]Policy{per(20, Requests, time.Minute, "", Key), named("day", per(50, Requests, day, Calendar, Key))}},
+		},
+	},
+	is: func(r *Response) bool {
+		return r.Status >= 400 && (mentions(r, `"provider_name"`) || mentions(r, "free-models-per-"))
+	},
+	stated: []stated{{names: "X-RateLimit-*", is: named("free models", per(0, Requests, 0, "", Key))}},
+	refuse: []refused{
+		{path: "error.message", is: []Pattern{"*free-models-per-day*"}, why: QuotaExhausted, by: "free models"},
+		{path: "error.message", is: []Pattern{"*free-models-per-min*"}, why: RateLimited, by: "free models"},
+		{status: []int{402}, why: Unpaid},
+		{path: "error.message", is: []Pattern{"Key limit exceeded*"}, why: Unpaid},
+		{status: []int{429}, path: "error.metadata.provider_name", why: RateLimited, waitAt: "error.metadata.retry_after_seconds"},
+	},
+}
+
+var replicate = &row{
+	Provider: Provider{
+		Name: "replicate", Title: "Replicate",
+		Hosts: []string{"api.replicate.com"},
+		Docs:  "https://replicate.com/docs/topics/predictions/rate-limits", AsOf: "2026-11",
+		Silent: true, Limited: Route, Banned: Key,
+		Published: []Preset{
+			{"replicate", "new predictions", "https://replicate.com/docs/topics/predictions/rate-limits", "2026-11", []Policy{per(600, Requests, time.Minute, "", Route)}},
+		},
+	},
+	is:     func(r *Response) bool { return r.Status == 429 && mentions(r, "Request was throttled.") },
+	stated: []stated{{names: "Ratelimit-*", is: per(0, Requests, 0, "", Route)}},
+	read: func(r *reading) {
+		if r.Status != 429 || r.RetryAfter > 0 {
+			return
+		}
+		for _, m := range r.at("detail") {
+			if _, rest, ok := strings.Cut(m, "available in "); ok { // "Expected available in 1 second."
+				n, _, _ := strings.Cut(rest, " ")
+				d, err := seconds(n)
+				r.orRetryAfter("detail", n, d, err)
+			}
+		}
+	},
+	refuse: []refused{
+		{status: []int{402}, why: Unpaid},
+		{status: []int{429}, why: RateLimited, waitAt: "retry_after"},
+	},
+}
+
+// ElevenLabs counts what is open, and credits: spent ones it calls a 401.
+var elevenlabs = &row{
+	Provider: Provider{
+		Name: "elevenlabs", Title: "ElevenLabs",
+		Hosts: []string{"api.elevenlabs.io"},
+		Docs:  "https://elevenlabs.io/docs/overview/models", AsOf: "2026-11",
+		Limited: Key, Banned: Key,
+	},
+	is:     sends("Maximum-Concurrent-Requests"),
+	stated: []stated{{limit: "Maximum-Concurrent-Requests", used: "Current-Concurrent-Requests", remaining: "-", reset: "-", is: named("concurrent", per(0, Concurrent, 0, Concurrency, Key))}},
+	refuse: []refused{
+		{path: "detail.status", is: []Pattern{"quota_exceeded"}, why: Unpaid},
+		{path: "detail.status", is: []Pattern{"too_many_concurrent_requests"}, why: TooMany},
+		{path: "detail.code", is: []Pattern{"*concurrent_limit_exceeded*", "concurrent_limit_exceeded"}, why: TooMany},
+		{path: "detail.status", is: []Pattern{"system_busy"}, why: Overloaded},
+		{path: "detail.status", is: []Pattern{"detected_unusual_activity"}, why: Banned},
+	},
+}
+
+// xAI counts requests per second and tokens per minute, per team and model, and says which in words.
+var xai = &row{
+	Provider: Provider{
+		Name: "xai", Title: "xAI",
+		Hosts: []string{"api.x.ai", ".api.x.ai"},
+		Docs:  "https://docs.x.ai/developers/rate-limits", AsOf: "2026-11",
+		Limited: Model, Banned: Key,
+		Tokens: CountsUsed,
+	},
+	is: func(r *Response) bool { return r.Status >= 400 && mentions(r, "team") && mentions(r, "(actual/limit)") },
+	stated: []stated{
+		{names: "X-RateLimit-*-Requests", is: named("requests", per(0, Requests, 0, "", Model))},
+		{names: "X-RateLimit-*-Tokens", is: named("tokens", per(0, Tokens, 0, "", Model))},
+	},
+	refuse: []refused{
+		{path: "error", is: []Pattern{"*available credits*", "*spending limit*", "*urchase credits*"}, why: Unpaid},
+		{path: "error.message", is: []Pattern{"*available credits*", "*spending limit*", "*urchase credits*"}, why: Unpaid},
+		{path: "error", is: []Pattern{"*(actual/limit)*", "Too many requests*", "Too many tokens*"}, why: RateLimited},
+	},
+}
+
+// DeepSeek bounds what is open per account and model, and says nothing; empty lines keep who waits connected.
+var deepseek = &row{
+	Provider: Provider{
+		Name: "deepseek", Title: "DeepSeek",
+		Hosts: []string{"api.deepseek.com"},
+		Docs:  "https://api-docs.deepseek.com/quick_start/rate_limit", AsOf: "2026-11",
+		Silent: true, Limited: Model, Banned: Key,
+		Published: []Preset{
+			{"deepseek:pro", "deepseek-v4-pro, per account", "https://api-docs.deepseek.com/quick_start/rate_limit", "2026-10", []Policy{named("concurrent", per(500, Concurrent, 0, Concurrency, Model))}},
+			{"deepseek:flash", "deepseek-v4-flash, per account", "https://api-docs.deepseek.com/quick_start/rate_limit", "2026-10", []Policy{named("concurrent", per(2500, Concurrent, 0, Concurrency, Model))}},
+		},
+	},
+	is: sends("X-Ds-Trace-Id"),
+	refuse: []refused{
+		{status: []int{402}, why: Unpaid},
+		{status: []int{429}, why: TooMany},
+	},
+}
+
+// Bedrock reserves input and max tokens when a request arrives, and gives back what was not used; of some models an output token
+// counts several times.
+var bedrock = &row{
+	Provider: Provider{
+		Name: "bedrock", Title: "Amazon Bedrock",
+		Hosts: []string{"bedrock-runtime.us-east-1.amazonaws.com", "bedrock-runtime.us-east-2.amazonaws.com", "bedrock-runtime.us-west-2.amazonaws.com", "bedrock-runtime.eu-central-1.amazonaws.com",
+			"bedrock-runtime.eu-west-1.amazonaws.com", "bedrock-runtime.eu-west-3.amazonaws.com", "bedrock-runtime.ap-northeast-1.amazonaws.com", "bedrock-runtime.ap-southeast-2.amazonaws.com"},
+		Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html", AsOf: "2026-11",
+		Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"day", Model}},
+		Tokens: CountsUsed,
+	},
+	is: func(r *Response) bool {
+		return sendsPrefix(r.Header, "X-Amzn-Bedrock-") || r.Status >= 400 && mentions(r, "please wait before trying again")
+	},
+	refuse: []refused{
+		{path: "message", is: []Pattern{"*per day*"}, why: QuotaExhausted, by: "day"},
+		{header: "X-Amzn-Errortype", is: []Pattern{"ModelNotReadyException*"}, why: Overloaded},
+		{header: "X-Amzn-Errortype", is: throttling, why: RateLimited},
+		{path: "message", is: []Pattern{"Too many tokens*", "Too many requests*"}, why: RateLimited},
+	},
+}
+
+// Vertex refuses as Gemini does; where nothing but "Resource exhausted" is said, what all share is busy, and no key is at fault.
+var vertex = &row{
+	Provider: Provider{
+		Name: "vertex", Title: "Vertex AI",
+		Hosts: []string{"aiplatform.googleapis.com", ".aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com", "us-east5-aiplatform.googleapis.com", "europe-west1-aiplatform.googleapis.com",
+			"europe-west4-aiplatform.googleapis.com", "asia-northeast1-aiplatform.googleapis.com"},
+		Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/quotas", AsOf: "2026-11",
+		Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*base_model*", Model}, {"*", ""}},
+	},
+	is: func(r *Response) bool { return r.Status >= 400 && mentions(r, "aiplatform.googleapis.com") },
+	read: func(r *reading) {
+		if r.Status == 429 && mentions(&r.Response, "Resource exhausted. Please try again later") {
+			r.refuse(Overloaded)
+		}
+		r.google()
+	},
+}
+
+// Ollama has a queue at home, and in its cloud an allowance per session and week whose end it does not say.
+var ollama = &row{
+	Provider: Provider{
+		Name: "ollama", Title: "Ollama",
+		Hosts: []string{"ollama.com", "localhost:11434"},
+		Docs:  "https://docs.ollama.com/faq", AsOf: "2026-11",
+		Silent: true, Limited: Key, Banned: Key,
+	},
+	refuse: []refused{
+		{status: []int{503}, path: "error", why: Overloaded},
+		{path: "error", is: []Pattern{"*usage limit*"}, why: QuotaExhausted},
+		{path: "error.message", is: []Pattern{"*requires a subscription*"}, why: Unpaid},
+	},
+}
