@@ -83,7 +83,7 @@ var zendesk = &row{
 		Name: "zendesk", Title: "Zendesk",
 		Hosts: []string{".zendesk.com", "api.zopim.com"},
 		Docs:  "https://developer.zendesk.com/api-reference/introduction/rate-limits", AsOf: "2026-11",
-		Limited: Key, Banned: Key,
+		Limited: Key, Banned: Key, Refusers: []Refuser{{"endpoint", Route}},
 		Published: []Preset{
 			{"zendesk:team", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Policy{per(200, Requests, time.Minute, "", Key)}},
 			{"zendesk:professional", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Policy{per(400, Requests, time.Minute, "", Key)}},
@@ -115,7 +115,10 @@ var zendesk = &row{
 			r.add(p, l)
 		}
 	},
-	refuse: []refused{{path: "error", is: []Pattern{"APIRateLimitExceeded"}, why: RateLimited}},
+	refuse: []refused{
+		{path: "description", is: []Pattern{"*export*", "*updating a single*", "*per hour*"}, why: RateLimited, by: "endpoint"},
+		{path: "error", is: []Pattern{"APIRateLimitExceeded"}, why: RateLimited},
+	},
 }
 
 // monday.com refuses with status 200, by codes in the body; it sends the IETF draft since 2026.
@@ -331,7 +334,8 @@ var twilio = &row{
 	},
 	is: sends("Twilio-Concurrent-Requests", "Twilio-Request-Id"),
 	refuse: []refused{
-		{path: "code", is: []Pattern{"20429", "60212"}, why: TooMany},
+		{path: "code", is: []Pattern{"20429"}, why: TooMany},
+		{path: "code", is: []Pattern{"60212"}, why: TooMany, by: "number"},
 		{path: "code", is: []Pattern{"60202", "60203"}, why: RateLimited, by: "number"},
 		{path: "code", is: []Pattern{"63038"}, why: QuotaExhausted},
 	},

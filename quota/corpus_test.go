@@ -24,8 +24,8 @@ func TestCorpus(t *testing.T) {
 			t.Fatalf("%s is not found by its name", name)
 		}
 		all := corpus.Load(t, "testdata", name)
-		if len(all) < 5 {
-			t.Errorf("%s: %d responses, want 5 at least", name, len(all))
+		if len(all) < 2 { // of some no more were ever published
+			t.Errorf("%s: %d responses, want 2 at least", name, len(all))
 		}
 		total += len(all)
 		for _, s := range all {

@@ -17,7 +17,7 @@ var mistral = &row{
 		Limited: Model, Banned: Key,
 		Tokens: CountsUsed,
 	},
-	is: sends("X-RateLimit-Limit-Req-Minute", "X-RateLimit-Remaining-Req-Minute", "X-RateLimit-Limit-Tokens-Minute", "Mistral-Correlation-Id"),
+	is: sends("X-RateLimit-Limit-Req-Minute", "X-RateLimit-Remaining-Req-Minute", "Mistral-Correlation-Id"),
 	stated: []stated{
 		{names: "X-RateLimit-*-Req-Minute", is: named("requests", per(0, Requests, time.Minute, Rolling, Model))},
 		{names: "X-RateLimit-*-Tokens-Minute", is: named("tokens", per(0, Tokens, time.Minute, Rolling, Model))},
@@ -25,6 +25,7 @@ var mistral = &row{
 	refuse: []refused{
 		{path: "code", is: []Pattern{"3505"}, why: Overloaded},
 		{path: "type", is: []Pattern{"service_tier_capacity_exceeded"}, why: Overloaded},
+		{path: "message", is: []Pattern{"Service tier capacity exceeded*"}, why: Overloaded},
 		{path: "type", is: []Pattern{"rate_limited"}, why: RateLimited},
 	},
 }
@@ -157,6 +158,7 @@ var openrouter = &row{
 	refuse: []refused{
 		{path: "error.message", is: []Pattern{"*free-models-per-day*"}, why: QuotaExhausted, by: "free models"},
 		{path: "error.message", is: []Pattern{"*free-models-per-min*"}, why: RateLimited, by: "free models"},
+		{path: "error.message", is: []Pattern{"*fewer max_tokens*"}, why: TooLarge}, // than what is left pays for
 		{status: []int{402}, why: Unpaid},
 		{path: "error.message", is: []Pattern{"Key limit exceeded*"}, why: Unpaid},
 		{status: []int{429}, path: "error.metadata.provider_name", why: RateLimited, waitAt: "error.metadata.retry_after_seconds"},
@@ -285,7 +287,7 @@ var vertex = &row{
 	},
 	is: func(r *Response) bool { return r.Status >= 400 && mentions(r, "aiplatform.googleapis.com") },
 	read: func(r *reading) {
-		if r.Status == 429 && mentions(&r.Response, "Resource exhausted. Please try again later") {
+		if r.Status == 429 && (mentions(&r.Response, "Resource exhausted") || mentions(&r.Response, "Resource has been exhausted")) {
 			r.refuse(Overloaded)
 		}
 		r.google()
@@ -303,6 +305,5 @@ var ollama = &row{
 	refuse: []refused{
 		{status: []int{503}, path: "error", why: Overloaded},
 		{path: "error", is: []Pattern{"*usage limit*"}, why: QuotaExhausted},
-		{path: "error.message", is: []Pattern{"*requires a subscription*"}, why: Unpaid},
 	},
 }

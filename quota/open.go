@@ -39,6 +39,8 @@ var twitch = &row{
 		},
 	},
 	stated: []stated{{names: "Ratelimit-*", is: per(0, Requests, 0, Bucket, Key)}},
+	// A number of subscriptions, which no wait makes larger.
+	refuse: []refused{{path: "message", is: []Pattern{"*subscription*", "*transports limit*"}, why: None}},
 }
 
 // Meta says percents of what an app, a page, an advertiser or a business may use; calls while it refuses count as well.
@@ -322,4 +324,5 @@ var rapidAPI = &row{
 	},
 	is:     func(r *Response) bool { return sendsPrefix(r.Header, "X-Rapidapi-") },
 	stated: []stated{{names: "X-RateLimit-Requests-*", is: per(0, Requests, 0, "", Key)}},
+	refuse: []refused{{path: "message", is: []Pattern{"*MONTHLY quota*", "*DAILY quota*"}, why: QuotaExhausted}},
 }

@@ -98,7 +98,9 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 		d.read(r)
 	}
 	r.refusals(d.refuse)
-	r.refuse(r.byStatus())
+	if !r.other {
+		r.refuse(r.byStatus())
+	}
 	if age := r.Header.Get("Age"); len(r.Limits) > 0 && age != "" && strings.Trim(age, "0 ") != "" {
 		r.Limits = nil
 		r.note("the response comes from a cache (Age: %s): what was left is out of date", clip(age))
@@ -114,7 +116,7 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 var rows []*row
 
 func init() {
-	rows = slices.Concat(llms, inference, exchanges, businesses, opens, webs, anybodys)
+	rows = slices.Concat(inference, llms, exchanges, businesses, opens, webs, anybodys)
 	for _, d := range rows {
 		for _, f := range d.refuse {
 			if f.by != "" && f.by != "=" && !slices.ContainsFunc(d.Refusers, func(x Refuser) bool { return x.Pattern.Match(f.by) }) {
@@ -248,6 +250,34 @@ func Detect(r Response) Dialect {
 	}
 	return generic
 }
+
+// Speaks reports whether a header may say something of limits to any dialect: to see that costs less than to read it. Its names
+// must be in canonical form.
+func Speaks(h http.Header) bool {
+	for name := range h {
+		if len(name) < 9 {
+			continue
+		}
+		switch name[0] {
+		case 'X':
+			if strings.Contains(name, "imit") || name[:6] == "X-Mbx-" || name[:7] == "X-Sapi-" || strings.HasSuffix(name, "-Usage") {
+				return true
+			}
+		case 'R':
+			if name[:4] == "Rate" || name[:5] == "Retry" {
+				return true
+			}
+		case 'A', 'D', 'F', 'M', 'S', 'Z':
+			if slices.ContainsFunc(theirs, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// theirs are what fields of limits begin with whose names do not look like that.
+var theirs = []string{"Anthropic-Ratelimit", "Docker-Ratelimit", "Fastly-Ratelimit", "Maximum-Concurrent", "Mediawiki-Api-Error", "Sforce-Limit", "Stripe-Rate-Limited", "Zendesk-Ratelimit"}
 
 // sends reports whether any of the fields is there.
 func sends(names ...string) func(*Response) bool {

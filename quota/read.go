@@ -23,6 +23,7 @@ type reading struct {
 	whole      bool // the body is all there
 	tree       any  // the JSON of the body, once it was parsed
 	parsed     bool
+	other      bool // its status refuses, and yet it is no limit's
 }
 
 // maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction:

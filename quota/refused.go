@@ -17,6 +17,7 @@ type refused struct {
 	// is are the values. "a*" begins so, "*a*" has it in it. Nil: anything, or nothing at all.
 	is []Pattern
 
+	// why is None for what only looks like it by its status.
 	why Refusal
 	// by is a name of Refusers: "=" what was found. Empty: nobody says what refused.
 	by string
@@ -78,7 +79,8 @@ func (r *reading) looks(f *refused) (found string, ok bool) {
 
 func (r *reading) refusedAs(f *refused, found string) {
 	if f.why == None {
-		return // what looks like a refusal for a limit, and is none
+		r.other = true // it looks like a refusal for a limit, and is none
+		return
 	}
 	r.refuse(f.why)
 	r.Sure = r.Sure || f.sure

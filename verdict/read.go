@@ -21,10 +21,13 @@ func (p *Policy) looks(a *Attempt) bool {
 	if mayRefuse(a.Status) {
 		return true
 	}
+	d, _ := p.dialect(a)
+	if a.Status >= 400 {
+		return d != nil // some refuse with a 401, 412 or 500
+	}
 	if a.Status/100 != 2 || !isJSON(contentType(a.Header)) {
 		return false
 	}
-	d, _ := p.dialect(a)
 	return d != nil && quota.InBody(d) || p.guesses(a, d)
 }
 
@@ -64,7 +67,7 @@ func (p *Policy) dialect(a *Attempt) (d quota.Dialect, believed bool) {
 // read them.
 func (p *Policy) read(a *Attempt, v *Verdict) {
 	d, believed := p.dialect(a)
-	if !believed && !p.looks(a) && !speaks(a.Header) {
+	if !believed && !p.looks(a) && !quota.Speaks(a.Header) {
 		return
 	}
 	v.now = nowOf(a)
@@ -75,7 +78,7 @@ func (p *Policy) read(a *Attempt, v *Verdict) {
 	if p.guesses(a, d) {
 		if d = guess(v.now, r); d != nil {
 			believed = true
-		} else if r.Body = nil; !speaks(a.Header) {
+		} else if r.Body = nil; !quota.Speaks(a.Header) {
 			return
 		}
 	}
@@ -144,30 +147,6 @@ func isJSON(kind string) bool {
 	kind, _, _ = strings.Cut(kind, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
-}
-
-// speaks tells whether a header may say something of limits to a dialect of package quota.
-func speaks(h http.Header) bool {
-	for name := range h {
-		if len(name) < 9 {
-			continue
-		}
-		switch name[0] {
-		case 'R':
-			if name[:4] == "Rate" || name[:5] == "Retry" {
-				return true
-			}
-		case 'X':
-			if strings.Contains(name, "imit") || name[:6] == "X-Mbx-" || name[:7] == "X-Sapi-" {
-				return true
-			}
-		case 'A', 'S':
-			if strings.HasPrefix(name, "Anthropic-Ratelimit") || strings.HasPrefix(name, "Stripe-Rate-Limited") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // aboutNonce tells of a refusal because a number did not rise: "bad nonce: 7 is not above the last one", "Invalid nonce".

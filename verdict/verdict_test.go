@@ -312,7 +312,7 @@ func TestNeedsBody(t *testing.T) {
 		{200, "slack", "application/json-seq", false},
 		{200, "slack", "text/event-stream", false},
 		{101, "slack", "application/json", false},
-		{404, "slack", "application/json", false},
+		{404, "slack", "application/json", true}, {401, "elevenlabs", "application/json", true}, {500, "salesforce", "text/xml", true},
 		{429, "", "text/html", true},
 		{429, "", "text/event-stream", false},
 		{400, "", "", true}, {402, "", "", true}, {403, "", "", true}, {409, "", "", true}, {413, "", "", true}, {418, "", "", true},
