@@ -11,7 +11,7 @@ var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openro
 // Mistral never says when: it counts sixty seconds that slide, and what was used and not what was asked for.
 var mistral = &row{
 	Provider: Provider{
-		Name: "mistral", Title: "Mistral",
+		Name: "mistral", Title: "Mistral", Shares: dated,
 		Hosts: []string{"api.mistral.ai", "api.eu.mistral.ai", "codestral.mistral.ai"},
 		Docs:  "https://docs.mistral.ai/deployment/ai-studio/tier", AsOf: "2026-11",
 		Limited: Model, Banned: Key,

@@ -14,7 +14,8 @@ var llms = []*row{anthropic, groq, azure, openai, gemini}
 // for some accounts. Limits are an organization's or project's, per model.
 var openai = &row{
 	Provider: Provider{
-		Name: "openai", Title: "OpenAI",
+		Name: "openai", Title: "OpenAI", AsOf: "2026-11",
+		Tokens: CountsReserved, Organization: "OpenAI-Organization", Shares: dated,
 		Hosts:   []string{"api.openai.com", ".api.openai.com"},
 		Docs:    "https://platform.openai.com/docs/guides/rate-limits",
 		Limited: Model, Banned: Key, Refusers: families,
@@ -40,7 +41,8 @@ var openai = &row{
 // Groq speaks as OpenAI does; its documentation says that requests are always those of a day and tokens those of a minute.
 var groq = &row{
 	Provider: Provider{
-		Name: "groq", Title: "Groq",
+		Name: "groq", Title: "Groq", AsOf: "2026-11",
+		Tokens:  CountsSum, // measured by many, documented by none
 		Hosts:   []string{"api.groq.com"},
 		Docs:    "https://console.groq.com/docs/rate-limits",
 		Limited: Model, Banned: Key, Refusers: families,
@@ -71,7 +73,8 @@ var groq = &row{
 // stand for what it does not know. For a while it wrote x-rate-limit-reset-tokens.
 var azure = &row{
 	Provider: Provider{
-		Name: "azure-openai", Title: "Azure OpenAI",
+		Name: "azure-openai", Title: "Azure OpenAI", AsOf: "2026-11",
+		Tokens:  CountsSum,
 		Hosts:   []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
 		Docs:    "https://learn.microsoft.com/azure/ai-services/openai/how-to/quota",
 		Limited: Model, Banned: Key, Refusers: families,
@@ -311,7 +314,13 @@ func wordNumber(s, word string) Count {
 // restrictive of the others. Tokens read from its cache do not count toward input, for most models.
 var anthropic = &row{
 	Provider: Provider{
-		Name: "anthropic", Title: "Anthropic",
+		Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
+		Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
+		// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
+		Shares: append([]Share{
+			{"claude-opus-4", []Pattern{"claude-opus-4", "claude-opus-4-*", "claude-4-opus*"}},
+			{"claude-sonnet-4", []Pattern{"claude-sonnet-4", "claude-sonnet-4-*", "claude-4-sonnet*"}},
+		}, dated...),
 		Hosts:   []string{"api.anthropic.com"},
 		Docs:    "https://docs.anthropic.com/en/api/rate-limits",
 		Limited: Model, Banned: Key,
@@ -363,7 +372,8 @@ var anthropic = &row{
 // ask for seconds all the same; it is back at midnight Pacific time.
 var gemini = &row{
 	Provider: Provider{
-		Name: "gemini", Title: "Gemini",
+		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
+		Tokens:  CountsInput,
 		Hosts:   []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
 		Docs:    "https://ai.google.dev/gemini-api/docs/rate-limits",
 		Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},

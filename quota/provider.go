@@ -64,11 +64,13 @@ const (
 	CountsSum      Counting = "sum"      // when it arrives, both
 	CountsUsed     Counting = "used"     // in the end, what it used
 	CountsProduced Counting = "produced" // input when it arrives, output as it is produced
+	CountsInput    Counting = "input"    // input alone
 )
 
 // Share are models whose requests count in the same limits.
 type Share struct {
-	// Name is what the limits are known by, Models are names of models, with * for what may differ.
+	// Name is what the limits are known by; "*": by what the * of the model stands for. Models are names of models, with * for
+	// what may differ and ? for a digit.
 	Name   string
 	Models []Pattern
 }
@@ -112,12 +114,18 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 	return r.Observation
 }
 
+// shares are those of the rows that have some.
+var shares = map[string][]Share{}
+
 // rows is the table, in the order in which Detect asks: who has fields of its own comes before who borrows another's.
 var rows []*row
 
 func init() {
 	rows = slices.Concat(inference, llms, exchanges, businesses, opens, webs, anybodys)
 	for _, d := range rows {
+		if len(d.Shares) > 0 {
+			shares[d.Provider.Name] = d.Shares
+		}
 		for _, f := range d.refuse {
 			if f.by != "" && f.by != "=" && !slices.ContainsFunc(d.Refusers, func(x Refuser) bool { return x.Pattern.Match(f.by) }) {
 				panic("quota: " + d.Provider.Name + ": who is " + f.by + "?")
