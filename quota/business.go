@@ -1,13 +1,12 @@
 package quota
 
 import (
-	"net/netip"
 	"strings"
 	"time"
 )
 
 // What businesses run on: customers, support, shops, learning, clouds.
-var businesses = []*row{hubspot, salesforce, zendesk, monday, linear, amazonSP, aws, microsoftGraph, canvas, procore, datadog, sentry, twilio, sendgrid, fastly, dropbox, dockerHub}
+var businesses = []*row{hubspot, salesforce, zendesk, monday, linear, amazonSP, aws, microsoftGraph, azureResources, canvas, procore, datadog, sentry, twilio, sendgrid, fastly, dropbox, dockerHub}
 
 var hubspot = &row{
 	Provider: Provider{
@@ -253,6 +252,36 @@ var microsoftGraph = &row{
 	},
 }
 
+// Azure's resource manager says what remains, of reads and writes of a subscription or tenant, and of the operations of a resource:
+// Microsoft.Compute/HighCostGet3Min;133,Microsoft.Compute/HighCostGet30Min;657.
+var azureResources = &row{
+	Provider: Provider{
+		Name: "azure-resources", Title: "Azure Resource Manager",
+		Hosts: []string{"management.azure.com", "management.usgovcloudapi.net", "management.chinacloudapi.cn"},
+		Docs:  "https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling", AsOf: "2026-11",
+		Limited: Key, Banned: Key,
+	},
+	is: func(r *Response) bool { return sendsPrefix(r.Header, "X-Ms-Ratelimit-Remaining-") },
+	read: func(r *reading) {
+		const prefix, resource = "X-Ms-Ratelimit-Remaining-", "X-Ms-Ratelimit-Remaining-Resource"
+		for _, name := range r.names(prefix) {
+			if name != resource {
+				p := Policy{Name: strings.ToLower(strings.TrimPrefix(name, prefix)), Unit: Requests, Scope: Key, Rule: Bucket}
+				r.add(p, ServiceLimit{Remaining: r.count(name)})
+			}
+		}
+		v, _ := r.field(resource)
+		for i, item := range strings.Split(v, ",") {
+			if what, n, ok := strings.Cut(strings.TrimSpace(item), ";"); ok && i < maxItems {
+				r.add(Policy{Name: clip(what), Unit: Requests, Scope: Route}, ServiceLimit{Remaining: r.number(resource, n)})
+			}
+		}
+	},
+	refuse: []refused{
+		{path: "error.code", is: []Pattern{"OperationNotAllowed", "TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}, status: []int{429}, why: RateLimited},
+	},
+}
+
 // Canvas counts what requests cost in a bucket that says how much of it is left, and neither how much it holds nor when.
 var canvas = &row{
 	Provider: Provider{
@@ -401,7 +430,7 @@ var dockerHub = &row{
 		}
 		source, _ := r.field("Docker-RateLimit-Source")
 		scope := Key
-		if _, err := netip.ParseAddr(source); err == nil || strings.Contains(source, "/") {
+		if strings.ContainsAny(source, ".:/") { // an address or a network; a user is a UUID
 			scope = IP
 		}
 		for i := range r.Policies {

@@ -98,6 +98,7 @@ func (r *reading) binance(known []Policy) {
 		r.refuse(RateLimited)
 	case http.StatusTeapot:
 		r.refuse(Banned)
+		r.Sure = true
 	default:
 		return
 	}
@@ -110,6 +111,7 @@ func (r *reading) binance(known []Policy) {
 	}
 	if _, until, ok := strings.Cut(body.Msg, "banned until "); ok {
 		r.Refusal = Banned
+		r.Sure = true // whoever asks meanwhile is banned for longer
 		until, _, _ = strings.Cut(until, " ")
 		until = strings.TrimRight(until, ".")
 		if t := r.moment("body", until, 0); !t.IsZero() && r.RetryAfter == 0 {
@@ -230,6 +232,7 @@ var kraken = &row{
 			case what == "Temporary lockout":
 				r.refuse(Banned)
 				r.note("the key is locked for about 15 minutes; each further call makes it longer")
+				r.Sure = true
 				if r.RetryAfter == 0 {
 					r.RetryAfter = 15 * time.Minute
 				}

@@ -64,7 +64,14 @@ var generic = &row{
 		Limited: Key, Banned: Key, Refusers: theirOwn,
 	},
 	read: func(r *reading) { r.anybody() },
+	refuse: []refused{
+		{status: []int{400, 403}, is: []Pattern{"ate limit exceeded", "ate Limit Exceeded", "ate_limit_exceeded", "RATE_LIMIT_EXCEEDED", "oo many requests", "oo Many Requests", "ThrottlingException"}, why: RateLimited, waitAt: waits},
+		{status: []int{429}, why: RateLimited, waitAt: waits},
+	},
 }
+
+// waits are where bodies say for how many seconds to stay away.
+const waits = "retry_after|error.retry_after|parameters.retry_after|retryAfter|retry_after_seconds|error.retry_after_seconds|errors.*.extensions.retryAfter"
 
 // anybody reads the IETF draft or else X-RateLimit fields.
 func (r *reading) anybody() {
@@ -74,7 +81,13 @@ func (r *reading) anybody() {
 	}
 	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
 		reset := r.reset(prefix+"Reset", 0)
+		if reset.IsZero() {
+			reset = r.reset(prefix+"Reset-After", 0)
+		}
 		p := Policy{Unit: Requests}
+		for _, name := range []string{"Window", "Period", "Interval"} {
+			p.Window = max(p.Window, r.length(prefix+name, 0))
+		}
 		if v, ok := r.field(prefix + "Limit"); ok && strings.ContainsAny(v, ",;") {
 			// Some put the draft's policies into the field that the draft took from: 100, 100;window=60.
 			r.policiesInLimit(prefix+"Limit", r.bare(prefix+"Remaining"), reset)
@@ -83,6 +96,17 @@ func (r *reading) anybody() {
 		p.Limit = r.limit(prefix + "Limit").N
 		r.add(p, ServiceLimit{Remaining: r.count(prefix + "Remaining"), Used: r.count(prefix + "Used"), Reset: reset})
 	}
+	for i := range kong {
+		r.state(&kong[i])
+	}
+}
+
+// kong are the fields of the gateway of this name and its like: a limit per window.
+var kong = []stated{
+	{names: "X-RateLimit-*-Second", is: named("second", per(0, Requests, time.Second, Calendar, ""))},
+	{names: "X-RateLimit-*-Minute", is: named("minute", per(0, Requests, time.Minute, Calendar, ""))},
+	{names: "X-RateLimit-*-Hour", is: named("hour", per(0, Requests, time.Hour, Calendar, ""))},
+	{names: "X-RateLimit-*-Day", is: named("day", per(0, Requests, day, Calendar, ""))},
 }
 
 // ietf reads the draft's fields and reports whether there were any.
@@ -141,7 +165,7 @@ func (r *reading) expiring(limit, remaining Count, reset time.Time) {
 
 // quotaPolicies reads a list of quota policies: strings or tokens with q, or, before -08, integers.
 func (r *reading) quotaPolicies(name string) {
-	list, err := httpsfv.UnmarshalList(r.Header.Values(name))
+	list, err := structured(r.Header.Values(name))
 	if err != nil {
 		r.malformed(name, err)
 		return
@@ -198,6 +222,32 @@ func (r *reading) quotaPolicies(name string) {
 	}
 }
 
+// structured reads a list of structured fields; and one of items that are followed by names as well as by parameters, as
+// "fixed window";"api";q=500;w=300: the last name is that of the policy.
+func structured(values []string) (httpsfv.List, error) {
+	list, err := httpsfv.UnmarshalList(values)
+	if err == nil {
+		return list, nil
+	}
+	var items []string
+	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		var name string
+		var params []string
+		for part := range strings.SplitSeq(item, ";") {
+			if part = strings.TrimSpace(part); strings.Contains(part, "=") {
+				params = append(params, part)
+			} else {
+				name = part
+			}
+		}
+		items = append(items, strings.Join(append([]string{name}, params...), ";"))
+	}
+	if list, loose := httpsfv.UnmarshalList([]string{strings.Join(items, ",")}); loose == nil && len(items) <= maxItems {
+		return list, nil
+	}
+	return nil, err
+}
+
 // windowName names a policy that has no name by its window, so that several can be told apart.
 func windowName(window time.Duration) string {
 	switch {
@@ -233,7 +283,7 @@ func (r *reading) window(name string, params *httpsfv.Params) time.Duration {
 // serviceLimits reads the list of -08 and later. It reports false for what is not such a list; the draft's r is optional
 // here, because Atlassian leaves it out while there is plenty.
 func (r *reading) serviceLimits(name string) bool {
-	list, err := httpsfv.UnmarshalList(r.Header.Values(name))
+	list, err := structured(r.Header.Values(name))
 	if err != nil {
 		if _, err := httpsfv.UnmarshalDictionary(r.Header.Values(name)); err != nil {
 			r.malformed(name, err)

@@ -17,10 +17,12 @@ var mistral = &row{
 		Limited: Model, Banned: Key,
 		Tokens: CountsUsed,
 	},
-	is: sends("X-RateLimit-Limit-Req-Minute", "X-RateLimit-Remaining-Req-Minute", "Mistral-Correlation-Id"),
+	is: sends("X-RateLimit-Limit-Req-Minute", "X-RateLimit-Remaining-Req-Minute", "Mistral-Correlation-Id", "RateLimitBySize-Limit"),
 	stated: []stated{
 		{names: "X-RateLimit-*-Req-Minute", is: named("requests", per(0, Requests, time.Minute, Rolling, Model))},
 		{names: "X-RateLimit-*-Tokens-Minute", is: named("tokens", per(0, Tokens, time.Minute, Rolling, Model))},
+		{names: "RateLimitBySize-*", is: named("tokens", per(0, Tokens, time.Minute, "", Model))}, // until 2025
+		{names: "X-RateLimitBySize-*-Minute", is: named("tokens", per(0, Tokens, time.Minute, "", Model))},
 	},
 	refuse: []refused{
 		{path: "code", is: []Pattern{"3505"}, why: Overloaded},

@@ -99,6 +99,9 @@ var azure = &row{
 			}
 			if family == "tokens" {
 				p.Window, p.WindowSource = time.Minute, Documented
+				if w := r.length("X-RateLimit-RenewalPeriod-"+family, 0); w > 0 {
+					p.Window, p.WindowSource = w, Stated
+				}
 				if old := "X-Rate-Limit-Reset-Tokens"; !r.has(reset) && r.has(old) {
 					reset = old
 				}
@@ -226,10 +229,11 @@ func (r *reading) openAIError() {
 	}
 	code, _ := body.Error.Code.(string)
 	switch m := body.Error.Message; {
-	case code == "insufficient_quota" || body.Error.Type == "insufficient_quota" || code == "billing_hard_limit_reached" || code == "billing_not_active":
+	case code == "insufficient_quota" || body.Error.Type == "insufficient_quota" || code == "billing_hard_limit_reached" || code == "billing_not_active" ||
+		strings.HasPrefix(m, "You have no credits remaining"):
 		r.refuse(Unpaid)
 		return
-	case strings.Contains(m, "is currently overloaded") || code == "capacity_exceeded" || r.Status == 498: // 498: Groq's flex tier is full
+	case strings.Contains(m, "is currently overloaded") || code == "capacity_exceeded" || code == "resource_unavailable" || code == "slow_down" || code == "server_is_overloaded" || r.Status == 498: // 498: Groq's flex tier is full
 		r.refuse(Overloaded)
 		return
 	case r.Status == http.StatusRequestEntityTooLarge, r.Status == http.StatusTooManyRequests && strings.HasPrefix(m, "Request too large"):
@@ -342,6 +346,12 @@ var anthropic = &row{
 		if v, _ := r.field("X-Should-Retry"); v == "false" {
 			r.note("the server asks not to retry")
 		}
+		if v, _ := r.field("Anthropic-RateLimit-Unified-Status"); v == "rejected" && r.Status == http.StatusTooManyRequests {
+			r.refuse(QuotaExhausted) // the allowance of a subscription
+			if t := r.reset("Anthropic-RateLimit-Unified-Reset", 0); r.RetryAfter == 0 && t.After(r.now) {
+				r.RetryAfter = t.Sub(r.now)
+			}
+		}
 		var body struct {
 			Error struct {
 				Type    string `json:"type"`
@@ -350,6 +360,13 @@ var anthropic = &row{
 		}
 		if r.Status < 400 || !r.object(&body) {
 			return
+		}
+		if _, rest, ok := strings.Cut(body.Error.Message, "regain access on "); ok {
+			// The month's money is spent, by the provider's bound or the customer's own.
+			r.refuse(QuotaExhausted)
+			if t, err := time.Parse("2006-01-02 at 15:04 MST", strings.TrimRight(rest, ".")); err == nil && r.RetryAfter == 0 {
+				r.RetryAfter, r.Sure = r.instant("body", rest, t).Sub(r.now), true
+			}
 		}
 		switch body.Error.Type {
 		case "rate_limit_error":
@@ -393,6 +410,9 @@ func (r *reading) google() {
 	if !ok {
 		return
 	}
+	if strings.Contains(body.Message, "credits are depleted") {
+		r.refuse(Unpaid)
+	}
 	daily := false
 	for _, d := range body.Details {
 		switch {
@@ -423,6 +443,7 @@ func (r *reading) google() {
 
 type googleStatus struct {
 	Status  string `json:"status"`
+	Message string `json:"message"`
 	Details []struct {
 		Type       string `json:"@type"`
 		RetryDelay string `json:"retryDelay"`

@@ -20,10 +20,12 @@ type reading struct {
 	refusers []Refuser
 	// now is the caller's clock, clock the server's at the same instant.
 	now, clock time.Time
-	whole      bool // the body is all there
-	tree       any  // the JSON of the body, once it was parsed
-	parsed     bool
-	other      bool // its status refuses, and yet it is no limit's
+	// far is the server's Date if it is so far away that either clock may be nonsense: an instant is read by the one that it fits.
+	far    time.Time
+	whole  bool // the body is all there
+	tree   any  // the JSON of the body, once it was parsed
+	parsed bool
+	other  bool // its status refuses, and yet it is no limit's
 }
 
 // maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction:
@@ -35,8 +37,10 @@ func newReading(d *row, now time.Time, resp Response) *reading {
 	r.Dialect = d.Provider.Name
 	r.Body = resp.Body[:min(len(resp.Body), MaxBody)]
 	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
-		// With more between them than any limit lasts, one of the clocks says nothing.
-		if skew := date.Sub(now); (skew > maxSkew || skew < -maxSkew) && skew.Abs() <= MaxWait {
+		switch skew := date.Sub(now); {
+		case skew.Abs() > MaxWait: // one of the two says nothing
+			r.far = date
+		case skew.Abs() > maxSkew:
 			r.clock = date
 			r.note("the server's clock is %v %s ours; its instants are read by its own", skew.Abs().Round(time.Second), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 		}
@@ -62,6 +66,9 @@ func (r *reading) count(name string) Count {
 }
 
 func (r *reading) number(name, v string) Count {
+	if thousands(v) {
+		v = strings.ReplaceAll(v, ",", "")
+	}
 	f, err := strconv.ParseFloat(v, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f):
@@ -75,6 +82,17 @@ func (r *reading) number(name, v string) Count {
 		return Count{MaxCount, true}
 	}
 	return Count{int64(f), true}
+}
+
+// thousands tells whether the commas of a number are between thousands: 30,000.
+func thousands(v string) bool {
+	groups := strings.Split(v, ",")
+	for i, g := range groups {
+		if strings.Trim(g, "0123456789") != "" || i > 0 && len(g) != 3 || i == 0 && (len(g) == 0 || len(g) > 3) {
+			return false
+		}
+	}
+	return len(groups) > 1
 }
 
 // limit reads how much a policy allows. Zero allows nothing forever, which no server means.
@@ -189,6 +207,9 @@ func (r *reading) worked(name string) {
 // instant moves an instant of the server's clock onto ours, and into the span that a reading may have.
 func (r *reading) instant(name, v string, t time.Time) time.Time {
 	d := t.Sub(r.clock) // saturates
+	if f := t.Sub(r.far); !r.far.IsZero() && (d < -5*time.Second || d > MaxWait) && f >= -5*time.Second && f <= MaxWait {
+		d = f
+	}
 	switch {
 	case d < 0:
 		// Servers cut instants to the second, and an answer takes its time: that much in the past is no news.
@@ -206,11 +227,13 @@ func (r *reading) instant(name, v string, t time.Time) time.Time {
 // retryAfter reads Retry-After as RFC 9110 has it, seconds or a date, and the milliseconds that some send besides: those are
 // finer, so they go first. A fraction of a second is no RFC's, but sent.
 func (r *reading) retryAfter() {
-	if v, ok := r.field("Retry-After-Ms"); ok {
-		d, err := scaled(v, time.Millisecond)
-		if d, ok := r.bound("Retry-After-Ms", v, d, err); ok {
-			r.RetryAfter = d
-			return
+	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if v, ok := r.field(name); ok {
+			d, err := scaled(v, time.Millisecond)
+			if d, ok := r.bound(name, v, d, err); ok {
+				r.RetryAfter = d
+				return
+			}
 		}
 	}
 	v, ok := r.field("Retry-After")
@@ -226,12 +249,8 @@ func (r *reading) retryAfter() {
 		r.RetryAfter = r.instant("Retry-After", v, date).Sub(r.now)
 		return
 	}
-	d, err := seconds(v)
-	if errors.Is(err, errNumber) {
-		err = errors.New("is neither seconds nor a date")
-	}
-	if d, ok := r.bound("Retry-After", v, d, err); ok {
-		r.RetryAfter = d
+	if t := r.moment("Retry-After", v, 0); !t.IsZero() {
+		r.RetryAfter = t.Sub(r.now)
 	}
 }
 

@@ -22,7 +22,7 @@ type refused struct {
 	// by is a name of Refusers: "=" what was found. Empty: nobody says what refused.
 	by string
 	// wait is how long to stay away where the server does not say, by its documentation; or waitAt is where in the body it says
-	// so, in units of per (seconds, if zero).
+	// so, in units of per (seconds, if zero); | is between several places.
 	wait   time.Duration
 	waitAt string
 	per    time.Duration
@@ -95,17 +95,11 @@ func (r *reading) refusedAs(f *refused, found string) {
 		r.note("%s", f.note)
 	}
 	if f.waitAt != "" && r.RetryAfter == 0 {
-		unit := f.per
-		if unit == 0 {
-			unit = time.Second
-		}
-		for _, v := range r.at(f.waitAt) {
-			d, err := scaled(v, unit)
-			if err != nil {
-				d, err = span(v)
-			}
-			if d, ok := r.bound(f.waitAt, v, d, err); ok {
-				r.RetryAfter = max(r.RetryAfter, d)
+		for path := range strings.SplitSeq(f.waitAt, "|") {
+			for _, v := range r.at(path) {
+				if t := r.moment(path, v, f.per); !t.IsZero() {
+					r.RetryAfter = max(r.RetryAfter, t.Sub(r.now))
+				}
 			}
 		}
 	}
