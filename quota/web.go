@@ -91,14 +91,6 @@ var heroku = &row{
 		return sends("RateLimit-Multiplier")(r) || mentions(r, `"rate_limit"`) && mentions(r, "devcenter.heroku.com")
 	},
 	read: func(r *reading) {
-		if v, _ := r.field("Retry-After"); r.RetryAfter == MaxWait {
-			// Its older API wrote the instant there.
-			if t := r.moment("Retry-After", v, 0); !t.IsZero() {
-				r.Problems = nil
-				r.RetryAfter = t.Sub(r.now)
-				r.note("Retry-After: %s is an instant, as Heroku's older API wrote it", clip(v))
-			}
-		}
 		p := documented("heroku")[0]
 		if m := r.count("RateLimit-Multiplier"); m.OK && m.N > 1 && m.N <= 1000 {
 			p.Limit *= m.N
