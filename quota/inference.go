@@ -6,7 +6,7 @@ import (
 )
 
 // Who runs language models beside those of llm.go. Most speak as OpenAI does, and count otherwise.
-var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, together}
+var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, perplexity, together}
 
 // Mistral never says when: it counts sixty seconds that slide, and what was used and not what was asked for.
 var mistral = &row{
@@ -25,7 +25,7 @@ var mistral = &row{
 		{names: "X-RateLimitBySize-*-Minute", is: named("tokens", per(0, Tokens, time.Minute, "", Model))},
 	},
 	refuse: []refused{
-		{path: "code", is: []Pattern{"3505"}, why: Overloaded},
+		{path: "code", is: []Pattern{"3505", "3810"}, why: Overloaded},
 		{path: "type", is: []Pattern{"service_tier_capacity_exceeded"}, why: Overloaded},
 		{path: "message", is: []Pattern{"Service tier capacity exceeded*"}, why: Overloaded},
 		{path: "type", is: []Pattern{"rate_limited"}, why: RateLimited},
@@ -226,9 +226,10 @@ var xai = &row{
 		Tokens: CountsUsed,
 	},
 	is: func(r *Response) bool { return r.Status >= 400 && mentions(r, "team") && mentions(r, "(actual/limit)") },
+	// What remains is always all of it.
 	stated: []stated{
-		{names: "X-RateLimit-*-Requests", is: named("requests", per(0, Requests, 0, "", Model))},
-		{names: "X-RateLimit-*-Tokens", is: named("tokens", per(0, Tokens, 0, "", Model))},
+		{limit: "X-RateLimit-Limit-Requests", remaining: "-", used: "-", reset: "-", is: named("requests", per(0, Requests, 0, "", Model))},
+		{limit: "X-RateLimit-Limit-Tokens", remaining: "-", used: "-", reset: "-", is: named("tokens", per(0, Tokens, 0, "", Model))},
 	},
 	refuse: []refused{
 		{path: "error", is: []Pattern{"*available credits*", "*spending limit*", "*urchase credits*"}, why: Unpaid},
@@ -293,6 +294,23 @@ var vertex = &row{
 			r.refuse(Overloaded)
 		}
 		r.google()
+	},
+}
+
+// Perplexity counts requests in a bucket that holds what a second brings.
+var perplexity = &row{
+	Provider: Provider{
+		Name: "perplexity", Title: "Perplexity",
+		Hosts: []string{"api.perplexity.ai"},
+		Docs:  "https://docs.perplexity.ai/docs/admin/rate-limits-usage-tiers", AsOf: "2026-11",
+		Silent: true, Limited: Key, Banned: Key,
+		Published: []Preset{
+			{"perplexity:tier0", "Agent API, before any credit was bought", "https://docs.perplexity.ai/docs/admin/rate-limits-usage-tiers", "2026-11", []Policy{per(1, Requests, time.Second, Bucket, Key)}},
+		},
+	},
+	refuse: []refused{
+		{status: []int{401}, path: "error.message", is: []Pattern{"*quota*", "*credit*"}, why: Unpaid},
+		{status: []int{429}, why: RateLimited},
 	},
 }
 

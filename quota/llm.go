@@ -229,7 +229,7 @@ func (r *reading) openAIError() {
 	}
 	code, _ := body.Error.Code.(string)
 	switch m := body.Error.Message; {
-	case code == "insufficient_quota" || body.Error.Type == "insufficient_quota" || code == "billing_hard_limit_reached" || code == "billing_not_active" ||
+	case code == "insufficient_quota" || body.Error.Type == "insufficient_quota" || code == "billing_hard_limit_reached" || strings.HasSuffix(code, "_spend_limit_exceeded") || code == "billing_not_active" ||
 		strings.HasPrefix(m, "You have no credits remaining"):
 		r.refuse(Unpaid)
 		return

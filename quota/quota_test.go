@@ -58,10 +58,10 @@ func TestDetect(t *testing.T) {
 	family := map[string][]string{
 		"binance-spot": {"binance"}, "binance-futures": {"binance"}, // their fields are the same
 		"cloudflare": {}, "generic": {}, "ietf": {},
-		"amazon-sp": {"aws"}, "bedrock": {"aws"}, "google": {"gemini"}, "vertex": {"gemini"},
+		"amazon-sp": {"aws"}, "bedrock": {"aws"}, "google": {"gemini"}, "vertex": {"gemini"}, "xai": {"openai"},
 	}
 	byHost := []string{ // nothing that they send is theirs alone
-		"alpaca", "arxiv", "bitfinex", "huggingface", "monday", "npm", "ollama", "procore", "roblox", "sec-edgar", "sendgrid", "spotify", "together", "twilio", "twitch",
+		"alpaca", "arxiv", "bitfinex", "huggingface", "monday", "npm", "ollama", "perplexity", "procore", "roblox", "sec-edgar", "sendgrid", "spotify", "together", "twilio", "twitch",
 	}
 	found := map[string]int{}
 	for _, name := range quota.Names() {
