@@ -12,6 +12,7 @@ var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openro
 var mistral = &row{
 	Provider: Provider{
 		Name: "mistral", Title: "Mistral", Shares: dated,
+		Models: mistralModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 1_000_000, Docs: "https://docs.mistral.ai/studio-api/batch-processing"},
 		Hosts: []string{"api.mistral.ai", "api.eu.mistral.ai", "codestral.mistral.ai"},
 		Docs:  "https://docs.mistral.ai/deployment/ai-studio/tier", AsOf: "2026-11",
 		Limited: Model, Banned: Key,
@@ -36,8 +37,9 @@ var mistral = &row{
 var cerebras = &row{
 	Provider: Provider{
 		Name: "cerebras", Title: "Cerebras",
-		Hosts: []string{"api.cerebras.ai"},
-		Docs:  "https://inference-docs.cerebras.ai/support/rate-limits", AsOf: "2026-11",
+		Models: cerebrasModels,
+		Hosts:  []string{"api.cerebras.ai"},
+		Docs:   "https://inference-docs.cerebras.ai/support/rate-limits", AsOf: "2026-11",
 		Limited: Model, Banned: Key,
 		Tokens: CountsSum,
 	},
@@ -62,8 +64,9 @@ var cerebras = &row{
 var cohere = &row{
 	Provider: Provider{
 		Name: "cohere", Title: "Cohere",
-		Hosts: []string{"api.cohere.com", "api.cohere.ai"},
-		Docs:  "https://docs.cohere.com/docs/rate-limits", AsOf: "2026-11",
+		Models: cohereModels,
+		Hosts:  []string{"api.cohere.com", "api.cohere.ai"},
+		Docs:   "https://docs.cohere.com/docs/rate-limits", AsOf: "2026-11",
 		Limited: Route, Banned: Key, Refusers: []Refuser{{"month", Key}},
 		Published: []Preset{
 			{"cohere:trial", "chat with a trial key", "https://docs.cohere.com/docs/rate-limits", "2026-11", []Policy{per(20, Requests, time.Minute, "", Route), named("month", per(1000, Requests, 30*day, "", Key))}},
@@ -105,6 +108,7 @@ var together = &row{
 var fireworks = &row{
 	Provider: Provider{
 		Name: "fireworks", Title: "Fireworks",
+		Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 1 << 30, Docs: "https://docs.fireworks.ai/guides/batch-inference"},
 		Hosts: []string{"api.fireworks.ai"},
 		Docs:  "https://docs.fireworks.ai/serverless/rate-limits", AsOf: "2026-11",
 		Limited: Model, Banned: Key,
@@ -220,8 +224,9 @@ var elevenlabs = &row{
 var xai = &row{
 	Provider: Provider{
 		Name: "xai", Title: "xAI",
-		Hosts: []string{"api.x.ai", ".api.x.ai"},
-		Docs:  "https://docs.x.ai/developers/rate-limits", AsOf: "2026-11",
+		Models: xaiModels,
+		Hosts:  []string{"api.x.ai", ".api.x.ai"},
+		Docs:   "https://docs.x.ai/developers/rate-limits", AsOf: "2026-11",
 		Limited: Model, Banned: Key,
 		Tokens: CountsUsed,
 	},
@@ -242,8 +247,9 @@ var xai = &row{
 var deepseek = &row{
 	Provider: Provider{
 		Name: "deepseek", Title: "DeepSeek",
-		Hosts: []string{"api.deepseek.com"},
-		Docs:  "https://api-docs.deepseek.com/quick_start/rate_limit", AsOf: "2026-11",
+		Models: deepseekModels,
+		Hosts:  []string{"api.deepseek.com"},
+		Docs:   "https://api-docs.deepseek.com/quick_start/rate_limit", AsOf: "2026-11",
 		Silent: true, Limited: Model, Banned: Key,
 		Published: []Preset{
 			{"deepseek:pro", "deepseek-v4-pro, per account", "https://api-docs.deepseek.com/quick_start/rate_limit", "2026-10", []Policy{named("concurrent", per(500, Concurrent, 0, Concurrency, Model))}},
@@ -262,6 +268,7 @@ var deepseek = &row{
 var bedrock = &row{
 	Provider: Provider{
 		Name: "bedrock", Title: "Amazon Bedrock",
+		Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/batch-inference.html"},
 		Hosts: []string{"bedrock-runtime.us-east-1.amazonaws.com", "bedrock-runtime.us-east-2.amazonaws.com", "bedrock-runtime.us-west-2.amazonaws.com", "bedrock-runtime.eu-central-1.amazonaws.com",
 			"bedrock-runtime.eu-west-1.amazonaws.com", "bedrock-runtime.eu-west-3.amazonaws.com", "bedrock-runtime.ap-northeast-1.amazonaws.com", "bedrock-runtime.ap-southeast-2.amazonaws.com"},
 		Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html", AsOf: "2026-11",
@@ -283,6 +290,7 @@ var bedrock = &row{
 var vertex = &row{
 	Provider: Provider{
 		Name: "vertex", Title: "Vertex AI",
+		Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/batch-prediction-gemini"},
 		Hosts: []string{"aiplatform.googleapis.com", ".aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com", "us-east5-aiplatform.googleapis.com", "europe-west1-aiplatform.googleapis.com",
 			"europe-west4-aiplatform.googleapis.com", "asia-northeast1-aiplatform.googleapis.com"},
 		Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/quotas", AsOf: "2026-11",
@@ -301,8 +309,9 @@ var vertex = &row{
 var perplexity = &row{
 	Provider: Provider{
 		Name: "perplexity", Title: "Perplexity",
-		Hosts: []string{"api.perplexity.ai"},
-		Docs:  "https://docs.perplexity.ai/docs/admin/rate-limits-usage-tiers", AsOf: "2026-11",
+		Models: perplexityModels,
+		Hosts:  []string{"api.perplexity.ai"},
+		Docs:   "https://docs.perplexity.ai/docs/admin/rate-limits-usage-tiers", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key,
 		Published: []Preset{
 			{"perplexity:tier0", "Agent API, before any credit was bought", "https://docs.perplexity.ai/docs/admin/rate-limits-usage-tiers", "2026-11", []Policy{per(1, Requests, time.Second, Bucket, Key)}},

@@ -15,6 +15,7 @@ var llms = []*row{anthropic, groq, azure, openai, gemini}
 var openai = &row{
 	Provider: Provider{
 		Name: "openai", Title: "OpenAI", AsOf: "2026-11",
+		Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
 		Tokens: CountsReserved, Organization: "OpenAI-Organization", Shares: dated,
 		Hosts:   []string{"api.openai.com", ".api.openai.com"},
 		Docs:    "https://platform.openai.com/docs/guides/rate-limits",
@@ -42,14 +43,15 @@ var openai = &row{
 var groq = &row{
 	Provider: Provider{
 		Name: "groq", Title: "Groq", AsOf: "2026-11",
+		Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
 		Tokens:  CountsSum, // measured by many, documented by none
 		Hosts:   []string{"api.groq.com"},
 		Docs:    "https://console.groq.com/docs/rate-limits",
 		Limited: Model, Banned: Key, Refusers: families,
 		Published: []Preset{
-			// The message of a refusal states both: TPM 12,000 and TPD 100,000.
-			{"groq:free", "llama-3.3-70b-versatile, on demand", "https://console.groq.com/docs/rate-limits", "2026-02",
-				[]Policy{per(12_000, Tokens, time.Minute, Bucket, Model), named("tokens per day", per(100_000, Tokens, day, Bucket, Model))}},
+			{"groq:free", "gpt-oss-120b, on demand", "https://console.groq.com/docs/rate-limits", "2026-10",
+				[]Policy{named("requests per minute", per(30, Requests, time.Minute, Bucket, Model)), per(1000, Requests, day, Bucket, Model),
+					per(8000, Tokens, time.Minute, Bucket, Model), named("tokens per day", per(200_000, Tokens, day, Bucket, Model))}},
 		},
 	},
 	is: func(r *Response) bool {
@@ -74,6 +76,7 @@ var groq = &row{
 var azure = &row{
 	Provider: Provider{
 		Name: "azure-openai", Title: "Azure OpenAI", AsOf: "2026-11",
+		Batch:   &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 200 << 20, Docs: "https://learn.microsoft.com/azure/ai-services/openai/how-to/batch"},
 		Tokens:  CountsSum,
 		Hosts:   []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
 		Docs:    "https://learn.microsoft.com/azure/ai-services/openai/how-to/quota",
@@ -319,6 +322,7 @@ func wordNumber(s, word string) Count {
 var anthropic = &row{
 	Provider: Provider{
 		Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
+		Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
 		Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
 		// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
 		Shares: append([]Share{
@@ -332,6 +336,8 @@ var anthropic = &row{
 			// Anthropic's tiers differ by model; these are of Claude Fable 5.
 			{"anthropic:start", "Claude Fable 5, Start tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
 				[]Policy{per(1000, Requests, time.Minute, Bucket, Model), per(500_000, Input, time.Minute, Bucket, Model), per(100_000, Output, time.Minute, Bucket, Model)}},
+			{"anthropic:build", "Claude Fable 5, Build tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
+				[]Policy{per(2000, Requests, time.Minute, Bucket, Model), per(1_500_000, Input, time.Minute, Bucket, Model), per(300_000, Output, time.Minute, Bucket, Model)}},
 			{"anthropic:scale", "Claude Fable 5, Scale tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
 				[]Policy{per(4000, Requests, time.Minute, Bucket, Model), per(4_000_000, Input, time.Minute, Bucket, Model), per(800_000, Output, time.Minute, Bucket, Model)}},
 		},
@@ -390,6 +396,7 @@ var anthropic = &row{
 var gemini = &row{
 	Provider: Provider{
 		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
+		Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
 		Tokens:  CountsInput,
 		Hosts:   []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
 		Docs:    "https://ai.google.dev/gemini-api/docs/rate-limits",

@@ -46,6 +46,11 @@ type Provider struct {
 	Organization string
 	// Shares are the models that share limits.
 	Shares []Share
+	// Models are those whose prices and sizes are published, as of ModelsAsOf.
+	Models     []ModelInfo
+	ModelsAsOf string
+	// Batch is its own way to send many, if it has one.
+	Batch *BatchAPI
 }
 
 // Refuser is what may refuse, and whose requests that concerns. The zero Scope: those of the policy of this name, or of what is
@@ -126,6 +131,9 @@ func init() {
 		if len(d.Shares) > 0 {
 			shares[d.Provider.Name] = d.Shares
 		}
+		if len(d.Models) > 0 {
+			published[d.Provider.Name], d.ModelsAsOf = d.Models, modelsAsOf
+		}
 		for _, f := range d.refuse {
 			if f.by != "" && f.by != "=" && !slices.ContainsFunc(d.Refusers, func(x Refuser) bool { return x.Pattern.Match(f.by) }) {
 				panic("quota: " + d.Provider.Name + ": who is " + f.by + "?")
@@ -156,7 +164,11 @@ func LookupProvider(name string) (Provider, bool) {
 // own returns a copy that belongs to the caller.
 func (p Provider) own() Provider {
 	p.Hosts, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.Refusers), slices.Clone(p.Shares)
-	p.Published = slices.Clone(p.Published)
+	p.Published, p.Models = slices.Clone(p.Published), slices.Clone(p.Models)
+	if p.Batch != nil {
+		b := *p.Batch
+		p.Batch = &b
+	}
 	for i := range p.Published {
 		p.Published[i] = p.Published[i].own()
 	}

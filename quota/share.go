@@ -9,11 +9,11 @@ var dated = []Share{{Name: "*", Models: []Pattern{"*-20??-??-??", "*-20??????", 
 // SharedModel returns the name of the limits that the requests of a model count in: its own, or that of the family it shares them
 // with, by the row of a provider. A model of which nothing is known has its own.
 func SharedModel(provider, model string) string {
-	p, ok := shares[provider]
-	if !ok {
-		return model
-	}
-	for _, s := range p {
+	return sharedName(shares[provider], model)
+}
+
+func sharedName(all []Share, model string) string {
+	for _, s := range all {
 		for _, m := range s.Models {
 			rest, ok := m.head(model)
 			switch {

@@ -22,3 +22,35 @@ func TestSharedModel(t *testing.T) {
 		}
 	}
 }
+
+// A model is found by all its names, and its numbers make sense.
+func TestModels(t *testing.T) {
+	for _, c := range []struct {
+		provider, model string
+		input           float64
+	}{
+		{"openai", "gpt-4o", 2.5}, {"openai", "gpt-4o-2024-08-06", 2.5}, {"openai", "openai/gpt-4o-mini", 0.15}, {"openai", "ft:gpt-4o-mini-2024-07-18:org::id", 0.15},
+		{"anthropic", "claude-opus-4-5-20251101", 5}, {"anthropic", "claude-opus-4-1", 15}, {"groq", "openai/gpt-oss-120b", 0.15}, {"cohere", "command-a-03-2025", 2.5},
+	} {
+		if m, ok := quota.LookupModel(c.provider, c.model); !ok || m.Input != c.input {
+			t.Errorf("%s, %s: %+v, %v", c.provider, c.model, m, ok)
+		}
+	}
+	for _, c := range [][2]string{{"openai", "gpt-4o-extra"}, {"openai", ""}, {"nobody", "gpt-4o"}, {"openai", "claude-opus-5"}} {
+		if m, ok := quota.LookupModel(c[0], c[1]); ok {
+			t.Errorf("%v: %+v", c, m)
+		}
+	}
+	for _, p := range quota.Providers() {
+		seen := map[string]bool{}
+		for _, m := range p.Models {
+			if seen[m.Name] || m.Input <= 0 || m.Output < 0 || m.Cached > m.Input || m.Context > 0 && m.MaxOutput > m.Context || p.ModelsAsOf == "" {
+				t.Errorf("%s: %+v", p.Name, m)
+			}
+			seen[m.Name] = true
+		}
+		if b := p.Batch; b != nil && (b.Discount <= 0 || b.Discount >= 1 || b.Within <= 0 || b.Docs == "") {
+			t.Errorf("%s: batch %+v", p.Name, b)
+		}
+	}
+}

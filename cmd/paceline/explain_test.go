@@ -120,7 +120,7 @@ func TestExplainRefuses(t *testing.T) {
 		{"", []string{"http://127.0.0.1:1/", "-H", "@" + headers + ".gone"}, exitUsage, "headers.txt.gone"},
 		{"", []string{"http://127.0.0.1:1/"}, exitFailure, "connect"},
 		{"", []string{"--provider", "nix"}, exitUsage, "want one of alpaca, amazon-sp, anthropic"},
-		{"", []string{"--preset", "nix"}, exitUsage, "want one of alpaca, anthropic:scale"},
+		{"", []string{"--preset", "nix"}, exitUsage, "want one of alpaca, anthropic:build"},
 		{"", []string{"--preset", "heroku", "x"}, exitUsage, "--preset needs no response"},
 		{"", []string{"--at", "noon"}, exitUsage, "want an instant like"},
 		{"", []string{"--timeout", "0s"}, exitUsage, "must be positive"},

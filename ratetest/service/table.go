@@ -486,9 +486,6 @@ var table = []*tableRow{
 	},
 	{
 		name: "groq", about: "Groq's API: requests and tokens, of a minute and of a day", presets: []string{"groq:free"},
-		extra: []quota.Policy{
-			policy("requests", 1000, quota.Requests, day, quota.Bucket, quota.Model), policy("requests per minute", 30, quota.Requests, time.Minute, quota.Bucket, quota.Model),
-		},
 		assumed: "tokens are estimated: one per four bytes of the body, and max_tokens",
 		cost:    tokensToo,
 		speak: func(a *reply) {
