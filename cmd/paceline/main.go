@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newVersion(), newRun(), newBench(), newSim(), newChart(), newServe(), newExplain())
+	root.AddCommand(newVersion(), newRun(), newBench(), newSim(), newChart(), newServe(), newExplain(), newModels())
 	return root
 }
 

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/quota"
+)
+
+func newModels() *cobra.Command {
+	output := "text"
+	c := &cobra.Command{
+		Use:   "models [NAME …]",
+		Short: "Print what providers publish of their models: prices, sizes, and batch APIs, and since when",
+		Long: "Print what providers publish of their models: prices in USD per million tokens, sizes, and batch APIs, and since when.\n\n" +
+			"NAME is a provider (openai) or what a model's name begins with (gpt-5); none: all of them. `run` takes the prices of its plan\n" +
+			"and summary from here, unless --price-input and --price-output say others.",
+		Example: "  paceline models anthropic\n  paceline models gpt-5 -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "text" && output != "json" {
+				return usageError{fmt.Errorf("--output %q: want text or json", output)}
+			}
+			found, err := modelsOf(args)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(found)
+			}
+			return printModels(cmd.OutOrStdout(), found)
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return c
+}
+
+// providerModels is the output in JSON. Fields are only ever added.
+type providerModels struct {
+	Provider string        `json:"provider"`
+	AsOf     string        `json:"as_of"`
+	Models   []pricedModel `json:"models"`
+	Batch    *ownBatch     `json:"batch,omitempty"`
+}
+
+type pricedModel struct {
+	Name      string  `json:"name"`
+	Input     float64 `json:"usd_per_million_input"`
+	Output    float64 `json:"usd_per_million_output,omitempty"`
+	Cached    float64 `json:"usd_per_million_cached_input,omitempty"`
+	Context   int64   `json:"context_tokens,omitempty"`
+	MaxOutput int64   `json:"max_output_tokens,omitempty"`
+	Note      string  `json:"note,omitempty"`
+}
+
+type ownBatch struct {
+	Discount    float64 `json:"discount"`
+	WithinHours float64 `json:"within_hours"`
+	Requests    int64   `json:"max_requests,omitempty"`
+	Bytes       int64   `json:"max_bytes,omitempty"`
+	Docs        string  `json:"docs"`
+}
+
+// modelsOf returns the models of providers, or whose names begin with one of the arguments.
+func modelsOf(args []string) ([]providerModels, error) {
+	var found []providerModels
+	used := make([]bool, len(args))
+	for _, p := range quota.Providers() {
+		f := providerModels{Provider: p.Name, AsOf: p.ModelsAsOf}
+		for _, m := range p.Models {
+			wanted := len(args) == 0
+			for i, a := range args {
+				if a == p.Name || a != "" && strings.HasPrefix(m.Name, a) {
+					wanted, used[i] = true, true
+				}
+			}
+			if wanted {
+				f.Models = append(f.Models, pricedModel{m.Name, m.Input, m.Output, m.Cached, m.Context, m.MaxOutput, m.Note})
+			}
+		}
+		if b := p.Batch; b != nil {
+			f.Batch = &ownBatch{b.Discount, b.Within.Hours(), b.Requests, b.Bytes, b.Docs}
+		}
+		if len(f.Models) > 0 {
+			found = append(found, f)
+		}
+	}
+	if i := slices.Index(used, false); i >= 0 {
+		return nil, usageError{fmt.Errorf("%q: no provider with published models, and no model begins so; paceline models lists all", args[i])}
+	}
+	return found, nil
+}
+
+func printModels(out io.Writer, found []providerModels) error {
+	for i, p := range found {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s, USD per million tokens, as of %s", p.Provider, p.AsOf)
+		if b := p.Batch; b != nil {
+			fmt.Fprintf(out, "; its batch API saves %.0f %% and takes up to %.0f h (%s)", b.Discount*100, b.WithinHours, b.Docs)
+		}
+		fmt.Fprintln(out)
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(w, "input\toutput\tcached\tcontext\tmax output\t  model")
+		for _, m := range p.Models {
+			name := m.Name
+			if m.Note != "" {
+				name += " (" + m.Note + ")"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t  %s\n", usd(m.Input), usd(m.Output), usd(m.Cached), size(m.Context), size(m.MaxOutput), name)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usd is a price; one that is not known, or is none, is a dash.
+func usd(v float64) string {
+	if v == 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+func size(n int64) string {
+	if n == 0 {
+		return "–"
+	}
+	return strconv.FormatInt(n, 10)
+}
