@@ -39,6 +39,8 @@ type Config struct {
 	Ended func(queue.Ended)
 	// Outage, if not nil, is told of every host that goes down or is back, from within Done, as Ended is.
 	Outage func(HostInfo)
+	// Learned, if not nil, is told of every key that may have learned more of a limit that is wrong, as Ended is: see Lessons.
+	Learned func(key int)
 }
 
 // Key describes an API key: a partition of the server's quota. Beside its Limiter, what answers say is heeded: a
@@ -48,7 +50,8 @@ type Key struct {
 	// Name tells keys apart in reports. It is not the secret.
 	Name string
 	// Limiter is the server's rule for this key. If nil, none. It belongs to this key alone, also where it is part of an
-	// All: of a limiter that two keys share, the one would not hear what the other sent.
+	// All: of a limiter that two keys share, the one would not hear what the other sent. Whether it is wrong is found out: give a
+	// limit.Fitted over it to go on with what was found out before a restart.
 	Limiter limit.Limiter
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
@@ -127,6 +130,7 @@ type Dispatcher struct {
 	backoff backoff.Policy
 	rand    *rand.Rand
 	ended   func(queue.Ended)
+	learned func(key int)
 	keys    []key
 	hosts   hosts
 
@@ -149,6 +153,7 @@ type key struct {
 	sent        uint64
 	pauses      bool // after refusals that name no time
 	tally       limit.Tally
+	learned     uint64 // by its guard, as far as it was told
 	denials     int    // in a row
 	misnumbered int    // nonces in order that were refused, in a row
 	banned      string // the reason
@@ -173,6 +178,9 @@ func New(c Config) (*Dispatcher, error) {
 	}
 	if c.Outage == nil {
 		c.Outage = func(HostInfo) {}
+	}
+	if d.learned = c.Learned; d.learned == nil {
+		d.learned = func(int) {}
 	}
 	d.hosts = hosts{queue: c.Queue, rand: c.Rand, told: c.Outage, all: map[string]*host{}, most: fewHosts}
 	for i, k := range c.Keys {
@@ -323,6 +331,10 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
 	k.tally.Settled(&ans.Outcome)
 	k.inFlight--
+	if n := k.guard.Learned(); n != k.learned {
+		k.learned = n
+		d.learned(a.Key)
+	}
 	if ans.Reason == "" && ans.Result != limit.Accepted {
 		ans.Reason = ans.Result.String()
 	}
@@ -471,6 +483,10 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	}
 	return info
 }
+
+// Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key after
+// a restart.
+func (d *Dispatcher) Lessons(key int) []limit.Lesson { return d.keys[key].guard.Lessons() }
 
 // ErrExhausted says that every key is banned. The requests still wait.
 var ErrExhausted = errors.New("every key is banned")

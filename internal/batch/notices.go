@@ -3,9 +3,7 @@ package batch
 import (
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +28,9 @@ func (n *notices) isNews(what string, until time.Time, longer time.Duration) boo
 	n.told[what] = until
 	return true
 }
+
+// isFirst says whether nothing like it was told before.
+func (n *notices) isFirst(what string) bool { return n.isNews(what, time.Unix(0, 0), 0) }
 
 // Tell is Notice, without the values of keys, for what others have to say.
 func (r *Run) Tell(text string) { r.c.Notice(text) }
@@ -67,8 +68,7 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 // troubled is how long after a refusal it is looked at what came of it: not before all is answered that was in flight.
 const troubled = time.Minute
 
-// tellTrouble tells, once each, what refusals up to now prove: of an opt-in or a limit that is wrong, and of a key that does nothing
-// but refuse.
+// tellTrouble tells, once each, what refusals up to now prove: of an opt-in that is wrong, and of a key that does nothing but refuse.
 func (r *Run) tellTrouble(ans *dispatch.Answer) {
 	now := time.Since(r.epoch)
 	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
@@ -78,9 +78,6 @@ func (r *Run) tellTrouble(ans *dispatch.Answer) {
 	}
 	for _, k := range r.pool.Keys() {
 		r.tellRow(&k)
-		for _, m := range k.Misfits {
-			r.tellMisfit(k.Name, m)
-		}
 		for _, retreat := range k.Retreats {
 			at := r.epoch.Add(time.Duration(retreat.Until))
 			what := fmt.Sprintf("%s: %s of %s", k.Name, retreat.Option, retreat.Limit)
@@ -89,29 +86,6 @@ func (r *Run) tellTrouble(ans *dispatch.Answer) {
 			}
 		}
 	}
-}
-
-// tellMisfit tells of a limit that is wrong.
-func (r *Run) tellMisfit(key string, m limit.Misfit) {
-	at := r.epoch.Add(time.Duration(m.Until))
-	// Again when it is half of that.
-	if !r.notices.isNews(fmt.Sprintf("misfit %s %v %d %v", key, m.Rate, bits.Len64(uint64(m.Fits)), m.Gap), at, 0) {
-		return
-	}
-	was, fits := m.Rate.String(), m.Rate
-	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
-	would := fits.String()
-	for _, l := range r.c.Limits {
-		_, per, is := strings.Cut(l.Text, "/")
-		if is && l.N == m.N && l.Per == m.Per && l.Unit == m.Unit {
-			was = l.Text
-			if would = fmt.Sprintf("--limit %d/%s", m.Fits, per); m.Gap > 0 {
-				would = fmt.Sprintf("--limit 1/%v", m.Gap)
-			}
-		}
-	}
-	r.tell("key %s was refused with %s kept, so that is wrong, or others use the key, too; %d in %v were accepted: %s would fit. It goes no faster until %s",
-		key, was, fits.N, fits.Per, would, at.Format("15:04:05"))
 }
 
 // inARow is how many refusals show a key that does nothing else.
@@ -137,7 +111,7 @@ func (r *Run) tellRow(k *dispatch.KeyInfo) {
 
 // tellBan tells, once, that a key is out of use.
 func (r *Run) tellBan(key, status string) {
-	if r.notices.isNews("ban "+key, time.Unix(0, 0), 0) {
+	if r.notices.isFirst("ban " + key) {
 		r.tell("key %s is banned: %s; it is not used any more", key, status)
 	}
 }

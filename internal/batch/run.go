@@ -43,6 +43,7 @@ type Run struct {
 	epoch    time.Time         // of the Pool's clock
 	keep     time.Duration     // how far back the journal goes
 	limiters [][]limit.Limiter // of each key, one per limit
+	fitted   []*limit.Fitted   // of each key, over all of them
 	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
 	pool     *paceline.Pool
 	trouble  atomic.Int64  // until when refusals are news, since the epoch
@@ -55,6 +56,7 @@ type Run struct {
 	course   *course
 	hosts    hosts
 	notices  notices
+	lessons  lessons
 	planning planning
 	starts   starts
 	waits    waits
@@ -97,6 +99,7 @@ func New(c Config) (*Run, error) {
 			}
 		}
 		r.limiters = append(r.limiters, each)
+		r.fitted = append(r.fitted, limit.NewFitted(limit.NewAll(each...)))
 	}
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
@@ -182,6 +185,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		r.pool.Close()
 	}()
 	err := r.pool.Run(ctx)
+	r.tellMisfits()
 	close(done)
 	beside.Wait()
 	if gone := r.course.left(); gone && known != nil {
