@@ -113,7 +113,9 @@ type Answer struct {
 	Banned bool
 	// Denied: the key may not do this, or nothing any more: only another key can tell. With Invalid, where several keys are in use,
 	// the request goes on, not counted, until another key has denied it, too, or the same one a sixth time, since no other was there
-	// to ask; a key that denies three in a row, with nothing served between, stays away as after refusals.
+	// to ask. That has two requests dead in a row; where nothing is served between, the keys are at fault, or the only one: what they
+	// deny goes on, not counted, and is dead if it is denied again when something was served. A key that denies three in a row stays
+	// away as after refusals, for 10 s at most if it has served ever.
 	Denied bool
 	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
 	Returned bool
@@ -153,10 +155,11 @@ type key struct {
 	sent        uint64
 	pauses      bool // after refusals that name no time
 	tally       limit.Tally
-	learned     uint64 // by its guard, as far as it was told
-	denials     int    // in a row
-	misnumbered int    // nonces in order that were refused, in a row
-	banned      string // the reason
+	learned     uint64    // by its guard, as far as it was told
+	denials     int       // in a row
+	stayed      mono.Time // when the latest of them had it stay away
+	misnumbered int       // nonces in order that were refused, in a row
+	banned      string    // the reason
 	isBanned    bool
 	generation  uint64
 }
@@ -172,7 +175,7 @@ func New(c Config) (*Dispatcher, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
-	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{}), blame: blame{map[queue.Ticket]denial{}, fewDenied}}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{}), blame: blame{denied: map[queue.Ticket]denial{}, most: fewDenied}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
@@ -391,6 +394,9 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 	case free:
 		// Not at once, nor when the first key is asked again, so that a request that alone is to blame does not spin, and others probe.
 		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
+		if ans.Denied {
+			wait = max(wait, d.othersFirst(a))
+		}
 		return d.queue.Return(now, a.Ticket, d.asked(now).Add(wait))
 	case ans.Result == limit.Accepted:
 		return d.queue.Done(now, a.Ticket)

@@ -58,7 +58,8 @@ type Config struct {
 	// Until is when nothing more is sent. If zero, never.
 	Until time.Time
 	// MaxOutage is how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for
-	// ever; negative: as soon as it is known.
+	// ever; negative: as soon as it is known. It is also how long keys may do nothing but deny; if zero, a minute, or an hour where
+	// something was served.
 	MaxOutage time.Duration
 	UserAgent string
 	TLS       *tls.Config

@@ -61,7 +61,11 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 func (r *Run) tellHold(key string, until time.Time, reason string) {
 	const long, more = 30 * time.Second, 10 * time.Second
 	if d := time.Until(until); d >= long && r.notices.isNews("hold "+key, until, more) {
-		r.tell("key %s is told to stay away for %v, until %s: %s", key, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason)
+		who := "key " + key + " is told"
+		if r.c.keyless {
+			who = "the server asks"
+		}
+		r.tell("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason)
 	}
 }
 
@@ -76,13 +80,20 @@ func (r *Run) tellTrouble(ans *dispatch.Answer) {
 	} else if int64(now) > r.trouble.Load() {
 		return
 	}
-	for _, k := range r.pool.Keys() {
+	keys := r.pool.Keys()
+	if ans.Denied {
+		r.giveUp(keys, ans.Reason)
+	}
+	for _, k := range keys {
 		r.tellRow(&k)
 		for _, retreat := range k.Retreats {
 			at := r.epoch.Add(time.Duration(retreat.Until))
-			what := fmt.Sprintf("%s: %s of %s", k.Name, retreat.Option, retreat.Limit)
+			what := fmt.Sprintf("%s of %s", retreat.Option, retreat.Limit)
+			if !r.c.keyless {
+				what = fmt.Sprintf("key %s: %s", k.Name, what)
+			}
 			if r.notices.isNews(what, at, 0) {
-				r.tell("key %s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05"))
+				r.tell("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05"))
 			}
 		}
 	}
@@ -93,25 +104,36 @@ const inARow = 4
 
 // tellRow tells of a key that answers nothing but refusals.
 func (r *Run) tellRow(k *dispatch.KeyInfo) {
-	what := ""
+	key, server := "", ""
 	switch {
 	case k.Nonces >= inARow:
-		what = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process uses the key, or it was used with a larger --nonce-unit", k.Nonces)
+		server = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process", k.Nonces)
+		key, server = server+" uses the key, or it was used with a larger --nonce-unit", server+" counts on, or one did with a larger --nonce-unit"
 	case k.Refusals >= inARow:
-		what = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
-	case k.Denials >= inARow:
-		what = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
+		key = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
+		server = fmt.Sprintf("refuses all, %d times in a row, with nothing served between", k.Refusals)
+	case k.Denials >= manyDenials:
+		key = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
+		server = fmt.Sprintf("denies all (401, 403), %d times in a row now", k.Denials)
 	default:
 		return
 	}
+	who := "key " + k.Name + " " + key
+	if r.c.keyless {
+		who = "the server " + server
+	}
 	if r.notices.isNews("row "+k.Name, time.Now(), 10*time.Minute) {
-		r.tell("key %s %s; one request at a time goes to see, more and more rarely, and no request pays for it", k.Name, what)
+		r.tell("%s; one request at a time goes to see, more and more rarely, and no request pays for it", who)
 	}
 }
 
 // tellBan tells, once, that a key is out of use.
 func (r *Run) tellBan(key, status string) {
-	if r.notices.isFirst("ban " + key) {
+	switch isFirst := r.notices.isFirst("ban " + key); {
+	case !isFirst:
+	case r.c.keyless:
+		r.tell("the server refuses for good: %s; nothing more is sent", status)
+	default:
 		r.tell("key %s is banned: %s; it is not used any more", key, status)
 	}
 }

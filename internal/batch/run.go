@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/verdict"
@@ -57,6 +58,7 @@ type Run struct {
 	hosts    hosts
 	notices  notices
 	lessons  lessons
+	denials  denials
 	planning planning
 	starts   starts
 	waits    waits
@@ -157,7 +159,7 @@ func (r *Run) Open() error {
 
 // Send reads the input and sends it. It returns nil if everything read has ended or was drained; ErrInput if the input
 // could not be read to its end, what was read before being finished; ErrOutput; dispatch.ErrExhausted if every key is
-// banned; ErrHost; ErrOutage; or ctx's error.
+// banned, or denies all; ErrHost; ErrOutage; or ctx's error.
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,6 +200,8 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		return c.wrong
 	case c.enough != nil && !r.tally.finished(c.whole && r.pool.Counts().Waiting == 0):
 		return c.enough
+	case r.c.keyless && errors.Is(err, dispatch.ErrExhausted):
+		return exhausted("the server refuses for good: " + r.pool.Keys()[0].Reason)
 	case err != nil:
 		return err
 	default:
