@@ -128,6 +128,12 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	c.Notice = screen.line
+	if f.nowhere != "" {
+		screen.line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
+	}
+	if f.dead != "" && f.dead != "-" && f.out != "-" && batch.IsNowhere(f.dead) {
+		screen.line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
+	}
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
 	c.Log = slog.New(slog.NewTextHandler(screen, &slog.HandlerOptions{Level: level}))

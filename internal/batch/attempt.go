@@ -249,8 +249,11 @@ func (r *Run) DeadAgain() string {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	e := r.tally.bad
-	if e.again = r.c.Out != "-"; !e.again {
-		e.lapsed, e.again = 0, r.c.Dead != "-"
+	switch e.again = r.c.Out != "-"; {
+	case !e.again:
+		e.lapsed, e.again = 0, r.c.Dead != "-" && !IsNowhere(r.c.Dead)
+	case IsNowhere(r.c.Dead):
+		e.again = false // it is, without being asked
 	}
 	return e.String()
 }
