@@ -34,7 +34,7 @@ func TestOnlyKeyDenies(t *testing.T) {
 			if c.key != "" {
 				v.keys(c.key)
 			}
-			const n = 400
+			const n = 200
 			lines := requests(n, "http://server/")
 			got := v.run(lines)
 			// 16 were in flight together, two more when two were dead, and after pauses of 1, 2, 4, 8, 16 and 32 s one goes to see.

@@ -194,7 +194,7 @@ func TestWrongLimitOverRestarts(t *testing.T) {
 			v := newInTime(t, x, perSecond(25))
 			v.keys("key-1")
 			v.config.Concurrency = 4
-			lines := requests(700, "http://server"+ratetest.Path)
+			lines := requests(500, "http://server"+ratetest.Path)
 			for _, v.killed = range append(kills, 0) {
 				got := v.run(lines)
 				told += got.notices
@@ -267,7 +267,7 @@ func TestWouldFit(t *testing.T) {
 		defer s.Close()
 		v := newInTime(t, s, perSecond(20))
 		v.config.Provider = kraken
-		got := v.run(requests(200, "http://server/0/private/Balance"))
+		got := v.run(requests(100, "http://server/0/private/Balance"))
 		figures := regexp.MustCompile(`--limit \S+ would fit`).FindAllString(got.notices, -1)
 		if got.err != nil || strings.Count(got.notices, "with 20/s kept") > 3 || len(figures) > 2 || len(figures) == 0 || figures[len(figures)-1] != "--limit 1/4s would fit" {
 			t.Errorf("%+v, %v: %s", got.Totals, got.err, got.notices)
