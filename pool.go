@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +72,9 @@ type PoolConfig struct {
 	// Outage, if not nil, is told of every host that goes down and that is back, as Ended is, and before the requests that
 	// ended at that.
 	Outage func(dispatch.HostInfo)
+	// Learned, if not nil, is told of every key that may have learned more of a limit that is wrong, as Ended is, and before it: with
+	// all that it knows, to be kept for limit.Fitted.Recall after a restart.
+	Learned func(key int, all []limit.Lesson)
 	// Log gets a line per answer and expiry, at debug level, and says once when a host goes down, and when it is back: as a
 	// warning, if there is no Outage to be told. If nil, nothing is logged.
 	Log *slog.Logger
@@ -104,8 +108,9 @@ type Pool struct {
 	submitters submitters
 	ended      []queue.Ended // not yet told
 	outages    []dispatch.HostInfo
-	telling    int // of ended before, that are being told; more than 0 also for outages
-	most       int // that may be held while Ended is behind; 0: it is not
+	learned    []int // keys, likewise
+	telling    int   // of ended before, that are being told; more than 0 also for outages
+	most       int   // that may be held while Ended is behind; 0: it is not
 	panicked   *SendPanic
 	news       chan struct{} // something ended
 	wakeUps    uint64
@@ -154,6 +159,11 @@ func NewPool(c PoolConfig) (*Pool, error) {
 		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand,
 		Ended:  func(e queue.Ended) { p.ended = append(p.ended, e) },
 		Outage: func(h dispatch.HostInfo) { p.outages = append(p.outages, h) },
+		Learned: func(key int) {
+			if c.Learned != nil && !slices.Contains(p.learned, key) {
+				p.learned = append(p.learned, key)
+			}
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -411,7 +421,9 @@ func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 }
 
 // untoldLocked says whether Run has something to tell of.
-func (p *Pool) untoldLocked() bool { return len(p.ended) > 0 || len(p.outages) > 0 }
+func (p *Pool) untoldLocked() bool {
+	return len(p.ended) > 0 || len(p.outages) > 0 || len(p.learned) > 0
+}
 
 // noticeAbort is called wherever it matters, since an attempt may learn that its context ended before Run does.
 func (p *Pool) noticeAbort() {
@@ -504,13 +516,20 @@ func (p *Pool) unlock() {
 func (p *Pool) tell() {
 	p.mu.Lock()
 	for p.untoldLocked() {
-		batch, outages := p.ended, p.outages
-		p.ended, p.outages = nil, nil
+		batch, outages, learned := p.ended, p.outages, p.learned
+		p.ended, p.outages, p.learned = nil, nil, nil
+		lessons := make([][]limit.Lesson, len(learned))
+		for i, key := range learned {
+			lessons[i] = p.dispatcher.Lessons(key)
+		}
 		if len(batch) > atATime {
 			batch, p.ended = batch[:atATime], batch[atATime:]
 		}
 		p.telling = max(1, len(batch))
 		p.mu.Unlock()
+		for i, key := range learned {
+			p.config.Learned(key, lessons[i])
+		}
 		for i := range outages {
 			p.tellOutage(&outages[i])
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
 )
@@ -252,6 +253,65 @@ func TestPoolSendThatPanics(t *testing.T) {
 		wantCounts(t, p, queue.Counts{Submitted: 3, Waiting: 1, Dead: 1, Done: 1})
 		if s := p.Stats(); s.Unknown != 1 || s.InFlight != 0 {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// What a key learned of a wrong limit is told, with no lock held, and a Pool that takes the place of the one before begins with it.
+func TestPoolTellsWhatItLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lessons []limit.Lesson
+		run := func() (refused int) {
+			began, n := time.Now(), 0
+			f := limit.NewFitted(limit.MustRolling(25, time.Second))
+			for _, l := range lessons {
+				if !f.Recall(0, l) {
+					t.Errorf("not recalled: %+v", l)
+				}
+			}
+			var p *paceline.Pool
+			p, err := paceline.NewPool(paceline.PoolConfig{
+				Keys: []dispatch.Key{{Name: "a"}, {Name: "b", Limiter: f}}, InFlight: 1,
+				Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+					if time.Since(began) > time.Second {
+						began, n = time.Now(), 0
+					}
+					if n++; n <= 20 || a.Key == 0 {
+						return served
+					}
+					refused++
+					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
+				},
+				Learned: func(key int, all []limit.Lesson) {
+					if lessons = all; key != 1 || p.Keys()[1].Name != "b" {
+						t.Errorf("key %d has learned %+v", key, all)
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Ban(0, "for this test") })
+			for i := range 200 {
+				if err := p.TrySubmit(queue.Request{ID: fmt.Sprint(i), Cost: limit.One}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.Close()
+			if err := p.Run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			return refused
+		}
+		if n := run(); n == 0 || len(lessons) != 1 || lessons[0].Fits != 20 {
+			t.Fatalf("%d refused, learned %+v", n, lessons)
+		}
+		for i := range lessons {
+			lessons[i] = lessons[i].Moved(-time.Hour)
+		}
+		time.Sleep(time.Second)
+		if n := run(); n != 0 {
+			t.Errorf("%d refused by the second", n)
 		}
 	})
 }

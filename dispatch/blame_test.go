@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -106,6 +107,136 @@ func TestRequestThatIsDenied(t *testing.T) {
 	r.submit(0, "x")
 	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], denied)
 	r.has("x dead")
+}
+
+// Keys that deny all are at fault, and not the requests: two are dead when that is known. The keys are asked more and more rarely, and
+// when they work again all the others are served.
+func TestKeysThatDenyAll(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		keys := make([]dispatch.Key, n)
+		for i := range keys {
+			keys[i] = dispatch.Key{Name: fmt.Sprint(i), Limiter: limit.MustRolling(1, time.Second)}
+		}
+		r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, keys...)
+		asked, last := 0, mono.Time(0)
+		r.work(300, func(a dispatch.Attempt) dispatch.Answer {
+			if last = a.At; a.At < at(2*time.Hour) {
+				asked++
+				return denied
+			}
+			return accepted
+		})
+		// 1 s, 2 s … 512 s, and from then on 10 min: 23 probes of each key in two hours. Before that two are dead, of which each key in
+		// turn may have been asked five times, and what goes beside them.
+		if c := r.queue.Counts(); c.Dead != 2 || c.Done != 298 || asked > 25*n+2*5*6 || last > at(4*time.Hour) {
+			t.Errorf("%d keys: %+v, asked %d times, until %v", n, c, asked, last)
+		}
+	}
+	r := newRig(t, queue.Config{MaxAttempts: 2}, dispatch.Key{}) // for ever
+	r.work(10, func(dispatch.Attempt) dispatch.Answer { return denied })
+	if c := r.queue.Counts(); c.Dead < 2 || c.Dead > 10 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What was in flight together is denied together, which is one pause of a second, and after it one goes first.
+func TestDeniedTogether(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{})
+	r.submit(0, "a", "b", "c", "d", "e", "f", "g", "h")
+	for i, a := range r.sends(0, limit.AfterSettle, "a/1 on 0", "b/1 on 0", "c/1 on 0", "d/1 on 0", "e/1 on 0", "f/1 on 0", "g/1 on 0", "h/1 on 0") {
+		r.done(time.Duration(i+1)*ms, a, denied)
+	}
+	if k := r.KeyInfo(at(10*ms), 0); k.Denials != 3 || k.Until != at(time.Second+3*ms) {
+		t.Errorf("%+v", k)
+	}
+	r.has("a dead", "b dead")
+	r.submit(time.Second, "i", "j")
+	a := r.sends(time.Second+3*ms, at(2*time.Second+3*ms), "i/1 on 0")[0]
+	r.done(time.Second+4*ms, a, denied)
+	if k := r.KeyInfo(at(time.Second+4*ms), 0); k.Denials != 4 || k.Until != at(3*time.Second+4*ms) {
+		t.Errorf("%+v", k)
+	}
+}
+
+// Where half of the requests are forbidden some lie together again and again: it is found out how many do.
+func TestHalfIsDenied(t *testing.T) {
+	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()[0])
+	rng, no, last := rand.New(rand.NewPCG(1, 2)), map[string]bool{}, mono.Time(0)
+	for i := range 1000 {
+		no[fmt.Sprint(i)] = rng.IntN(2) == 0
+	}
+	r.work(1000, func(a dispatch.Attempt) dispatch.Answer {
+		if last = a.At; no[a.Request.ID] {
+			return denied
+		}
+		return accepted
+	})
+	if c := r.queue.Counts(); c.Done+c.Dead != 1000 || c.Dead < 450 || c.Dead > 550 || last > at(1050*time.Second) {
+		t.Errorf("%+v until %v", c, last)
+	}
+}
+
+// Where requests were at fault again and again more of them are believed, until once it was the key.
+func TestBeliefIsLost(t *testing.T) {
+	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, dispatch.Key{Limiter: limit.MustRolling(1, 30*time.Second)})
+	rng, dead := rand.New(rand.NewPCG(1, 2)), [3]int{}
+	spells := [3]time.Duration{0, 3 * time.Hour, 6 * time.Hour} // each of half an hour; in the first, half of them
+	spell := func(now mono.Time) int {
+		for i := range spells {
+			if d := time.Duration(now) - spells[i]; d >= 0 && d < 30*time.Minute {
+				return i
+			}
+		}
+		return -1
+	}
+	no := map[string]bool{}
+	before, last := 0, 0
+	r.work(1000, func(a dispatch.Attempt) dispatch.Answer {
+		i := spell(a.At)
+		if c := r.queue.Counts().Dead; c > before {
+			dead[last] += c - before
+			before = c
+		}
+		last = max(i, 0)
+		if _, known := no[a.Request.ID]; !known {
+			no[a.Request.ID] = i == 0 && rng.IntN(2) == 0
+		}
+		if i > 0 || no[a.Request.ID] {
+			return denied
+		}
+		return accepted
+	})
+	if dead[0] < 20 || dead[1] < 4 || dead[2] != 2 {
+		t.Errorf("%v were dead of each, want many, some and 2: %+v", dead, r.queue.Counts())
+	}
+}
+
+// With one key, too, a request that is denied among others that are served is at fault itself, at once, and those that lie together
+// are, as soon as another is served: no other suffers, and none of them lives.
+func TestDeniedByOneKey(t *testing.T) {
+	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()[0])
+	last := mono.Time(0)
+	r.work(300, func(a dispatch.Attempt) dispatch.Answer {
+		if last = a.At; len(a.Request.ID) == 3 && a.Request.ID[2] == '0' {
+			return denied
+		}
+		return accepted
+	})
+	if c := r.queue.Counts(); c.Done != 280 || c.Dead != 20 || last > at(301*time.Second) {
+		t.Errorf("%+v until %v", c, last)
+	}
+	r = newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()[0])
+	sent := 0
+	r.work(300, func(a dispatch.Attempt) dispatch.Answer {
+		sent++
+		if last = a.At; len(a.Request.ID) == 2 && a.Request.ID < "40" {
+			return denied
+		}
+		return accepted
+	})
+	if c := r.queue.Counts(); c.Done != 270 || c.Dead != 30 || last > at(20*time.Minute) || sent > 270+4*30 {
+		t.Errorf("%+v until %v, %d sent", c, last, sent)
+	}
 }
 
 // Of a request that was served in the end nobody remembers who denied it: there is room in mind for those that come.

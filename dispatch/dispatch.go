@@ -39,6 +39,8 @@ type Config struct {
 	Ended func(queue.Ended)
 	// Outage, if not nil, is told of every host that goes down or is back, from within Done, as Ended is.
 	Outage func(HostInfo)
+	// Learned, if not nil, is told of every key that may have learned more of a limit that is wrong, as Ended is: see Lessons.
+	Learned func(key int)
 }
 
 // Key describes an API key: a partition of the server's quota. Beside its Limiter, what answers say is heeded: a
@@ -48,7 +50,8 @@ type Key struct {
 	// Name tells keys apart in reports. It is not the secret.
 	Name string
 	// Limiter is the server's rule for this key. If nil, none. It belongs to this key alone, also where it is part of an
-	// All: of a limiter that two keys share, the one would not hear what the other sent.
+	// All: of a limiter that two keys share, the one would not hear what the other sent. Whether it is wrong is found out: give a
+	// limit.Fitted over it to go on with what was found out before a restart.
 	Limiter limit.Limiter
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
@@ -110,7 +113,9 @@ type Answer struct {
 	Banned bool
 	// Denied: the key may not do this, or nothing any more: only another key can tell. With Invalid, where several keys are in use,
 	// the request goes on, not counted, until another key has denied it, too, or the same one a sixth time, since no other was there
-	// to ask; a key that denies three in a row, with nothing served between, stays away as after refusals.
+	// to ask. That has two requests dead in a row; where nothing is served between, the keys are at fault, or the only one: what they
+	// deny goes on, not counted, and is dead if it is denied again when something was served. A key that denies three in a row stays
+	// away as after refusals, for 10 s at most if it has served ever.
 	Denied bool
 	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
 	Returned bool
@@ -127,6 +132,7 @@ type Dispatcher struct {
 	backoff backoff.Policy
 	rand    *rand.Rand
 	ended   func(queue.Ended)
+	learned func(key int)
 	keys    []key
 	hosts   hosts
 
@@ -149,9 +155,11 @@ type key struct {
 	sent        uint64
 	pauses      bool // after refusals that name no time
 	tally       limit.Tally
-	denials     int    // in a row
-	misnumbered int    // nonces in order that were refused, in a row
-	banned      string // the reason
+	learned     uint64    // by its guard, as far as it was told
+	denials     int       // in a row
+	stayed      mono.Time // when the latest of them had it stay away
+	misnumbered int       // nonces in order that were refused, in a row
+	banned      string    // the reason
 	isBanned    bool
 	generation  uint64
 }
@@ -167,12 +175,15 @@ func New(c Config) (*Dispatcher, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
-	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{}), blame: blame{map[queue.Ticket]denial{}, fewDenied}}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: line.New(line.Config{}), blame: blame{denied: map[queue.Ticket]denial{}, most: fewDenied}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
 	if c.Outage == nil {
 		c.Outage = func(HostInfo) {}
+	}
+	if d.learned = c.Learned; d.learned == nil {
+		d.learned = func(int) {}
 	}
 	d.hosts = hosts{queue: c.Queue, rand: c.Rand, told: c.Outage, all: map[string]*host{}, most: fewHosts}
 	for i, k := range c.Keys {
@@ -323,6 +334,10 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
 	k.tally.Settled(&ans.Outcome)
 	k.inFlight--
+	if n := k.guard.Learned(); n != k.learned {
+		k.learned = n
+		d.learned(a.Key)
+	}
 	if ans.Reason == "" && ans.Result != limit.Accepted {
 		ans.Reason = ans.Result.String()
 	}
@@ -379,6 +394,9 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 	case free:
 		// Not at once, nor when the first key is asked again, so that a request that alone is to blame does not spin, and others probe.
 		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
+		if ans.Denied {
+			wait = max(wait, d.othersFirst(a))
+		}
 		return d.queue.Return(now, a.Ticket, d.asked(now).Add(wait))
 	case ans.Result == limit.Accepted:
 		return d.queue.Done(now, a.Ticket)
@@ -471,6 +489,10 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	}
 	return info
 }
+
+// Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key after
+// a restart.
+func (d *Dispatcher) Lessons(key int) []limit.Lesson { return d.keys[key].guard.Lessons() }
 
 // ErrExhausted says that every key is banned. The requests still wait.
 var ErrExhausted = errors.New("every key is banned")

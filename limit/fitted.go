@@ -47,6 +47,7 @@ type Fitted struct {
 	deaf   bool      // to refusals, or was
 	struck uint64    // requests up to this one were sent with an opt-in that proved wrong
 	cause  cause
+	news   uint64 // how often what is learned has changed
 }
 
 // fitting is what is kept of a request.
@@ -73,15 +74,19 @@ type Misfit struct {
 	Fits     int64         // what goes in its place: so much per Rate.Per was accepted
 	Gap      time.Duration // if not zero, one goes in so long: Fits is 1 then
 	Until    mono.Time
-	Times    int // how often lately, up to 10
-	Refusals int // since it was free last; those in flight together are one
+	Times    int  // how often lately, up to 10
+	Refusals int  // since it was free last; those in flight together are one
+	Sure     bool // Fits was kept to for a minute, and a window, with no refusal; before that it may have to be less
 }
 
-// NewFitted returns l with an eye on whether it is right. It panics if l is nil; l now belongs to it, but for SetLimit and
-// SetWindow.
+// NewFitted returns l with an eye on whether it is right, and a Fitted as it is. It panics if l is nil; l now belongs to it, but for
+// SetLimit and SetWindow.
 func NewFitted(l Limiter) *Fitted {
 	if l == nil {
 		panic("limit: Fitted: the Limiter is nil")
+	}
+	if f, is := l.(*Fitted); is {
+		return f
 	}
 	f := &Fitted{own: l, last: mono.Min, began: mono.Min, asked: mono.Min}
 	rates, ok := Rates(l)
@@ -96,7 +101,7 @@ func NewFitted(l Limiter) *Fitted {
 		if err != nil {
 			continue // a window so long that nobody lives to see its end
 		}
-		f.fits = append(f.fits, fit{index: i, rate: r, ledger: ledger, n: MaxCost, caution: newCaution(), doubt: doubt{deaf: mono.Min}})
+		f.fits = append(f.fits, fit{index: i, rate: r, ledger: ledger, answered: mono.Min, stage: stage{n: MaxCost, caution: newCaution()}, doubt: doubt{deaf: mono.Min}})
 		fronts = append(fronts, ledger)
 	}
 	switch len(fronts) {
@@ -211,6 +216,7 @@ func (f *Fitted) Trust(now mono.Time) {
 		f.fits[i].trust(f.last)
 	}
 	f.cause, f.bound = cause{}, false
+	f.news++
 }
 
 // Misfits returns the limits that are wrong, as far as this knows; usually nothing. One is there when all is answered that was in
@@ -224,7 +230,7 @@ func (f *Fitted) Misfits() (all []Misfit) {
 			continue // what was found is of a window that is no more
 		}
 		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
-			all = append(all, Misfit{Rate: rate, Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals})
+			all = append(all, Misfit{Rate: rate, Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals, Sure: fit.sure()})
 		}
 	}
 	return all
@@ -279,6 +285,7 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	switch {
 	case f.cause.fit != nil && r.number <= f.cause.upTo:
 		f.cause.ended(r, &o)
+		f.news++
 	case refused && r.number > f.struck && r.at >= f.asked:
 		f.blame(r, &o)
 	}
@@ -331,6 +338,7 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 	if fresh && worst.rate.Per > longTrial {
 		return
 	}
+	f.news++
 	if worst.disbelieves(f.last) {
 		return
 	}
@@ -378,7 +386,10 @@ func (f *Fitted) move() {
 	f.bound = false
 	for i := range f.fits {
 		if fit := &f.fits[i]; fit.state != free && (fit != f.cause.fit || f.cause.open == 0) {
-			fit.move(f.last, fit.full(f.last, f.book.Len()))
+			was := fit.stage
+			if fit.move(f.last, fit.full(f.last, f.book.Len())); fit.stage != was || fit.gap > 0 {
+				f.news++
+			}
 		}
 		f.bound = f.bound || f.fits[i].state != free
 	}
@@ -389,21 +400,25 @@ type fit struct {
 	index  int // of rate in Rates
 	rate   Rate
 	ledger *Rolling // of what was accepted; its limit is n
-	state  fitState
-	n      int64
-	caution
-	refusals int
-	learns   bool // n is what the cause says, as far as that is known
+	stage
+	doubt
+	latest   mono.Time // what was admitted
+	answered mono.Time // with no refusal
+	learns   bool      // n is what the cause says, as far as that is known
+	below    int64     // n before it
+}
 
+// stage is how far it has come.
+type stage struct {
+	state fitState
+	n     int64
+	caution
+	refusals  int
 	since     mono.Time     // of n
 	gap       time.Duration // where even 1 is too much: the least time from one to the next
-	latest    mono.Time     // what was admitted
-	answered  mono.Time     // with no refusal
 	step      int64         // while growing
 	low, high int64         // while searching or growing: what was kept to and not refused, or surely is not, and what was refused
 	careful   bool          // the second half of n goes one by one
-	below     int64         // n before it
-	doubt
 }
 
 // doubt is what speaks against it that refusals have to do with the rate at all: they go on, though what was lowered again and again
@@ -449,6 +464,9 @@ func (t *fit) serve(now mono.Time, cost int64) {
 	t.kept += cost
 	t.doubt.served++
 }
+
+// sure tells whether n holds, and is not a guess: of a bucket twice as much may have been accepted in a window before it was empty.
+func (s *stage) sure() bool { return s.state == growing || s.state == held && !s.careful }
 
 type fitState uint8
 

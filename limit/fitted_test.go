@@ -73,6 +73,7 @@ func TestFittedTimeline(t *testing.T) {
 	bursts(time.Minute+6*time.Second, 10, 10) // a minute without a refusal is enough, and a request that ends then
 	bursts(time.Minute+6*time.Second+20*ms, 10, 10)
 	bursts(time.Minute+8*time.Second, 20, 20)
+	declared.Sure = true
 	f.misfits(t, declared)
 
 	bursts(11*time.Minute, 20, 20) // 21 may go a minute after it was found that 20 do
@@ -149,7 +150,7 @@ func TestFittedTakesItsTime(t *testing.T) {
 		now := at(time.Duration(i+1) * time.Minute)
 		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
 	}
-	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1})
+	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1, Sure: true})
 }
 
 // Where not even one a window fits, one goes in longer and longer gaps, and in shorter ones after 10 min.

@@ -33,7 +33,7 @@ included; the same command again sends what has not ended, and the limits rememb
 
 Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
 or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage,
-it is the time of --until, or --budget is spent: running again resumes; 6 every key is banned; 130 interrupted. The first Ctrl-C
+it is the time of --until, or --budget is spent: running again resumes; 6 every key is banned or denied all; 130 interrupted. The first Ctrl-C
 waits for what is in flight, the second breaks it off.`
 
 const runExample = `  paceline run --limit 20/s requests.jsonl
@@ -87,7 +87,7 @@ func newRun() *cobra.Command {
 	p.StringVar(&f.until, "until", "", "when to send no more and end with exit code 5, to be resumed: a time of day (09:00), an instant as in RFC 3339, or a duration")
 	p.Var(&f.budget, "budget", "what may be spent, such as 20USD, over all runs with one --out: by --price-input and --price-output, or by --price")
 	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget (batches: --price-input, --price-output)")
-	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do; 0s: as soon as it is known (default: for ever)")
+	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do, and keys may answer 401 or 403 to all before it does with 6; 0s: as soon as it is known (default: for ever; keys: 1m, or 1h once something was served)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
 	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
@@ -128,6 +128,12 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	c.Notice = screen.line
+	if f.nowhere != "" {
+		screen.line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
+	}
+	if f.dead != "" && f.dead != "-" && f.out != "-" && batch.IsNowhere(f.dead) {
+		screen.line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
+	}
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
 	c.Log = slog.New(slog.NewTextHandler(screen, &slog.HandlerOptions{Level: level}))

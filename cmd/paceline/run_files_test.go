@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,7 +98,7 @@ func TestRunNoFile(t *testing.T) {
 		{"--out folder", 2, "--out folder is a folder" + orOutput},
 		{"--out /dev/full", 2, "--out /dev/full is a device" + orOutput},
 		{"--out y --dead ff", 2, "--dead ff is a named pipe" + orOutput},
-		{"--dead /dev/null", 2, "--dead /dev/null is a device" + orOutput},
+		{"--dead /dev/full", 2, "--dead /dev/full is a device" + orOutput},
 		{"--summary ff", 2, "--summary ff is a named pipe" + file},
 		{"--out x", 1, "x.dead.jsonl is a named pipe" + file + "; nothing was sent"},
 	} {
@@ -105,6 +108,51 @@ func TestRunNoFile(t *testing.T) {
 		code, _, stderr := paceline("", append([]string{"run", "--limit", "20/s", "--max-outage", "0s", in}, strings.Fields(c.args)...)...)
 		if code != c.code || stderr != "paceline: "+c.want+"\n" {
 			t.Errorf("%s: %d %swant %d %s", c.args, code, stderr, c.code, c.want)
+		}
+	}
+}
+
+// What goes to /dev/null is thrown away, which is said, and no file is made beside it; what is thrown away cannot be gone on from.
+func TestRunNowhere(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it has no name there that files can be told by")
+	}
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if asked++; strings.HasSuffix(q.URL.Path, "/1") {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	in := write(t, "in.jsonl", fmt.Sprintf("{\"id\":\"a\",\"url\":\"%[1]s/0\"}\n{\"id\":\"b\",\"url\":\"%[1]s/1\"}\n", srv.URL))
+	t.Chdir(dir)
+	if err := os.Symlink(os.DevNull, "link"); err != nil {
+		noLinks(t, err)
+	}
+	for _, c := range []struct {
+		args  string
+		says  string
+		asked int // also by the runs before
+		files string
+	}{
+		{"--out " + os.DevNull, "results are thrown away (--out /dev/null), so there is nothing to go on from", 2, "link"},
+		{"--out link", "results are thrown away (--out link), so there", 4, "link"},
+		{"--out link --dead " + os.DevNull + " --summary link", "1 done", 6, "link"},
+		{"--out x --dead link", "dead letters are thrown away (--dead link), so the same command again sends them again", 8, "link x x.journal"},
+		{"--out x --dead link", "1 done before", 9, "link x x.journal"},
+	} {
+		code, stdout, stderr := paceline("", append([]string{"run", "--limit", "200/s", "--concurrency", "1", in}, strings.Fields(c.args)...)...)
+		if code != 3 || stdout != "" || !strings.Contains(stderr, c.says) || !strings.Contains(stderr, "1 dead") || strings.Contains(stderr, "--retry-dead") || strings.Contains(stderr, "lost: ") {
+			t.Errorf("%s: %d %q %s", c.args, code, stdout, stderr)
+		}
+		all, err := os.ReadDir(dir)
+		var files []string
+		for _, f := range all {
+			files = append(files, f.Name())
+		}
+		if err != nil || strings.Join(files, " ") != c.files || asked != c.asked {
+			t.Errorf("%s: asked %d times, want %d; files %v, %v", c.args, asked, c.asked, files, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -36,6 +37,7 @@ type runFlags struct {
 	banStatus, nonceStatus         []int
 	provider, success              string
 	out, dead, sync, unanswered    string
+	nowhere                        string // --out, if that throws everything away; then out is standard output
 	retryDead                      batch.Dead
 	skipInvalid, trustClock        bool
 	keepHeaders                    []string
@@ -131,6 +133,9 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if err := f.files(); err != nil {
 		return c, usageError{err}
 	}
+	if c.Out = f.out; f.nowhere != "" {
+		c.Stdout = io.Discard
+	}
 	if f.retryDead != 0 && f.out == "-" && (f.dead == "" || f.dead == "-") {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
@@ -143,12 +148,16 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	return c, nil
 }
 
-// files checks where the run writes to. A named pipe would have to be waited for, and what goes beside --out has no place beside a device.
+// files checks where the run writes to. A named pipe would have to be waited for, and what goes beside --out has no place beside a device:
+// what is thrown away is as good as a standard output that nobody reads.
 func (f *runFlags) files() error {
+	if f.out != "-" && batch.IsNowhere(f.out) {
+		f.nowhere, f.out = f.out, "-"
+	}
 	for _, v := range []struct{ flag, path, or string }{
 		{"--out", f.out, ", or - for standard output"}, {"--dead", f.dead, ", or - for standard output"}, {"--summary", f.summary, ""},
 	} {
-		if v.path == "-" && v.or != "" || v.path == "" {
+		if v.path == "-" && v.or != "" || v.path == "" || batch.IsNowhere(v.path) {
 			continue
 		}
 		if what := batch.NoFile(v.path); what != "" {

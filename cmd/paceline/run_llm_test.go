@@ -192,7 +192,7 @@ func TestRunBatchHeld(t *testing.T) {
 	}))
 	defer srv.Close()
 	in, out := write(t, "in.jsonl", prompts(20)), filepath.Join(t.TempDir(), "out.jsonl")
-	for _, want := range []string{"key default is told to stay away for 72h0m0s, until ", "key default is told to stay away for "} {
+	for _, want := range []string{"the server asks to stay away for 72h0m0s, until ", "the server asks to stay away for "} {
 		cmd := program(t, "run", "--rpm", "60", "--base-url", srv.URL, "--out", out, "--progress", "100ms", in)
 		var stderr syncBuffer
 		cmd.Stderr = &stderr

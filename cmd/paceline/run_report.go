@@ -30,7 +30,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
-	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrEnough):
+	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrEnough), errors.Is(sending, dispatch.ErrExhausted):
 		how := leftText(t.Left) + ", and nothing is lost"
 		if f.out != "-" {
 			how += "; the same command again resumes"

@@ -42,7 +42,7 @@ func newScreen(w io.Writer, f *runFlags) (*screen, error) {
 		s.fd = -1
 	case "auto":
 		// Results and a line that is rewritten do not go together on one terminal.
-		if f.out == "-" && term.IsTerminal(int(os.Stdout.Fd())) {
+		if f.out == "-" && f.nowhere == "" && term.IsTerminal(int(os.Stdout.Fd())) {
 			s.fd = -1
 		}
 		if s.fd >= 0 {

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,7 +194,25 @@ func TestRunCommand(t *testing.T) {
 	defer ban.Close()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	code, _, stderr = paceline("", "run", "--limit", "20/s", "--key-env", "PL_TEST_KEY", "--query", "k={key}", "--out", out, write(t, "in.jsonl", numbered(3, ban.URL)))
-	if code != 6 || !strings.Contains(stderr, "3 left") || !strings.Contains(stderr, "paceline: every key is banned: key PL_TEST_KEY: answered 418 I'm a teapot\n") {
+	if code != 6 || !strings.Contains(stderr, "3 left") || !strings.Contains(stderr, "paceline: every key is banned: key PL_TEST_KEY: answered 418 I'm a teapot; 3 requests are left, and nothing is lost; the same command again resumes\n") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	// The only key denied, until it is not any more.
+	var mended atomic.Bool
+	deny := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if !mended.Load() {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer deny.Close()
+	out = filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", "--limit", "50/s", "--key-env", "PL_TEST_KEY", "--query", "k={key}", "--max-outage", "0s", "--out", out, write(t, "in.jsonl", numbered(20, deny.URL))}
+	code, _, stderr = paceline("", args...)
+	if code != 6 || !strings.Contains(stderr, "2 dead, 0 lost, 18 left") || !strings.Contains(stderr, "paceline: key PL_TEST_KEY denies all for 0s: answered 403 Forbidden; 18 requests are left, and nothing is lost; the same command again resumes\n") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	mended.Store(true)
+	if code, _, stderr = paceline("", append(args, "--retry-dead")...); code != 0 || !strings.Contains(stderr, "20 done") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }

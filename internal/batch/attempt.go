@@ -81,6 +81,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	went := j.hop.host // before a redirect
 	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
 	ans, final := r.judge(j)
+	r.denials.heard(j.res.ended, &ans)
 	j.class, j.reason = classOf(j, &ans), ans.Reason
 	j.result, j.actual, j.cost = ans.Result, nil, r.cost(j, ans.Result, price)
 	r.budget.settle(price, j.cost)
@@ -248,8 +249,11 @@ func (r *Run) DeadAgain() string {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	e := r.tally.bad
-	if e.again = r.c.Out != "-"; !e.again {
-		e.lapsed, e.again = 0, r.c.Dead != "-"
+	switch e.again = r.c.Out != "-"; {
+	case !e.again:
+		e.lapsed, e.again = 0, r.c.Dead != "-" && !IsNowhere(r.c.Dead)
+	case IsNowhere(r.c.Dead):
+		e.again = false // it is, without being asked
 	}
 	return e.String()
 }

@@ -58,7 +58,8 @@ type Config struct {
 	// Until is when nothing more is sent. If zero, never.
 	Until time.Time
 	// MaxOutage is how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for
-	// ever; negative: as soon as it is known.
+	// ever; negative: as soon as it is known. It is also how long keys may do nothing but deny; if zero, a minute, or an hour where
+	// something was served.
 	MaxOutage time.Duration
 	UserAgent string
 	TLS       *tls.Config
@@ -82,7 +83,8 @@ type Config struct {
 	RetryDead      Dead // which dead letters of the runs before are sent again
 	HoldUnanswered bool // what may have been served is not sent again, but a dead letter
 
-	clock func() (time.Time, uptime.Reading) // of the journal; nil: the machine's
+	clock   func() (time.Time, uptime.Reading) // of the journal; nil: the machine's
+	keyless bool                               // Keys was empty: nobody knows of a key
 
 	// Notice is told what the user should know, a line at a time. Log gets a line per answer at debug level.
 	Notice func(string)
@@ -93,7 +95,7 @@ func (c *Config) defaults() {
 	if c.Format == nil {
 		c.Format = Plain{}
 	}
-	if len(c.Keys) == 0 {
+	if c.keyless = len(c.Keys) == 0; c.keyless {
 		c.Keys = []Key{{Name: "default"}}
 	}
 	c.Concurrency = cmp.Or(c.Concurrency, 64)

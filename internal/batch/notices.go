@@ -3,9 +3,7 @@ package batch
 import (
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +28,9 @@ func (n *notices) isNews(what string, until time.Time, longer time.Duration) boo
 	n.told[what] = until
 	return true
 }
+
+// isFirst says whether nothing like it was told before.
+func (n *notices) isFirst(what string) bool { return n.isNews(what, time.Unix(0, 0), 0) }
 
 // Tell is Notice, without the values of keys, for what others have to say.
 func (r *Run) Tell(text string) { r.c.Notice(text) }
@@ -60,15 +61,18 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 func (r *Run) tellHold(key string, until time.Time, reason string) {
 	const long, more = 30 * time.Second, 10 * time.Second
 	if d := time.Until(until); d >= long && r.notices.isNews("hold "+key, until, more) {
-		r.tell("key %s is told to stay away for %v, until %s: %s", key, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason)
+		who := "key " + key + " is told"
+		if r.c.keyless {
+			who = "the server asks"
+		}
+		r.tell("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason)
 	}
 }
 
 // troubled is how long after a refusal it is looked at what came of it: not before all is answered that was in flight.
 const troubled = time.Minute
 
-// tellTrouble tells, once each, what refusals up to now prove: of an opt-in or a limit that is wrong, and of a key that does nothing
-// but refuse.
+// tellTrouble tells, once each, what refusals up to now prove: of an opt-in that is wrong, and of a key that does nothing but refuse.
 func (r *Run) tellTrouble(ans *dispatch.Answer) {
 	now := time.Since(r.epoch)
 	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
@@ -76,42 +80,23 @@ func (r *Run) tellTrouble(ans *dispatch.Answer) {
 	} else if int64(now) > r.trouble.Load() {
 		return
 	}
-	for _, k := range r.pool.Keys() {
+	keys := r.pool.Keys()
+	if ans.Denied {
+		r.giveUp(keys, ans.Reason)
+	}
+	for _, k := range keys {
 		r.tellRow(&k)
-		for _, m := range k.Misfits {
-			r.tellMisfit(k.Name, m)
-		}
 		for _, retreat := range k.Retreats {
 			at := r.epoch.Add(time.Duration(retreat.Until))
-			what := fmt.Sprintf("%s: %s of %s", k.Name, retreat.Option, retreat.Limit)
+			what := fmt.Sprintf("%s of %s", retreat.Option, retreat.Limit)
+			if !r.c.keyless {
+				what = fmt.Sprintf("key %s: %s", k.Name, what)
+			}
 			if r.notices.isNews(what, at, 0) {
-				r.tell("key %s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05"))
+				r.tell("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05"))
 			}
 		}
 	}
-}
-
-// tellMisfit tells of a limit that is wrong.
-func (r *Run) tellMisfit(key string, m limit.Misfit) {
-	at := r.epoch.Add(time.Duration(m.Until))
-	// Again when it is half of that.
-	if !r.notices.isNews(fmt.Sprintf("misfit %s %v %d %v", key, m.Rate, bits.Len64(uint64(m.Fits)), m.Gap), at, 0) {
-		return
-	}
-	was, fits := m.Rate.String(), m.Rate
-	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
-	would := fits.String()
-	for _, l := range r.c.Limits {
-		_, per, is := strings.Cut(l.Text, "/")
-		if is && l.N == m.N && l.Per == m.Per && l.Unit == m.Unit {
-			was = l.Text
-			if would = fmt.Sprintf("--limit %d/%s", m.Fits, per); m.Gap > 0 {
-				would = fmt.Sprintf("--limit 1/%v", m.Gap)
-			}
-		}
-	}
-	r.tell("key %s was refused with %s kept, so that is wrong, or others use the key, too; %d in %v were accepted: %s would fit. It goes no faster until %s",
-		key, was, fits.N, fits.Per, would, at.Format("15:04:05"))
 }
 
 // inARow is how many refusals show a key that does nothing else.
@@ -119,25 +104,36 @@ const inARow = 4
 
 // tellRow tells of a key that answers nothing but refusals.
 func (r *Run) tellRow(k *dispatch.KeyInfo) {
-	what := ""
+	key, server := "", ""
 	switch {
 	case k.Nonces >= inARow:
-		what = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process uses the key, or it was used with a larger --nonce-unit", k.Nonces)
+		server = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process", k.Nonces)
+		key, server = server+" uses the key, or it was used with a larger --nonce-unit", server+" counts on, or one did with a larger --nonce-unit"
 	case k.Refusals >= inARow:
-		what = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
-	case k.Denials >= inARow:
-		what = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
+		key = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
+		server = fmt.Sprintf("refuses all, %d times in a row, with nothing served between", k.Refusals)
+	case k.Denials >= manyDenials:
+		key = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
+		server = fmt.Sprintf("denies all (401, 403), %d times in a row now", k.Denials)
 	default:
 		return
 	}
+	who := "key " + k.Name + " " + key
+	if r.c.keyless {
+		who = "the server " + server
+	}
 	if r.notices.isNews("row "+k.Name, time.Now(), 10*time.Minute) {
-		r.tell("key %s %s; one request at a time goes to see, more and more rarely, and no request pays for it", k.Name, what)
+		r.tell("%s; one request at a time goes to see, more and more rarely, and no request pays for it", who)
 	}
 }
 
 // tellBan tells, once, that a key is out of use.
 func (r *Run) tellBan(key, status string) {
-	if r.notices.isNews("ban "+key, time.Unix(0, 0), 0) {
+	switch isFirst := r.notices.isFirst("ban " + key); {
+	case !isFirst:
+	case r.c.keyless:
+		r.tell("the server refuses for good: %s; nothing more is sent", status)
+	default:
 		r.tell("key %s is banned: %s; it is not used any more", key, status)
 	}
 }

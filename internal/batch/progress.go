@@ -143,14 +143,23 @@ func (r *Run) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limit.
 	at = now
 	if info.State == dispatch.Cooling {
 		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
+		if r.c.keyless {
+			short, text = "pause", "the server, which asked to stay away, "
+		}
 	}
 	for n, l := range r.limiters[key] {
 		if t := l.Ready(now, cost); t > at {
-			at, short, text = t, limitOf+r.c.Limits[n].Text, fmt.Sprintf("limit %s of key %s, ", r.c.Limits[n].Text, info.Name)
+			at, short = t, limitOf+r.c.Limits[n].Text
+			if text = short + ", "; !r.c.keyless {
+				text = fmt.Sprintf("%s of key %s, ", short, info.Name)
+			}
 		}
 	}
 	switch {
 	case at <= now && info.InFlight > 0:
+		if r.c.keyless {
+			return at, "nonce order", "the answer before it"
+		}
 		return at, "nonce order", "the answer before it on key " + info.Name
 	case at <= now:
 		return at, "", ""

@@ -18,12 +18,13 @@ func (r *Run) newPool() error {
 	keys := make([]dispatch.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
 		index[k.Name] = i
-		keys[i] = dispatch.Key{Name: k.Name, Limiter: limit.NewAll(r.limiters[i]...), Gap: r.c.Gap}
+		keys[i] = dispatch.Key{Name: k.Name, Limiter: r.fitted[i], Gap: r.c.Gap}
 		if r.numbered {
 			keys[i].Nonce = &dispatch.NonceConfig{Unit: r.c.NonceUnit, After: r.store.history.Nonces[k.Name]}
 		}
 	}
 	r.replay(index)
+	r.recall()
 	onExpiry := queue.End
 	if r.c.Renew {
 		onExpiry = queue.Retry
@@ -32,7 +33,7 @@ func (r *Run) newPool() error {
 	r.pool, err = paceline.NewPool(paceline.PoolConfig{
 		Keys: keys, Send: r.send, Ended: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
 		Queue:     queue.Config{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
-		MaxOutage: r.c.MaxOutage, Outage: r.outage,
+		MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: r.learned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -72,6 +73,13 @@ func (r *Run) replay(index map[string]int) {
 		if !ours || counts < mono.Time(-r.keep) {
 			continue // no limit of this run reaches so far back
 		}
+		o := limit.Outcome{Result: s.Result}
+		if counts > 0 {
+			o = limit.Outcome{Result: limit.Unknown, ArrivedAgo: -time.Duration(counts)}
+		} else if s.Result == limit.Unknown {
+			o.Result = limit.Failed // counts is its bound already
+		}
+		r.fitted[i].Count(min(counts, 0), s.Cost, o)
 		for n, l := range r.limiters[i] {
 			cost := s.Cost
 			if rate := r.c.Limits[n]; rate.Bucket {
@@ -84,14 +92,7 @@ func (r *Run) replay(index map[string]int) {
 					*w = min(*w, rate.room(l, counts))
 				}
 			}
-			lease := l.Admit(min(counts, 0), cost)
-			o := limit.Outcome{Result: s.Result}
-			if counts > 0 {
-				o = limit.Outcome{Result: limit.Unknown, ArrivedAgo: -time.Duration(counts)}
-			} else if s.Result == limit.Unknown {
-				o.Result = limit.Failed // counts is its bound already
-			}
-			l.Settle(min(counts, 0), lease, o)
+			l.Settle(min(counts, 0), l.Admit(min(counts, 0), cost), o)
 		}
 	}
 	r.rooms = make([]int64, len(r.c.Limits))

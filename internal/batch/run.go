@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/verdict"
@@ -43,6 +44,7 @@ type Run struct {
 	epoch    time.Time         // of the Pool's clock
 	keep     time.Duration     // how far back the journal goes
 	limiters [][]limit.Limiter // of each key, one per limit
+	fitted   []*limit.Fitted   // of each key, over all of them
 	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
 	pool     *paceline.Pool
 	trouble  atomic.Int64  // until when refusals are news, since the epoch
@@ -55,6 +57,8 @@ type Run struct {
 	course   *course
 	hosts    hosts
 	notices  notices
+	lessons  lessons
+	denials  denials
 	planning planning
 	starts   starts
 	waits    waits
@@ -97,6 +101,7 @@ func New(c Config) (*Run, error) {
 			}
 		}
 		r.limiters = append(r.limiters, each)
+		r.fitted = append(r.fitted, limit.NewFitted(limit.NewAll(each...)))
 	}
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
@@ -154,7 +159,7 @@ func (r *Run) Open() error {
 
 // Send reads the input and sends it. It returns nil if everything read has ended or was drained; ErrInput if the input
 // could not be read to its end, what was read before being finished; ErrOutput; dispatch.ErrExhausted if every key is
-// banned; ErrHost; ErrOutage; or ctx's error.
+// banned, or denies all; ErrHost; ErrOutage; or ctx's error.
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -182,6 +187,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		r.pool.Close()
 	}()
 	err := r.pool.Run(ctx)
+	r.tellMisfits()
 	close(done)
 	beside.Wait()
 	if gone := r.course.left(); gone && known != nil {
@@ -194,6 +200,8 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		return c.wrong
 	case c.enough != nil && !r.tally.finished(c.whole && r.pool.Counts().Waiting == 0):
 		return c.enough
+	case r.c.keyless && errors.Is(err, dispatch.ErrExhausted):
+		return exhausted("the server refuses for good: " + r.pool.Keys()[0].Reason)
 	case err != nil:
 		return err
 	default:

@@ -368,7 +368,7 @@ func TestRetreatIsSaid(t *testing.T) {
 	b.config.Limits = []Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
 	b.config.Arrivals = limit.Arrivals{OneWayMax: 50 * time.Millisecond}
 	got := b.run(requests(20, srv.URL)...)
-	if got.err != nil || got.Done != 20 || strings.Count(got.notices, "key default: OneWayMax of requests is wrong") != 1 {
+	if got.err != nil || got.Done != 20 || strings.Count(got.notices, "OneWayMax of requests is wrong") != 1 {
 		t.Fatalf("%+v, %v, %s", got.Totals, got.err, got.notices)
 	}
 }
@@ -722,9 +722,9 @@ func TestWhy(t *testing.T) {
 			t.Errorf("waiting for %q, want %q", r.Progress().Why, want)
 			return r.Progress()
 		}
-		wait(0, "limit 2/h of key default, until an answer comes")
+		wait(0, "limit 2/h, until an answer comes")
 		close(release)
-		if p := wait(2, "limit 2/h of key default, 1h0m"); p.Total != 3 || p.ETA != 1800*time.Second || p.Percent != 100 {
+		if p := wait(2, "limit 2/h, 1h0m"); p.Total != 3 || p.ETA != 1800*time.Second || p.Percent != 100 {
 			t.Errorf("%+v", p)
 		}
 		r.Drain()

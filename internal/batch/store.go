@@ -164,11 +164,24 @@ func NoFile(path string) string {
 	return "a device"
 }
 
+// IsNowhere says that what is written there is thrown away.
+func IsNowhere(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
+}
+
 // openOutput opens results or dead letters.
 func (r *Run) openOutput(path string, dead bool) (*results, error) {
 	form := form{r.c.Format, dead}
 	if path == "-" {
 		return &results{File: durable.Stream("standard output", shown.JSONTo(r.c.Stdout))}, nil
+	}
+	if IsNowhere(path) {
+		return &results{File: durable.Stream(path, io.Discard)}, nil
 	}
 	if what := NoFile(path); what != "" {
 		return nil, fmt.Errorf("%s is %s, expected a file", path, what)

@@ -171,6 +171,14 @@ func (t *tally) again(d digest) bool {
 		t.ledger.has(d, inExpired) && t.retry&theExpired != 0)
 }
 
+// wasRefused says whether a request was a dead letter of its own, or its key's, fault in a run before.
+func (t *tally) wasRefused(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := digestOf(id)
+	return t.ledger.has(d, inDead) && t.ledger.class(d) == refused
+}
+
 // isAgain is again, for who does not hold the lock.
 func (t *tally) isAgain(id string) bool {
 	t.mu.Lock()

@@ -38,8 +38,8 @@ func (r *Run) verdict(j *job) verdict.Verdict {
 	return r.policy.Of(&try)
 }
 
-// judge says what an attempt proves, and what becomes of its request. final: it ends the request, and its result is to be
-// written before the journal's answer.
+// judge says what an attempt proves, and what becomes of its request. final: it ends the request whatever
+// others do, and its result is to be written before the journal's answer.
 func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	foreign := j.hop.foreign
 	ans = r.answer(j)
@@ -52,7 +52,10 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	if ans.Banned {
 		r.tellBan(j.key, ans.Reason)
 	}
-	return ans, ans.Invalid || ans.Result == limit.Accepted
+	if ans.Invalid && ans.Denied && r.deniedItself(j) {
+		ans.Denied = false
+	}
+	return ans, ans.Invalid && !ans.Denied || ans.Result == limit.Accepted
 }
 
 // answer is judge, whoever gave the answer.

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +32,8 @@ type inTime struct {
 	*testing.T
 	config Config
 	server http.Handler
+	// killed, if not 0, is when nothing more is sent, and what is in the files then is all that is left.
+	killed time.Duration
 }
 
 type inTimeRan struct {
@@ -73,7 +78,15 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 			}
 		}
 	})
-	got.err = r.Send(context.Background(), "in", strings.NewReader(text))
+	ctx, cancel := context.WithCancel(context.Background())
+	if v.killed > 0 {
+		time.AfterFunc(v.killed, func() {
+			v.moveOut()
+			cancel()
+		})
+	}
+	got.err = r.Send(ctx, "in", strings.NewReader(text))
+	cancel()
 	got.took = time.Since(began)
 	close(over2)
 	watched.Wait()
@@ -86,6 +99,17 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	got.dead, _ = readResults(v.T, DeadBeside(c.Out))
 	got.notices = notices.String()
 	return got
+}
+
+// moveOut has the runs from now on find what is in the files now.
+func (v *inTime) moveOut() {
+	v.Helper()
+	from := filepath.Dir(v.config.Out)
+	to := v.TempDir()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		v.Error(err)
+	}
+	v.config.Out = filepath.Join(to, filepath.Base(v.config.Out))
 }
 
 func newInTime(t *testing.T, server http.Handler, limits ...Rate) *inTime {
@@ -156,8 +180,104 @@ func TestWrongLimit(t *testing.T) {
 	})
 }
 
+// What was learned of a wrong limit is not learned again by each process: a server of 20 a second that bans after ten refusals, and
+// --limit 25/s without nonces, killed again and again. Before, two runs were a ban: 6 refusals and 4.
+func TestWrongLimitOverRestarts(t *testing.T) {
+	refused := func(kills ...time.Duration) (n int, told string) {
+		synctest.Test(t, func(t *testing.T) {
+			law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
+			x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-1"}, Rule: rule.ExchangeConfig{AnyNonce: true}, Before: law, After: law})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.Close()
+			v := newInTime(t, x, perSecond(25))
+			v.keys("key-1")
+			v.config.Concurrency = 4
+			lines := requests(500, "http://server"+ratetest.Path)
+			for _, v.killed = range append(kills, 0) {
+				got := v.run(lines)
+				told += got.notices
+				if v.killed == 0 && (got.err != nil || got.Left != 0 || got.Dead != 0) {
+					t.Errorf("%+v, %v\n%s", got.Totals, got.err, told)
+				}
+			}
+			k := x.Report().Judge.Keys[0]
+			if n = k.Counts[rule.Limited]; k.Banned {
+				t.Errorf("banned: %+v\n%s", k, told)
+			}
+		})
+		return n, told
+	}
+	whole, _ := refused()
+	const s = time.Second
+	killed, told := refused(s/2, 3*s/2, 2*s, 2*s, 10*s)
+	if killed > whole+2 { // what is in flight when it is killed may be refused, and nobody hears of that
+		t.Errorf("%d were refused over restarts, %d without any\n%s", killed, whole, told)
+	}
+	if strings.Count(told, "--limit 20/s would fit") == 0 || !strings.Contains(told, "with 25/s kept in a run before, ") {
+		t.Errorf("%s", told)
+	}
+}
+
+// What was learned of one limit does not bind another, and is there again when that is; a limit is the same however it is written.
+func TestWrongLimitIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inSecond, began := 0, time.Time{}
+		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
+			if time.Since(began) >= time.Second {
+				inSecond, began = 0, time.Now()
+			}
+			if inSecond++; inSecond > 20 {
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		}))
+		lines := requests(1000, "http://server/")
+		for i, c := range []struct {
+			limit Rate
+			binds bool
+		}{
+			{perSecond(25), false},
+			{perSecond(25), true},
+			{perSecond(24), false},
+			{Rate{N: 25, Per: time.Second, Text: "25/s", Bucket: true}, false},
+			{Rate{N: 25, Per: time.Second, Text: "25/1s"}, true},
+		} {
+			v.killed, v.config.Limits = 3*time.Second, []Rate{c.limit}
+			if i == 0 {
+				v.killed = 30 * time.Second
+			}
+			got := v.run(lines)
+			if binds := strings.Contains(got.notices, "kept in a run before, "); binds != c.binds {
+				t.Errorf("%d: it binds: %v\n%s", i, binds, got.notices)
+			}
+		}
+	})
+}
+
+// Of a wrong limit it is said at once that it is, and what would fit when that is known: Kraken counts in a bucket, and what fits was
+// told four times on the way down.
+func TestWouldFit(t *testing.T) {
+	kraken, _ := quota.Lookup("kraken")
+	synctest.Test(t, func(t *testing.T) {
+		s, err := service.New(service.Config{Provider: "kraken"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		v := newInTime(t, s, perSecond(20))
+		v.config.Provider = kraken
+		got := v.run(requests(100, "http://server/0/private/Balance"))
+		figures := regexp.MustCompile(`--limit \S+ would fit`).FindAllString(got.notices, -1)
+		if got.err != nil || strings.Count(got.notices, "with 20/s kept") > 3 || len(figures) > 2 || len(figures) == 0 || figures[len(figures)-1] != "--limit 1/4s would fit" {
+			t.Errorf("%+v, %v: %s", got.Totals, got.err, got.notices)
+		}
+	})
+}
+
 // A key that answers nothing but 429, or 403, beside one that serves: no request is lost to it, and it is named.
 func TestKeyWithoutUse(t *testing.T) {
+	const perWindow = 5
 	for _, status := range []int{429, 403} {
 		synctest.Test(t, func(t *testing.T) {
 			asked := 0
@@ -166,13 +286,16 @@ func TestKeyWithoutUse(t *testing.T) {
 					asked++
 					w.WriteHeader(status)
 				}
-			}), perSecond(5))
+			}), perSecond(perWindow))
 			v.keys("good", "bad")
 			v.config.Attempts = 2
 			const n = 600
 			got := v.run(requests(n, "http://server/"))
-			if got.err != nil || got.Done != n || got.Dead != 0 || asked > 30 {
-				t.Errorf("%d: %+v, %v; it was asked %d times", status, got.Totals, got.err, asked)
+			// What one window lets go is refused together, once more after a second, which may have been enough, and from then on there is
+			// one probe after 2, 4, 8 s …: the longer the run, not the more requests.
+			most := 2*perWindow + bits.Len(uint(got.took/time.Second))
+			if got.err != nil || got.Done != n || got.Dead != 0 || asked > most {
+				t.Errorf("%d: %+v, %v; it was asked %d times, want %d at most", status, got.Totals, got.err, asked, most)
 			}
 			if !strings.Contains(got.notices, "key bad ") || strings.Contains(got.notices, "key good") {
 				t.Errorf("%d: %s", status, got.notices)

@@ -186,6 +186,22 @@ func (g *Guard) Misfits() []limit.Misfit {
 	return g.fitted.Misfits()
 }
 
+// Learned counts how often what Lessons returns may have changed.
+func (g *Guard) Learned() uint64 {
+	if g.fitted == nil {
+		return 0
+	}
+	return g.fitted.Learned()
+}
+
+// Lessons returns what was learned of configured limits that requests were refused within.
+func (g *Guard) Lessons() []limit.Lesson {
+	if g.fitted == nil {
+		return nil
+	}
+	return g.fitted.Lessons()
+}
+
 // Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what fits it ever.
 func (g *Guard) Own() limit.Limiter { return g.own }
 

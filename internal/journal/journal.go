@@ -156,6 +156,11 @@ func (j *Journal) rewriteLocked(h *History) error {
 	for _, s := range j.starts[max(len(j.starts)-mostStarts, 0):] {
 		encode(&b, record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
 	}
+	for _, k := range slices.Sorted(maps.Keys(h.Fits)) {
+		for _, f := range h.Fits[k] {
+			encode(&b, record{Key: k, Fit: &f})
+		}
+	}
 	if h.Spent > 0 {
 		encode(&b, record{Spent: h.Spent})
 	}
@@ -256,6 +261,14 @@ func (j *Journal) Start(s Start) error {
 	defer j.mu.Unlock()
 	j.starts = append(j.starts, s)
 	return j.appendLocked(record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
+}
+
+// Learn writes what was learned of a limit of a key, by the clock whose zero is base.
+func (j *Journal) Learn(key string, f Fit, base time.Time) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f.Lesson = f.Moved(time.Duration(j.at(base)))
+	return j.appendLocked(record{Key: key, Fit: &f})
 }
 
 // Ended forgets a doubt, and when it was read: the result is written.

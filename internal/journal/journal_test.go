@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 )
 
 var epoch = time.Unix(1_800_000_000, 0)
@@ -553,8 +554,8 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{"run":"x","version":3}`:                 "j: a journal of version 3, which is later than this paceline's (2): go on with the one that wrote it",
-		`{"run":"x","version":3,"novelty":1}`:     "j: a journal of version 3, which is later than this paceline's (2): go on with the one that wrote it",
+		`{"run":"x","version":4}`:                 "j: a journal of version 4, which is later than this paceline's (3): go on with the one that wrote it",
+		`{"run":"x","version":4,"novelty":1}`:     "j: a journal of version 4, which is later than this paceline's (3): go on with the one that wrote it",
 		`{"run":"x"}{"send":1}`:                   `j:1: no journal of paceline, or damaged ("{\"send\":1}" follows the record)`,
 		`{"run":"x"} notes`:                       `j:1: no journal of paceline, or damaged ("notes" follows the record)`,
 		"{\"run\":\"x\"}\x00\x00":                 `j:1: no journal of paceline, or damaged (`,
@@ -570,6 +571,29 @@ func TestVersions(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// The version before had no lessons: a run of it that was killed is gone on with, by the one clock that both tell.
+func TestSecondVersion(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "second.journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	if err := os.WriteFile(conf.Path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, h, err := Open(conf, m.now())
+	if err != nil || h.Last != 173 || len(h.Sends) < 18 || len(h.Open) != 1 || len(h.Fits) != 0 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if err := errors.Join(j.Learn("KEY_A", Fit{"25/s", limit.Lesson{Fits: 20}}, m.now()), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, h, err := Open(conf, m.now()); err != nil || len(h.Fits["KEY_A"]) != 1 || h.run.Version != version || len(h.Sends) < 18 {
+		t.Errorf("%+v, %v", h, err)
 	}
 }
 
@@ -646,6 +670,54 @@ func TestGone(t *testing.T) {
 		}
 		if _, h, err := Open(conf, epoch); err != nil || h.Gone != "" {
 			t.Errorf("%q, again: %q, %v", text, h.Gone, err)
+		}
+	}
+}
+
+// What was learned of limits is known over restarts, compactions and clocks, the latest of each limit and key.
+func TestJournalKeepsLessons(t *testing.T) {
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	began := m.now()
+	j, _, err := Open(conf, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := func(of string, fits int64, until time.Duration) Fit {
+		return Fit{of, limit.Lesson{Rate: limit.Rate{Limit: "requests", N: 25, Per: time.Second}, State: 2, Fits: fits, Until: mono.Time(until), Began: 1}}
+	}
+	for i := range 2 * mostFits {
+		err = errors.Join(err, j.Learn("A", fit(fmt.Sprint(i), 3, time.Hour), began))
+	}
+	m.passed += time.Minute
+	err = errors.Join(err, j.Learn("A", fit("25/s", 19, time.Hour), began), j.Learn("B", fit("25/s", 7, time.Hour), began), j.Learn("A", fit("25/s", 20, 2*time.Hour), began))
+	n, serr := j.Send(Send{ID: "a", Key: "A"}, m.now())
+	if err := errors.Join(err, serr, j.Answer(n, Answer{Result: limit.Limited, Counts: m.now()}), j.compactLocked(m.now()), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		boot string
+		left time.Duration // of two hours
+	}{{"b", 109 * time.Minute}, {"b", 99 * time.Minute}, {"other", 99 * time.Minute}} {
+		m.passed += 10 * time.Minute
+		m.boot = c.boot
+		j, h, err := Open(conf, m.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := h.Fits["A"], h.Fits["B"]
+		if len(a) != mostFits || len(b) != 1 || b[0].Fits != 7 {
+			t.Fatalf("%+v, %+v", a, b)
+		}
+		last := a[mostFits-1]
+		if left := time.Duration(last.Until) - time.Duration(m.now().UnixNano()); last.Limit != "25/s" || last.Fits != 20 || last.Rate != b[0].Rate || left != c.left {
+			t.Errorf("%s: %v are left: %+v", c.boot, left, last)
+		}
+		_ = j.Close()
+	}
+	for _, text := range []string{`{"key":"A","fit":{"limit":"25/s","fits":1,"novelty":1}}`, `{"key":"A","fit":[]}`} {
+		if _, err := decode([]byte(text)); err == nil {
+			t.Errorf("%s is read", text)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// record is one line of the journal. Which of Run, Send, Answer, Doubt, Hold, Read, Start, Spent it has says what it is.
+// record is one line of the journal. Which of Run, Send, Answer, Doubt, Hold, Read, Start, Spent, Fit it has says what it is.
 type record struct {
 	// Run begins what one process wrote: its attempts ended, answered or not, within Timeout (ns), and the sends before it
 	// that counted within Keep (ns) are there.
@@ -64,13 +64,16 @@ type record struct {
 	Lines int    `json:"lines,omitempty"`
 	Sum   uint64 `json:"sum,omitempty"`
 
+	// Fit is what was learned of a limit of Key's.
+	Fit *Fit `json:"fit,omitempty"`
+
 	// At: of Run and Send, when; of Answer, the latest instant at which the server may have counted it. All instants are ns
 	// since 1970 by the wall clock when the run began, and by the machine's from then on: nobody sets that.
 	At int64 `json:"at,omitempty"`
 }
 
-// version is what is written. A journal of a later one is refused, as it may say what is not known here.
-const version = 2
+// version is what is written: 2 had no Fit. A journal of a later one is refused, as it may say what is not known here.
+const version = 3
 
 const stamp = "2006-01-02T15:04:05.000Z"
 
@@ -114,6 +117,7 @@ type History struct {
 	Reads  map[string]int64    // when requests that have not ended were read, as far as they were told to Read
 	Spent  int64               // by all sends, in billionths of a dollar, as far as they had a Price
 	Starts []Start             // of inputs, the latest last
+	Fits   map[string][]Fit    // of each key, one of a limit, the latest last
 
 	run        record           // its first line, if it has a Run
 	latest     int64            // when a process was surely alive
@@ -129,10 +133,25 @@ type Start struct {
 	Sum   uint64
 }
 
+// Fit is what was learned of a limit that is wrong. Its instants are those of a journal.
+type Fit struct {
+	Limit string `json:"limit"` // as whoever writes and reads it calls it
+	limit.Lesson
+}
+
+// mostFits bounds what is kept of a key whose limits are changed again and again.
+const mostFits = 16
+
+// learn has a lesson take the place of the one before it.
+func (h *History) learn(key string, f Fit) {
+	all := slices.DeleteFunc(h.Fits[key], func(old Fit) bool { return old.Limit == f.Limit })
+	h.Fits[key] = append(all[max(len(all)-mostFits+1, 0):], f)
+}
+
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]record{}, Reads: map[string]int64{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]record{}, Reads: map[string]int64{}, Fits: map[string][]Fit{},
 	}
 }
 
@@ -232,6 +251,8 @@ func (h *History) add(c record) {
 		h.Starts = append(h.Starts, Start{c.Start, c.Lines, c.Sum})
 	case c.Doubt != "":
 		h.Doubts[c.Doubt] = struct{}{}
+	case c.Fit != nil:
+		h.learn(c.Key, *c.Fit)
 	case c.Key != "":
 		h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
 		h.Holds[c.Key] = max(h.Holds[c.Key], c.Hold)
@@ -263,6 +284,11 @@ func (h *History) moved(to int64) {
 	for key, until := range h.Holds {
 		if until > 0 {
 			h.Holds[key] = until + by
+		}
+	}
+	for _, all := range h.Fits {
+		for i := range all {
+			all[i].Lesson = all[i].Moved(time.Duration(by))
 		}
 	}
 	h.latest = to

@@ -1,0 +1,262 @@
+package limit_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// pupil is a Fitted and the limit in it, with all that it was told and that may still count.
+type pupil struct {
+	own *limit.Rolling
+	*limit.Fitted
+	told []lessonTold
+}
+
+type lessonTold struct {
+	at mono.Time
+	o  limit.Outcome
+}
+
+const lessonPer = time.Second
+
+func newPupil(n int64) *pupil {
+	own := limit.MustRolling(n, lessonPer)
+	return &pupil{own: own, Fitted: limit.NewFitted(own)}
+}
+
+// send has one request go and be answered after a while, in which nothing else goes.
+func (p *pupil) send(now, answered mono.Time, o limit.Outcome) {
+	p.Settle(answered, p.Admit(now, limit.One), o)
+	p.told = append(p.told, lessonTold{answered, o})
+}
+
+// again is who takes its place: over a limit that was told the same, and with the lessons, which came in a file of another time.
+func (p *pupil) again(t testing.TB, now mono.Time, n int64) *pupil {
+	t.Helper()
+	next := newPupil(n)
+	for _, told := range p.told {
+		next.own.Settle(told.at, next.own.Admit(told.at, limit.One), told.o)
+		next.Count(told.at, limit.One, told.o)
+	}
+	next.told = slices.Clone(p.told)
+	const base = 1700000000 * time.Second
+	for _, l := range p.Lessons() {
+		b, err := json.Marshal(l.Moved(base))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read limit.Lesson
+		if err := json.Unmarshal(b, &read); err != nil {
+			t.Fatal(err)
+		}
+		read.Index = l.Index
+		if got := next.Recall(now, read.Moved(-base)); got != (l.Rate.N == n) {
+			t.Fatalf("recalled: %v: %+v", got, l)
+		}
+	}
+	return next
+}
+
+// lessonStory plays a program against a Fitted that goes on, and one that another takes the place of again and again, when nothing is
+// in flight: nobody can tell them apart.
+func lessonStory(t testing.TB, program []byte) error {
+	const n = 12
+	whole, part := newPupil(n), newPupil(n)
+	now := mono.Time(0)
+	for i := 0; i+2 < len(program); i += 3 {
+		op, a, b := program[i], program[i+1], program[i+2]
+		switch {
+		case op%8 == 0:
+			now = now.Add(time.Duration(a) * []time.Duration{ms, 10 * ms, 100 * ms, 10 * time.Second}[b%4])
+		case op%8 == 1 && len(part.Lessons()) > 0: // else it would begin with a first window
+			part = part.again(t, now, n)
+		default:
+			if now = max(now, whole.Ready(now, limit.One)); now >= limit.AfterSettle {
+				return fmt.Errorf("step %d: never ready", i/3)
+			}
+			o := limit.Outcome{Result: limit.Accepted}
+			if b < 60 {
+				o.Result = []limit.Result{limit.Limited, limit.Limited, limit.Limited, limit.Failed, limit.Unsent}[b%5]
+			}
+			answered := now.Add(time.Duration(a) * ms)
+			whole.send(now, answered, o)
+			part.send(now, answered, o)
+			now = answered
+		}
+		if !slices.Equal(stages(whole), stages(part)) || !slices.Equal(whole.Misfits(), part.Misfits()) {
+			return fmt.Errorf("step %d at %v: %+v, with restarts %+v", i/3, now, whole.Lessons(), part.Lessons())
+		}
+		for k := range int64(3) {
+			c := limit.Cost{1 + k*4}
+			if x, y := whole.Ready(now, c), part.Ready(now, c); x != y {
+				return fmt.Errorf("step %d at %v: %v are ready at %v, with restarts at %v", i/3, now, c, x, y)
+			}
+			if own := part.own.Ready(now, c); part.Ready(now, c) < own {
+				return fmt.Errorf("step %d at %v: looser than the limit in it", i/3, now)
+			}
+		}
+	}
+	return nil
+}
+
+// stages are lessons without what only matters while it goes in gaps.
+func stages(p *pupil) []limit.Lesson {
+	all := p.Lessons()
+	for i := range all {
+		if all[i].Gap == 0 {
+			all[i].Latest, all[i].Answered = 0, 0
+		}
+	}
+	return all
+}
+
+func TestLessonStory(t *testing.T) {
+	for seed := range uint64(250) {
+		rng := rand.New(rand.NewPCG(seed, 22))
+		program := make([]byte, 3*(20+rng.IntN(200)))
+		for i := range program {
+			program[i] = byte(rng.Uint32())
+		}
+		if err := lessonStory(t, program); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func FuzzLessonStory(f *testing.F) {
+	f.Add([]byte{2, 10, 200, 2, 10, 0, 1, 0, 0, 0, 20, 2, 2, 1, 0, 1, 0, 0, 2, 1, 0})
+	f.Fuzz(func(t *testing.T, program []byte) {
+		if err := lessonStory(t, program[:min(len(program), 3000)]); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+var fiveASecond = limit.Rate{Limit: "requests", N: 5, Per: time.Second}
+
+// lessons are the stages of a Fitted of five a second.
+var lessons = map[string]limit.Lesson{
+	"trial":     {Rate: fiveASecond, State: 1, Fits: 2, Step: 1},
+	"held":      {Rate: fiveASecond, State: 2, Fits: 2, Times: 1, Until: at(10 * time.Minute), Careful: true},
+	"gap":       {Rate: fiveASecond, State: 2, Fits: 1, Gap: 4 * time.Second, Times: 3, Until: at(time.Hour)},
+	"searching": {Rate: fiveASecond, State: 3, Fits: 2, Low: 1, High: 4, Step: 1, Times: 2, Careful: true},
+	"growing":   {Rate: fiveASecond, State: 4, Fits: 3, Low: 2, Step: 1, Times: 2},
+	"deaf":      {Rate: fiveASecond, Times: 2, Most: 3, Deaf: at(time.Hour)},
+}
+
+// A Fitted that begins with a lesson obeys every law, though nothing was ever counted in it.
+func TestLessonLaws(t *testing.T) {
+	for name, l := range lessons {
+		t.Run(name, func(t *testing.T) { limittest.Laws(t, lessonSpec(l)) })
+	}
+}
+
+func FuzzLessonLaws(f *testing.F) { limittest.Fuzz(f, lessonSpec(lessons["searching"])) }
+
+func lessonSpec(l limit.Lesson) limittest.Spec {
+	s := fittedSpec
+	s.Programs = 30
+	s.New = func() limit.Limiter {
+		f := limit.NewFitted(limit.MustRolling(5, time.Second))
+		if !f.Recall(0, l) {
+			panic("not recalled")
+		}
+		return f
+	}
+	return s
+}
+
+// A lesson that came from a file may say anything: the limit in it is kept all the same, and one goes within the longest gap and window.
+func FuzzLesson(f *testing.F) {
+	for _, l := range lessons {
+		b, err := json.Marshal(l)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var l limit.Lesson
+		if json.Unmarshal(b, &l) != nil {
+			return
+		}
+		l.Rate = fiveASecond
+		p := newPupil(5)
+		now := mono.Time(0)
+		p.Recall(now, l)
+		for i := range 50 {
+			ready := p.Ready(now, limit.One)
+			if own := p.own.Ready(now, limit.One); ready < own || ready > now.Add(2*time.Hour) {
+				t.Fatalf("%d: ready at %v, the limit in it at %v", i, ready, own)
+			}
+			o := limit.Outcome{Result: limit.Accepted}
+			if i%5 == 4 {
+				o.Result = limit.Limited
+			}
+			p.send(ready, ready.Add(ms), o)
+			now = ready.Add(ms)
+		}
+	})
+}
+
+// What was learned for one rate does not bind another, and nonsense nobody.
+func TestLessonOfAnother(t *testing.T) {
+	good := lessons["held"]
+	for name, change := range map[string]func(*limit.Lesson){
+		"rate":            func(l *limit.Lesson) { l.Rate.N = 6 },
+		"window":          func(l *limit.Lesson) { l.Rate.Per = time.Minute },
+		"unit":            func(l *limit.Lesson) { l.Rate.Unit = limit.Tokens },
+		"index":           func(l *limit.Lesson) { l.Index = 1 },
+		"none fits":       func(l *limit.Lesson) { l.Fits = 0 },
+		"more fits":       func(l *limit.Lesson) { l.Fits = 6 },
+		"state":           func(l *limit.Lesson) { l.State = 9 },
+		"a negative gap":  func(l *limit.Lesson) { l.Gap = -1 },
+		"gap of several":  func(l *limit.Lesson) { l.Gap = time.Second },
+		"search downward": func(l *limit.Lesson) { l.State, l.Low, l.High = 3, 1, 2 },
+	} {
+		l := good
+		change(&l)
+		f := limit.NewFitted(limit.MustRolling(5, time.Second))
+		if f.Recall(0, l) || len(f.Lessons()) != 0 || f.Ready(0, limit.Cost{5}) != 0 {
+			t.Errorf("%s: it was recalled", name)
+		}
+	}
+	f := limit.NewFitted(limit.MustRolling(5, time.Second))
+	if !f.Recall(0, good) || f.Ready(0, limit.One) != 0 || len(f.Misfits()) != 1 || limit.NewFitted(f) != f {
+		t.Errorf("%+v", f.Misfits())
+	}
+}
+
+// Every field goes through a file, so that none can be added and forgotten there.
+func TestLessonFields(t *testing.T) {
+	var l limit.Lesson
+	v := reflect.ValueOf(&l).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); {
+		case f.CanInt():
+			f.SetInt(int64(i + 1))
+		case f.CanUint():
+			f.SetUint(uint64(i + 1))
+		case f.Kind() == reflect.Bool:
+			f.SetBool(true)
+		}
+	}
+	l.Rate, l.Index = fiveASecond, 0
+	b, err := json.Marshal(l)
+	var got limit.Lesson
+	if err == nil {
+		err = json.Unmarshal(b, &got)
+	}
+	if err != nil || got != l {
+		t.Errorf("%s: %+v, want %+v, %v", b, got, l, err)
+	}
+}
