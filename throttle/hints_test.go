@@ -272,3 +272,29 @@ func TestHintsForesee(t *testing.T) {
 		}
 	}
 }
+
+// A word without a reset says nothing about when to come back, and a reset without a number nothing about how much is left: neither is
+// heard, whatever the other says.
+func TestHintsOfHalfAWord(t *testing.T) {
+	number, reset := says(0, 0), says(0, time.Minute)
+	reset.Known = 0
+	for name, half := range map[string]limit.Outcome{"no reset": number, "no number": reset} {
+		for _, before := range []bool{false, true} {
+			silent, h := must(throttle.NewHints(throttle.HintsConfig{})), must(throttle.NewHints(throttle.HintsConfig{}))
+			for _, h := range []*throttle.Hints{silent, h} {
+				if before {
+					h.Settle(at(ms), h.Admit(0, limit.One), says(5, 10*time.Second))
+				}
+			}
+			silent.Settle(at(200*ms), silent.Admit(at(100*ms), limit.One), limit.Outcome{Result: limit.Accepted})
+			h.Settle(at(200*ms), h.Admit(at(100*ms), limit.One), half)
+			for _, now := range []time.Duration{300 * ms, 11 * time.Second} {
+				for n := range int64(8) {
+					if want, got := silent.Ready(at(now), limit.Cost{n}), h.Ready(at(now), limit.Cost{n}); got != want {
+						t.Errorf("%s, at %v: %d ready at %v; if nothing were said at all, at %v", name, now, n, got, want)
+					}
+				}
+			}
+		}
+	}
+}

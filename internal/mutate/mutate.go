@@ -7,7 +7,8 @@
 //
 // No mutants are what convention says that nobody looks at, or what is promised to nobody: words for people, panics, results
 // beside a false or beside an error that is made there, the number behind a minus (-1 says that there is none), how much is
-// allocated in advance. The number of a duration is doubled and halved: how long a pause is to a percent is promised to nobody.
+// allocated in advance; and where a bound is assigned to what is beyond it, the bound itself. The number of a duration, and a
+// constant of more than a few, is doubled and halved: how long a pause or a memory is to a percent is promised to nobody.
 package mutate
 
 import (
@@ -223,6 +224,11 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 				}
 			}
 		case *ast.IfStmt:
+			if p.clamps(n) {
+				p.replace(n.Cond, "!("+p.code(n.Cond)+")")
+				p.walk(n.Body, of)
+				return false
+			}
 			p.replace(n.Cond, "!("+p.code(n.Cond)+")")
 		case *ast.ForStmt:
 			if n.Cond != nil {
@@ -230,6 +236,10 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 			}
 		case *ast.ReturnStmt:
 			p.returned(n, of)
+			if last := len(n.Results) - 1; last > 0 && of != nil && unheard(n.Results[last], of.Results.List[len(of.Results.List)-1].Type) {
+				p.walk(n.Results[last], of)
+				return false
+			}
 		case *ast.BlockStmt:
 			p.statements(n.List)
 		case *ast.CaseClause:
@@ -241,6 +251,11 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 		case *ast.AssignStmt:
 			if other := map[token.Token]string{token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+="}[n.Tok]; other != "" {
 				p.plant(n.TokPos, n.TokPos+2, other)
+			}
+		case *ast.GenDecl:
+			if n.Tok == token.CONST {
+				p.constants(n)
+				return false
 			}
 		case *ast.Field: // the tag is no constant
 			return n.Tag == nil
@@ -270,6 +285,37 @@ func (p *planter) literal(n *ast.BasicLit, others func(int64) []int64) {
 			p.replace(n, strconv.FormatInt(o, 10))
 		}
 	}
+}
+
+// constants changes numbers that have names.
+func (p *planter) constants(n *ast.GenDecl) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			if v, err := strconv.ParseInt(lit.Value, 0, 64); err == nil && v > 4 {
+				p.literal(lit, scaled)
+			} else {
+				p.literal(lit, around)
+			}
+		}
+		return true
+	})
+}
+
+// clamps tells whether n assigns a bound to what is beyond it: for the bound itself that changes nothing.
+func (p *planter) clamps(n *ast.IfStmt) bool {
+	cond, ok := n.Cond.(*ast.BinaryExpr)
+	if !ok || n.Init != nil || n.Else != nil || len(n.Body.List) != 1 {
+		return false
+	}
+	a, ok := n.Body.List[0].(*ast.AssignStmt)
+	if !ok || a.Tok != token.ASSIGN || len(a.Lhs) != 1 || len(a.Rhs) != 1 {
+		return false
+	}
+	switch cond.Op {
+	case token.LSS, token.GTR, token.LEQ, token.GEQ:
+		return p.code(cond.X) == p.code(a.Lhs[0]) && p.code(cond.Y) == p.code(a.Rhs[0])
+	}
+	return false
 }
 
 // returned has one result be nothing.

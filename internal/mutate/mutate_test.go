@@ -13,7 +13,7 @@ var root = filepath.Join("..", "..")
 func TestOf(t *testing.T) {
 	const src = `package p
 
-const most = 3
+const most, few = 30, 3
 
 func (b *Box[T]) F(n int, s []int) (int, error) {
 	for i := 0; i < n; i++ {
@@ -22,6 +22,14 @@ func (b *Box[T]) F(n int, s []int) (int, error) {
 			b.f(s)
 			continue
 		}
+	}
+	if n > 9 {
+		n = 9
+	}
+	wait(3 * time.Second)
+	s = make([]int, n, 2*n)
+	if s == nil {
+		return 7, errors.New("no fault")
 	}
 	defer b.g()
 	panic("no fault " + "here")
@@ -42,14 +50,16 @@ func (b *Box) String() string { return "words" + b.name }
 		}
 	}
 	for _, name := range got {
-		for _, words := range []string{"words", "panic", "what for"} {
-			if strings.Contains(name, words) {
-				t.Errorf("words are mutated: %s", name)
+		for _, spared := range []string{"words", "panic", "what for", "n >= 9", "n > 10", "n > 8", "2 * time", "4 * time", "n, 3*n", "return 8", "return *new(int), errors"} {
+			if strings.Contains(name, spared) {
+				t.Errorf("it is not to be mutated: %s", name)
 			}
 		}
 	}
-	for w := range strings.SplitSeq(`const: const most = 3 → const most = 4
-const: const most = 3 → const most = 2
+	for w := range strings.SplitSeq(`const: const most, few = 30, 3 → const most, few = 60, 3
+const: const most, few = 30, 3 → const most, few = 15, 3
+const: const most, few = 30, 3 → const most, few = 30, 4
+const: const most, few = 30, 3 → const most, few = 30, 2
 Box.F: for i := 0; i < n; i++ { → for i := 0; !(i < n); i++ {
 Box.F: for i := 0; i < n; i++ { → for i := 0; i <= n; i++ {
 Box.F: for i := 0; i < n; i++ { → for i := 1; i < n; i++ {
@@ -63,6 +73,11 @@ Box.F: b.n += min(n, 2) → b.n += max(n, 2)
 Box.F: b.n += min(n, 2) → (dropped)
 Box.F: b.f(s) → (dropped)
 Box.F: continue → (dropped)
+Box.F: if n > 9 { → if !(n > 9) {
+Box.F: n = 9 → n = 10
+Box.F: wait(3 * time.Second) → wait(6 * time.Second)
+Box.F: wait(3 * time.Second) → wait(1 * time.Second)
+Box.F: return 7, errors.New("no fault") → return 7, *new(error)
 Box.F: defer b.g() → (dropped)
 Box.F: return b.n, nil → return *new(int), nil`, "\n") {
 		if !slices.Contains(got, "p/b.go "+w) {

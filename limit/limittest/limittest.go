@@ -2,7 +2,8 @@
 //
 // "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is elsewhere.
 //
-//  1. Not before now: Ready(t, c) ≥ t.
+//  1. Not before now: Ready(t, c) ≥ t. And a now before that of an earlier change counts as that one, for whatever is asked and
+//     for whatever is told.
 //  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, what was
 //     granted may lapse: ≥.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps the promise.
@@ -126,7 +127,7 @@ func Run(s Spec, program []byte) error {
 	if s.Late == 0 {
 		s.Late = 5 * time.Second
 	}
-	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
+	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, latest: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
 	r.refuses = len(program) > 0 && program[0]&1 == 0
 	for i := 0; i+2 < len(program); i += 3 {
 		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
@@ -149,6 +150,7 @@ type run struct {
 	now           mono.Time     // by the driver's clock
 	lost          time.Duration // by how much that is behind
 	changed       mono.Time     // when the subject last was
+	latest        mono.Time     // the last instant at which it was
 	open          []sent
 	arrivals      []Arrival
 	never         map[limit.Cost]bool
@@ -169,8 +171,8 @@ func (r *run) step(op, a, b byte) error {
 	cost := r.Costs[int(a)%len(r.Costs)]
 	if r.Change != nil && op == 255 {
 		r.Change(r.subject, r.now, b)
-		r.Change(r.twin, r.now, b)
-		r.changed = r.now
+		r.Change(r.twin, r.unstepped(), b)
+		r.change()
 		clear(r.never)
 		return r.laws()
 	}
@@ -225,8 +227,44 @@ func (r *run) step(op, a, b byte) error {
 		if back > now || back < now && r.changed == r.now {
 			return fmt.Errorf("law 2: asked at an earlier instant Ready says %v, now %v", back, now)
 		}
+		if err := r.past(cost, time.Duration(b)*r.Scale/16); err != nil {
+			return err
+		}
 	}
 	return r.laws()
+}
+
+// change notes that the subject was changed.
+func (r *run) change() { r.changed, r.latest = r.now, max(r.now, r.latest) }
+
+// unstepped is as what now counts to a limiter that need not see steps. Of the two behind an opt-in neither hears of a Trust.
+func (r *run) unstepped() mono.Time {
+	if r.Steps == AnySteps && r.OneWayMax == 0 {
+		return max(r.now, r.latest)
+	}
+	return r.now
+}
+
+// past checks that an instant before the last change counts as that of the change.
+func (r *run) past(cost limit.Cost, d time.Duration) error {
+	if r.latest == mono.Min {
+		return nil
+	}
+	said := func(now mono.Time) (all [4]mono.Time) {
+		all[0] = r.subject.Ready(now, cost)
+		all[1], _ = limit.Explain(r.subject, now, cost)
+		if limit.Foresees(r.subject) {
+			all[2] = r.subject.(limit.Foreseer).ReadyAfter(now, cost, cost)
+		}
+		if f, ok := r.subject.(limit.Forecaster); ok {
+			all[3] = f.NotBefore(now, 1, cost, cost)
+		}
+		return all
+	}
+	if back, then := said(r.latest.Add(-d)), said(r.latest); back != then {
+		return fmt.Errorf("law 1: asked %v before the last change Ready, Explain, ReadyAfter and NotBefore say %v; at the change, at %v, %v", d, back, r.latest, then)
+	}
+	return nil
 }
 
 // setBack sets the driver's clock back.
@@ -251,8 +289,8 @@ func (r *run) setBack(d time.Duration) {
 // tell is an Update.
 func (r *run) tell(b byte) {
 	r.News(r.subject, r.now, b)
-	r.News(r.twin, r.now, b)
-	r.changed = r.now
+	r.News(r.twin, r.now, b) // what it tells may depend on now
+	r.change()
 }
 
 // relieve checks that news ends what waits for them, at the end of a program.
@@ -300,13 +338,13 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 			estimate[u] *= 2
 		}
 	}
-	s.twin = r.twin.Admit(r.now, estimate)
+	s.twin = r.twin.Admit(r.unstepped(), estimate)
 	r.open = append(r.open, s)
 	if at := max(r.now, r.changed); at > r.burstAt { // what comes before the last change counts as that
 		r.burst, r.burstAt = 0, at
 	}
 	r.burst++
-	r.changed = r.now
+	r.change()
 	return nil
 }
 
@@ -358,8 +396,8 @@ func (r *run) settle(s sent, op, b byte) error {
 	before := r.readiness(r.subject)
 	stepped := r.Steps == SeenSteps && r.now < r.changed // now it sees it, and is wary
 	r.subject.Settle(r.now, s.lease, o)
-	r.twin.Settle(r.now, s.twin, o)
-	r.changed = r.now
+	r.twin.Settle(r.unstepped(), s.twin, o)
+	r.change()
 	if r.ClosedLoop || stepped || r.OneWayMax > 0 && o.Result == limit.Limited || o.Metered && !atMost(o.Actual, s.cost) {
 		return nil
 	}
