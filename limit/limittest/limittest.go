@@ -129,6 +129,9 @@ func Run(s Spec, program []byte) error {
 	}
 	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, latest: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
 	r.refuses = len(program) > 0 && program[0]&1 == 0
+	if len(program) > 1 && program[1]&1 == 0 { // the zero of the scale is the driver's
+		r.now = mono.Time(0).Add(-100 * s.Scale)
+	}
 	for i := 0; i+2 < len(program); i += 3 {
 		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
