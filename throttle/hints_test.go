@@ -298,3 +298,26 @@ func TestHintsOfHalfAWord(t *testing.T) {
 		}
 	}
 }
+
+// Before the first word of all anything goes, however much is in flight.
+func TestHintsHaveHeardNothing(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{limit.Weight: 60}}))
+	for k := range 5 {
+		h.Admit(at(time.Duration(k)), limit.Cost{3})
+		if got := h.Ready(at(ms), limit.Cost{7}); got != at(ms) {
+			t.Errorf("with %d in flight: ready at %v", k+1, got)
+		}
+	}
+}
+
+// Of a request that no word speaks of, what it turned out to cost is taken off what is left, and not what was reserved for it.
+func TestHintsOfWhatIsMetered(t *testing.T) {
+	for actual, left := range map[int64]int64{0: 10, 2: 8, 4: 6, 7: 3} {
+		h := must(throttle.NewHints(throttle.HintsConfig{}))
+		h.Settle(at(ms), h.Admit(0, limit.One), says(10, time.Minute))
+		h.Settle(at(3*ms), h.Admit(at(2*ms), limit.Cost{4}), limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{actual}})
+		if now, later := h.Ready(at(4*ms), limit.Cost{left}), h.Ready(at(4*ms), limit.Cost{left + 1}); now != at(4*ms) || later <= now {
+			t.Errorf("it came to %d: %d ready at %v, one more at %v", actual, left, now, later)
+		}
+	}
+}

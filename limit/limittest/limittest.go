@@ -21,6 +21,7 @@
 //  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
 //  12. A Forecaster is never too late: NotBefore is no later than the instant at which a cost goes when those ahead of it
 //     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
+//  13. An Owed that counts what is open knows all of it, and since when. An Explainer explains what Ready says.
 //
 // The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
 package limittest
@@ -165,6 +166,7 @@ type run struct {
 type sent struct {
 	at          mono.Time // by the driver's clock
 	truly       mono.Time
+	counted     mono.Time // as which at counts
 	cost        limit.Cost
 	lease, twin limit.Lease
 	estimates   bool // the twin was told another cost
@@ -329,7 +331,7 @@ func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 
 func (r *run) admit(cost limit.Cost, b byte) error {
 	foreseen := r.foresee(cost)
-	s := sent{at: r.now, truly: r.now.Add(r.lost), cost: cost, lease: r.subject.Admit(r.now, cost)}
+	s := sent{at: r.now, truly: r.now.Add(r.lost), counted: max(r.now, r.latest), cost: cost, lease: r.subject.Admit(r.now, cost)}
 	for i, t := range foreseen {
 		if at := r.subject.Ready(r.now, r.Costs[i]); at > t {
 			return fmt.Errorf("law 11: after cost %v, cost %v is ready at %v; %v was foreseen", cost, r.Costs[i], at, t)
@@ -420,8 +422,30 @@ func (r *run) readiness(l limit.Limiter) []mono.Time {
 	return ts
 }
 
+// told is law 13.
+func (r *run) told(ready []mono.Time) error {
+	if o, ok := r.subject.(limit.Owed); ok {
+		since := limit.Never
+		for _, s := range r.open {
+			since = min(since, s.counted)
+		}
+		if n, first := o.Unsettled(); n > 0 && n != len(r.open) || n > 0 && first != since {
+			return fmt.Errorf("law 13: %d unsettled since %v, where %d are open since %v", n, first, len(r.open), since)
+		}
+	}
+	for i, c := range r.Costs {
+		if at, _ := limit.Explain(r.subject, r.now, c); at != ready[i] {
+			return fmt.Errorf("law 13: cost %v is ready at %v; what is explained is %v", c, ready[i], at)
+		}
+	}
+	return nil
+}
+
 func (r *run) laws() error {
 	ready := r.readiness(r.subject)
+	if err := r.told(ready); err != nil {
+		return err
+	}
 	for i, c := range r.Costs {
 		t := ready[i]
 		switch {
