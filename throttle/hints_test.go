@@ -321,3 +321,16 @@ func TestHintsOfWhatIsMetered(t *testing.T) {
 		}
 	}
 }
+
+// Where more was used than was left, what costs nothing of it still goes.
+func TestHintsForecastOfNothing(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	late := h.Admit(0, limit.Cost{5})
+	h.Settle(at(ms), h.Admit(0, limit.One), says(2, time.Minute))
+	h.Settle(at(2*ms), late, limit.Outcome{Result: limit.Accepted})
+	for cost, want := range map[limit.Cost]mono.Time{{}: at(3 * ms), {limit.Weight: 9}: at(3 * ms), limit.One: at(time.Minute + ms)} {
+		if got := h.NotBefore(at(3*ms), 0, limit.Cost{}, cost); got != want {
+			t.Errorf("%v: not before %v, want %v", cost, got, want)
+		}
+	}
+}

@@ -32,3 +32,11 @@ func TestUnsettled(t *testing.T) {
 	g.Settle(at(4*time.Second), b, limit.Outcome{})
 	says(0, 0)
 }
+
+// What the buckets hold may be told before anything else is heard of them.
+func TestContainComesFirst(t *testing.T) {
+	l := newLine(t, guard.Config{})
+	o := told(0, time.Minute)
+	l.g.Contain(0, limit.Cost{60}, &o)
+	l.ready(0, time.Second)
+}

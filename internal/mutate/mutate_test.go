@@ -1,6 +1,7 @@
 package mutate
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -108,7 +109,13 @@ func TestAccepted(t *testing.T) {
 			}
 		}
 	}
-	for name := range accepted {
+	for _, f := range accepted.Families {
+		matches := func(name string) bool { return f.MatchString(name) }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(there)), matches) {
+			t.Errorf("equivalents.txt has a family of none: %s", f)
+		}
+	}
+	for name := range accepted.Names {
 		if !there[name] {
 			t.Errorf("equivalents.txt has what is no mutant any more: %s", name)
 		}

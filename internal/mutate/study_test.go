@@ -97,7 +97,7 @@ func (s *study) draw() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		all = slices.DeleteFunc(all, func(m Mutant) bool { return accepted[m.String()] != "" || !which.MatchString(m.String()) })
+		all = slices.DeleteFunc(all, func(m Mutant) bool { return accepted.Why(m.String()) != "" || !which.MatchString(m.String()) })
 		rng := rand.New(rand.NewPCG(*seed, uint64(len(s.fields))))
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		f := &field{Target: target, all: len(all), quota: (*sample*target.Share + 999) / 1000, ends: map[End]int{}}
