@@ -86,3 +86,32 @@ func TestTryOfWays(t *testing.T) {
 	_, at = l.Try(0, lane, &limit.Cost{2}, &limit.One)
 	want(t, at, limit.AfterSettle) // the slot: it reads no cost
 }
+
+// What a lane waits for is the limit by which it will go soonest, whichever way that is in.
+func TestAtIsTheSoonestWay(t *testing.T) {
+	for first := range 3 {
+		l := line.New(line.Config{})
+		var limits []limit.Limiter
+		for i := range 3 {
+			every := time.Minute
+			if i == first {
+				every = time.Second
+			}
+			limits = append(limits, limit.MustRolling(1, every))
+		}
+		lane, m := ways(l, limits...)
+		if on, _ := lane.At(); on != nil {
+			t.Errorf("nobody waits, for %v", on)
+		}
+		for range 3 {
+			u := ticket("", 0)
+			want(t, l.Enter(0, lane, u), line.Granted)
+			l.Settle(0, u.Pass, accepted)
+		}
+		want(t, l.Enter(0, lane, ticket("a", 0)), line.Waiting)
+		on, at := lane.At()
+		if soonest := m[first].Limiter.Ready(0, limit.One); on != m[first] || at != soonest {
+			t.Errorf("it waits until %v; way %d is ready at %v", at, first, soonest)
+		}
+	}
+}

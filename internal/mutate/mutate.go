@@ -16,6 +16,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -55,6 +56,7 @@ func Folder(root, folder string) (all []Mutant, err error) {
 	if err != nil {
 		return nil, err
 	}
+	sources, zeros := map[string][]byte{}, map[string]bool{}
 	for _, name := range names {
 		base := filepath.Base(name)
 		if strings.HasSuffix(base, "_test.go") || base == "doc.go" || strings.HasSuffix(base, "_windows.go") || strings.HasSuffix(base, "_other.go") {
@@ -64,7 +66,13 @@ func Folder(root, folder string) (all []Mutant, err error) {
 		if err != nil {
 			return nil, err
 		}
-		some, err := Of(path.Join(filepath.ToSlash(folder), base), src)
+		sources[path.Join(filepath.ToSlash(folder), base)] = src
+		if err := first(src, zeros); err != nil {
+			return nil, err
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(sources)) {
+		some, err := Of(file, sources[file], zeros)
 		if err != nil {
 			return nil, err
 		}
@@ -73,14 +81,32 @@ func Folder(root, folder string) (all []Mutant, err error) {
 	return all, nil
 }
 
-// Of returns the mutants of a source, in order.
-func Of(file string, src []byte) ([]Mutant, error) {
+// first adds the constants of a source that begin with iota: to return nothing instead is no fault.
+func first(src []byte, zeros map[string]bool) error {
+	tree, err := parser.ParseFile(token.NewFileSet(), "", src, 0)
+	if err != nil {
+		return err
+	}
+	for _, d := range tree.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST || len(g.Specs) == 0 {
+			continue
+		}
+		if v := g.Specs[0].(*ast.ValueSpec); len(v.Values) == 1 && isName(v.Values[0], "iota") {
+			zeros[v.Names[0].Name] = true
+		}
+	}
+	return nil
+}
+
+// Of returns the mutants of a source, in order. zeros are constants of its package that are nothing.
+func Of(file string, src []byte, zeros map[string]bool) ([]Mutant, error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, file, src, 0)
 	if err != nil {
 		return nil, err
 	}
-	p := planter{file: file, src: src, base: fset.File(tree.Pos()), pkg: tree.Name.Name}
+	p := planter{file: file, src: src, base: fset.File(tree.Pos()), pkg: tree.Name.Name, zeros: zeros}
 	for _, d := range tree.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -140,6 +166,7 @@ type planter struct {
 	src             []byte
 	base            *token.File
 	in              *function
+	zeros           map[string]bool
 	found           []Mutant
 }
 
@@ -336,7 +363,7 @@ func (p *planter) returned(n *ast.ReturnStmt, of *ast.FuncType) {
 	for i, r := range n.Results {
 		switch code := p.code(r); {
 		case i < last && unheard(n.Results[last], types[last]):
-		case code == "nil" || code == "0" || code == `""` || code == "false":
+		case code == "nil" || code == "0" || code == `""` || code == "false" || p.zeros[code]:
 		case code == "true":
 			p.replace(r, "false")
 		default:

@@ -39,7 +39,7 @@ func (b *Box[T]) F(n int, s []int) (int, error) {
 
 func (b *Box) String() string { return "words" + b.name }
 `
-	all, err := Of("p/b.go", []byte(src))
+	all, err := Of("p/b.go", []byte(src), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
