@@ -260,3 +260,19 @@ func TestObjectsInPaths(t *testing.T) {
 		}
 	}
 }
+
+// A Scope that Config.Partition sets does not tell requests apart: it is what Stats says of a pause.
+func TestScopeIsNoPartition(t *testing.T) {
+	tr := mustNew(t, transport.Config{
+		Base: roundTripper(func(*http.Request) (*http.Response, error) { return reply(200, ""), nil }),
+		Partition: func(r *http.Request) transport.Partition {
+			return transport.Partition{Host: r.URL.Host, Scope: quota.Scope(strings.TrimPrefix(r.URL.Path, "/"))}
+		},
+	})
+	for _, scope := range []quota.Scope{"", quota.Key, quota.All} {
+		do(t, tr, get(t, "http://a.test/"+string(scope)))
+	}
+	if all := tr.Partitions(); len(all) != 1 || all[0].Partition != (transport.Partition{Host: "a.test"}) {
+		t.Errorf("%+v", all)
+	}
+}

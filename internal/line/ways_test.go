@@ -115,3 +115,38 @@ func TestAtIsTheSoonestWay(t *testing.T) {
 		}
 	}
 }
+
+// The zero of the scale is the driver's: before it a lane goes by its ways as after it.
+func TestWaysBeforeZero(t *testing.T) {
+	var want []string
+	for _, zero := range []mono.Time{0, mono.Time(-time.Hour)} {
+		l := line.New(line.Config{})
+		lane, _ := ways(l, slots(t, 2), slots(t, 1), slots(t, 1))
+		var got []string
+		var open []*line.Ticket
+		for i := range 12 {
+			now := zero.Add(time.Duration(i) * time.Second)
+			u := ticket(fmt.Sprint(i), now)
+			state := l.Enter(now, lane, u)
+			got = append(got, fmt.Sprint(i, state))
+			if state == line.Granted {
+				got = append(got, fmt.Sprint("by ", u.Pass.Way.Index))
+				open = append(open, u)
+			}
+			if i%3 == 2 {
+				l.Settle(now, open[0].Pass, accepted)
+				open = open[1:]
+				for u := l.Next(now); u != nil; u = l.Next(now) {
+					got = append(got, fmt.Sprint("then ", u.Pass.Way.Index))
+					open = append(open, u)
+				}
+			}
+		}
+		if want == nil {
+			want = got
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("from %v on: %v, want %v", zero, got, want)
+		}
+	}
+}

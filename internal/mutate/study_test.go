@@ -23,7 +23,7 @@ var (
 	sample = flag.Int("sample", 480, "how many mutants are judged")
 	seed   = flag.Uint64("seed", 1, "which")
 	two    = flag.Int("two", 2, "how many at a time")
-	only   = flag.String("only", "", "plant where the name of the mutant matches this")
+	only   = flag.String("only", "", "plant where the name of the mutant matches this, and judge -sample of each package")
 	budget = flag.Duration("budget", 28*time.Minute, "begin none later than that")
 )
 
@@ -57,9 +57,10 @@ type study struct {
 	sound   *Build // in which number 0 is without a fault
 	until   time.Time
 
-	mu     sync.Mutex // guards the fields and suites
+	mu     sync.Mutex // guards what follows
 	fields []*field
 	suites map[string]*suite
+	cpu    time.Duration // of all tests
 }
 
 type field struct {
@@ -226,12 +227,21 @@ func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 				binary = binaries[pkg]
 			}
 			r, err := suite.twice(ctx, binary, c.number, pass == 0 && differ)
+			s.spent(r)
 			if err != nil || r.End != Passed {
 				return verdict{end: r.End, by: strings.TrimSpace(pkg + " " + r.Test)}, err
 			}
 		}
 	}
 	return verdict{end: Passed, by: "nobody"}, nil
+}
+
+func (s *study) spent(r *Result) {
+	if r != nil {
+		s.mu.Lock()
+		s.cpu += r.CPU
+		s.mu.Unlock()
+	}
 }
 
 func (s *study) suite(ctx context.Context, pkg string) (*suite, error) {
@@ -295,6 +305,7 @@ func (s *study) report() {
 			s.t.Logf("not asked, since they fail without a fault where nothing is inlined: %s of %s", strings.Join(skipped, ", "), name)
 		}
 	}
+	s.t.Logf("the tests took %v of processor time", s.cpu.Round(time.Second))
 	s.t.Logf("killed by a test: it failed, twice. Crashed: without the name of a test, twice. Too long: more than %d times the processor time or the time that the tests take without a fault, which they did not take right after it.", Factor)
 	k, judged := killed(sum), killed(sum)+sum[Passed]
 	if judged == 0 {
