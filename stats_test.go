@@ -44,3 +44,28 @@ func TestStatsAddUp(t *testing.T) {
 		}
 	})
 }
+
+// What two waits have in common is added up, wherever either has it.
+func TestWaitStatsAddsTheSame(t *testing.T) {
+	of := func(names ...string) (s paceline.WaitStats) {
+		for i, name := range names {
+			s.Limits = append(s.Limits, paceline.LimitWait{Limit: name, Waited: time.Duration(9 - i)})
+			s.Waited += time.Duration(9 - i)
+		}
+		return s
+	}
+	for _, c := range [][2]paceline.WaitStats{{of("a", "b"), of("a")}, {of("a", "b"), of("b", "a")}, {of("a"), of("c", "a")}} {
+		sum := c[0].Add(c[1])
+		all, seen := time.Duration(0), map[string]bool{}
+		for _, l := range sum.Limits {
+			if seen[l.Limit] {
+				t.Errorf("%s is there twice: %+v", l.Limit, sum)
+			}
+			seen[l.Limit] = true
+			all += l.Waited
+		}
+		if all != sum.Waited || sum.Waited != c[0].Waited+c[1].Waited {
+			t.Errorf("%+v and %+v: %+v", c[0], c[1], sum)
+		}
+	}
+}
