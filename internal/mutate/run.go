@@ -1,6 +1,7 @@
 package mutate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,16 +29,16 @@ const (
 // Factor is how many times what is usual the tests may take.
 const Factor = 4
 
-const (
-	floorCPU  = 4 * time.Second  // on top of it, for tests that take next to nothing
-	floorWall = 30 * time.Second // at least
-)
+// floorCPU comes on top of that, for tests that take next to nothing.
+const floorCPU = 4 * time.Second
 
 // Suite is the tests of a package. Its methods are safe for concurrent use.
 type Suite struct {
 	Folder string
 	// Binary has them built so that the number 0 is without a fault.
 	Binary string
+	// Least is the least time that they may take. If zero, 30 s.
+	Least time.Duration
 
 	mu    sync.Mutex // held while they are measured; guards the rest
 	usual map[bool]*Result
@@ -90,15 +91,16 @@ func (s *Suite) Skipped() []string {
 }
 
 // Run runs the tests as they are built in binary, with the mutant of that number at work, until the first fails; only the one of a
-// name, if that is not empty. Where they go on for too long, it runs them without a fault: if those are slower too than they were, the machine is
-// slow, and the mutant gets another chance, in so much more time.
+// name, if that is not empty. Where they go on for too long, it runs them without a fault: if they are slower then than they were, too,
+// it is the machine, and the mutant has another chance, in so much more time.
 func (s *Suite) Run(ctx context.Context, binary string, number int, short bool, only string) (*Result, error) {
 	u, err := s.Usual(ctx, short)
 	if err != nil {
 		return nil, err
 	}
 	for tries := 0; ; tries++ {
-		r, err := s.start(ctx, binary, number, short, only, s.Skipped(), max(floorWall, Factor*u.Wall), Factor*u.CPU+floorCPU)
+		wall, cpu := s.most(u)
+		r, err := s.start(ctx, binary, number, short, only, s.Skipped(), wall, cpu)
 		if err != nil || r.End != TooLong || tries == 3 {
 			return r, err
 		}
@@ -108,12 +110,16 @@ func (s *Suite) Run(ctx context.Context, binary string, number int, short bool, 
 		if err != nil {
 			return nil, err
 		}
-		if fresh.Wall <= max(floorWall, Factor*u.Wall)/2 && fresh.CPU <= (Factor*u.CPU+floorCPU)/2 {
+		if fresh.Wall <= wall/2 && fresh.CPU <= cpu/2 {
 			r.End = ReallyTooLong
 			return r, nil
 		}
 		u = fresh
 	}
+}
+
+func (s *Suite) most(usual *Result) (wall, cpu time.Duration) {
+	return max(cmp.Or(s.Least, 30*time.Second), Factor*usual.Wall), Factor*usual.CPU + floorCPU
 }
 
 // start runs them once.
@@ -126,12 +132,12 @@ func (s *Suite) start(ctx context.Context, binary string, number int, short bool
 	if len(skip) > 0 {
 		args = append(args, "-test.skip", "^("+strings.Join(skip, "|")+")$")
 	}
-	ctx, cancel := context.WithTimeout(ctx, wall+10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, wall*4/3) // it has stopped by itself before that
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", args...)
 	c.Dir = s.Folder
 	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", "PACELINE_LONG=", environment+"="+strconv.Itoa(number))
-	c.WaitDelay = time.Second
+	c.WaitDelay = time.Second // what it has started may still have its output
 	began := time.Now()
 	out, err := c.CombinedOutput()
 	var failed *exec.ExitError
