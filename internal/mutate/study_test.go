@@ -204,17 +204,15 @@ func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 		defer build.Remove()
 	}
 	binaries := map[string]string{}
-	for _, pass := range []int{0, 1} {
+	for _, short := range []bool{true, false} {
 		for _, pkg := range append([]string{f.Package}, f.Then...) {
 			suite, err := s.suite(ctx, pkg)
 			if err != nil {
 				return v, err
 			}
-			differ, err := suite.differ(ctx)
-			if err != nil {
+			if worth, err := suite.worth(ctx, short); err != nil {
 				return v, err
-			}
-			if pass == 1 && !differ {
+			} else if !worth {
 				continue
 			}
 			binary := suite.Binary
@@ -226,7 +224,7 @@ func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 				}
 				binary = binaries[pkg]
 			}
-			r, err := suite.twice(ctx, binary, c.number, pass == 0 && differ)
+			r, err := suite.twice(ctx, binary, c.number, short)
 			s.spent(r)
 			if err != nil || r.End != Passed {
 				return verdict{end: r.End, by: strings.TrimSpace(pkg + " " + r.Test)}, err
@@ -256,14 +254,17 @@ func (s *study) suite(ctx context.Context, pkg string) (*suite, error) {
 	return w, w.err
 }
 
-// differ tells whether the tests are much quicker in short.
-func (s *suite) differ(ctx context.Context) (bool, error) {
-	short, err := s.Usual(ctx, true)
+// worth tells whether the tests are worth a run: in short, always; in full, where that is much more.
+func (s *suite) worth(ctx context.Context, short bool) (bool, error) {
+	if short {
+		return true, nil
+	}
+	few, err := s.Usual(ctx, true)
 	if err != nil {
 		return false, err
 	}
-	full, err := s.Usual(ctx, false)
-	return err == nil && short.CPU < full.CPU*2/3, err
+	all, err := s.Usual(ctx, false)
+	return err == nil && few.CPU < all.CPU*2/3, err
 }
 
 // twice has a failure happen again, or it may be the machine's.
