@@ -186,6 +186,7 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	if !f.bound {
 		return at, b
 	}
+	ready := f.Ready(now, cost)
 	cost = f.fitting(cost)
 	for i := range f.fits {
 		fit := &f.fits[i]
@@ -198,7 +199,7 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 			b.Name = fit.rate.Limit
 		}
 	}
-	return at, b
+	return max(at, ready), b // it may be careful, too
 }
 
 // Rates implements Rated: the configured ones.

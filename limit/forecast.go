@@ -201,6 +201,9 @@ func (a *Anchored) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if done {
 		return t
 	}
+	if a.open == 0 && n <= 0 && q.ahead == 0 {
+		return a.Ready(now, cost)
+	}
 	ends := min(q.now, a.witness)
 	if a.open > 0 {
 		ends = min(ends, a.ages.oldest)
@@ -259,8 +262,11 @@ func (s *Spacing) NotBefore(now mono.Time, n int, _, _ Cost) mono.Time {
 }
 
 // NotBefore implements Forecaster. What is open and ahead may be answered at once, and a gap that is learned become smaller.
-func (s *Sequence) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time {
+func (s *Sequence) NotBefore(now mono.Time, n int, _, cost Cost) mono.Time {
 	now = max(now, s.last)
+	if s.book.Len() == 0 && n <= 0 {
+		return s.Ready(now, cost)
+	}
 	if s.lingers.total == 0 {
 		return now
 	}

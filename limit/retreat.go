@@ -163,6 +163,7 @@ func (p *pair) choose(now, bold, safe mono.Time) mono.Time {
 }
 
 func (p *pair) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	now = max(now, p.last) // which neither has heard of a Trust
 	bold, safe := p.bold.NotBefore(now, n, ahead, cost), p.safe.NotBefore(now, n, ahead, cost)
 	return max(min(bold, safe), min(safe, p.until))
 }

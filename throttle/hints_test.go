@@ -272,3 +272,65 @@ func TestHintsForesee(t *testing.T) {
 		}
 	}
 }
+
+// A word without a reset says nothing about when to come back, and a reset without a number nothing about how much is left: neither is
+// heard, whatever the other says.
+func TestHintsOfHalfAWord(t *testing.T) {
+	number, reset := says(0, 0), says(0, time.Minute)
+	reset.Known = 0
+	for name, half := range map[string]limit.Outcome{"no reset": number, "no number": reset} {
+		for _, before := range []bool{false, true} {
+			silent, h := must(throttle.NewHints(throttle.HintsConfig{})), must(throttle.NewHints(throttle.HintsConfig{}))
+			for _, h := range []*throttle.Hints{silent, h} {
+				if before {
+					h.Settle(at(ms), h.Admit(0, limit.One), says(5, 10*time.Second))
+				}
+			}
+			silent.Settle(at(200*ms), silent.Admit(at(100*ms), limit.One), limit.Outcome{Result: limit.Accepted})
+			h.Settle(at(200*ms), h.Admit(at(100*ms), limit.One), half)
+			for _, now := range []time.Duration{300 * ms, 11 * time.Second} {
+				for n := range int64(8) {
+					if want, got := silent.Ready(at(now), limit.Cost{n}), h.Ready(at(now), limit.Cost{n}); got != want {
+						t.Errorf("%s, at %v: %d ready at %v; if nothing were said at all, at %v", name, now, n, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Before the first word of all anything goes, however much is in flight.
+func TestHintsHaveHeardNothing(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{limit.Weight: 60}}))
+	for k := range 5 {
+		h.Admit(at(time.Duration(k)), limit.Cost{3})
+		if got := h.Ready(at(ms), limit.Cost{7}); got != at(ms) {
+			t.Errorf("with %d in flight: ready at %v", k+1, got)
+		}
+	}
+}
+
+// Of a request that no word speaks of, what it turned out to cost is taken off what is left, and not what was reserved for it.
+func TestHintsOfWhatIsMetered(t *testing.T) {
+	for actual, left := range map[int64]int64{0: 10, 2: 8, 4: 6, 7: 3} {
+		h := must(throttle.NewHints(throttle.HintsConfig{}))
+		h.Settle(at(ms), h.Admit(0, limit.One), says(10, time.Minute))
+		h.Settle(at(3*ms), h.Admit(at(2*ms), limit.Cost{4}), limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{actual}})
+		if now, later := h.Ready(at(4*ms), limit.Cost{left}), h.Ready(at(4*ms), limit.Cost{left + 1}); now != at(4*ms) || later <= now {
+			t.Errorf("it came to %d: %d ready at %v, one more at %v", actual, left, now, later)
+		}
+	}
+}
+
+// Where more was used than was left, what costs nothing of it still goes.
+func TestHintsForecastOfNothing(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	late := h.Admit(0, limit.Cost{5})
+	h.Settle(at(ms), h.Admit(0, limit.One), says(2, time.Minute))
+	h.Settle(at(2*ms), late, limit.Outcome{Result: limit.Accepted})
+	for cost, want := range map[limit.Cost]mono.Time{{}: at(3 * ms), {limit.Weight: 9}: at(3 * ms), limit.One: at(time.Minute + ms)} {
+		if got := h.NotBefore(at(3*ms), 0, limit.Cost{}, cost); got != want {
+			t.Errorf("%v: not before %v, want %v", cost, got, want)
+		}
+	}
+}

@@ -243,3 +243,36 @@ func TestOneLimiterForTwoPartitions(t *testing.T) {
 	}()
 	tr.RoundTrip(get(t, "http://b.test/"))
 }
+
+// A piece of a path with a figure is an object's, and one that is long; a version is not.
+func TestObjectsInPaths(t *testing.T) {
+	for segment, object := range map[string]bool{
+		"v1": false, "v1beta": false, "v2024": false, "users": false, "vip": false, strings.Repeat("x", 30): false,
+		"12": true, "x1": true, "vip-12": true, "b2024": true, "v123456789": true, "user-1": true, strings.Repeat("x", 300): true,
+	} {
+		r := get(t, "http://a.test/"+segment+"/list")
+		want := "GET /" + segment + "/list"
+		if object {
+			want = "GET /*/list"
+		}
+		if got := transport.PartitionOf(r).Route; got != want {
+			t.Errorf("%s: %q", segment, got)
+		}
+	}
+}
+
+// A Scope that Config.Partition sets does not tell requests apart: it is what Stats says of a pause.
+func TestScopeIsNoPartition(t *testing.T) {
+	tr := mustNew(t, transport.Config{
+		Base: roundTripper(func(*http.Request) (*http.Response, error) { return reply(200, ""), nil }),
+		Partition: func(r *http.Request) transport.Partition {
+			return transport.Partition{Host: r.URL.Host, Scope: quota.Scope(strings.TrimPrefix(r.URL.Path, "/"))}
+		},
+	})
+	for _, scope := range []quota.Scope{"", quota.Key, quota.All} {
+		do(t, tr, get(t, "http://a.test/"+string(scope)))
+	}
+	if all := tr.Partitions(); len(all) != 1 || all[0].Partition != (transport.Partition{Host: "a.test"}) {
+		t.Errorf("%+v", all)
+	}
+}

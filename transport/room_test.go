@@ -140,3 +140,26 @@ func TestAdaptiveConfigIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A refusal that names no limit is taken for one of how many there are at once; one that is about something else is not.
+func TestAdaptiveRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused *http.Response
+		most    int64
+	}{
+		"in no words":    {reply(429, ""), 1},
+		"naming a limit": {reply(429, "", "RateLimit", `"day";r=0;t=2`), 20},
+		"not paid":       {reply(429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`), 20},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := mustNew(t, transport.Config{
+				Attempts: 1, Adaptive: &limit.AdaptiveConfig{Initial: 20}, MaxRetryAfter: -1,
+				Base: roundTripper(func(*http.Request) (*http.Response, error) { return c.refused, nil }),
+			})
+			do(t, tr, get(t, "http://a.test/"))
+			if n := tr.Partitions()[0].Most; n != c.most {
+				t.Errorf("%s: the bound is %d, want %d", name, n, c.most)
+			}
+		})
+	}
+}

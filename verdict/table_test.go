@@ -165,3 +165,18 @@ func TestOverloaded(t *testing.T) {
 		}
 	}
 }
+
+// A limit of which the server does not say what is left is not used up, nor is one that has some left.
+func TestWhatIsUsedUp(t *testing.T) {
+	left := func(s quota.Scope, n int64, ok bool) quota.ServiceLimit {
+		return quota.ServiceLimit{Unit: quota.Requests, Scope: s, Remaining: quota.Count{N: n, OK: ok}}
+	}
+	for _, wider := range []quota.ServiceLimit{left(quota.IP, 0, false), left(quota.IP, 5, true)} {
+		for _, limits := range [][]quota.ServiceLimit{{left(quota.Route, 0, true), wider}, {wider, left(quota.Route, 0, true)}} {
+			o := quota.Observation{Dialect: "x", Refusal: quota.RateLimited, Limits: limits}
+			if got := scopeOf(&o, false); got != quota.Route {
+				t.Errorf("%+v: concerns %q", limits, got)
+			}
+		}
+	}
+}

@@ -384,3 +384,23 @@ func FuzzLogLeave(f *testing.F) {
 		}
 	})
 }
+
+// Each of Add, Take and Count tells by itself of what has left by its now, before it does what it does.
+func TestEachOfALogTells(t *testing.T) {
+	for name, do := range map[string]func(l *window.TellingLog, now mono.Time){
+		"Add":   func(l *window.TellingLog, now mono.Time) { l.Add(now) },
+		"Take":  func(l *window.TellingLog, now mono.Time) { l.Take(now) },
+		"Count": func(l *window.TellingLog, now mono.Time) { l.Count(now) },
+	} {
+		var heard listener
+		l := must(window.NewLog(9, time.Second)).OnLeave(heard.leave)
+		l.Add(mono.Time(100 * ms))
+		l.Add(mono.Time(600 * ms))
+		do(l, mono.Time(1500*ms))
+		heard.expect(t, 1500*ms, told{mono.Time(100 * ms), 1})
+		do(l, mono.Time(1601*ms))
+		if heard.expect(t, 1601*ms, told{mono.Time(600 * ms), 1}); t.Failed() {
+			t.Fatalf("by %s", name)
+		}
+	}
+}

@@ -284,3 +284,45 @@ func TestSetSize(t *testing.T) {
 		t.Errorf("%d bytes, %v", f.Size(), err)
 	}
 }
+
+// unnamed is a disk that cannot make names durable.
+type unnamed struct{ Disk }
+
+func (unnamed) SyncFolder(string) error { return errFull }
+
+// To cut a file makes its name durable too, and says so where that fails; a folder that is not there is no durable name.
+func TestSetSizeNames(t *testing.T) {
+	f, err := Open(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	disk := OS
+	defer func() { OS = disk }()
+	OS = unnamed{disk}
+	if err := f.SetSize(0); !errors.Is(err, errFull) {
+		t.Errorf("%v", err)
+	}
+	if err := disk.SyncFolder(filepath.Join(t.TempDir(), "none", "file")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Each line is told with how much of the file is behind it, and what has no end is left over.
+func TestLines(t *testing.T) {
+	const text = "one\n\nthree\nfo"
+	read := ""
+	end, err := Lines(strings.NewReader(text), "in", func(line []byte, end End) error {
+		if read += string(line); end.Size != int64(len(read)) || end.Lines != strings.Count(read, "\n") || len(end.Rest) > 0 {
+			t.Errorf("after %q: %+v", read, end)
+		}
+		return nil
+	})
+	if err != nil || read != text[:11] || end.Size != 11 || end.Lines != 3 || string(end.Rest) != "fo" {
+		t.Errorf("%q, %+v, %v", read, end, err)
+	}
+	end, err = Lines(strings.NewReader(text), "in", func([]byte, End) error { return errFull })
+	if !errors.Is(err, errFull) || end.Lines != 1 || end.Size != 4 {
+		t.Errorf("%+v, %v", end, err)
+	}
+}

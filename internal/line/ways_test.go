@@ -86,3 +86,67 @@ func TestTryOfWays(t *testing.T) {
 	_, at = l.Try(0, lane, &limit.Cost{2}, &limit.One)
 	want(t, at, limit.AfterSettle) // the slot: it reads no cost
 }
+
+// What a lane waits for is the limit by which it will go soonest, whichever way that is in.
+func TestAtIsTheSoonestWay(t *testing.T) {
+	for first := range 3 {
+		l := line.New(line.Config{})
+		var limits []limit.Limiter
+		for i := range 3 {
+			every := time.Minute
+			if i == first {
+				every = time.Second
+			}
+			limits = append(limits, limit.MustRolling(1, every))
+		}
+		lane, m := ways(l, limits...)
+		if on, _ := lane.At(); on != nil {
+			t.Errorf("nobody waits, for %v", on)
+		}
+		for range 3 {
+			u := ticket("", 0)
+			want(t, l.Enter(0, lane, u), line.Granted)
+			l.Settle(0, u.Pass, accepted)
+		}
+		want(t, l.Enter(0, lane, ticket("a", 0)), line.Waiting)
+		on, at := lane.At()
+		if soonest := m[first].Limiter.Ready(0, limit.One); on != m[first] || at != soonest {
+			t.Errorf("it waits until %v; way %d is ready at %v", at, first, soonest)
+		}
+	}
+}
+
+// The zero of the scale is the driver's: before it a lane goes by its ways as after it.
+func TestWaysBeforeZero(t *testing.T) {
+	var want []string
+	for _, zero := range []mono.Time{0, mono.Time(-time.Hour)} {
+		l := line.New(line.Config{})
+		lane, _ := ways(l, slots(t, 2), slots(t, 1), slots(t, 1))
+		var got []string
+		var open []*line.Ticket
+		for i := range 12 {
+			now := zero.Add(time.Duration(i) * time.Second)
+			u := ticket(fmt.Sprint(i), now)
+			state := l.Enter(now, lane, u)
+			got = append(got, fmt.Sprint(i, state))
+			if state == line.Granted {
+				got = append(got, fmt.Sprint("by ", u.Pass.Way.Index))
+				open = append(open, u)
+			}
+			if i%3 == 2 {
+				l.Settle(now, open[0].Pass, accepted)
+				open = open[1:]
+				for u := l.Next(now); u != nil; u = l.Next(now) {
+					got = append(got, fmt.Sprint("then ", u.Pass.Way.Index))
+					open = append(open, u)
+				}
+			}
+		}
+		if want == nil {
+			want = got
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("from %v on: %v, want %v", zero, got, want)
+		}
+	}
+}

@@ -1,8 +1,14 @@
 // Package mutate plants small faults in this module's sources, one at a time, and has the tests find them. What no test
 // finds is a promise that nothing holds anybody to. It is for tests alone: go test ./internal/mutate with PACELINE_LONG=1.
 //
-// A fault is an edit of a few bytes, made from the syntax tree and never written to the sources: go test reads it through
-// -overlay.
+// A fault is an edit of a few bytes, made from the syntax tree and never written to the sources: go reads it through -overlay.
+// All of a sample are built at once: each stands in a copy of its function, and an environment variable says which copy is
+// called. So a mutant costs the tests up to the first that fails, and no build. (Those outside of functions are built one by one.)
+//
+// No mutants are what convention says that nobody looks at, or what is promised to nobody: words for people, panics, results
+// beside a false or beside an error that is made there, the number behind a minus (-1 says that there is none), how much is
+// allocated in advance; and where a bound is assigned to what is beyond it, the bound itself. The number of a duration, and a
+// constant of more than a few, is doubled and halved: how long a pause or a memory is to a percent is promised to nobody.
 package mutate
 
 import (
@@ -10,6 +16,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -29,6 +36,7 @@ type Mutant struct {
 	src      []byte
 	from, to int // of the source, what is replaced
 	text     string
+	in       *function // nil outside of functions
 }
 
 // Package is the folder of the file, "." for the root.
@@ -48,6 +56,7 @@ func Folder(root, folder string) (all []Mutant, err error) {
 	if err != nil {
 		return nil, err
 	}
+	sources, zeros := map[string][]byte{}, map[string]bool{}
 	for _, name := range names {
 		base := filepath.Base(name)
 		if strings.HasSuffix(base, "_test.go") || base == "doc.go" || strings.HasSuffix(base, "_windows.go") || strings.HasSuffix(base, "_other.go") {
@@ -57,7 +66,13 @@ func Folder(root, folder string) (all []Mutant, err error) {
 		if err != nil {
 			return nil, err
 		}
-		some, err := Of(path.Join(filepath.ToSlash(folder), base), src)
+		sources[path.Join(filepath.ToSlash(folder), base)] = src
+		if err := first(src, zeros); err != nil {
+			return nil, err
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(sources)) {
+		some, err := Of(file, sources[file], zeros)
 		if err != nil {
 			return nil, err
 		}
@@ -66,24 +81,42 @@ func Folder(root, folder string) (all []Mutant, err error) {
 	return all, nil
 }
 
-// Of returns the mutants of a source, in order.
-func Of(file string, src []byte) ([]Mutant, error) {
+// first adds the constants of a source that begin with iota: to return nothing instead is no fault.
+func first(src []byte, zeros map[string]bool) error {
+	tree, err := parser.ParseFile(token.NewFileSet(), "", src, 0)
+	if err != nil {
+		return err
+	}
+	for _, d := range tree.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST || len(g.Specs) == 0 {
+			continue
+		}
+		if v := g.Specs[0].(*ast.ValueSpec); len(v.Values) == 1 && isName(v.Values[0], "iota") {
+			zeros[v.Names[0].Name] = true
+		}
+	}
+	return nil
+}
+
+// Of returns the mutants of a source, in order. zeros are constants of its package that are nothing.
+func Of(file string, src []byte, zeros map[string]bool) ([]Mutant, error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, file, src, 0)
 	if err != nil {
 		return nil, err
 	}
-	p := planter{file: file, src: src, base: fset.File(tree.Pos())}
+	p := planter{file: file, src: src, base: fset.File(tree.Pos()), pkg: tree.Name.Name, zeros: zeros}
 	for _, d := range tree.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
 			if d.Body != nil && !spared(d) {
-				p.name = funcName(d)
+				p.name, p.in = funcName(d), p.function(d)
 				p.walk(d.Body, d.Type)
 			}
 		case *ast.GenDecl:
 			if d.Tok == token.CONST || d.Tok == token.VAR {
-				p.name = d.Tok.String()
+				p.name, p.in = d.Tok.String(), nil
 				p.walk(d, nil)
 			}
 		}
@@ -129,10 +162,12 @@ func funcName(d *ast.FuncDecl) string {
 
 // planter collects the mutants of a file.
 type planter struct {
-	file, name string
-	src        []byte
-	base       *token.File
-	found      []Mutant
+	file, name, pkg string
+	src             []byte
+	base            *token.File
+	in              *function
+	zeros           map[string]bool
+	found           []Mutant
 }
 
 func (p *planter) at(pos token.Pos) int { return p.base.Offset(pos) }
@@ -141,7 +176,7 @@ func (p *planter) code(n ast.Node) string { return string(p.src[p.at(n.Pos()):p.
 
 // plant replaces what is from one position to another.
 func (p *planter) plant(from, to token.Pos, text string) {
-	m := Mutant{File: p.file, Func: p.name, src: p.src, from: p.at(from), to: p.at(to), text: text, Line: p.base.Line(from)}
+	m := Mutant{File: p.file, Func: p.name, in: p.in, src: p.src, from: p.at(from), to: p.at(to), text: text, Line: p.base.Line(from)}
 	begin := strings.LastIndexByte(string(p.src[:m.from]), '\n') + 1
 	end := len(p.src)
 	if i := strings.IndexByte(string(p.src[m.to:]), '\n'); i >= 0 {
@@ -184,13 +219,30 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 			p.walk(n.Body, n.Type)
 			return false
 		case *ast.BinaryExpr:
+			if d, ok := n.Y.(*ast.SelectorExpr); ok && n.Op == token.MUL && isName(d.X, "time") {
+				if lit, ok := n.X.(*ast.BasicLit); ok {
+					p.literal(lit, scaled)
+					return false
+				}
+			}
 			for _, op := range operators[n.Op] {
 				p.plant(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), op)
 			}
+		case *ast.UnaryExpr:
+			if lit, ok := n.X.(*ast.BasicLit); ok && n.Op == token.SUB {
+				p.literal(lit, near)
+				return false
+			}
 		case *ast.BasicLit:
-			p.literal(n)
+			p.literal(n, around)
 		case *ast.CallExpr:
-			if isPanic(n) {
+			switch {
+			case isPanic(n):
+				return false
+			case isCall(n, "make"):
+				for _, a := range n.Args[:min(len(n.Args), lengths(n))] {
+					p.walk(a, of)
+				}
 				return false
 			}
 			if f, ok := n.Fun.(*ast.Ident); ok && len(n.Args) > 1 {
@@ -199,6 +251,11 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 				}
 			}
 		case *ast.IfStmt:
+			if p.clamps(n) {
+				p.replace(n.Cond, "!("+p.code(n.Cond)+")")
+				p.walk(n.Body, of)
+				return false
+			}
 			p.replace(n.Cond, "!("+p.code(n.Cond)+")")
 		case *ast.ForStmt:
 			if n.Cond != nil {
@@ -206,6 +263,10 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 			}
 		case *ast.ReturnStmt:
 			p.returned(n, of)
+			if last := len(n.Results) - 1; last > 0 && of != nil && unheard(n.Results[last], of.Results.List[len(of.Results.List)-1].Type) {
+				p.walk(n.Results[last], of)
+				return false
+			}
 		case *ast.BlockStmt:
 			p.statements(n.List)
 		case *ast.CaseClause:
@@ -218,6 +279,11 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 			if other := map[token.Token]string{token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+="}[n.Tok]; other != "" {
 				p.plant(n.TokPos, n.TokPos+2, other)
 			}
+		case *ast.GenDecl:
+			if n.Tok == token.CONST {
+				p.constants(n)
+				return false
+			}
 		case *ast.Field: // the tag is no constant
 			return n.Tag == nil
 		case *ast.ImportSpec:
@@ -227,8 +293,13 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 	})
 }
 
-// literal moves a whole number by one.
-func (p *planter) literal(n *ast.BasicLit) {
+// What else a number may be.
+func around(v int64) []int64 { return []int64{v + 1, v - 1} }
+func near(v int64) []int64   { return []int64{v - 1} }
+func scaled(v int64) []int64 { return []int64{2 * v, v / 2} }
+
+// literal changes a whole number.
+func (p *planter) literal(n *ast.BasicLit, others func(int64) []int64) {
 	if n.Kind != token.INT {
 		return
 	}
@@ -236,10 +307,42 @@ func (p *planter) literal(n *ast.BasicLit) {
 	if err != nil {
 		return
 	}
-	p.replace(n, strconv.FormatInt(v+1, 10))
-	if v > 0 {
-		p.replace(n, strconv.FormatInt(v-1, 10))
+	for _, o := range others(v) {
+		if o >= 0 && o != v {
+			p.replace(n, strconv.FormatInt(o, 10))
+		}
 	}
+}
+
+// constants changes numbers that have names.
+func (p *planter) constants(n *ast.GenDecl) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			if v, err := strconv.ParseInt(lit.Value, 0, 64); err == nil && v > 4 {
+				p.literal(lit, scaled)
+			} else {
+				p.literal(lit, around)
+			}
+		}
+		return true
+	})
+}
+
+// clamps tells whether n assigns a bound to what is beyond it: for the bound itself that changes nothing.
+func (p *planter) clamps(n *ast.IfStmt) bool {
+	cond, ok := n.Cond.(*ast.BinaryExpr)
+	if !ok || n.Init != nil || n.Else != nil || len(n.Body.List) != 1 {
+		return false
+	}
+	a, ok := n.Body.List[0].(*ast.AssignStmt)
+	if !ok || a.Tok != token.ASSIGN || len(a.Lhs) != 1 || len(a.Rhs) != 1 {
+		return false
+	}
+	switch cond.Op {
+	case token.LSS, token.GTR, token.LEQ, token.GEQ:
+		return p.code(cond.X) == p.code(a.Lhs[0]) && p.code(cond.Y) == p.code(a.Rhs[0])
+	}
+	return false
 }
 
 // returned has one result be nothing.
@@ -256,9 +359,11 @@ func (p *planter) returned(n *ast.ReturnStmt, of *ast.FuncType) {
 	if len(types) != len(n.Results) {
 		return // a call that has them all, or they have names
 	}
+	last := len(n.Results) - 1
 	for i, r := range n.Results {
 		switch code := p.code(r); {
-		case code == "nil" || code == "0" || code == `""` || code == "false":
+		case i < last && unheard(n.Results[last], types[last]):
+		case code == "nil" || code == "0" || code == `""` || code == "false" || p.zeros[code]:
 		case code == "true":
 			p.replace(r, "false")
 		default:
@@ -293,9 +398,34 @@ func (p *planter) statements(list []ast.Stmt) {
 	}
 }
 
-func isPanic(c *ast.CallExpr) bool {
-	f, ok := c.Fun.(*ast.Ident)
-	return ok && f.Name == "panic"
+func isPanic(c *ast.CallExpr) bool { return isCall(c, "panic") }
+
+func isCall(c *ast.CallExpr, name string) bool { return isName(c.Fun, name) }
+
+func isName(e ast.Expr, name string) bool {
+	i, ok := e.(*ast.Ident)
+	return ok && i.Name == name
+}
+
+// lengths is how many arguments of a make do more than allocate in advance.
+func lengths(c *ast.CallExpr) int {
+	if _, ok := c.Args[0].(*ast.MapType); ok {
+		return 1
+	}
+	return 2
+}
+
+// unheard tells whether nobody looks at the other results: the last is false, or an error that is made there.
+func unheard(last, t ast.Expr) bool {
+	if isName(last, "false") {
+		return true
+	}
+	made, _ := last.(*ast.CallExpr)
+	if made == nil || !isName(t, "error") {
+		return false
+	}
+	f, ok := made.Fun.(*ast.SelectorExpr)
+	return ok && (isName(f.X, "fmt") && f.Sel.Name == "Errorf" || isName(f.X, "errors") && f.Sel.Name == "New")
 }
 
 func blank(s *ast.AssignStmt) bool {

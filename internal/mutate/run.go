@@ -1,97 +1,165 @@
 package mutate
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// End is what became of a mutant.
+// End is what became of the tests.
 type End uint8
 
 const (
-	Survived  End = iota // every test passed
-	Killed               // a test failed, or went on for too long
-	Stillborn            // it does not compile
+	Passed        End = iota
+	Failed            // a test failed
+	Crashed           // the process ended without the name of a test: a fatal error, or no memory
+	TooLong           // more than Factor times the usual processor time, or time
+	ReallyTooLong     // the same, and without a fault they were as quick as ever right after it
 )
 
-// Runner runs tests against mutants. Its methods are safe for concurrent use.
-type Runner struct {
-	Root string // of the module
-	Work string // a folder for its own files
-	// Cache is a build cache to use instead of the usual one, which hundreds of mutants would fill with gigabytes.
-	Cache string
-	n     atomic.Int64
+// Factor is how many times what is usual the tests may take.
+const Factor = 4
+
+// floorCPU comes on top of that, for tests that take next to nothing.
+const floorCPU = 4 * time.Second
+
+// Suite is the tests of a package. Its methods are safe for concurrent use.
+type Suite struct {
+	Folder string
+	// Binary has them built so that the number 0 is without a fault.
+	Binary string
+	// Least is the least time that they may take. If zero, 30 s.
+	Least time.Duration
+
+	mu    sync.Mutex // held while they are measured; guards the rest
+	usual map[bool]*Result
+	skip  []string
 }
 
-// Timeout is how long the tests of a package may take that took so long without a fault, on a machine that may be busier
-// by then.
-func Timeout(usual time.Duration) time.Duration { return max(30*time.Second, 4*usual) }
+// Result is how a run of tests ended.
+type Result struct {
+	End       End
+	Test      string // the first that failed
+	Wall, CPU time.Duration
+	Output    string
+}
 
-// Test runs the tests of one package, with the fault of m if that is not nil, and stops at the first that fails.
-func (r *Runner) Test(ctx context.Context, m *Mutant, pkg string, timeout time.Duration) (end End, output string, err error) {
-	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", timeout.String(), "-exec", limited}
-	if m != nil {
-		overlay, err := r.overlay(m)
-		if err != nil {
-			return 0, "", err
+// Usual returns how the tests end without a fault. A few that fail then are skipped from then on: copies are not inlined, so there
+// may be more to allocate.
+func (s *Suite) Usual(ctx context.Context, short bool) (*Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.usual[short]; u != nil {
+		return u, nil
+	}
+	return s.measureLocked(ctx, short)
+}
+
+func (s *Suite) measureLocked(ctx context.Context, short bool) (*Result, error) {
+	for {
+		r, err := s.start(ctx, s.Binary, 0, short, "", s.skip, 10*time.Minute, time.Hour)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.End == Passed:
+			if s.usual == nil {
+				s.usual = map[bool]*Result{}
+			}
+			s.usual[short] = r
+			return r, nil
+		case r.Test == "" || len(s.skip) == 4:
+			return nil, fmt.Errorf("mutate: without a fault, the tests in %s:\n%s", s.Folder, r.Output)
 		}
-		defer os.RemoveAll(filepath.Dir(overlay))
-		args = append(args, "-overlay", overlay)
+		s.skip = append(s.skip, r.Test)
 	}
-	folder, only, _ := strings.Cut(pkg, " ")
+}
+
+// Skipped returns the tests that fail without a fault.
+func (s *Suite) Skipped() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.skip)
+}
+
+// Run runs the tests as they are built in binary, with the mutant of that number at work, until the first fails; only the one of a
+// name, if that is not empty. Where they go on for too long, it runs them without a fault: if they are slower then than they were, too,
+// it is the machine, and the mutant has another chance, in so much more time.
+func (s *Suite) Run(ctx context.Context, binary string, number int, short bool, only string) (*Result, error) {
+	u, err := s.Usual(ctx, short)
+	if err != nil {
+		return nil, err
+	}
+	for tries := 0; ; tries++ {
+		wall, cpu := s.most(u)
+		r, err := s.start(ctx, binary, number, short, only, s.Skipped(), wall, cpu)
+		if err != nil || r.End != TooLong || tries == 3 {
+			return r, err
+		}
+		s.mu.Lock()
+		fresh, err := s.measureLocked(ctx, short)
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		if fresh.Wall <= wall/2 && fresh.CPU <= cpu/2 {
+			r.End = ReallyTooLong
+			return r, nil
+		}
+		u = fresh
+	}
+}
+
+func (s *Suite) most(usual *Result) (wall, cpu time.Duration) {
+	return max(cmp.Or(s.Least, 30*time.Second), Factor*usual.Wall), Factor*usual.CPU + floorCPU
+}
+
+// start runs them once.
+func (s *Suite) start(ctx context.Context, binary string, number int, short bool, only string, skip []string, wall, cpu time.Duration) (*Result, error) {
+	args := []string{"-c", limited, strconv.Itoa(int(cpu/time.Second) + 2), binary,
+		"-test.paniconexit0", "-test.failfast", "-test.timeout", wall.String(), "-test.short=" + strconv.FormatBool(short)}
 	if only != "" {
-		args = append(args, "-run", only)
+		args = append(args, "-test.run", "^"+only+"$")
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout+5*time.Minute) // building may wait for others
+	if len(skip) > 0 {
+		args = append(args, "-test.skip", "^("+strings.Join(skip, "|")+")$")
+	}
+	ctx, cancel := context.WithTimeout(ctx, wall*4/3) // it has stopped by itself before that
 	defer cancel()
-	c := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
-	c.Dir = r.Root
-	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", "PACELINE_LONG=")
-	if r.Cache != "" {
-		c.Env = append(c.Env, "GOCACHE="+r.Cache)
-	}
+	c := exec.CommandContext(ctx, "sh", args...)
+	c.Dir = s.Folder
+	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", "PACELINE_LONG=", environment+"="+strconv.Itoa(number))
+	c.WaitDelay = time.Second // what it has started may still have its output
+	began := time.Now()
 	out, err := c.CombinedOutput()
 	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) && !errors.Is(err, exec.ErrWaitDelay) {
+		return nil, err
+	}
+	r := &Result{Wall: time.Since(began), CPU: c.ProcessState.UserTime() + c.ProcessState.SystemTime(), Output: string(out)}
 	switch {
-	case ctx.Err() != nil:
-		return 0, "", ctx.Err()
 	case err == nil:
-		return Survived, "", nil
-	case !errors.As(err, &failed):
-		return 0, "", err
-	case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-		return Stillborn, string(out), nil
+		r.End = Passed
+	case ctx.Err() != nil || r.CPU >= cpu || strings.Contains(r.Output, "panic: test timed out after"):
+		r.End = TooLong
+	default:
+		r.End = Crashed
+		if m := failedTest.FindStringSubmatch(r.Output); m != nil {
+			r.End, r.Test = Failed, m[1]
+		}
 	}
-	return Killed, string(out), nil
+	return r, nil
 }
 
-// limited bounds the memory of a test: a mutant may never stop asking for more.
-const limited = `sh -c 'ulimit -v 8000000 2>/dev/null; exec "$0" "$@"'`
+var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
-// overlay writes the file that go test is to read instead of the mutant's, and the list that says so.
-func (r *Runner) overlay(m *Mutant) (name string, err error) {
-	original, err := filepath.Abs(filepath.Join(r.Root, filepath.FromSlash(m.File)))
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(r.Work, fmt.Sprint(r.n.Add(1)))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, filepath.Base(m.File))
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{original: file}})
-	if err != nil {
-		return "", err
-	}
-	name = filepath.Join(dir, "overlay.json")
-	return name, errors.Join(os.WriteFile(file, m.Source(), 0o600), os.WriteFile(name, list, 0o600))
-}
+// limited bounds the memory of a test, for a mutant may never stop asking for more, and the seconds of processor time.
+const limited = `ulimit -v 8000000 2>/dev/null; ulimit -t "$0"; exec "$@"`

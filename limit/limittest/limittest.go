@@ -2,7 +2,8 @@
 //
 // "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is elsewhere.
 //
-//  1. Not before now: Ready(t, c) ≥ t.
+//  1. Not before now: Ready(t, c) ≥ t. And a now before that of an earlier change counts as that one, for whatever is asked and
+//     for whatever is told.
 //  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, what was
 //     granted may lapse: ≥.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps the promise.
@@ -20,6 +21,7 @@
 //  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
 //  12. A Forecaster is never too late: NotBefore is no later than the instant at which a cost goes when those ahead of it
 //     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
+//  13. An Owed that counts what is open knows all of it, and since when. An Explainer explains what Ready says.
 //
 // The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
 package limittest
@@ -126,8 +128,11 @@ func Run(s Spec, program []byte) error {
 	if s.Late == 0 {
 		s.Late = 5 * time.Second
 	}
-	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
+	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, latest: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
 	r.refuses = len(program) > 0 && program[0]&1 == 0
+	if len(program) > 1 && program[1]&1 == 0 { // the zero of the scale is the driver's
+		r.now = mono.Time(0).Add(-100 * s.Scale)
+	}
 	for i := 0; i+2 < len(program); i += 3 {
 		if err := r.step(program[i], program[i+1], program[i+2]); err != nil {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
@@ -149,6 +154,7 @@ type run struct {
 	now           mono.Time     // by the driver's clock
 	lost          time.Duration // by how much that is behind
 	changed       mono.Time     // when the subject last was
+	latest        mono.Time     // the last instant at which it was
 	open          []sent
 	arrivals      []Arrival
 	never         map[limit.Cost]bool
@@ -160,6 +166,7 @@ type run struct {
 type sent struct {
 	at          mono.Time // by the driver's clock
 	truly       mono.Time
+	counted     mono.Time // as which at counts
 	cost        limit.Cost
 	lease, twin limit.Lease
 	estimates   bool // the twin was told another cost
@@ -169,8 +176,8 @@ func (r *run) step(op, a, b byte) error {
 	cost := r.Costs[int(a)%len(r.Costs)]
 	if r.Change != nil && op == 255 {
 		r.Change(r.subject, r.now, b)
-		r.Change(r.twin, r.now, b)
-		r.changed = r.now
+		r.Change(r.twin, r.unstepped(), b)
+		r.change()
 		clear(r.never)
 		return r.laws()
 	}
@@ -225,8 +232,44 @@ func (r *run) step(op, a, b byte) error {
 		if back > now || back < now && r.changed == r.now {
 			return fmt.Errorf("law 2: asked at an earlier instant Ready says %v, now %v", back, now)
 		}
+		if err := r.past(cost, time.Duration(b)*r.Scale/16); err != nil {
+			return err
+		}
 	}
 	return r.laws()
+}
+
+// change notes that the subject was changed.
+func (r *run) change() { r.changed, r.latest = r.now, max(r.now, r.latest) }
+
+// unstepped is as what now counts to a limiter that need not see steps. Of the two behind an opt-in neither hears of a Trust.
+func (r *run) unstepped() mono.Time {
+	if r.Steps == AnySteps && r.OneWayMax == 0 {
+		return max(r.now, r.latest)
+	}
+	return r.now
+}
+
+// past checks that an instant before the last change counts as that of the change.
+func (r *run) past(cost limit.Cost, d time.Duration) error {
+	if r.latest == mono.Min {
+		return nil
+	}
+	said := func(now mono.Time) (all [4]mono.Time) {
+		all[0] = r.subject.Ready(now, cost)
+		all[1], _ = limit.Explain(r.subject, now, cost)
+		if limit.Foresees(r.subject) {
+			all[2] = r.subject.(limit.Foreseer).ReadyAfter(now, cost, cost)
+		}
+		if f, ok := r.subject.(limit.Forecaster); ok {
+			all[3] = f.NotBefore(now, 1, cost, cost)
+		}
+		return all
+	}
+	if back, then := said(r.latest.Add(-d)), said(r.latest); back != then {
+		return fmt.Errorf("law 1: asked %v before the last change Ready, Explain, ReadyAfter and NotBefore say %v; at the change, at %v, %v", d, back, r.latest, then)
+	}
+	return nil
 }
 
 // setBack sets the driver's clock back.
@@ -251,8 +294,8 @@ func (r *run) setBack(d time.Duration) {
 // tell is an Update.
 func (r *run) tell(b byte) {
 	r.News(r.subject, r.now, b)
-	r.News(r.twin, r.now, b)
-	r.changed = r.now
+	r.News(r.twin, r.now, b) // what it tells may depend on now
+	r.change()
 }
 
 // relieve checks that news ends what waits for them, at the end of a program.
@@ -288,7 +331,7 @@ func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 
 func (r *run) admit(cost limit.Cost, b byte) error {
 	foreseen := r.foresee(cost)
-	s := sent{at: r.now, truly: r.now.Add(r.lost), cost: cost, lease: r.subject.Admit(r.now, cost)}
+	s := sent{at: r.now, truly: r.now.Add(r.lost), counted: max(r.now, r.latest), cost: cost, lease: r.subject.Admit(r.now, cost)}
 	for i, t := range foreseen {
 		if at := r.subject.Ready(r.now, r.Costs[i]); at > t {
 			return fmt.Errorf("law 11: after cost %v, cost %v is ready at %v; %v was foreseen", cost, r.Costs[i], at, t)
@@ -300,13 +343,13 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 			estimate[u] *= 2
 		}
 	}
-	s.twin = r.twin.Admit(r.now, estimate)
+	s.twin = r.twin.Admit(r.unstepped(), estimate)
 	r.open = append(r.open, s)
 	if at := max(r.now, r.changed); at > r.burstAt { // what comes before the last change counts as that
 		r.burst, r.burstAt = 0, at
 	}
 	r.burst++
-	r.changed = r.now
+	r.change()
 	return nil
 }
 
@@ -358,8 +401,8 @@ func (r *run) settle(s sent, op, b byte) error {
 	before := r.readiness(r.subject)
 	stepped := r.Steps == SeenSteps && r.now < r.changed // now it sees it, and is wary
 	r.subject.Settle(r.now, s.lease, o)
-	r.twin.Settle(r.now, s.twin, o)
-	r.changed = r.now
+	r.twin.Settle(r.unstepped(), s.twin, o)
+	r.change()
 	if r.ClosedLoop || stepped || r.OneWayMax > 0 && o.Result == limit.Limited || o.Metered && !atMost(o.Actual, s.cost) {
 		return nil
 	}
@@ -379,8 +422,30 @@ func (r *run) readiness(l limit.Limiter) []mono.Time {
 	return ts
 }
 
+// told is law 13.
+func (r *run) told(ready []mono.Time) error {
+	if o, ok := r.subject.(limit.Owed); ok {
+		since := limit.Never
+		for _, s := range r.open {
+			since = min(since, s.counted)
+		}
+		if n, first := o.Unsettled(); n > 0 && n != len(r.open) || n > 0 && first != since {
+			return fmt.Errorf("law 13: %d unsettled since %v, where %d are open since %v", n, first, len(r.open), since)
+		}
+	}
+	for i, c := range r.Costs {
+		if at, _ := limit.Explain(r.subject, r.now, c); at != ready[i] {
+			return fmt.Errorf("law 13: cost %v is ready at %v; what is explained is %v", c, ready[i], at)
+		}
+	}
+	return nil
+}
+
 func (r *run) laws() error {
 	ready := r.readiness(r.subject)
+	if err := r.told(ready); err != nil {
+		return err
+	}
 	for i, c := range r.Costs {
 		t := ready[i]
 		switch {

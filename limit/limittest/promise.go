@@ -68,7 +68,7 @@ func Anchored(n int64, window time.Duration, unit limit.Unit) func([]Arrival) er
 func Bucket(n int64, window time.Duration, burst int64, unit limit.Unit) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		per := float64(window) / float64(n)
-		missing, last := 0.0, mono.Time(0)
+		missing, last := 0.0, mono.Min
 		for _, a := range arrivals {
 			missing = max(0, missing-float64(a.At.Sub(last))/per) + float64(a.Cost[unit])
 			last = a.At
@@ -85,8 +85,12 @@ func Bucket(n int64, window time.Duration, burst int64, unit limit.Unit) func([]
 func Weighted(n int64, window time.Duration, unit limit.Unit, roundsDown bool) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		const phases = 37
+		first := mono.Time(0)
+		if len(arrivals) > 0 {
+			first = min(first, arrivals[0].At)
+		}
 		for k := range phases {
-			begun, old, current := mono.Time(0).Add(-window*time.Duration(k)/phases), int64(0), int64(0)
+			begun, old, current := first.Add(-window*time.Duration(k)/phases), int64(0), int64(0)
 			for _, a := range arrivals {
 				for a.At.Sub(begun) >= window {
 					if a.At.Sub(begun) >= 3*window {

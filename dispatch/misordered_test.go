@@ -1,0 +1,39 @@
+package dispatch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// A key that refuses a nonce which was in order is asked again at once, and after the third in a row when a second is over, then
+// after twice as long each time: it may be its clock, or somebody else who uses it.
+func TestKeyThatRefusesNonces(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}})
+	bad := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Misordered: true}}
+	wake := limit.AfterSettle
+	for _, c := range []struct {
+		id  string
+		ans dispatch.Answer
+	}{{"a", bad}, {"b", bad}, {"c", accepted}, {"d", bad}, {"e", bad}, {"f", bad}} {
+		r.submit(0, c.id)
+		r.done(0, r.sends(0, wake, c.id+"/1 on 0")[0], c.ans)
+		wake = at(time.Second) // which is when a goes again
+	}
+	r.submit(0, "g")
+	r.sends(0, at(time.Second))
+	for now, pause := time.Second, 2*time.Second; pause < 10*time.Minute; pause *= 2 { // one at a time, after twice as long each time
+		a, _, ok := r.Next(at(now))
+		if !ok {
+			t.Fatalf("nothing goes at %v", now)
+		}
+		r.done(now, a, bad)
+		if _, _, ok := r.Next(at(now + pause - 1)); ok {
+			t.Fatalf("at %v one goes, and the next sooner than after %v", now, pause)
+		}
+		now += pause
+	}
+}

@@ -1,0 +1,112 @@
+package throttle_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/throttle"
+)
+
+var update = flag.Bool("update", false, "write the golden file; read it before it is committed")
+
+// Processes of two versions share one quota, so a law is to do what it did: what clients planned at a few instants, as it was. Who
+// changes a law on purpose writes the file anew, and reads what became of each world.
+func TestLawsDoWhatTheyDid(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("elsewhere a product and a sum may be rounded once")
+	}
+	var b strings.Builder
+	for _, c := range []struct {
+		name    string
+		clients int
+		rtt     time.Duration
+		threads int
+		make    maker
+		set     func(i int, c *throttle.SlotConfig)
+		world   func(w *world)
+	}{
+		{"slot: ten begin at nothing", 10, 60 * ms, 1, slot, nil, func(*world) {}},
+		{"slot: three begin at plenty", 3, 165 * ms, 4, slot, nil, func(w *world) { w.level = w.burst }},
+		{"slot: a tenth of the quota", 5, 165 * ms, 1, slot, nil, func(w *world) { w.refill = func(float64) float64 { return w.rate / 10 } }},
+		{"slot: sixteen times the quota, and then no more", 4, 165 * ms, 20, slot, nil, func(w *world) {
+			w.refill = func(at float64) float64 {
+				if at < 300 {
+					return 16 * w.rate
+				}
+				return w.rate
+			}
+		}},
+		{"slot: weights, and starts", 3, 2 * time.Second, 3, slot, func(i int, c *throttle.SlotConfig) {
+			c.Weight, c.Start = float64(i+1), time.Duration(i)*5*time.Second
+		}, func(w *world) { w.level = 30 }},
+		{"slot: nobody says what is left, for a while", 4, 60 * ms, 2, slot, nil, func(w *world) {
+			w.says = func(level float64, k int) (int64, bool) { return int64(level), k < 40 || k > 300 }
+		}},
+		{"slot: lies now and then", 4, 60 * ms, 2, slot, nil, func(w *world) {
+			w.says = func(level float64, k int) (int64, bool) {
+				if k%29 < 2 {
+					return 4000, true
+				}
+				return int64(level), true
+			}
+		}},
+		{"headerless: ten begin at nothing", 10, 60 * ms, 1, headerless, nil, func(w *world) { w.says = mute }},
+		{"headerless: two begin at plenty", 2, 165 * ms, 4, headerless, nil, func(w *world) { w.says, w.level, w.burst = mute, 200, 200 }},
+		{"headerless: a fortieth of the quota", 4, 60 * ms, 1, headerless, nil, func(w *world) {
+			w.says, w.refill = mute, func(float64) float64 { return w.rate / 40 }
+		}},
+		{"headerless: a quota that is four times as large for a while", 3, 60 * ms, 2, headerless, nil, func(w *world) {
+			w.says = mute
+			w.refill = func(at float64) float64 {
+				if at > 200 && at < 500 {
+					return 4 * w.rate
+				}
+				return w.rate
+			}
+		}},
+	} {
+		fmt.Fprintf(&b, "\n%s\n", c.name)
+		w := strangers(t, 17, c.clients, c.rtt, c.threads, c.make, c.set)
+		w.length = 900
+		c.world(w)
+		w.every = func(at float64) {
+			if n := int(at); n == 1 || n == 2 || n == 4 || n == 8 || n == 16 || n%50 == 0 {
+				fmt.Fprintf(&b, "%4d s: served %5d, refused %3d, sleep", n, w.served, len(w.rejects))
+				for _, c := range w.clients[:min(3, len(w.clients))] {
+					fmt.Fprintf(&b, " %.6g", sleep(c))
+				}
+				b.WriteByte('\n')
+			}
+		}
+		w.run()
+	}
+	golden := filepath.Join("testdata", "traces.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, lines := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
+	world := ""
+	for i := range min(len(got), len(lines)) {
+		if !strings.HasPrefix(got[i], " ") {
+			world = got[i]
+		}
+		if got[i] != lines[i] {
+			t.Fatalf("%s\n%s, was\n%s", world, got[i], lines[i])
+		}
+	}
+	if len(got) != len(lines) {
+		t.Errorf("%d lines, %d before", len(got), len(lines))
+	}
+}

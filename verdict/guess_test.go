@@ -1,0 +1,43 @@
+package verdict_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/verdict"
+)
+
+// Where nobody knows the server, Guess finds a refusal with status 200 by a short body that is one of a provider that refuses so. What
+// quotes one, speaks of limits and refuses nothing, or is somebody's who is known, is no refusal.
+func TestGuess(t *testing.T) {
+	const refusal = `{"error":["EAPI:Rate limit exceeded"]}`
+	guess := verdict.Policy{Guess: true}
+	for _, c := range []struct {
+		name   string
+		policy verdict.Policy
+		status int
+		body   string
+		shown  string
+		want   limit.Result
+	}{
+		{"refused", guess, 200, refusal, "", limit.Limited},
+		{"with another good status", guess, 202, refusal, "", limit.Limited},
+		{"nobody asked for it", verdict.Policy{}, 200, refusal, "", limit.Accepted},
+		{"long", guess, 200, `{"error":["EAPI:Rate limit exceeded"],"quotes":"` + strings.Repeat("x", 2<<10) + `"}`, "", limit.Accepted},
+		{"as long as may be", guess, 200, `{"error":["EAPI:Rate limit exceeded"],"q":"` + strings.Repeat("x", 1800) + `"}`, "", limit.Limited},
+		{"about limits", guess, 200, `{"error":[],"result":{"limit":5}}`, "", limit.Accepted},
+		{"in no words", guess, 200, `{"error":["EGeneral:Internal error"]}`, "", limit.Accepted},
+		{"of one who is known not to refuse so", guess, 200, refusal, "openai", limit.Accepted},
+	} {
+		a := verdict.Attempt{Status: c.status, Header: header("Content-Type", "application/json"), Body: []byte(c.body), Now: noon, Shown: dialect(c.shown)}
+		v := c.policy.Of(&a)
+		if v.Result != c.want || (v.Said.Refusal != quota.None) != (c.want == limit.Limited) {
+			t.Errorf("%s: %v, %q, read as %q", c.name, v.Result, v.Said.Refusal, v.Said.Dialect)
+		}
+		if needs := c.policy.NeedsBody(&a); needs != (c.policy.Guess && c.shown == "") {
+			t.Errorf("%s: needs the body: %v", c.name, needs)
+		}
+	}
+}
