@@ -45,7 +45,7 @@ func (e *OutageError) Unwrap() error { return ErrOutage }
 type PoolConfig struct {
 	// Keys are the API keys, at least one. Their limiters belong to the Pool from now on.
 	Keys []dispatch.Key
-	// Send sends one attempt and says how it ended. It is called in a goroutine of its own and must return; its context
+	// Send sends one attempt and says how it ended. It is called in a goroutine that has no other meanwhile, and must return; its context
 	// ends when Run's does, or after Timeout. What it returns for a context that ended should be limit.Unknown, or
 	// limit.Unsent if the request had not been written. Outcome.Sight says what it has shown of the way to its host; a
 	// verdict's Answer has it. If it panics the attempt ends as limit.Unknown, nothing more is sent, and Run panics with the
@@ -105,6 +105,7 @@ type Pool struct {
 	aborted    bool
 	ctx        context.Context // of Run
 	finished   chan struct{}   // closed when there is nothing more to send or to wait for
+	spare      *spare          // a goroutine that has nothing more to do; nil: none
 	submitters submitters
 	ended      []queue.Ended // not yet told
 	outages    []dispatch.HostInfo
@@ -379,7 +380,7 @@ func (p *Pool) step() {
 			break
 		}
 		p.inFlight++
-		p.senders.Go(func() { p.send(a) })
+		p.begin(a)
 		now = p.Now()
 	}
 	at, outage := p.outageLocked(now)
@@ -457,14 +458,41 @@ func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
 	return some
 }
 
-func (p *Pool) send(a dispatch.Attempt) {
+// spare is a goroutine whose attempt is answered: it takes the next. A new one would have to grow its stack first.
+type spare struct {
+	next  dispatch.Attempt
+	taken bool
+}
+
+// begin has an attempt sent.
+func (p *Pool) begin(a dispatch.Attempt) {
+	if s := p.spare; s != nil {
+		s.next, s.taken, p.spare = a, true, nil
+		return
+	}
+	p.senders.Go(func() {
+		s := spare{next: a, taken: true}
+		for s.taken {
+			p.send(&s)
+		}
+	})
+}
+
+// send makes the attempt of a goroutine.
+func (p *Pool) send(s *spare) {
+	a := s.next
+	s.taken = false
 	var ans dispatch.Answer // unknown, if Send never returns (runtime.Goexit, a panic)
+	returned := false
 	defer func() {
 		if v := recover(); v != nil {
 			stack := make([]byte, 64<<10)
 			p.panics(&SendPanic{v, a.Request, stack[:runtime.Stack(stack, false)]})
 		}
-		p.answered(a, ans)
+		if !returned { // it takes no other
+			s = nil
+		}
+		p.answered(a, ans, s)
 	}()
 	ctx := p.ctx
 	if p.config.Timeout > 0 {
@@ -473,6 +501,7 @@ func (p *Pool) send(a dispatch.Attempt) {
 		defer cancel()
 	}
 	ans = p.config.Send(ctx, a)
+	returned = true
 }
 
 // panics has Run end as soon as it may.
@@ -483,7 +512,7 @@ func (p *Pool) panics(e *SendPanic) {
 	p.phase = max(p.phase, draining)
 }
 
-func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
+func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer, free *spare) {
 	p.mu.Lock()
 	now := p.Now()
 	if p.noticeAbort(); p.aborted && (ans.Result == limit.Unknown || ans.Result == limit.Unsent) {
@@ -492,7 +521,9 @@ func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
 	e := p.dispatcher.Done(now, a, ans)
 	name := p.config.Keys[a.Key].Name
 	p.inFlight--
+	p.spare = free
 	p.step()
+	p.spare = nil
 	p.unlock()
 	if p.log.Enabled(p.ctx, slog.LevelDebug) {
 		p.log.Debug("answer", "id", a.Request.ID, "attempt", a.Number, "key", name,
