@@ -1,10 +1,7 @@
 package journal
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -185,21 +182,6 @@ func read(in io.Reader, name string) (*History, error) {
 		h.Gone = "has not one whole line"
 	}
 	return h, nil
-}
-
-func decode(line []byte) (c record, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&c); err != nil {
-		return c, err
-	}
-	if rest := bytes.TrimSpace(line[d.InputOffset():]); len(rest) > 0 {
-		err = fmt.Errorf("%.20q follows the record", rest)
-	}
-	if min(c.Send, c.Answer, c.At, c.Hold, c.Up, c.Awake, c.Timeout, c.Keep) < 0 {
-		err = errors.New("a number is negative")
-	}
-	return c, err
 }
 
 // add takes in one record.

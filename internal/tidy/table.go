@@ -70,7 +70,7 @@ var Table = []Package{
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/wire", Std: "context crypto/tls errors fmt io net net/http net/http/httptrace sync sync/atomic time"},
 	{Name: "internal/strict", Std: "bufio bytes encoding/json errors fmt io strconv strings unicode/utf8"},
-	{Name: "internal/durable", Std: "bufio errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
+	{Name: "internal/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/uptime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/journal", Ours: "limit internal/durable internal/uptime", Std: "any"},
 	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/strict internal/durable internal/journal internal/uptime internal/secret internal/shown internal/histogram rule", Std: "any"},
