@@ -69,6 +69,9 @@ type PoolConfig struct {
 	// told: an Ended that is slow holds Submit back and fills no memory. It must not wait in Submit itself, since nobody is told
 	// meanwhile, but may TrySubmit.
 	Ended func(queue.Ended)
+	// EndedAll, if not nil, is told in the place of Ended, of several at once, at most 64, in order: for who writes them down together.
+	// The slice is the Pool's.
+	EndedAll func([]queue.Ended)
 	// Outage, if not nil, is told of every host that goes down and that is back, as Ended is, and before the requests that
 	// ended at that.
 	Outage func(dispatch.HostInfo)
@@ -308,6 +311,9 @@ func (p *Pool) Run(ctx context.Context) error {
 		case <-p.finished:
 			running = false
 		case <-p.news:
+			if p.config.EndedAll != nil {
+				runtime.Gosched() // who can run may have another
+			}
 			p.tell()
 		case <-done:
 			done = nil
@@ -568,9 +574,12 @@ func (p *Pool) tell() {
 			if e.State == queue.Expired {
 				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted)
 			}
-			if p.config.Ended != nil {
+			if p.config.Ended != nil && p.config.EndedAll == nil {
 				p.config.Ended(e)
 			}
+		}
+		if p.config.EndedAll != nil && len(batch) > 0 {
+			p.config.EndedAll(batch)
 		}
 		p.mu.Lock()
 		p.telling = 0

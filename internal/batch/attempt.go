@@ -137,19 +137,23 @@ func (r *Run) sending(j *job, a dispatch.Attempt, key string, price money) (err 
 
 // answered writes the end of a job's latest send into the journal.
 func (r *Run) answered(j *job) error {
-	if r.store.journal == nil || j.n == 0 {
+	if j.n == 0 {
 		return nil
 	}
-	a := journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}
+	return r.store.journal.Answers([]journal.Answered{j.answer()})
+}
+
+// answer is how a job's latest send ended, for the journal.
+func (j *job) answer() journal.Answered {
+	a := journal.Answered{Send: j.n, Answer: journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
 	if j.result == limit.Unknown {
 		a.Counts = a.Counts.Add(journal.Late)
 	}
 	if j.unsure {
 		a.Doubt = j.r.ID
 	}
-	err := r.store.journal.Answer(j.n, a)
 	j.n = 0
-	return err
+	return a
 }
 
 func (r *Run) release(j *job) {
@@ -157,39 +161,6 @@ func (r *Run) release(j *job) {
 	if j.room {
 		j.room = false
 		<-r.room
-	}
-}
-
-// ended writes what became of a request. It is called by the Pool, one at a time, and by the feeder.
-func (r *Run) ended(e queue.Ended) {
-	j := e.Request.Value.(*job)
-	// The Pool and its queue remember a request for a while.
-	defer func() {
-		r.release(j)
-		j.res.body, j.r.Body, j.r.Raw = nil, nil, nil
-	}()
-	out := r.store.out
-	if e.State == queue.Dead {
-		out = r.store.dead
-	}
-	room := r.lines.Get().(*[]byte)
-	line := r.c.Format.line((*room)[:0], r.result(j, &e))
-	err := out.Append(line)
-	if cap(line) <= keptLine {
-		*room = line
-		r.lines.Put(room)
-	}
-	written := err == nil
-	if written {
-		if err = r.answered(j); err == nil && r.store.journal != nil {
-			r.store.journal.Ended(j.r.ID)
-		}
-		r.store.wake()
-	}
-	r.tally.ended(j, &e, written, !out.Regular())
-	r.course.free(j.size)
-	if err != nil {
-		r.fail(err)
 	}
 }
 

@@ -11,7 +11,8 @@
 //
 //	deadline.go  from when durations count, and how long is left
 //
-//	attempt.go   one request is sent, answered, ended
+//	attempt.go   one request is sent and answered
+//	ended.go     those that have ended, written together
 //	send.go      one attempt over HTTP, never written twice
 //	budget.go    what attempts may cost in money, and did
 //	memory.go    what the bodies of answers take

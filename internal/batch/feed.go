@@ -201,7 +201,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	if r.c.HoldUnanswered && j.repeat {
 		j.repeat = false
 		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
-		r.ended(queue.Ended{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason})
+		r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason}})
 		return true
 	}
 	ttl, renewal := r.due(q)

@@ -252,13 +252,21 @@ func (t *tally) used(u tokens.Usage, overrun bool) {
 	}
 }
 
-// ended counts the end of a request. blind: its line cannot be read back.
-func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
+// ended counts the ends of requests. blind: their lines cannot be read back.
+func (t *tally) ended(all []ended, blind bool) {
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for i := range all {
+		t.endedLocked(&all[i], now, blind)
+	}
+}
+
+func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
+	j := e.job
 	add(&t.remaining, j.r.Cost, -1)
-	t.pace.ended(time.Now())
-	if !written {
+	t.pace.ended(now)
+	if !e.written {
 		t.totals.Unwritten++
 		return
 	}
@@ -266,7 +274,7 @@ func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 	switch e.State {
 	case queue.Dead:
 		t.totals.Dead++
-		t.bad.dead[deadOf(j, e)]++
+		t.bad.dead[deadOf(j, e.Ended)]++
 		if j.keyHost {
 			t.bad.keyHost++
 		}
