@@ -247,7 +247,7 @@ func (r *Run) fail(err error) {
 
 // Close reads the results and the dead letters back, compares them with the input, and closes the files.
 func (r *Run) Close() (t Totals, err error) {
-	defer r.sender.base.CloseIdleConnections()
+	defer r.sender.closeIdle()
 	r.course.stop()
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
