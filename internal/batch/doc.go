@@ -20,7 +20,7 @@
 //	verdict.go   what an answer says of the request, the limits and the key
 //	host.go      hosts where nothing arrives
 //	class.go     what dead letters are dead of
-//	result.go    what is written of a request; result_append.go, as a line
+//	result.go    what is written of a request; result_append.go, as a line; entry.go, read again
 //	figures.go   latency, figures per key, and the ceiling of nonces
 //	waits.go     what requests waited for
 //

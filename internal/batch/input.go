@@ -37,6 +37,7 @@ type Request struct {
 	TTL         time.Duration
 	At, Created time.Time
 	read        time.Time // when the line was
+	digest      digest    // of the ID, once it was read by a Run
 	// Column is where the id is, or 1; urlAt where the URL is.
 	Column, urlAt int
 	// Raw is the line, with the id in it where the line had none. Only of Plain.
@@ -152,12 +153,25 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 type Digest string
 
 func newDigest(method, url string, header http.Header, body []byte) Digest {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q\n", method, url)
-	_ = header.Write(sum) // in order of the names
-	fmt.Fprintf(sum, "\n")
-	sum.Write(body)
-	return Digest(hex.EncodeToString(sum.Sum(nil)[:8]))
+	var room [512]byte
+	b := strconv.AppendQuote(room[:0], method)
+	b = append(strconv.AppendQuote(append(b, ' '), url), '\n')
+	if len(header) > 0 {
+		text := bytes.NewBuffer(b)
+		_ = header.Write(text) // in order of the names
+		b = text.Bytes()
+	}
+	b = append(b, '\n')
+	var sum [sha256.Size]byte
+	if len(b)+len(body) <= len(room) {
+		sum = sha256.Sum256(append(b, body...))
+	} else {
+		all := sha256.New()
+		all.Write(b)
+		all.Write(body)
+		all.Sum(sum[:0])
+	}
+	return Digest(hex.EncodeToString(sum[:8]))
 }
 
 // bits are those that the ledger has room for: one change in 33 million is not noticed.
