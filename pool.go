@@ -111,6 +111,7 @@ type Pool struct {
 	spare      *spare          // a goroutine that has nothing more to do; nil: none
 	submitters submitters
 	ended      []queue.Ended // not yet told
+	told       [atATime]queue.Ended
 	outages    []dispatch.HostInfo
 	learned    []int // keys, likewise
 	telling    int   // of ended before, that are being told; more than 0 also for outages
@@ -476,10 +477,10 @@ func (p *Pool) begin(a dispatch.Attempt) {
 		s.next, s.taken, p.spare = a, true, nil
 		return
 	}
+	s := &spare{next: a, taken: true}
 	p.senders.Go(func() {
-		s := spare{next: a, taken: true}
 		for s.taken {
-			p.send(&s)
+			p.send(s)
 		}
 	})
 }
@@ -553,14 +554,13 @@ func (p *Pool) unlock() {
 func (p *Pool) tell() {
 	p.mu.Lock()
 	for p.untoldLocked() {
-		batch, outages, learned := p.ended, p.outages, p.learned
-		p.ended, p.outages, p.learned = nil, nil, nil
+		batch, outages, learned := p.told[:copy(p.told[:], p.ended)], p.outages, p.learned
+		rest := append(p.ended[:0], p.ended[len(batch):]...)
+		clear(p.ended[len(rest):])
+		p.ended, p.outages, p.learned = rest, nil, nil
 		lessons := make([][]limit.Lesson, len(learned))
 		for i, key := range learned {
 			lessons[i] = p.dispatcher.Lessons(key)
-		}
-		if len(batch) > atATime {
-			batch, p.ended = batch[:atATime], batch[atATime:]
 		}
 		p.telling = max(1, len(batch))
 		p.mu.Unlock()
@@ -581,6 +581,7 @@ func (p *Pool) tell() {
 		if p.config.EndedAll != nil && len(batch) > 0 {
 			p.config.EndedAll(batch)
 		}
+		clear(batch)
 		p.mu.Lock()
 		p.telling = 0
 		p.step() // it may have been all that was left, or all that Submit waited for

@@ -87,7 +87,8 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	r.budget.settle(price, j.cost)
 	cost := j.r.Cost
 	if ans.Metered {
-		j.actual, cost = &ans.Actual, ans.Actual
+		actual := ans.Actual
+		j.actual, cost = &actual, actual
 	}
 	r.tally.sent(a.Key, &j.res, ans.Result, cost)
 	if j.res.status != 0 {
@@ -165,9 +166,13 @@ func (r *Run) release(j *job) {
 }
 
 // result is the line about a request.
-func (r *Run) result(j *job, e *queue.Ended) *Result {
-	line := &Result{
-		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(time.Now()), PossibleRepeat: j.repeat, Key: j.key, Digest: j.r.Digest,
+func (r *Run) result(line *Result, j *job, e *queue.Ended) {
+	at := time.Now()
+	if e.State == queue.Done {
+		at = j.res.ended
+	}
+	*line = Result{
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Key: j.key, Digest: j.r.Digest,
 		Status: j.res.status,
 	}
 	if !j.res.ended.IsZero() {
@@ -185,8 +190,6 @@ func (r *Run) result(j *job, e *queue.Ended) *Result {
 		}
 	}
 	switch e.State {
-	case queue.Done:
-		line.At = stamp(j.res.ended)
 	case queue.Expired:
 		line.Error = "the deadline passed before it could be sent"
 		if e.Attempts > 0 {
@@ -195,7 +198,6 @@ func (r *Run) result(j *job, e *queue.Ended) *Result {
 	case queue.Dead:
 		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), j.r.Raw
 	}
-	return line
 }
 
 // DeadBecause says where the dead letters of this run are and what most of them are dead of; empty: there are none.

@@ -13,6 +13,11 @@ type endings struct {
 	to    *results
 	lines []byte
 	of    []ended
+
+	// Room that is used again.
+	line    Result
+	answers []journal.Answered
+	ids     []string
 }
 
 // ended is a request that has.
@@ -29,15 +34,14 @@ const mostLines = 256 << 10
 // ended writes what became of requests: first the results, then the journal's answers. It is called by the Pool, one at a time, and
 // by the feeder.
 func (r *Run) ended(all []queue.Ended) {
-	room := r.lines.Get().(*[]byte)
-	w := endings{r: r, lines: (*room)[:0]}
+	w := r.endings.Get().(*endings)
+	w.r = r
 	for i := range all {
 		w.add(&all[i])
 	}
 	w.write()
 	if cap(w.lines) <= keptLine {
-		*room = w.lines
-		r.lines.Put(room)
+		r.endings.Put(w)
 	}
 }
 
@@ -52,7 +56,8 @@ func (w *endings) add(e *queue.Ended) {
 		w.to = to
 	}
 	one := ended{Ended: e, job: e.Request.Value.(*job), from: len(w.lines)}
-	w.lines = w.r.c.Format.line(w.lines, w.r.result(one.job, e))
+	w.r.result(&w.line, one.job, e)
+	w.lines = w.r.c.Format.line(w.lines, &w.line)
 	one.to = len(w.lines)
 	if w.of = append(w.of, one); one.to >= mostLines {
 		w.write()
@@ -80,7 +85,10 @@ func (w *endings) write() {
 	if err != nil {
 		r.fail(err)
 	}
-	w.of, w.lines = w.of[:0], w.lines[:0]
+	clear(w.of)
+	clear(w.answers)
+	clear(w.ids)
+	w.of, w.lines, w.line = w.of[:0], w.lines[:0], Result{}
 }
 
 // results writes the lines at once, or where that fails, as there is little room left, one by one.
@@ -99,21 +107,20 @@ func (w *endings) journal() error {
 	if to == nil {
 		return nil
 	}
-	var answers []journal.Answered
-	var ids []string
+	w.answers, w.ids = w.answers[:0], w.ids[:0]
 	for i := range w.of {
 		e := &w.of[i]
 		if !e.written {
 			continue
 		}
-		ids = append(ids, e.job.r.ID)
+		w.ids = append(w.ids, e.job.r.ID)
 		if e.job.n != 0 {
-			answers = append(answers, e.job.answer())
+			w.answers = append(w.answers, e.job.answer())
 		}
 	}
-	err := to.Answers(answers)
+	err := to.Answers(w.answers)
 	if err == nil {
-		to.Ended(ids...)
+		to.Ended(w.ids...)
 	}
 	return err
 }

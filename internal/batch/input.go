@@ -153,21 +153,18 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 type Digest string
 
 func newDigest(method, url string, header http.Header, body []byte) Digest {
-	var room [512]byte
+	const short = 512
+	var room [short]byte
 	b := strconv.AppendQuote(room[:0], method)
 	b = append(strconv.AppendQuote(append(b, ' '), url), '\n')
-	if len(header) > 0 {
-		text := bytes.NewBuffer(b)
-		_ = header.Write(text) // in order of the names
-		b = text.Bytes()
-	}
-	b = append(b, '\n')
 	var sum [sha256.Size]byte
-	if len(b)+len(body) <= len(room) {
-		sum = sha256.Sum256(append(b, body...))
+	if len(header) == 0 && len(b)+1+len(body) <= short {
+		sum = sha256.Sum256(append(append(b, '\n'), body...))
 	} else {
 		all := sha256.New()
-		all.Write(b)
+		all.Write(bytes.Clone(b)) // else room would be on the heap
+		_ = header.Write(all)     // in order of the names
+		all.Write([]byte{'\n'})
 		all.Write(body)
 		all.Sum(sum[:0])
 	}

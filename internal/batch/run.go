@@ -63,7 +63,7 @@ type Run struct {
 	starts   starts
 	waits    waits
 	budget   *budget
-	lines    sync.Pool // of *[]byte, for lines of results
+	endings  sync.Pool // of *endings
 }
 
 // New checks the configuration.
@@ -89,7 +89,7 @@ func New(c Config) (*Run, error) {
 		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		budget:   newBudget(toMoney(c.Budget)),
-		lines:    sync.Pool{New: func() any { return new([]byte) }},
+		endings:  sync.Pool{New: func() any { return new(endings) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
 	for range c.Keys {

@@ -31,14 +31,15 @@ type sender struct {
 	late        error // after it
 	maxResponse int64
 	memory      *memory
-	userAgent   string
+	common      http.Header // of requests that have no fields of their own: it does not change
 	secrets     *secret.Set
 	places      secret.Places // where keys may follow a redirect, beside the host of the line
 }
 
 func newSender(c *Config) *sender {
 	s := &sender{
-		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers}, userAgent: c.UserAgent,
+		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
+		common:  http.Header{"User-Agent": {c.UserAgent}},
 		secrets: c.secrets(), places: c.KeyHosts,
 	}
 	s.over(newTransport(c))
@@ -244,13 +245,21 @@ func firstHop(r *Request) hop {
 
 // request is what goes, without its body.
 func (s *sender) request(r *Request, h hop, v *values) *http.Request {
-	u := *h.url
 	header, query := s.header, s.query
 	if h.foreign {
 		header, query = nil, nil
 	}
-	u.RawQuery = setQuery(u.RawQuery, query, v)
-	q := &http.Request{Method: h.method, URL: &u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Host: u.Host}
+	u := h.url
+	if len(query) > 0 {
+		with := *u
+		with.RawQuery = setQuery(with.RawQuery, query, v)
+		u = &with
+	}
+	q := &http.Request{Method: h.method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: s.common, Host: u.Host}
+	if len(header) == 0 && len(r.Header) == 0 {
+		return q
+	}
+	q.Header = http.Header{}
 	for name, all := range r.Header {
 		switch {
 		case name == "Host":
@@ -264,7 +273,7 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 		}
 	}
 	if q.Header["User-Agent"] == nil {
-		q.Header.Set("User-Agent", s.userAgent)
+		q.Header["User-Agent"] = s.common["User-Agent"]
 	}
 	for _, t := range header {
 		if http.CanonicalHeaderKey(t.name) == "Host" {

@@ -196,7 +196,7 @@ func TestTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sender{header: header, query: query, userAgent: "paceline", secrets: new(secret.Set)}
+	s := &sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: new(secret.Set)}
 	r, h := target(t, "POST", "http://h/p?b=%20&nonce=1&&c&api%5fkey=old#x", "body")
 	r.Header = http.Header{"X-Try": {"mine"}, "Cookie": {"c"}, "Content-Type": {"t"}}
 	q := s.request(r, h, &values{key: "a+b&c", id: "7", nonce: 12, attempt: 3})

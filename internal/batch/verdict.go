@@ -128,5 +128,8 @@ func (r *Run) succeeds(res *response, ans *dispatch.Answer) error {
 }
 
 func statusText(status int) string {
+	if status == http.StatusOK {
+		return "answered 200 OK"
+	}
 	return fmt.Sprintf("answered %d %s", status, http.StatusText(status))
 }

@@ -235,10 +235,18 @@ type End struct {
 // line is valid until each returns.
 func Lines(in io.Reader, name string, each func(line []byte, end End) error) (End, error) {
 	r := bufio.NewReaderSize(in, 1<<20)
+	var long []byte // the beginning of a line that is longer than the buffer
 	for end := (End{}); ; {
-		line, err := r.ReadBytes('\n')
+		line, err := r.ReadSlice('\n')
+		if len(long) > 0 || err == bufio.ErrBufferFull {
+			long = append(long, line...)
+			line = long
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
 		if err == io.EOF {
-			end.Rest = line
+			end.Rest = bytes.Clone(line)
 			return end, nil
 		}
 		if err != nil {
@@ -249,5 +257,6 @@ func Lines(in io.Reader, name string, each func(line []byte, end End) error) (En
 		if err := each(line, end); err != nil {
 			return end, err
 		}
+		long = long[:0]
 	}
 }

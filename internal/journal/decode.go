@@ -9,11 +9,15 @@ import (
 )
 
 // decode reads a line. A compaction reads the two of each send again, so what append writes is read by hand.
-func decode(line []byte) (c record, err error) {
+func decode(line []byte) (record, error) {
+	var c record
 	if p := (plain{rest: line}); p.read(&c) {
 		return c, nil
 	}
-	c = record{}
+	return decodeJSON(line)
+}
+
+func decodeJSON(line []byte) (c record, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err = d.Decode(&c); err != nil {

@@ -13,7 +13,7 @@ func encode(b *bytes.Buffer, r *record) {
 		b.Write(line)
 		return
 	}
-	line, err := json.Marshal(r)
+	line, err := json.Marshal(*r)
 	if err != nil {
 		panic(err)
 	}

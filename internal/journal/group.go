@@ -38,17 +38,25 @@ func (s scale) at(t time.Time) int64 {
 	return s.ns - int64(s.wall.Sub(t))
 }
 
-// writeLocked writes records, together with those of others, and unlocks mu. It returns when they are in the file, durable if there
-// is a send among them and SyncSends is set. The first of a group writes it.
-func (j *Journal) writeLocked(records ...dated) error {
-	g := j.group
-	first := g == nil
-	if first {
-		g = &group{records: j.room, done: make(chan struct{})}
-		j.group, j.room = g, nil
+// groupLocked is where records are put that are to be written next. first: nobody is there who does that.
+func (j *Journal) groupLocked() (g *group, first bool) {
+	if first = j.group == nil; first {
+		j.group, j.room = &group{records: j.room, done: make(chan struct{})}, nil
 	}
-	g.records = append(g.records, records...)
+	return j.group, first
+}
+
+// oneLocked puts a record there, unlocks mu, and has it written.
+func (j *Journal) oneLocked(r dated) error {
+	g, first := j.groupLocked()
+	g.records = append(g.records, r)
 	j.mu.Unlock()
+	return j.together(g, first)
+}
+
+// together writes a group. It returns when that is in the file, durable if there is a send in it and SyncSends is set. The first writes
+// it.
+func (j *Journal) together(g *group, first bool) error {
 	if !first {
 		<-g.done
 		return g.err

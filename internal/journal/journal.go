@@ -58,7 +58,8 @@ type Journal struct {
 }
 
 const (
-	compactFrom = 8 << 20
+	compactFrom = 32 << 20
+	grows       = 3 // times what was needed, until it is compacted: reading it costs more than the room
 	mostStarts  = 64
 )
 
@@ -169,8 +170,8 @@ func (j *Journal) rewriteLocked(h *History) error {
 		encode(&b, &record{Answer: j.next, Result: s.Result.String(), At: s.Counts})
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
-		r := h.unanswered[n]
-		encode(&b, &r)
+		s := h.unanswered[n]
+		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost, Tokens: s.Tokens, Price: s.Price, At: s.At})
 	}
 	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
 	if f == nil {
@@ -180,7 +181,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 		j.file.Discard()
 	}
 	j.file = f
-	j.compact = max(compactFrom, 2*int64(b.Len()))
+	j.compact = max(compactFrom, grows*int64(b.Len()))
 	return err
 }
 
@@ -201,7 +202,7 @@ func (j *Journal) Send(s Send, now time.Time) (int64, error) {
 	j.mu.Lock()
 	j.next++
 	r.Send = j.next
-	return r.Send, j.writeLocked(dated{record: r, at: now})
+	return r.Send, j.oneLocked(dated{record: r, at: now})
 }
 
 // Answer is how a send ended.
@@ -228,41 +229,42 @@ func (j *Journal) Answers(all []Answered) error {
 	if len(all) == 0 {
 		return nil
 	}
-	records := make([]dated, len(all))
 	j.mu.Lock()
+	g, first := j.groupLocked()
 	for i := range all {
 		a := &all[i]
-		r := &records[i]
-		*r = dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts, hold: a.Hold}
+		r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts, hold: a.Hold}
 		if a.Actual != nil {
 			r.Tokens = [3]int64{a.Actual[limit.Input], a.Actual[limit.Output], a.Actual[limit.Tokens]}
 		}
 		if a.Doubt != "" {
 			j.doubts[a.Doubt] = struct{}{}
 		}
+		g.records = append(g.records, r)
 	}
-	return j.writeLocked(records...)
+	j.mu.Unlock()
+	return j.together(g, first)
 }
 
 // Read writes when a request was read, until it has Ended.
 func (j *Journal) Read(id string, at time.Time) error {
 	j.mu.Lock()
 	j.reads[id] = at.UnixNano()
-	return j.writeLocked(dated{record: record{ID: id, Read: at.UnixNano()}})
+	return j.oneLocked(dated{record: record{ID: id, Read: at.UnixNano()}})
 }
 
 // Start writes when lines of an input began to count.
 func (j *Journal) Start(s Start) error {
 	j.mu.Lock()
 	j.starts = append(j.starts, s)
-	return j.writeLocked(dated{record: record{Start: s.At, Lines: s.Lines, Sum: s.Sum}})
+	return j.oneLocked(dated{record: record{Start: s.At, Lines: s.Lines, Sum: s.Sum}})
 }
 
 // Learn writes what was learned of a limit of a key, by the clock whose zero is base.
 func (j *Journal) Learn(key string, f Fit, base time.Time) error {
 	f.Lesson = f.Moved(time.Duration(j.scale().at(base)))
 	j.mu.Lock()
-	return j.writeLocked(dated{record: record{Key: key, Fit: &f}})
+	return j.oneLocked(dated{record: record{Key: key, Fit: &f}})
 }
 
 // Ended forgets doubts, and when they were read: the results are written.
@@ -285,8 +287,9 @@ func (j *Journal) compactLocked(now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	h, err := read(f, j.c.Path)
-	if err != nil {
+	h := newHistory()
+	h.compacts = true
+	if _, err := h.read(f, j.c.Path); err != nil {
 		return err
 	}
 	h.forget(j.scale().at(now) - int64(j.c.Keep))
