@@ -166,7 +166,7 @@ func (r *Run) release(j *job) {
 }
 
 // result is the line about a request.
-func (r *Run) result(line *Result, j *job, e *queue.Ended) {
+func (r *Run) result(line *Result, keep *kept, j *job, e *queue.Ended) {
 	at := time.Now()
 	if e.State == queue.Done {
 		at = j.res.ended
@@ -179,7 +179,7 @@ func (r *Run) result(line *Result, j *job, e *queue.Ended) {
 		line.WaitedMS = milliseconds(j.at.Sub(e.Submitted))
 		line.WaitedFor = r.waits.between(j.waited[0], j.waited[1])
 		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
-		line.setHeaders(j.res.header, r.c.KeepHeaders, r.sender.secrets)
+		line.setHeaders(j.res.header, keep, r.sender.secrets)
 		if j.res.status != 0 {
 			line.setBody(&j.res, r.sender.secrets)
 		}

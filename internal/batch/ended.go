@@ -16,6 +16,7 @@ type endings struct {
 
 	// Room that is used again.
 	line    Result
+	keep    kept
 	answers []journal.Answered
 	ids     []string
 }
@@ -35,7 +36,7 @@ const mostLines = 256 << 10
 // by the feeder.
 func (r *Run) ended(all []queue.Ended) {
 	w := r.endings.Get().(*endings)
-	w.r = r
+	w.r, w.keep.more = r, r.c.KeepHeaders
 	for i := range all {
 		w.add(&all[i])
 	}
@@ -56,7 +57,7 @@ func (w *endings) add(e *queue.Ended) {
 		w.to = to
 	}
 	one := ended{Ended: e, job: e.Request.Value.(*job), from: len(w.lines)}
-	w.r.result(&w.line, one.job, e)
+	w.r.result(&w.line, &w.keep, one.job, e)
 	w.lines = w.r.c.Format.line(w.lines, &w.line)
 	one.to = len(w.lines)
 	if w.of = append(w.of, one); one.to >= mostLines {

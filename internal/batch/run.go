@@ -50,6 +50,7 @@ type Run struct {
 	trouble  atomic.Int64  // until when refusals are news, since the epoch
 	room     chan struct{} // one for each answer that is on its way to the results
 	homes    secret.Places // where keys go, once the first line is read
+	last     atomic.Pointer[knownHost]
 
 	// Each has its own lock, and none is held while another is taken.
 	store    store
