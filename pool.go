@@ -45,7 +45,7 @@ func (e *OutageError) Unwrap() error { return ErrOutage }
 type PoolConfig struct {
 	// Keys are the API keys, at least one. Their limiters belong to the Pool from now on.
 	Keys []dispatch.Key
-	// Send sends one attempt and says how it ended. It is called in a goroutine of its own and must return; its context
+	// Send sends one attempt and says how it ended. It is called in a goroutine that has no other meanwhile, and must return; its context
 	// ends when Run's does, or after Timeout. What it returns for a context that ended should be limit.Unknown, or
 	// limit.Unsent if the request had not been written. Outcome.Sight says what it has shown of the way to its host; a
 	// verdict's Answer has it. If it panics the attempt ends as limit.Unknown, nothing more is sent, and Run panics with the
@@ -69,6 +69,9 @@ type PoolConfig struct {
 	// told: an Ended that is slow holds Submit back and fills no memory. It must not wait in Submit itself, since nobody is told
 	// meanwhile, but may TrySubmit.
 	Ended func(queue.Ended)
+	// EndedAll, if not nil, is told in the place of Ended, of several at once, at most 64, in order: for who writes them down together.
+	// The slice is the Pool's.
+	EndedAll func([]queue.Ended)
 	// Outage, if not nil, is told of every host that goes down and that is back, as Ended is, and before the requests that
 	// ended at that.
 	Outage func(dispatch.HostInfo)
@@ -105,8 +108,10 @@ type Pool struct {
 	aborted    bool
 	ctx        context.Context // of Run
 	finished   chan struct{}   // closed when there is nothing more to send or to wait for
+	spare      *spare          // a goroutine that has nothing more to do; nil: none
 	submitters submitters
 	ended      []queue.Ended // not yet told
+	told       [atATime]queue.Ended
 	outages    []dispatch.HostInfo
 	learned    []int // keys, likewise
 	telling    int   // of ended before, that are being told; more than 0 also for outages
@@ -307,6 +312,9 @@ func (p *Pool) Run(ctx context.Context) error {
 		case <-p.finished:
 			running = false
 		case <-p.news:
+			if p.config.EndedAll != nil {
+				runtime.Gosched() // who can run may have another
+			}
 			p.tell()
 		case <-done:
 			done = nil
@@ -379,7 +387,7 @@ func (p *Pool) step() {
 			break
 		}
 		p.inFlight++
-		p.senders.Go(func() { p.send(a) })
+		p.begin(a)
 		now = p.Now()
 	}
 	at, outage := p.outageLocked(now)
@@ -457,14 +465,41 @@ func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
 	return some
 }
 
-func (p *Pool) send(a dispatch.Attempt) {
+// spare is a goroutine whose attempt is answered: it takes the next. A new one would have to grow its stack first.
+type spare struct {
+	next  dispatch.Attempt
+	taken bool
+}
+
+// begin has an attempt sent.
+func (p *Pool) begin(a dispatch.Attempt) {
+	if s := p.spare; s != nil {
+		s.next, s.taken, p.spare = a, true, nil
+		return
+	}
+	s := &spare{next: a, taken: true}
+	p.senders.Go(func() {
+		for s.taken {
+			p.send(s)
+		}
+	})
+}
+
+// send makes the attempt of a goroutine.
+func (p *Pool) send(s *spare) {
+	a := s.next
+	s.taken = false
 	var ans dispatch.Answer // unknown, if Send never returns (runtime.Goexit, a panic)
+	returned := false
 	defer func() {
 		if v := recover(); v != nil {
 			stack := make([]byte, 64<<10)
 			p.panics(&SendPanic{v, a.Request, stack[:runtime.Stack(stack, false)]})
 		}
-		p.answered(a, ans)
+		if !returned { // it takes no other
+			s = nil
+		}
+		p.answered(a, ans, s)
 	}()
 	ctx := p.ctx
 	if p.config.Timeout > 0 {
@@ -473,6 +508,7 @@ func (p *Pool) send(a dispatch.Attempt) {
 		defer cancel()
 	}
 	ans = p.config.Send(ctx, a)
+	returned = true
 }
 
 // panics has Run end as soon as it may.
@@ -483,7 +519,7 @@ func (p *Pool) panics(e *SendPanic) {
 	p.phase = max(p.phase, draining)
 }
 
-func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
+func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer, free *spare) {
 	p.mu.Lock()
 	now := p.Now()
 	if p.noticeAbort(); p.aborted && (ans.Result == limit.Unknown || ans.Result == limit.Unsent) {
@@ -492,7 +528,9 @@ func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer) {
 	e := p.dispatcher.Done(now, a, ans)
 	name := p.config.Keys[a.Key].Name
 	p.inFlight--
+	p.spare = free
 	p.step()
+	p.spare = nil
 	p.unlock()
 	if p.log.Enabled(p.ctx, slog.LevelDebug) {
 		p.log.Debug("answer", "id", a.Request.ID, "attempt", a.Number, "key", name,
@@ -516,14 +554,13 @@ func (p *Pool) unlock() {
 func (p *Pool) tell() {
 	p.mu.Lock()
 	for p.untoldLocked() {
-		batch, outages, learned := p.ended, p.outages, p.learned
-		p.ended, p.outages, p.learned = nil, nil, nil
+		batch, outages, learned := p.told[:copy(p.told[:], p.ended)], p.outages, p.learned
+		rest := append(p.ended[:0], p.ended[len(batch):]...)
+		clear(p.ended[len(rest):])
+		p.ended, p.outages, p.learned = rest, nil, nil
 		lessons := make([][]limit.Lesson, len(learned))
 		for i, key := range learned {
 			lessons[i] = p.dispatcher.Lessons(key)
-		}
-		if len(batch) > atATime {
-			batch, p.ended = batch[:atATime], batch[atATime:]
 		}
 		p.telling = max(1, len(batch))
 		p.mu.Unlock()
@@ -537,10 +574,14 @@ func (p *Pool) tell() {
 			if e.State == queue.Expired {
 				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted)
 			}
-			if p.config.Ended != nil {
+			if p.config.Ended != nil && p.config.EndedAll == nil {
 				p.config.Ended(e)
 			}
 		}
+		if p.config.EndedAll != nil && len(batch) > 0 {
+			p.config.EndedAll(batch)
+		}
+		clear(batch)
 		p.mu.Lock()
 		p.telling = 0
 		p.step() // it may have been all that was left, or all that Submit waited for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -312,6 +313,41 @@ func TestPoolTellsWhatItLearned(t *testing.T) {
 		time.Sleep(time.Second)
 		if n := run(); n != 0 {
 			t.Errorf("%d refused by the second", n)
+		}
+	})
+}
+
+// Several ends at once are told in their order, each once, and to nobody else.
+func TestPoolTellsSeveralAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ends, want []string
+		calls, alone := 0, 0
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}}, InFlight: 1, Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
+			Ended: func(queue.Ended) { alone++ },
+			EndedAll: func(all []queue.Ended) {
+				for _, e := range all {
+					ends = append(ends, e.Request.ID)
+				}
+				if calls++; len(all) > 64 {
+					t.Errorf("%d at once", len(all))
+				}
+				time.Sleep(time.Millisecond) // meanwhile others end
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 300 {
+			want = append(want, fmt.Sprint(i))
+			submit(t, p, fmt.Sprint(i))
+		}
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(ends, want) || alone > 0 || calls > 10 {
+			t.Errorf("told in %d calls: %v, and %d alone", calls, ends, alone)
 		}
 	})
 }

@@ -548,6 +548,33 @@ func TestPoolSendThatNeverReturns(t *testing.T) {
 	})
 }
 
+// What may go at the end of an attempt goes in its goroutine, unless that is about to be gone.
+func TestPoolSendThatNeverReturnsTakesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, InFlight: 1, Queue: queue.Config{MaxAttempts: 1},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				switch a.Request.ID {
+				case "a":
+					runtime.Goexit()
+				case "c":
+					panic("c")
+				}
+				return served
+			}})
+		submit(t, p, "a", "b", "c", "d")
+		p.Close()
+		defer func() {
+			if _, ok := recover().(*paceline.SendPanic); !ok {
+				t.Error("no panic")
+			}
+			wantLines(t, "ends", l.ends, "a dead", "b done", "c dead")
+			wantCounts(t, p, queue.Counts{Submitted: 4, Done: 1, Dead: 2, Waiting: 1})
+		}()
+		t.Error(p.Run(context.Background()))
+	})
+}
+
 func TestPoolSaysThatEveryKeyIsBanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *paceline.Pool

@@ -4,6 +4,7 @@
 //	cd bench
 //	go run ./table                               ns per operation, aims and ratios; bytes; cold cache: half a minute
 //	go run ./pacing                              real time: share of the limit, worst window, lateness: 2 minutes
+//	go run ./run                                 `paceline run` beside hey: requests/s, CPU per request: some minutes
 //	go test -run 'Worst|Stale' -v                most in any window, over the limit
 //	go test -run '^$' -bench . -benchmem         the table's cases as benchmarks
 //

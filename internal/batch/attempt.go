@@ -87,7 +87,8 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	r.budget.settle(price, j.cost)
 	cost := j.r.Cost
 	if ans.Metered {
-		j.actual, cost = &ans.Actual, ans.Actual
+		actual := ans.Actual
+		j.actual, cost = &actual, actual
 	}
 	r.tally.sent(a.Key, &j.res, ans.Result, cost)
 	if j.res.status != 0 {
@@ -137,19 +138,23 @@ func (r *Run) sending(j *job, a dispatch.Attempt, key string, price money) (err 
 
 // answered writes the end of a job's latest send into the journal.
 func (r *Run) answered(j *job) error {
-	if r.store.journal == nil || j.n == 0 {
+	if j.n == 0 {
 		return nil
 	}
-	a := journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}
+	return r.store.journal.Answers([]journal.Answered{j.answer()})
+}
+
+// answer is how a job's latest send ended, for the journal.
+func (j *job) answer() journal.Answered {
+	a := journal.Answered{Send: j.n, Answer: journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
 	if j.result == limit.Unknown {
 		a.Counts = a.Counts.Add(journal.Late)
 	}
 	if j.unsure {
 		a.Doubt = j.r.ID
 	}
-	err := r.store.journal.Answer(j.n, a)
 	j.n = 0
-	return err
+	return a
 }
 
 func (r *Run) release(j *job) {
@@ -160,50 +165,21 @@ func (r *Run) release(j *job) {
 	}
 }
 
-// ended writes what became of a request. It is called by the Pool, one at a time, and by the feeder.
-func (r *Run) ended(e queue.Ended) {
-	j := e.Request.Value.(*job)
-	// The Pool and its queue remember a request for a while.
-	defer func() {
-		r.release(j)
-		j.res.body, j.r.Body, j.r.Raw = nil, nil, nil
-	}()
-	out := r.store.out
-	if e.State == queue.Dead {
-		out = r.store.dead
-	}
-	room := r.lines.Get().(*[]byte)
-	line := r.c.Format.line((*room)[:0], r.result(j, &e))
-	err := out.Append(line)
-	if cap(line) <= keptLine {
-		*room = line
-		r.lines.Put(room)
-	}
-	written := err == nil
-	if written {
-		if err = r.answered(j); err == nil && r.store.journal != nil {
-			r.store.journal.Ended(j.r.ID)
-		}
-		r.store.wake()
-	}
-	r.tally.ended(j, &e, written, !out.Regular())
-	r.course.free(j.size)
-	if err != nil {
-		r.fail(err)
-	}
-}
-
 // result is the line about a request.
-func (r *Run) result(j *job, e *queue.Ended) *Result {
-	line := &Result{
-		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(time.Now()), PossibleRepeat: j.repeat, Key: j.key, Digest: j.r.Digest,
+func (r *Run) result(line *Result, keep *kept, j *job, e *queue.Ended) {
+	at := time.Now()
+	if e.State == queue.Done {
+		at = j.res.ended
+	}
+	*line = Result{
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Key: j.key, Digest: j.r.Digest,
 		Status: j.res.status,
 	}
 	if !j.res.ended.IsZero() {
 		line.WaitedMS = milliseconds(j.at.Sub(e.Submitted))
 		line.WaitedFor = r.waits.between(j.waited[0], j.waited[1])
 		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
-		line.setHeaders(j.res.header, r.c.KeepHeaders, r.sender.secrets)
+		line.setHeaders(j.res.header, keep, r.sender.secrets)
 		if j.res.status != 0 {
 			line.setBody(&j.res, r.sender.secrets)
 		}
@@ -214,8 +190,6 @@ func (r *Run) result(j *job, e *queue.Ended) *Result {
 		}
 	}
 	switch e.State {
-	case queue.Done:
-		line.At = stamp(j.res.ended)
 	case queue.Expired:
 		line.Error = "the deadline passed before it could be sent"
 		if e.Attempts > 0 {
@@ -224,7 +198,6 @@ func (r *Run) result(j *job, e *queue.Ended) *Result {
 	case queue.Dead:
 		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), j.r.Raw
 	}
-	return line
 }
 
 // DeadBecause says where the dead letters of this run are and what most of them are dead of; empty: there are none.

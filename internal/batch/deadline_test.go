@@ -218,7 +218,7 @@ func TestDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.again {
-			r.tally.ledger.dead(digestOf("a"), outage)
+			r.tally.ledger[digestOf("a")] = standing(0).dead(outage)
 		}
 		first, renewal := r.due(&Request{ID: "a", Created: time.Now().Add(-c.age)})
 		if first.Round(time.Second) != c.first || renewal != c.renewal {

@@ -11,7 +11,8 @@
 //
 //	deadline.go  from when durations count, and how long is left
 //
-//	attempt.go   one request is sent, answered, ended
+//	attempt.go   one request is sent and answered
+//	ended.go     those that have ended, written together
 //	send.go      one attempt over HTTP, never written twice
 //	budget.go    what attempts may cost in money, and did
 //	memory.go    what the bodies of answers take
@@ -19,7 +20,7 @@
 //	verdict.go   what an answer says of the request, the limits and the key
 //	host.go      hosts where nothing arrives
 //	class.go     what dead letters are dead of
-//	result.go    what is written of a request; result_append.go, as a line
+//	result.go    what is written of a request; result_append.go, as a line; entry.go, read again
 //	figures.go   latency, figures per key, and the ceiling of nonces
 //	waits.go     what requests waited for
 //

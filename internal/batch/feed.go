@@ -67,7 +67,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 func (r *Run) hasEnded(id string) bool {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	return r.tally.past(digestOf(id)) != nil
+	return r.tally.past(r.tally.ledger[digestOf(id)]) != nil
 }
 
 // read returns the next request, if there is none of its id yet, and none in the runs before that is another.
@@ -79,17 +79,15 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.read = time.Now()
-	d, bits := digestOf(q.ID), q.Digest.bits()
+	q.read, q.digest = time.Now(), digestOf(q.ID)
+	bits := q.Digest.bits()
 	r.tally.mu.Lock()
-	first := r.tally.ledger.lineOf(d)
-	was := r.tally.ledger.request(d, 0)
-	ended := r.tally.past(d) != nil
+	is := r.tally.ledger[q.digest]
+	first, was, ended := is.line(), is.request(), r.tally.past(is) != nil
 	other := was != bits && (ended && was != 0 || from.pass == checked)
 	again := first != 0 && first != q.Line
-	if !again && !other {
-		r.tally.ledger.line(d, q.Line)
-		r.tally.ledger.request(d, bits)
+	if seen := is.at(q.Line).of(bits); !again && !other && seen != is {
+		r.tally.ledger[q.digest] = seen
 	}
 	r.tally.mu.Unlock()
 	reason := ""
@@ -201,7 +199,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	if r.c.HoldUnanswered && j.repeat {
 		j.repeat = false
 		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
-		r.ended(queue.Ended{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason})
+		r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason}})
 		return true
 	}
 	ttl, renewal := r.due(q)

@@ -1,8 +1,6 @@
 package batch
 
 import (
-	"encoding/json"
-
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/strict"
 	"github.com/paceline-go/paceline/quota"
@@ -33,12 +31,6 @@ func (Plain) parse(r *Reader, line strict.Value) (*Request, error) { return r.pa
 func (Plain) line(b []byte, r *Result) []byte                      { return r.append(b) }
 func (Plain) start() string                                        { return `{"id":"` }
 func (Plain) deadSuffix() string                                   { return ".dead.jsonl" }
-
-func (Plain) entry(line []byte, _ bool) (entry, bool) {
-	var e entry
-	ok := json.Unmarshal(line, &e) == nil && e.ID != "" && (e.State == "done" || e.State == "expired" || e.State == "dead")
-	return e, ok
-}
 
 func (Plain) dialect() quota.Dialect             { return nil }
 func (Plain) judge(*Run, *job, *dispatch.Answer) {}

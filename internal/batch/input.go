@@ -37,6 +37,7 @@ type Request struct {
 	TTL         time.Duration
 	At, Created time.Time
 	read        time.Time // when the line was
+	digest      digest    // of the ID, once it was read by a Run
 	// Column is where the id is, or 1; urlAt where the URL is.
 	Column, urlAt int
 	// Raw is the line, with the id in it where the line had none. Only of Plain.
@@ -152,12 +153,32 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 type Digest string
 
 func newDigest(method, url string, header http.Header, body []byte) Digest {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q\n", method, url)
-	_ = header.Write(sum) // in order of the names
-	fmt.Fprintf(sum, "\n")
-	sum.Write(body)
-	return Digest(hex.EncodeToString(sum.Sum(nil)[:8]))
+	const short = 512
+	var room [short]byte
+	b := quoted(room[:0], method)
+	b = append(quoted(append(b, ' '), url), '\n')
+	var sum [sha256.Size]byte
+	if len(header) == 0 && len(b)+1+len(body) <= short {
+		sum = sha256.Sum256(append(append(b, '\n'), body...))
+	} else {
+		all := sha256.New()
+		all.Write(bytes.Clone(b)) // else room would be on the heap
+		_ = header.Write(all)     // in order of the names
+		all.Write([]byte{'\n'})
+		all.Write(body)
+		all.Sum(sum[:0])
+	}
+	return Digest(hex.EncodeToString(sum[:8]))
+}
+
+// quoted is strconv.AppendQuote, which is slow where there is nothing to escape.
+func quoted(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return strconv.AppendQuote(b, s)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // bits are those that the ledger has room for: one change in 33 million is not noticed.

@@ -25,7 +25,6 @@ import (
 	"github.com/paceline-go/paceline/internal/journal"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/internal/uptime"
-	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
@@ -159,7 +158,7 @@ func (v *virtually) send(network *pipes, input string) {
 	}
 	over := newTransport(&r.c)
 	over.DialContext = network.dial
-	r.sender.base = wire.New(over)
+	r.sender.over(over)
 	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (p *planning) learn(e entry) {
 
 // add puts a request into the plan unless it has ended before.
 func (p *planning) add(r *Run, q *Request) {
-	switch r.tally.past(digestOf(q.ID)) {
+	switch r.tally.past(r.tally.ledger[q.digest]) {
 	case &r.tally.totals.SkippedDone:
 		p.plan.DoneBefore++
 		return

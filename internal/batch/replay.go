@@ -31,7 +31,7 @@ func (r *Run) newPool() error {
 	}
 	var err error
 	r.pool, err = paceline.NewPool(paceline.PoolConfig{
-		Keys: keys, Send: r.send, Ended: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
+		Keys: keys, Send: r.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
 		Queue:     queue.Config{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
 		MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: r.learned,
 	})

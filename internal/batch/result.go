@@ -82,14 +82,10 @@ func (r *Result) setBody(res *response, secrets *secret.Set) {
 }
 
 // setHeaders picks the header fields that are kept.
-func (r *Result) setHeaders(h http.Header, more []string, secrets *secret.Set) {
+func (r *Result) setHeaders(h http.Header, keep *kept, secrets *secret.Set) {
 	for name, all := range h {
-		lower := strings.ToLower(name)
-		switch {
-		case slices.Contains(more, lower) || slices.Contains(more, "*"):
-		case lower == "content-type" || lower == "retry-after" || lower == "x-request-id" || lower == "request-id":
-		case strings.Contains(lower, "ratelimit") || strings.Contains(lower, "rate-limit"):
-		default:
+		lower := keep.as(name)
+		if lower == "" {
 			continue
 		}
 		if r.Headers == nil {
@@ -99,6 +95,34 @@ func (r *Result) setHeaders(h http.Header, more []string, secrets *secret.Set) {
 		r.Headers[lower], n = secrets.HideIn(strings.Join(all, ", "))
 		r.Hidden += n
 	}
+}
+
+// kept are the names of the header fields that are, beside more. Not safe for concurrent use.
+type kept struct {
+	more []string
+	name map[string]string // what is known, by the names in answers
+}
+
+// as is how a name is written; empty: it is not kept.
+func (k *kept) as(name string) string {
+	lower, known := k.name[name]
+	if known {
+		return lower
+	}
+	lower = strings.ToLower(name)
+	switch {
+	case slices.Contains(k.more, lower) || slices.Contains(k.more, "*"):
+	case lower == "content-type" || lower == "retry-after" || lower == "x-request-id" || lower == "request-id":
+	case strings.Contains(lower, "ratelimit") || strings.Contains(lower, "rate-limit"):
+	default:
+		lower = ""
+	}
+	const most = 256 // a server may make up names
+	if k.name == nil || len(k.name) >= most {
+		k.name = map[string]string{}
+	}
+	k.name[name] = lower
+	return lower
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

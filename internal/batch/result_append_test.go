@@ -2,8 +2,13 @@ package batch
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +45,7 @@ func TestResultHasEachField(t *testing.T) {
 // FuzzResult: what is written by hand is what encoding/json writes, to the byte.
 func FuzzResult(f *testing.F) {
 	f.Add("a", "body <&> \u2028\u2029\x7f \"\\\b\f\n\r\t\x01\x1f é € 😀", []byte{0xff, 0}, uint16(0x3ff), int64(1234567), "x-y")
+	f.Add("a", "x", []byte(nil), uint16(1<<2|1<<6), int64(200), "0123456789abcdef")
 	f.Add("\xff", "", []byte(nil), uint16(0), int64(0), "")
 	f.Fuzz(func(t *testing.T, id, text string, binary []byte, has uint16, n int64, name string) {
 		is := func(bit int) bool { return has>>bit&1 == 1 }
@@ -65,8 +71,54 @@ func FuzzResult(f *testing.F) {
 		if got, want := r.line(), lineOf(&r); !bytes.Equal(got, want) {
 			t.Errorf("%s, expected %s", got, want)
 		}
+		var read, want entry
+		line := r.line()
+		if ok := read.read(line); ok {
+			if err := json.Unmarshal(line, &want); err != nil || read.ID != want.ID || read.State != want.State || read.Status != want.Status || read.Digest != want.Digest {
+				t.Errorf("%s is read as %+v, expected %+v, %v", line, read, want, err)
+			}
+		} else if id == "a" && is(2) && is(6) && !is(7) && r.Status >= 100 && name == "0123456789abcdef" {
+			t.Errorf("%s is not read", line)
+		}
 		if got := r.append([]byte("before")); !bytes.Equal(got, append([]byte("before"), lineOf(&r)...)) {
 			t.Errorf("%s", got)
+		}
+	})
+}
+
+// What append never writes is for encoding/json to read.
+func TestEntryIsNoResult(t *testing.T) {
+	const good = `{"id":"a","state":"done","status":200,"attempts":1,"body":"x","request_digest":"0123456789abcdef"}` + "\n"
+	var e entry
+	if !e.read([]byte(good)) || e.ID != "a" || e.State != "done" || e.Status != 200 || e.Digest != "0123456789abcdef" {
+		t.Errorf("%+v", e)
+	}
+	for from, to := range map[string]string{
+		`"a"`: `"\u0061"`, `:200`: `:20`, `200`: `0.2`, `f"}`: `f"}}`, `"x"`: `"x`, `{"id`: ` {"id`, `1,"b`: "1,\x00\"b", `done`: `dead`, `abcdef"`: `abcde"`, `:"a`: `:"`, "\n": "",
+	} {
+		line := strings.Replace(good, from, to, 1)
+		if e = (entry{}); e.read([]byte(line)) {
+			t.Errorf("%q is read: %+v", line, e)
+		}
+	}
+}
+
+// FuzzDigest: it is what the first version made of a request.
+func FuzzDigest(f *testing.F) {
+	f.Add("GET", "http://h/?a=%20", "X-A", "v", []byte("body"))
+	f.Add("POST", "http://h/é\x00\"\xff", "", "", bytes.Repeat([]byte("x"), 600))
+	f.Fuzz(func(t *testing.T, method, url, name, value string, body []byte) {
+		header := http.Header{}
+		if name != "" {
+			header[name] = []string{value, method}
+		}
+		sum := sha256.New()
+		fmt.Fprintf(sum, "%q %q\n", method, url)
+		_ = header.Write(sum)
+		fmt.Fprintf(sum, "\n")
+		sum.Write(body)
+		if got, want := newDigest(method, url, header, body), hex.EncodeToString(sum.Sum(nil)[:8]); string(got) != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }

@@ -50,6 +50,7 @@ type Run struct {
 	trouble  atomic.Int64  // until when refusals are news, since the epoch
 	room     chan struct{} // one for each answer that is on its way to the results
 	homes    secret.Places // where keys go, once the first line is read
+	last     atomic.Pointer[knownHost]
 
 	// Each has its own lock, and none is held while another is taken.
 	store    store
@@ -63,7 +64,7 @@ type Run struct {
 	starts   starts
 	waits    waits
 	budget   *budget
-	lines    sync.Pool // of *[]byte, for lines of results
+	endings  sync.Pool // of *endings
 }
 
 // New checks the configuration.
@@ -89,7 +90,7 @@ func New(c Config) (*Run, error) {
 		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		budget:   newBudget(toMoney(c.Budget)),
-		lines:    sync.Pool{New: func() any { return new([]byte) }},
+		endings:  sync.Pool{New: func() any { return new(endings) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
 	for range c.Keys {
@@ -247,7 +248,7 @@ func (r *Run) fail(err error) {
 
 // Close reads the results and the dead letters back, compares them with the input, and closes the files.
 func (r *Run) Close() (t Totals, err error) {
-	defer r.sender.base.CloseIdleConnections()
+	defer r.sender.closeIdle()
 	r.course.stop()
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()

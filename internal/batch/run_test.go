@@ -425,8 +425,14 @@ type full struct {
 }
 
 func (f *full) Write(b []byte) (int, error) {
-	if f.lines.Add(-1) < 0 {
-		n, _ := f.Handle.Write(b[:len(b)/2])
+	n := int32(bytes.Count(b, []byte("\n")))
+	if room := f.lines.Add(-n) + n; room < n {
+		f.lines.Add(n) // what is written of it is cut off again
+		fits := 0
+		for range room {
+			fits += bytes.IndexByte(b[fits:], '\n') + 1
+		}
+		n, _ := f.Handle.Write(b[:fits+bytes.IndexByte(b[fits:], '\n')/2])
 		return n, errors.New("no space left on device")
 	}
 	return f.Handle.Write(b)
@@ -495,10 +501,16 @@ type swallowing struct {
 }
 
 func (f *swallowing) Write(b []byte) (int, error) {
-	if f.lines.Add(-1) == 0 {
-		return len(b), nil
+	kept := make([]byte, 0, len(b))
+	for line := range bytes.Lines(b) {
+		if f.lines.Add(-1) != 0 {
+			kept = append(kept, line...)
+		}
 	}
-	return f.Handle.Write(b)
+	if n, err := f.Handle.Write(kept); err != nil {
+		return n, err
+	}
+	return len(b), nil
 }
 
 func TestLostIsFound(t *testing.T) {

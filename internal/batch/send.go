@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/direct"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/sight"
 	"github.com/paceline-go/paceline/internal/wire"
@@ -22,22 +24,39 @@ import (
 // sender sends attempts over HTTP/1.1, each at most once.
 type sender struct {
 	base        *wire.Base
+	direct      *direct.Client
 	header      []Template
 	query       []Template
 	timeout     time.Duration
 	late        error // after it
 	maxResponse int64
 	memory      *memory
-	userAgent   string
+	common      http.Header // of requests that have no fields of their own: it does not change
 	secrets     *secret.Set
 	places      secret.Places // where keys may follow a redirect, beside the host of the line
 }
 
 func newSender(c *Config) *sender {
-	return &sender{
-		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers}, userAgent: c.UserAgent,
-		secrets: c.secrets(), places: c.KeyHosts, base: wire.New(newTransport(c)),
+	s := &sender{
+		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
+		common:  http.Header{"User-Agent": {c.UserAgent}},
+		secrets: c.secrets(), places: c.KeyHosts,
 	}
+	s.over(newTransport(c))
+	return s
+}
+
+// over has requests go over t, or as they would there.
+func (s *sender) over(t *http.Transport) {
+	s.base = wire.New(t)
+	s.direct = &direct.Client{
+		Dial: t.DialContext, Proxy: t.Proxy, Idle: t.MaxIdleConnsPerHost, IdleTimeout: t.IdleConnTimeout, Header: t.MaxResponseHeaderBytes,
+	}
+}
+
+func (s *sender) closeIdle() {
+	s.base.CloseIdleConnections()
+	s.direct.CloseIdleConnections()
 }
 
 func newTransport(c *Config) *http.Transport {
@@ -112,23 +131,54 @@ func (p *patience) end() {
 
 // send makes one attempt.
 func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) response {
+	q := s.request(r, h, v)
+	var body []byte
+	if h.body {
+		body = r.Body
+	}
+	if s.direct.Takes(q, body) {
+		return s.directly(ctx, q, body)
+	}
+	return s.byHTTP(ctx, q, body)
+}
+
+// directly sends what is small, and goes to where there is neither TLS nor a proxy.
+func (s *sender) directly(ctx context.Context, q *http.Request, body []byte) response {
+	out := response{began: time.Now()}
+	res, sent, err := s.direct.Send(ctx, q, body, s.timeout)
+	if err == nil {
+		err = s.read(ctx, &out, res, res.Body.(direct.Body).Pause)
+	}
+	out.ended = time.Now()
+	if err != nil {
+		if ctx.Err() == nil && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) {
+			out.err, out.sight = s.late, sight.OfError(past, context.DeadlineExceeded)
+		} else {
+			out.err, out.sight = s.reason(ctx, err), sight.OfError(ctx, err)
+		}
+	}
+	if out.written = sent.Written; out.written {
+		out.began, out.rtt = sent.Began, out.ended.Sub(sent.Last)
+	}
+	return out
+}
+
+// byHTTP sends whatever net/http can.
+func (s *sender) byHTTP(ctx context.Context, q *http.Request, body []byte) response {
 	ctx, p := s.patience(ctx)
 	defer p.end()
 
+	if len(body) > 0 {
+		q.ContentLength = int64(len(body))
+		// For the case that a kept connection fails before a byte was written.
+		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		q.Body, _ = q.GetBody()
+	}
 	a := new(wire.Attempt)
 	out := response{began: time.Now()}
-	res, err := s.base.Send(s.request(ctx, r, h, v), a)
+	res, err := s.base.Send(q.WithContext(ctx), a)
 	if err == nil {
-		out.status, out.header = res.StatusCode, res.Header
-		length := res.ContentLength
-		if h.method == http.MethodHead {
-			length = 0 // whatever it would have
-		}
-		out.body, err = s.memory.read(ctx, &out.share, res.Body, length, s.maxResponse+1, p.pause)
-		if int64(len(out.body)) > s.maxResponse {
-			out.body, out.cut = out.body[:s.maxResponse], true
-		}
-		res.Body.Close()
+		err = s.read(ctx, &out, res, p.pause)
 	}
 	out.ended = time.Now()
 	if err != nil {
@@ -144,6 +194,21 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) respons
 		out.began = began
 	}
 	return out
+}
+
+// read takes in an answer.
+func (s *sender) read(ctx context.Context, out *response, res *http.Response, pause func(bool)) (err error) {
+	out.status, out.header = res.StatusCode, res.Header
+	length := res.ContentLength
+	if res.Request.Method == http.MethodHead {
+		length = 0 // whatever it would have
+	}
+	out.body, err = s.memory.read(ctx, &out.share, res.Body, length, s.maxResponse+1, pause)
+	if int64(len(out.body)) > s.maxResponse {
+		out.body, out.cut = out.body[:s.maxResponse], true
+	}
+	res.Body.Close()
+	return err
 }
 
 // reason makes an error fit to be shown: why the context ended rather than that it did, no URL, no secret.
@@ -178,14 +243,23 @@ func firstHop(r *Request) hop {
 	return hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
 }
 
-func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *http.Request {
-	u := *h.url
+// request is what goes, without its body.
+func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 	header, query := s.header, s.query
 	if h.foreign {
 		header, query = nil, nil
 	}
-	u.RawQuery = setQuery(u.RawQuery, query, v)
-	q := &http.Request{Method: h.method, URL: &u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Host: u.Host}
+	u := h.url
+	if len(query) > 0 {
+		with := *u
+		with.RawQuery = setQuery(with.RawQuery, query, v)
+		u = &with
+	}
+	q := &http.Request{Method: h.method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: s.common, Host: u.Host}
+	if len(header) == 0 && len(r.Header) == 0 {
+		return q
+	}
+	q.Header = http.Header{}
 	for name, all := range r.Header {
 		switch {
 		case name == "Host":
@@ -199,7 +273,7 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 		}
 	}
 	if q.Header["User-Agent"] == nil {
-		q.Header.Set("User-Agent", s.userAgent)
+		q.Header["User-Agent"] = s.common["User-Agent"]
 	}
 	for _, t := range header {
 		if http.CanonicalHeaderKey(t.name) == "Host" {
@@ -208,13 +282,7 @@ func (s *sender) request(ctx context.Context, r *Request, h hop, v *values) *htt
 		}
 		q.Header.Set(t.name, t.fill(v))
 	}
-	if h.body && len(r.Body) > 0 {
-		q.ContentLength = int64(len(r.Body))
-		// For the case that a kept connection fails before a byte was written.
-		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
-		q.Body, _ = q.GetBody()
-	}
-	return q.WithContext(ctx)
+	return q
 }
 
 // follow is the hop after h, to which res redirects: with the methods and bodies that browsers agree on.

@@ -77,7 +77,7 @@ func TestNeverSentTwice(t *testing.T) {
 	c := Config{}
 	c.defaults()
 	s := newSender(&c)
-	defer s.base.CloseIdleConnections()
+	defer s.closeIdle()
 	broken := 0
 	for n, kind := range []struct{ method, body, header string }{
 		{"GET", "", ""}, {"GET", "", ""}, {"HEAD", "", ""}, {"GET", "x", ""}, {"POST", "x", "Idempotency-Key"}, {"POST", "", "Idempotency-Key"},
@@ -88,7 +88,7 @@ func TestNeverSentTwice(t *testing.T) {
 			r.Header.Set(kind.header, "k")
 		}
 		if n%2 == 0 { // two connections at a time that are kept: the one the attempt fails on, and one to try again on
-			s.base.CloseIdleConnections()
+			s.closeIdle()
 			var both sync.WaitGroup
 			for i := range 2 {
 				both.Go(func() {
@@ -146,7 +146,7 @@ func TestOutcomes(t *testing.T) {
 	c := Config{Timeout: 60 * time.Millisecond, MaxResponse: 51}
 	c.defaults()
 	s := newSender(&c)
-	defer s.base.CloseIdleConnections()
+	defer s.closeIdle()
 	for _, c := range []struct {
 		address string
 		status  int
@@ -196,10 +196,10 @@ func TestTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sender{header: header, query: query, userAgent: "paceline", secrets: new(secret.Set)}
+	s := &sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: new(secret.Set)}
 	r, h := target(t, "POST", "http://h/p?b=%20&nonce=1&&c&api%5fkey=old#x", "body")
 	r.Header = http.Header{"X-Try": {"mine"}, "Cookie": {"c"}, "Content-Type": {"t"}}
-	q := s.request(context.Background(), r, h, &values{key: "a+b&c", id: "7", nonce: 12, attempt: 3})
+	q := s.request(r, h, &values{key: "a+b&c", id: "7", nonce: 12, attempt: 3})
 	if got, want := q.URL.RawQuery, "b=%20&c&api_key=a%2Bb%26c&nonce=12"; got != want {
 		t.Errorf("query %s, want %s", got, want)
 	}
@@ -211,7 +211,7 @@ func TestTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q = s.request(context.Background(), r, h, &values{key: "a+b&c", nonce: 13})
+	q = s.request(r, h, &values{key: "a+b&c", nonce: 13})
 	if q.Header.Get("Authorization") != "" || q.Header.Get("Cookie") != "" || q.Header.Get("Content-Type") != "" ||
 		q.URL.String() != "http://elsewhere/x?nonce=1" || q.Method != "GET" || q.Body != nil {
 		t.Errorf("on another host: %s %s %v", q.Method, q.URL, q.Header)

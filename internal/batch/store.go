@@ -50,17 +50,6 @@ type form struct {
 	dead bool // it has the dead letters
 }
 
-// entry is what a rerun reads of a result.
-type entry struct {
-	ID     string `json:"id"`
-	State  string `json:"state"`
-	Status int    `json:"status"`
-	Class  string `json:"class"` // of a dead letter
-	Digest Digest `json:"request_digest"`
-
-	body []byte // the answer, of an LLM
-}
-
 // noStart is why nothing is sent: a file cannot be written or read, or is the wrong one. It is an ErrOutput and an ErrUnsent.
 type noStart struct{ err error }
 
@@ -112,17 +101,19 @@ func (r *Run) peek(path string, info os.FileInfo, form form) error {
 // note marks what ended in a run before.
 func (r *Run) note(e entry, _ int64) {
 	d := digestOf(e.ID)
-	if e.State != "dead" || !r.tally.ledger.has(d, inOut) { // done beats dead
-		r.tally.ledger.request(d, e.Digest.bits())
+	is := r.tally.ledger[d]
+	if e.State != "dead" || !is.has(inOut) { // done beats dead
+		is = is.of(e.Digest.bits())
 	}
 	switch e.State {
 	case "dead":
-		r.tally.ledger.dead(d, classNamed(e.Class, e.Status))
+		is = is.dead(classNamed(e.Class, e.Status))
 	case "expired":
-		r.tally.ledger.mark(d, inExpired)
+		is |= inExpired
 	default:
-		r.tally.ledger.mark(d, inOut)
+		is |= inOut
 	}
+	r.tally.ledger[d] = is
 }
 
 // where is the last line about an id in the files of the runs before.
@@ -350,7 +341,7 @@ func (s *store) readBack(t *tally) error {
 		_, rerr := f.form.scan(f.Reader(), f.Name(), func(e entry, end int64) {
 			d := digestOf(e.ID)
 			switch {
-			case end <= f.before && e.State != "done" && t.again(d): // what counts is what came of that
+			case end <= f.before && e.State != "done" && t.again(t.ledger[d]): // what counts is what came of that
 			case e.State == "dead":
 				t.ledger.mark(d, backDead)
 			default:

@@ -74,34 +74,39 @@ const (
 )
 
 // ledger knows every id of the input and of the files of the runs before. About 50 bytes an id.
-type ledger map[digest]uint64
+type ledger map[digest]standing
 
-func (l ledger) mark(d digest, flag uint64)     { l[d] |= flag }
-func (l ledger) has(d digest, flag uint64) bool { return l[d]&flag != 0 }
+// standing is what is known of an id.
+type standing uint64
 
-// dead marks a dead letter. The last of an id counts.
-func (l ledger) dead(d digest, c class) { l[d] = l[d]&^classMask | inDead | uint64(c)<<classBit }
+func (l ledger) mark(d digest, flag standing)     { l[d] |= flag }
+func (l ledger) has(d digest, flag standing) bool { return l[d].has(flag) }
+
+func (s standing) has(flag standing) bool { return s&flag != 0 }
+
+// dead is that of a dead letter. The last of an id counts.
+func (s standing) dead(c class) standing { return s&^classMask | inDead | standing(c)<<classBit }
 
 // class is that of a dead letter.
-func (l ledger) class(d digest) class { return class(l[d] & classMask >> classBit) }
+func (s standing) class() class { return class(s & classMask >> classBit) }
 
-// line notes where an id was seen, lineOf says where: 0 if nowhere so far.
-func (l ledger) line(d digest, line int) { l[d] = l[d]&(1<<lineShift-1) | uint64(line)<<lineShift }
-func (l ledger) lineOf(d digest) int     { return int(l[d] >> lineShift) }
+// at notes where an id was seen, line says where: 0 if nowhere so far.
+func (s standing) at(line int) standing { return s&(1<<lineShift-1) | standing(line)<<lineShift }
+func (s standing) line() int            { return int(s >> lineShift) }
 
-// request notes what an id is of, if that is known, and returns what it was of.
-func (l ledger) request(d digest, bits uint64) (was uint64) {
-	v := l[d]
-	if bits != 0 {
-		l[d] = v&^(digestMask<<flagBits) | bits<<flagBits
+// of notes what an id is of, if that is known, and request says what: 0 if it is not.
+func (s standing) of(bits uint64) standing {
+	if bits == 0 {
+		return s
 	}
-	return v >> flagBits & digestMask
+	return s&^(digestMask<<flagBits) | standing(bits)<<flagBits
 }
+func (s standing) request() uint64 { return uint64(s >> flagBits & digestMask) }
 
 // missing is how many ids of the input were not found when the files were read back.
 func (l ledger) missing() (n int) {
-	for _, v := range l {
-		if v>>lineShift != 0 && v&(backOut|backDead) == 0 {
+	for _, s := range l {
+		if s.line() != 0 && !s.has(backOut|backDead) {
 			n++
 		}
 	}
@@ -150,15 +155,15 @@ func (t *tally) count(n *int, by int) {
 }
 
 // past is what counts a request that ended in a run before and is not sent again; nil: it is sent. t.mu is held.
-func (t *tally) past(d digest) *int {
+func (t *tally) past(s standing) *int {
 	switch {
-	case t.ledger.has(d, inOut):
+	case s.has(inOut):
 		return &t.totals.SkippedDone
-	case t.again(d):
+	case t.again(s):
 		return nil
-	case t.ledger.has(d, inExpired):
+	case s.has(inExpired):
 		return &t.totals.SkippedDone
-	case t.ledger.has(d, inDead):
+	case s.has(inDead):
 		return &t.totals.SkippedDead
 	}
 	return nil
@@ -166,39 +171,38 @@ func (t *tally) past(d digest) *int {
 
 // again says whether what died or expired in a run before is sent again. Where it did both nobody knows which came last: either
 // will do.
-func (t *tally) again(d digest) bool {
-	return !t.ledger.has(d, inOut) && (t.ledger.has(d, inDead) && t.retry.has(t.ledger.class(d)) ||
-		t.ledger.has(d, inExpired) && t.retry&theExpired != 0)
+func (t *tally) again(s standing) bool {
+	return !s.has(inOut) && (s.has(inDead) && t.retry.has(s.class()) || s.has(inExpired) && t.retry&theExpired != 0)
 }
 
 // wasRefused says whether a request was a dead letter of its own, or its key's, fault in a run before.
 func (t *tally) wasRefused(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	d := digestOf(id)
-	return t.ledger.has(d, inDead) && t.ledger.class(d) == refused
+	is := t.ledger[digestOf(id)]
+	return is.has(inDead) && is.class() == refused
 }
 
 // isAgain is again, for who does not hold the lock.
 func (t *tally) isAgain(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.again(digestOf(id))
+	return t.again(t.ledger[digestOf(id)])
 }
 
 // skip counts a request that ended in a run before.
-func (t *tally) skip(d digest, as *int) {
+func (t *tally) skip(s standing, as *int) {
 	*as++
 	if as == &t.totals.SkippedDead {
-		t.bad.dead[t.ledger.class(d)]++
+		t.bad.dead[s.class()]++
 	}
 }
 
 // skipped counts the input's requests that ended in runs before.
 func (t *tally) skipped() {
-	for d, v := range t.ledger {
-		if n := t.past(d); n != nil && v>>lineShift != 0 {
-			t.skip(d, n)
+	for _, s := range t.ledger {
+		if n := t.past(s); n != nil && s.line() != 0 {
+			t.skip(s, n)
 		}
 	}
 }
@@ -207,14 +211,15 @@ func (t *tally) skipped() {
 func (t *tally) read(q *Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	past := t.past(digestOf(q.ID))
+	is := t.ledger[q.digest]
+	past := t.past(is)
 	if past != nil {
 		add(&t.remaining, q.Cost, -1)
 	}
 	if !t.checked { // else both were counted then
 		t.totals.Input++
 		if past != nil {
-			t.skip(digestOf(q.ID), past)
+			t.skip(is, past)
 		}
 	}
 	return past == nil
@@ -252,21 +257,29 @@ func (t *tally) used(u tokens.Usage, overrun bool) {
 	}
 }
 
-// ended counts the end of a request. blind: its line cannot be read back.
-func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
+// ended counts the ends of requests. blind: their lines cannot be read back.
+func (t *tally) ended(all []ended, blind bool) {
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for i := range all {
+		t.endedLocked(&all[i], now, blind)
+	}
+}
+
+func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
+	j := e.job
 	add(&t.remaining, j.r.Cost, -1)
-	t.pace.ended(time.Now())
-	if !written {
+	t.pace.ended(now)
+	if !e.written {
 		t.totals.Unwritten++
 		return
 	}
-	back := uint64(backOut)
+	back := standing(backOut)
 	switch e.State {
 	case queue.Dead:
 		t.totals.Dead++
-		t.bad.dead[deadOf(j, e)]++
+		t.bad.dead[deadOf(j, e.Ended)]++
 		if j.keyHost {
 			t.bad.keyHost++
 		}
@@ -282,7 +295,7 @@ func (t *tally) ended(j *job, e *queue.Ended, written, blind bool) {
 		}
 	}
 	if blind {
-		t.ledger.mark(digestOf(j.r.ID), back)
+		t.ledger.mark(j.r.digest, back)
 	}
 	if j.repeat {
 		t.totals.Repeats++

@@ -33,9 +33,26 @@ func (r *Run) verdict(j *job) verdict.Verdict {
 		try.Wrote = verdict.Something
 	}
 	if j.hop.url != nil {
-		try.Provider, _ = quota.ForHost(j.hop.url.Host)
+		try.Provider = r.provider(j.hop.url.Host)
 	}
 	return r.policy.Of(&try)
+}
+
+// knownHost is who is at a host; nil: nobody knows.
+type knownHost struct {
+	name     string
+	provider quota.Dialect
+}
+
+// provider looks for who is at a host, if it is another than the last.
+func (r *Run) provider(host string) quota.Dialect {
+	last := r.last.Load()
+	if last == nil || last.name != host {
+		last = &knownHost{name: host}
+		last.provider, _ = quota.ForHost(host)
+		r.last.Store(last)
+	}
+	return last.provider
 }
 
 // judge says what an attempt proves, and what becomes of its request. final: it ends the request whatever
@@ -128,5 +145,8 @@ func (r *Run) succeeds(res *response, ans *dispatch.Answer) error {
 }
 
 func statusText(status int) string {
+	if status == http.StatusOK {
+		return "answered 200 OK"
+	}
 	return fmt.Sprintf("answered %d %s", status, http.StatusText(status))
 }

@@ -19,7 +19,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/ratetest"
@@ -61,7 +60,7 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	}
 	over := newTransport(&r.c)
 	over.DialContext = network.dial
-	r.sender.base = wire.New(over)
+	r.sender.over(over)
 	text := strings.Join(lines, "\n")
 	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {
 		v.Fatal(err)

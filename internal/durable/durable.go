@@ -4,6 +4,7 @@ package durable
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ type Handle interface {
 	Close() error
 }
 
-// File is a file that lines are appended to, each with one write(2), fsynced in groups. A write that fails half-way is
+// File is a file that lines are appended to, those of one call with one write(2), fsynced in groups. A write that fails half-way is
 // undone. Safe for concurrent use.
 type File struct {
 	name    string
@@ -164,14 +165,14 @@ func (f *File) Through(with func(Handle) Handle) {
 	f.h = with(f.h)
 }
 
-// Append writes a line, which has its line break.
-func (f *File) Append(line []byte) error {
+// Append writes lines, each with its line break: all of them, or none where it fails.
+func (f *File) Append(lines []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed != nil {
 		return f.failed
 	}
-	n, err := f.h.Write(line)
+	n, err := f.h.Write(lines)
 	if err != nil {
 		if n > 0 && f.regular {
 			if terr := f.h.Truncate(f.size); terr != nil {
@@ -182,9 +183,11 @@ func (f *File) Append(line []byte) error {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	f.size += int64(n)
-	f.dirty++
+	f.dirty += bytes.Count(lines, lineBreak)
 	return nil
 }
+
+var lineBreak = []byte{'\n'}
 
 // Sync makes durable what was written, if there are at least so many lines of it. Others may append meanwhile.
 func (f *File) Sync(atLeast int) error {
@@ -232,10 +235,18 @@ type End struct {
 // line is valid until each returns.
 func Lines(in io.Reader, name string, each func(line []byte, end End) error) (End, error) {
 	r := bufio.NewReaderSize(in, 1<<20)
+	var long []byte // the beginning of a line that is longer than the buffer
 	for end := (End{}); ; {
-		line, err := r.ReadBytes('\n')
+		line, err := r.ReadSlice('\n')
+		if len(long) > 0 || err == bufio.ErrBufferFull {
+			long = append(long, line...)
+			line = long
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
 		if err == io.EOF {
-			end.Rest = line
+			end.Rest = bytes.Clone(line)
 			return end, nil
 		}
 		if err != nil {
@@ -246,5 +257,6 @@ func Lines(in io.Reader, name string, each func(line []byte, end End) error) (En
 		if err := each(line, end); err != nil {
 			return end, err
 		}
+		long = long[:0]
 	}
 }

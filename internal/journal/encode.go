@@ -8,12 +8,12 @@ import (
 
 // encode appends a record's line. The two of each send are written by hand, as encoding/json writes them: there may be 30,000 sends a
 // second.
-func encode(b *bytes.Buffer, r record) {
+func encode(b *bytes.Buffer, r *record) {
 	if line, ok := r.append(b.AvailableBuffer()); ok {
 		b.Write(line)
 		return
 	}
-	line, err := json.Marshal(r)
+	line, err := json.Marshal(*r)
 	if err != nil {
 		panic(err)
 	}

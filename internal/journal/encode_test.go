@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"testing"
 )
 
@@ -32,7 +33,7 @@ func FuzzEncode(f *testing.F) {
 		}
 		var b bytes.Buffer
 		b.WriteString("before\n")
-		encode(&b, r)
+		encode(&b, &r)
 		want, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -40,5 +41,41 @@ func FuzzEncode(f *testing.F) {
 		if got := b.String(); got != "before\n"+string(want)+"\n" {
 			t.Errorf("%s, expected %s", got, want)
 		}
+		fits := min(send, answer, n, r.Tokens[2]) >= 0 && nonce <= math.MaxInt64 && max(send, answer) > 0
+		sameDecoded(t, append(want, '\n'), has>>4 == 0 && isPlain(id) && isPlain(key) && isPlain(result) && fits)
 	})
+}
+
+// sameDecoded: what is read by hand is what encoding/json reads. byHand: it is to be read by hand.
+func sameDecoded(t *testing.T, line []byte, byHand bool) {
+	t.Helper()
+	var got record
+	p := plain{rest: line}
+	ok := p.read(&got)
+	if byHand && !ok {
+		t.Errorf("%s is not read by hand", line)
+	}
+	if !ok {
+		return
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	var want record
+	if err := d.Decode(&want); err != nil || got != want || len(bytes.TrimSpace(line[d.InputOffset():])) > 0 {
+		t.Errorf("%q is %+v, expected %+v, %v", line, got, want, err)
+	}
+}
+
+// FuzzDecode: likewise of any line.
+func FuzzDecode(f *testing.F) {
+	for _, line := range []string{
+		`{"send":1,"id":"a","attempt":1,"key":"A","nonce":8,"cost":1,"tokens":[1,2,3],"at":1800000000000000000}`,
+		`{"answer":9223372036854775807,"result":"accepted","price":0,"at":18000000000000000000}`,
+		`{"send":1,"send":2}`, `{"send":1,}`, `{"send":01}`, `{"send":-1}`, `{"id":"\u0041"}`, `{"tokens":[1,2]}`, `{"tokens":[1,2,3,4]}`,
+		`{"send":1.0}`, `{"id":"a`, `{}`, `{"cost":1,"send":1}`, `{"attempt":4294967296}`, `{"send": 1}`, `{"send":1} x`,
+		`{"nonce":18446744073709551615}`, `{"id":"é"}`, `{"send":}`, `{"id":x"a"}`,
+	} {
+		f.Add([]byte(line + "\n"))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) { sameDecoded(t, line, false) })
 }

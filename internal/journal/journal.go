@@ -43,8 +43,13 @@ type Journal struct {
 	c   Config
 	run record // the first line
 
+	writing sync.Mutex   // held by who writes to the file or replaces it; taken before mu
+	lines   bytes.Buffer // room for what is written
+
 	mu      sync.Mutex
 	file    *durable.File
+	group   *group  // records that wait to be written; nil: none
+	room    []dated // for the next group
 	next    int64
 	doubts  map[string]struct{}
 	reads   map[string]int64
@@ -53,7 +58,8 @@ type Journal struct {
 }
 
 const (
-	compactFrom = 8 << 20
+	compactFrom = 32 << 20
+	grows       = 3 // times what was needed, until it is compacted: reading it costs more than the room
 	mostStarts  = 64
 )
 
@@ -127,53 +133,45 @@ func (h *History) arrive(wall int64, now uptime.Reading, trusted bool) {
 	h.died(wall, slept)
 }
 
-// at is when t was, on the scale of this run.
-func (j *Journal) at(t time.Time) int64 {
-	wall, now := j.c.Clock()
-	if j.run.Boot == "" && j.c.TrustClock {
-		return t.Round(0).UnixNano() // what was slept through counts
-	}
-	return j.run.At + int64(now.Up) - j.run.Up - int64(wall.Sub(t))
-}
-
 // rewriteLocked replaces the file by what is still needed of it: at once, by a rename.
 func (j *Journal) rewriteLocked(h *History) error {
 	var b bytes.Buffer
-	encode(&b, j.run)
+	encode(&b, &j.run)
 	keys := maps.Clone(h.Nonces)
 	for k := range h.Holds {
 		keys[k] = h.Nonces[k]
 	}
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		encode(&b, record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
+		encode(&b, &record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.doubts)) {
-		encode(&b, record{Doubt: id})
+		encode(&b, &record{Doubt: id})
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.reads)) {
-		encode(&b, record{ID: id, Read: j.reads[id]})
+		encode(&b, &record{ID: id, Read: j.reads[id]})
 	}
 	for _, s := range j.starts[max(len(j.starts)-mostStarts, 0):] {
-		encode(&b, record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
+		encode(&b, &record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
 	}
 	for _, k := range slices.Sorted(maps.Keys(h.Fits)) {
 		for _, f := range h.Fits[k] {
-			encode(&b, record{Key: k, Fit: &f})
+			encode(&b, &record{Key: k, Fit: &f})
 		}
 	}
 	if h.Spent > 0 {
-		encode(&b, record{Spent: h.Spent})
+		encode(&b, &record{Spent: h.Spent})
 	}
 	for _, s := range h.Sends {
 		// A number of its own, and no id: whom it was for is settled, or among the doubts.
 		j.next++
 		r := record{Send: j.next, Key: s.Key, At: s.at}
 		r.setCost(s.Cost)
-		encode(&b, r)
-		encode(&b, record{Answer: j.next, Result: s.Result.String(), At: s.Counts})
+		encode(&b, &r)
+		encode(&b, &record{Answer: j.next, Result: s.Result.String(), At: s.Counts})
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
-		encode(&b, h.unanswered[n])
+		s := h.unanswered[n]
+		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost, Tokens: s.Tokens, Price: s.Price, At: s.At})
 	}
 	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
 	if f == nil {
@@ -183,7 +181,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 		j.file.Discard()
 	}
 	j.file = f
-	j.compact = max(compactFrom, 2*int64(b.Len()))
+	j.compact = max(compactFrom, grows*int64(b.Len()))
 	return err
 }
 
@@ -197,27 +195,14 @@ type Send struct {
 	Price   int64 // the most that it may cost, in billionths of a dollar
 }
 
-// Send writes that an attempt is about to go, and returns its number.
+// Send writes that an attempt is about to go, and returns its number. It is in the file then.
 func (j *Journal) Send(s Send, now time.Time) (int64, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.file.Size() >= j.compact {
-		if err := j.compactLocked(now); err != nil {
-			return 0, err
-		}
-	}
-	j.next++
-	r := record{Send: j.next, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, At: j.at(now), Price: s.Price}
+	r := record{ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Price: s.Price}
 	r.setCost(s.Cost)
-	if err := j.appendLocked(r); err != nil {
-		return 0, err
-	}
-	if j.c.SyncSends {
-		if err := j.file.Sync(1); err != nil {
-			return 0, err
-		}
-	}
-	return r.Send, nil
+	j.mu.Lock()
+	j.next++
+	r.Send = j.next
+	return r.Send, j.oneLocked(dated{record: r, at: now})
 }
 
 // Answer is how a send ended.
@@ -230,59 +215,66 @@ type Answer struct {
 	Actual *limit.Cost // if not nil, what it cost in the end
 }
 
+// Answered is how a send of that number ended.
+type Answered struct {
+	Send int64
+	Answer
+}
+
 // Answer writes how send n ended.
-func (j *Journal) Answer(n int64, a Answer) error {
+func (j *Journal) Answer(n int64, a Answer) error { return j.Answers([]Answered{{n, a}}) }
+
+// Answers writes how sends ended.
+func (j *Journal) Answers(all []Answered) error {
+	if len(all) == 0 {
+		return nil
+	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	r := record{Answer: n, Result: a.Result.String(), At: j.at(a.Counts), Doubt: a.Doubt, Price: a.Price}
-	if !a.Hold.IsZero() {
-		r.Hold = j.at(a.Hold)
+	g, first := j.groupLocked()
+	for i := range all {
+		a := &all[i]
+		r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts, hold: a.Hold}
+		if a.Actual != nil {
+			r.Tokens = [3]int64{a.Actual[limit.Input], a.Actual[limit.Output], a.Actual[limit.Tokens]}
+		}
+		if a.Doubt != "" {
+			j.doubts[a.Doubt] = struct{}{}
+		}
+		g.records = append(g.records, r)
 	}
-	if a.Actual != nil {
-		r.Tokens = [3]int64{a.Actual[limit.Input], a.Actual[limit.Output], a.Actual[limit.Tokens]}
-	}
-	if a.Doubt != "" {
-		j.doubts[a.Doubt] = struct{}{}
-	}
-	return j.appendLocked(r)
+	j.mu.Unlock()
+	return j.together(g, first)
 }
 
 // Read writes when a request was read, until it has Ended.
 func (j *Journal) Read(id string, at time.Time) error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	j.reads[id] = at.UnixNano()
-	return j.appendLocked(record{ID: id, Read: at.UnixNano()})
+	return j.oneLocked(dated{record: record{ID: id, Read: at.UnixNano()}})
 }
 
 // Start writes when lines of an input began to count.
 func (j *Journal) Start(s Start) error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	j.starts = append(j.starts, s)
-	return j.appendLocked(record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
+	return j.oneLocked(dated{record: record{Start: s.At, Lines: s.Lines, Sum: s.Sum}})
 }
 
 // Learn writes what was learned of a limit of a key, by the clock whose zero is base.
 func (j *Journal) Learn(key string, f Fit, base time.Time) error {
+	f.Lesson = f.Moved(time.Duration(j.scale().at(base)))
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	f.Lesson = f.Moved(time.Duration(j.at(base)))
-	return j.appendLocked(record{Key: key, Fit: &f})
+	return j.oneLocked(dated{record: record{Key: key, Fit: &f}})
 }
 
-// Ended forgets a doubt, and when it was read: the result is written.
-func (j *Journal) Ended(id string) {
+// Ended forgets doubts, and when they were read: the results are written.
+func (j *Journal) Ended(ids ...string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.doubts, id)
-	delete(j.reads, id)
-}
-
-func (j *Journal) appendLocked(r record) error {
-	var b bytes.Buffer
-	encode(&b, r)
-	return j.file.Append(b.Bytes())
+	for _, id := range ids {
+		delete(j.doubts, id)
+		delete(j.reads, id)
+	}
 }
 
 // compactLocked drops what no window reaches any more. What is unanswered is in flight, and stays as it is.
@@ -295,11 +287,12 @@ func (j *Journal) compactLocked(now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	h, err := read(f, j.c.Path)
-	if err != nil {
+	h := newHistory()
+	h.compacts = true
+	if _, err := h.read(f, j.c.Path); err != nil {
 		return err
 	}
-	h.forget(j.at(now) - int64(j.c.Keep))
+	h.forget(j.scale().at(now) - int64(j.c.Keep))
 	return j.rewriteLocked(h)
 }
 
@@ -317,6 +310,8 @@ func (j *Journal) Sync(atLeast int) error {
 
 // Through puts faults in the way of what is written.
 func (j *Journal) Through(with func(durable.Handle) durable.Handle) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.file.Through(with)
@@ -327,6 +322,8 @@ func (j *Journal) Path() string { return j.c.Path }
 
 // Close syncs and closes it.
 func (j *Journal) Close() error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.file.Close()

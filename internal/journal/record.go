@@ -1,10 +1,7 @@
 package journal
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -87,8 +84,20 @@ func (r *record) setCost(c limit.Cost) {
 	r.Tokens = [3]int64{c[limit.Input], c[limit.Output], c[limit.Tokens]}
 }
 
-func (r *record) cost() limit.Cost {
-	return limit.Cost{limit.Requests: r.Cost, limit.Input: r.Tokens[0], limit.Output: r.Tokens[1], limit.Tokens: r.Tokens[2]}
+// sent is what a record says of a send. It is a third of that, as a compaction has all of them in its hands.
+type sent struct {
+	ID      string
+	Attempt int
+	Key     string
+	Nonce   uint64
+	Cost    int64
+	Tokens  [3]int64
+	Price   int64
+	At      int64
+}
+
+func (s *sent) cost() limit.Cost {
+	return limit.Cost{limit.Requests: s.Cost, limit.Input: s.Tokens[0], limit.Output: s.Tokens[1], limit.Tokens: s.Tokens[2]}
 }
 
 // Late is how long after an unknown outcome a request may still arrive: what limit.Arrivals takes.
@@ -119,9 +128,10 @@ type History struct {
 	Starts []Start             // of inputs, the latest last
 	Fits   map[string][]Fit    // of each key, one of a limit, the latest last
 
-	run        record           // its first line, if it has a Run
-	latest     int64            // when a process was surely alive
-	unanswered map[int64]record // by number
+	run        record         // its first line, if it has a Run
+	latest     int64          // when a process was surely alive
+	compacts   bool           // who reads it knows the doubts
+	unanswered map[int64]sent // by number
 }
 
 // Start is when the first Lines lines of an input began to count (ns since 1970), by the wall clock: a deadline is for people, who go by
@@ -151,7 +161,7 @@ func (h *History) learn(key string, f Fit) {
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]record{}, Reads: map[string]int64{}, Fits: map[string][]Fit{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{}, Fits: map[string][]Fit{},
 	}
 }
 
@@ -162,8 +172,9 @@ var results = map[string]limit.Result{
 
 // read reads what is there. What is no journal, and what follows a record on its line, is refused; a last line without its
 // end is what a crash leaves, and left out.
-func read(in io.Reader, name string) (*History, error) {
-	h := newHistory()
+func read(in io.Reader, name string) (*History, error) { return newHistory().read(in, name) }
+
+func (h *History) read(in io.Reader, name string) (*History, error) {
 	end, err := durable.Lines(in, name, func(line []byte, end durable.End) error {
 		c, err := decode(line)
 		if c.Version > version { // whatever else it says
@@ -187,21 +198,6 @@ func read(in io.Reader, name string) (*History, error) {
 	return h, nil
 }
 
-func decode(line []byte) (c record, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&c); err != nil {
-		return c, err
-	}
-	if rest := bytes.TrimSpace(line[d.InputOffset():]); len(rest) > 0 {
-		err = fmt.Errorf("%.20q follows the record", rest)
-	}
-	if min(c.Send, c.Answer, c.At, c.Hold, c.Up, c.Awake, c.Timeout, c.Keep) < 0 {
-		err = errors.New("a number is negative")
-	}
-	return c, err
-}
-
 // add takes in one record.
 func (h *History) add(c record) {
 	h.Last = max(h.Last, c.Send, c.Answer)
@@ -215,7 +211,7 @@ func (h *History) add(c record) {
 		h.alive(c.At)
 	case c.Send > 0:
 		h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
-		h.unanswered[c.Send] = c
+		h.unanswered[c.Send] = sent{c.ID, c.Attempt, c.Key, c.Nonce, c.Cost, c.Tokens, c.Price, c.At}
 		h.alive(c.At)
 	case c.Answer > 0:
 		result, isResult := results[c.Result]
@@ -234,7 +230,7 @@ func (h *History) add(c record) {
 			h.Holds[o.Key] = max(h.Holds[o.Key], c.Hold)
 		}
 		// Accepted is in doubt until its result is found: after a power cut it may be gone.
-		if o.ID != "" && (result == limit.Accepted || c.Doubt != "") {
+		if o.ID != "" && !h.compacts && (result == limit.Accepted || c.Doubt != "") {
 			h.Doubts[o.ID] = struct{}{}
 		}
 		if result != limit.Unsent {
