@@ -272,7 +272,9 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	refused := o.Result == Limited && !o.Elsewhere && !o.Overloaded
 	if (f.bound || f.deaf) && (o.Result == Accepted || o.Result == Failed) {
 		for i := range f.fits {
-			f.fits[i].serve(f.last, r.cost.of(f.fits[i].rate.Unit))
+			if f.fits[i].serve(f.last, r.cost.of(f.fits[i].rate.Unit)) {
+				f.news++
+			}
 		}
 	}
 	if !refused {
@@ -459,11 +461,13 @@ func (t *fit) disbelieves(now mono.Time) bool {
 	return t.rare(3)
 }
 
-// serve takes in an answer that is no refusal.
-func (t *fit) serve(now mono.Time, cost int64) {
+// serve takes in an answer that is no refusal, and tells whether that makes the doubt another: an eighth more, or all of n.
+func (t *fit) serve(now mono.Time, cost int64) (news bool) {
 	t.answered = now
+	before := t.kept
 	t.kept += cost
 	t.doubt.served++
+	return t.doubt.served%max(t.doubt.served/8, 1) == 0 || before < t.n && t.kept >= t.n
 }
 
 // sure tells whether n holds, and is not a guess: of a bucket twice as much may have been accepted in a window before it was empty.

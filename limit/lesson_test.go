@@ -260,3 +260,43 @@ func TestLessonFields(t *testing.T) {
 		t.Errorf("%s: %+v, want %+v, %v", b, got, l, err)
 	}
 }
+
+// A server that refuses 1.5 % of what it may be sent, and a client that is killed every second or so: what speaks against it that this has to
+// do with the rate outlives the process as what speaks for it does.
+func TestRefusalsAtRandomOverRestarts(t *testing.T) {
+	for seed := range uint64(3) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		p, now, served := newPupil(40), mono.Time(0), 0
+		var kept []limit.Lesson // as of the last news: the process may die at any time
+		news, lives := uint64(0), 1
+		for end := at(time.Hour); now < end; lives-- {
+			if lives == 0 {
+				p.told = slices.DeleteFunc(p.told, func(told lessonTold) bool { return told.at < now.Add(-2*lessonPer) })
+				next := newPupil(40)
+				for _, told := range p.told {
+					next.own.Settle(told.at, next.own.Admit(told.at, limit.One), told.o)
+					next.Count(told.at, limit.One, told.o)
+				}
+				for _, l := range kept {
+					next.Recall(now, l)
+				}
+				next.told, p, news, lives = p.told, next, 0, 1+rng.IntN(40)
+			}
+			ready := max(now, p.Ready(now, limit.One))
+			o := limit.Outcome{Result: limit.Accepted}
+			if rng.IntN(1000) < 15 {
+				o.Result = limit.Limited
+			} else {
+				served++
+			}
+			now = ready.Add(time.Duration(5+rng.IntN(30)) * ms)
+			p.send(ready, now, o)
+			if p.Learned() != news {
+				news, kept = p.Learned(), p.Lessons()
+			}
+		}
+		if served < 15*3600 {
+			t.Errorf("seed %d: %d served, %.1f a second", seed, served, float64(served)/3600)
+		}
+	}
+}
