@@ -49,6 +49,7 @@ type Junction struct {
 	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
 	free  *waiter
 	freed int
+	spare atomic.Pointer[waiter] // one more, given back without the lock
 
 	ticks uint64 // timer callbacks
 	wakes uint64 // waiters woken
