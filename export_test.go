@@ -36,6 +36,9 @@ func (g *Gate) Freed() int {
 	j := &g.junction
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.spare.Load() != nil {
+		return j.freed + 1
+	}
 	return j.freed
 }
 

@@ -49,6 +49,7 @@ type Junction struct {
 	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
 	free  *waiter
 	freed int
+	spare atomic.Pointer[waiter] // one more, given back without the lock
 
 	ticks uint64 // timer callbacks
 	wakes uint64 // waiters woken
@@ -176,17 +177,20 @@ type Permit struct {
 	pass line.Pass // four words: a larger struct would be passed on through memory, at twice the price
 }
 
-func (p Permit) lane() *Lane { return p.pass.Way.Lane().Of.(*Lane) }
-
 // Settle says how the request ended, as soon as that is known: with limit.Unsent if it was not sent after all, with the
 // zero Outcome if nobody can tell. It admits whoever may go if that makes room. It panics if the Permit was
 // settled before or is the zero Permit.
 func (p Permit) Settle(o limit.Outcome) {
-	a := p.settles()
+	a := p.lane()
 	j := a.junction
+	j.mu.Lock()
 	defer j.unlock() // the limiter panics if this is the second time
-	now := j.now()
-	j.line.Settle(now, p.pass, o)
+	now := j.line.Tick(j.now())
+	limits, leases := j.line.Close(&p.pass)
+	for k, m := range limits {
+		m.Limiter.Settle(now, leases[k], o)
+		j.line.Touch(m)
+	}
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }
@@ -194,23 +198,26 @@ func (p Permit) Settle(o limit.Outcome) {
 // SettleEach is Settle where each limit hears an outcome of its own, which of returns. It is called under the Junction's lock and must
 // not use the Junction.
 func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
-	a := p.settles()
+	a := p.lane()
 	j := a.junction
+	j.mu.Lock()
 	defer j.unlock()
-	now := j.now()
-	j.line.SettleEach(now, p.pass, func(m *line.Limit) limit.Outcome { return of(m.Of.(*Limit)) })
+	now := j.line.Tick(j.now())
+	limits, leases := j.line.Close(&p.pass)
+	for k, m := range limits {
+		m.Limiter.Settle(now, leases[k], of(m.Of.(*Limit)))
+		j.line.Touch(m)
+	}
 	a.counts.tally.Settled(&o)
 	j.deliverLocked(now)
 }
 
-// settles locks the Junction of a Permit.
-func (p Permit) settles() *Lane {
+// lane returns the lane of a Permit that is to be settled.
+func (p Permit) lane() *Lane {
 	if p.pass.Way == nil {
 		panic("paceline: settle of the zero Permit")
 	}
-	a := p.lane()
-	a.junction.mu.Lock()
-	return a
+	return p.pass.Way.Lane().Of.(*Lane)
 }
 
 // Way returns the number of the way that the Permit is of.

@@ -11,14 +11,14 @@ import (
 )
 
 // waiter is a goroutine in line. All but woken is guarded by the Junction's lock. Whoever gives it a verdict sees to it that
-// something is on woken, once. What is received while it is in line tells the spinner to begin.
+// true is on woken, once: from then on the line has nothing to do with it. False tells the spinner to begin.
 type waiter struct {
 	ticket   line.Ticket
 	lane     *Lane
 	next     *waiter // of those that are free
 	here     bool    // it is what looks after the line just now, and need not be woken
 	asked    mono.Time
-	woken    chan struct{} // room for one
+	woken    chan bool // room for one
 	measured bool
 	tally    *tally // not nil if it is or was measured
 }
@@ -37,12 +37,18 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 	}
 	done := ctx.Done()
 	for {
+		var told bool
 		if done == nil { // a select costs twice as much
-			<-w.woken
+			told = <-w.woken
 		} else {
 			select {
-			case <-w.woken:
+			case told = <-w.woken:
 			case <-done:
+			}
+		}
+		if told && s == nil && w.ticket.State == line.Granted { // whoever told holds the lock still
+			if p := (Permit{w.ticket.Pass}); a.junction.spare.CompareAndSwap(nil, w) {
+				return p, nil
 			}
 		}
 		p, then, err := a.leave(ctx, w, s)
@@ -98,7 +104,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 		return p, nil, nil
 	}
 	if j.spinner == w {
-		w.nudge()
+		w.nudge(false)
 	}
 	return Permit{}, w, nil
 }
@@ -199,7 +205,7 @@ func (j *Junction) tellLocked(now mono.Time) {
 		}
 		j.wakes++
 		if !w.here {
-			w.nudge()
+			w.nudge(true)
 		}
 	}
 }
@@ -213,7 +219,7 @@ func (j *Junction) armLocked(now mono.Time) {
 		if t := j.line.Soonest(); j.spinner == nil && t != nil && j.nearLocked(now) {
 			j.spinner = t.Of.(*waiter)
 			if !j.spinner.here { // it would take the nudge for its verdict, over and over
-				j.spinner.nudge()
+				j.spinner.nudge(false)
 			}
 		}
 	}
@@ -264,18 +270,21 @@ func (j *Junction) nearLocked(now mono.Time) bool {
 	return d > 0 && d <= j.lead
 }
 
-// nudge has w look for what is new.
-func (w *waiter) nudge() {
+// nudge has w look for what is new: its verdict, if told.
+func (w *waiter) nudge(told bool) {
 	select {
-	case w.woken <- struct{}{}:
+	case w.woken <- told:
 	default: // it was told to spin, has not begun, and will see
 	}
 }
 
 func (j *Junction) takeLocked() *waiter {
+	if j.spare.Load() != nil {
+		return j.spare.Swap(nil)
+	}
 	w := j.free
 	if w == nil {
-		w = &waiter{woken: make(chan struct{}, 1)}
+		w = &waiter{woken: make(chan bool, 1)}
 		w.ticket.Of = w
 		return w
 	}
@@ -286,7 +295,7 @@ func (j *Junction) takeLocked() *waiter {
 
 // recycleLocked keeps a waiter that is out of the line and has read its verdict.
 func (j *Junction) recycleLocked(w *waiter) {
-	if j.freed == freeMax {
+	if j.freed == freeMax-1 { // one is spare
 		return
 	}
 	if len(w.woken) > 0 { // it found out by itself

@@ -11,16 +11,16 @@ import (
 // known of arrivals.
 type account struct {
 	limit    int64
-	window   time.Duration
-	unit     Unit
-	arrivals Arrivals
-	last     mono.Time // of the changes
 	open     int64
-	book     Book[admitted]
+	last     mono.Time // of the changes
+	pair     *pair     // with a OneWayMax: then that is asked and told, and nothing else here but the limit is used
+	unit     Unit
+	plain    bool // an answer proves the arrival, and no more
 	ages     ages
+	book     Book[admitted]
 	lead     *lead // nil unless asked for
-	pair     *pair // with a OneWayMax: then that is asked and told, and nothing else here but the limit is used
-	plain    bool  // an answer proves the arrival, and no more
+	window   time.Duration
+	arrivals Arrivals
 }
 
 type admitted struct {

@@ -141,8 +141,13 @@ type Outcome struct {
 	// even to see.
 	Sure bool
 	// Sight is what became of the request on its way, for a limit that is about the way and not the quota.
-	Sight  Sight
-	Actual Cost
+	Sight Sight
+	// Misordered says that the server refused the request because one sent later had come before it: a bad nonce.
+	Misordered bool
+	// Overloaded says that the server refused the request because it has too much to do, or too many requests at once, whoever sends
+	// them.
+	Overloaded bool
+	Actual     Cost
 	// RTT runs from just before the request was written to just after the answer was read. 0: not measured.
 	RTT time.Duration
 	// ArrivedAgo > 0: it arrived at least this long ago (a server's timestamp says so). < 0: it may still arrive for
@@ -152,11 +157,6 @@ type Outcome struct {
 	// hold for Unit u.
 	Remaining Cost
 	Reset     [units]time.Duration
-	// Misordered says that the server refused the request because one sent later had come before it: a bad nonce.
-	Misordered bool
-	// Overloaded says that the server refused the request because it has too much to do, or too many requests at once, whoever sends
-	// them.
-	Overloaded bool
 	// RetryAfter is how long the server asked to stay away; 0: it did not.
 	RetryAfter time.Duration
 }

@@ -9,11 +9,11 @@ import (
 // log is what settled requests hold of a limit: (upper bound of arrival, cost), oldest first, with running sums, in
 // a ring that grows on demand.
 type log struct {
-	ring  []arrival // its length is a power of two
-	head  int
-	n     int
-	first mono.Time // the oldest of them, if any: with many limiters the ring is seldom in the cache
 	total int64
+	first mono.Time // the oldest of them, if any: with many limiters the ring is seldom in the cache
+	n     int
+	head  int
+	ring  []arrival // its length is a power of two
 	gone  int64     // the sum of all that was forgotten, or MaxCost and more; those of the entries go on from there
 	lost  mono.Time // no earlier than any that was forgotten
 }
@@ -76,18 +76,29 @@ func (g *log) after(t mono.Time) int64 {
 
 // forget drops what arrived at or before t.
 func (g *log) forget(t mono.Time) {
-	for g.n > 0 && g.first <= t {
-		e := g.at(0)
-		g.total -= e.sum - g.gone
-		g.gone = e.sum
-		g.lost = max(g.lost, e.at)
-		g.head = (g.head + 1) & (len(g.ring) - 1)
-		if g.n--; g.n > 0 {
-			g.first = g.at(0).at
+	if g.n == 0 || g.first > t {
+		return
+	}
+	goes, step := 1, 1 // at least so many go
+	for goes+step <= g.n && g.at(goes+step-1).at <= t {
+		goes += step
+		step *= 2
+	}
+	for step /= 2; step > 0; step /= 2 {
+		if goes+step <= g.n && g.at(goes+step-1).at <= t {
+			goes += step
 		}
-		if uint64(g.gone) > goneMost {
-			g.rebase(MaxCost)
-		}
+	}
+	last := g.at(goes - 1)
+	g.total -= last.sum - g.gone
+	g.gone = last.sum
+	g.lost = max(g.lost, last.at)
+	g.head = (g.head + goes) & (len(g.ring) - 1)
+	if g.n -= goes; g.n > 0 {
+		g.first = g.at(0).at
+	}
+	if uint64(g.gone) > goneMost {
+		g.rebase(MaxCost)
 	}
 }
 
@@ -113,8 +124,20 @@ func (g *log) recall() {
 	g.add(at, cost)
 }
 
-// add inserts from the tail: an answer seldom proves an earlier arrival than the one before it did.
+// add puts an arrival where it belongs: an answer seldom proves an earlier one than the one before it did.
 func (g *log) add(at mono.Time, cost int64) {
+	if 0 < g.n && g.n < len(g.ring) {
+		if last := g.at(g.n - 1); last.at < at {
+			*g.at(g.n) = arrival{at, last.sum + cost}
+			g.n++
+			g.total += cost
+			return
+		}
+	}
+	g.insert(at, cost)
+}
+
+func (g *log) insert(at mono.Time, cost int64) {
 	g.total += cost
 	before := g.gone
 	i := g.n

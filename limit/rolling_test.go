@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"math"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -293,6 +294,46 @@ func TestHistoryGrowsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ready := l.Ready(at(1470*ms), limit.One); ready != at(want) {
+			t.Errorf("limit %d: ready at %v, want %v", n, ready, want)
+		}
+	}
+}
+
+// An Outcome is passed on by value at every layer. Were its size not a multiple of 16, each copy of a copy would wait for the first.
+// What every request needs of a Rolling is in its first three cache lines.
+func TestLayout(t *testing.T) {
+	if reflect.TypeFor[uintptr]().Size() != 8 {
+		t.Skip("laid out for 64 bits")
+	}
+	if n := reflect.TypeFor[limit.Outcome]().Size(); n > 224 || n%16 != 0 {
+		t.Errorf("an Outcome has %d bytes", n)
+	}
+	rolling := reflect.TypeFor[limit.Rolling]()
+	account, _ := rolling.FieldByName("account")
+	lead, _ := rolling.FieldByName("lead")
+	if seldom := account.Offset + lead.Offset; seldom != 192 || rolling.Size() != 256 {
+		t.Errorf("a Rolling has %d bytes, what is seldom needed begins at %d", rolling.Size(), seldom)
+	}
+}
+
+// Far from the limit what has left the window is swept out when its room is needed, and counts no more wherever it is.
+func TestFarFromTheLimitHistoryIsBounded(t *testing.T) {
+	l := must(limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: 100 * ms, Margin: -1}))
+	now, before := at(0), 0
+	for i := range 10_000 {
+		now = at(time.Duration(i) * ms)
+		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		n := limit.Entries(l)
+		if n > 128 || n < before && n != 100 { // what a window needs, up to the next power of two; or what is in it
+			t.Fatalf("%d entries at %v", n, now)
+		}
+		before = n
+	}
+	for n, want := range map[int64]mono.Time{101: now, 100: at(10_000 * ms), 99: at(10_001 * ms), 1: at(10_099 * ms)} {
+		if err := l.SetLimit(now, n); err != nil {
+			t.Fatal(err)
+		}
+		if ready := l.Ready(now, limit.One); ready != want {
 			t.Errorf("limit %d: ready at %v, want %v", n, ready, want)
 		}
 	}

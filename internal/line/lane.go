@@ -12,34 +12,38 @@ const levels = 5
 
 // Lane is tickets that may go the same ways.
 type Lane struct {
-	// Of is the driver's.
-	Of any
+	// Every turn needs the first cache line, most also least, which is one, and one in eight the second: of a thousand lanes hardly any
+	// is in the cache.
+	line    *Line
+	sole    *Way // its way; nil: it has several
+	count   int
+	granted uint64
+	claims  int32 // of its ways
 	// Watched says that Config.Watch is to be told.
 	Watched bool
+	alone   bool // no other lane has its limits
+	own     bool // nor has any other way: each is first where it is parked, and looked at when its instant comes
+	ends    [levels]struct{ head, tail *Ticket }
 
-	line       *Line
-	ways       []*Way
-	count      int
-	claims     int // of its ways
-	granted    uint64
-	head, tail [levels]*Ticket
-	least      limit.Cost // what those that wait surely use
-	config     LaneConfig
-	largest    limit.Cost // with Fill: of each unit, the largest cost since it was empty
-	reviewed   uint64     // line.changes of the latest Review
+	reviewed uint64     // line.changes of the latest Review
+	least    limit.Cost // what those that wait surely use
+
+	// Of is the driver's.
+	Of      any
+	ways    []*Way
+	config  LaneConfig
+	largest limit.Cost // with Fill: of each unit, the largest cost since it was empty
 
 	// For a lane of several ways. While nobody waits those that were found ready are kept in an order, and those parked stay where
 	// they are: so the next ticket of the same cost asks only the way that the one before it took.
 	asked limit.Cost // the cost that the ways were last asked for
 	loose []*Way
 	ready turns
-	lanes int  // line.lanes when alone was found out
-	alone bool // no other lane has its limits
-	own   bool // nor has any other way: each is first where it is parked, and looked at when its instant comes
+	lanes int // line.lanes when alone was found out
 }
 
 // First returns the ticket whose turn it is, or nil.
-func (a *Lane) First() *Ticket { return a.head[0] }
+func (a *Lane) First() *Ticket { return a.ends[0].head }
 
 // Len returns how many tickets wait.
 func (a *Lane) Len() int { return a.count }
@@ -114,15 +118,15 @@ func height(seq int64) uint8 {
 // insert puts t where its Place belongs.
 func (a *Lane) insert(t *Ticket) {
 	t.height = height(t.seq)
-	if last := a.tail[0]; last == nil || last.before(t) {
+	if last := a.ends[0].tail; last == nil || last.before(t) {
 		t.prev = last
 		for v := range t.height {
-			if a.tail[v] == nil {
-				a.head[v] = t
+			if a.ends[v].tail == nil {
+				a.ends[v].head = t
 			} else {
-				a.tail[v].next[v] = t
+				a.ends[v].tail.next[v] = t
 			}
-			a.tail[v] = t
+			a.ends[v].tail = t
 		}
 	} else {
 		a.insertWithin(t)
@@ -140,7 +144,7 @@ func (a *Lane) insert(t *Ticket) {
 func (a *Lane) before(t *Ticket) (p [levels]*Ticket) {
 	var at *Ticket
 	for v := levels - 1; v >= 0; v-- {
-		next := a.head[v]
+		next := a.ends[v].head
 		if at != nil {
 			next = at.next[v]
 		}
@@ -155,13 +159,13 @@ func (a *Lane) before(t *Ticket) (p [levels]*Ticket) {
 func (a *Lane) insertWithin(t *Ticket) {
 	p := a.before(t)
 	for v := range t.height {
-		after := &a.head[v]
+		after := &a.ends[v].head
 		if p[v] != nil {
 			after = &p[v].next[v]
 		}
 		t.next[v], *after = *after, t
 		if t.next[v] == nil {
-			a.tail[v] = t
+			a.ends[v].tail = t
 		}
 	}
 	t.prev = p[0]
@@ -175,8 +179,8 @@ func (a *Lane) remove(t *Ticket) {
 	next := t.next[0]
 	if t.prev == nil {
 		for v := range t.height {
-			if a.head[v] = t.next[v]; a.head[v] == nil {
-				a.tail[v] = nil
+			if a.ends[v].head = t.next[v]; a.ends[v].head == nil {
+				a.ends[v].tail = nil
 			}
 			t.next[v] = nil
 		}
@@ -186,12 +190,12 @@ func (a *Lane) remove(t *Ticket) {
 			p = a.before(t)
 		}
 		for v := range t.height {
-			after := &a.head[v]
+			after := &a.ends[v].head
 			if p[v] != nil {
 				after = &p[v].next[v]
 			}
 			if *after = t.next[v]; *after == nil {
-				a.tail[v] = p[v]
+				a.ends[v].tail = p[v]
 			}
 			t.next[v] = nil
 		}
@@ -214,7 +218,7 @@ const walked = 64
 // ahead returns how many would be before a ticket of this place, or fewer, and what they surely use, or less. That holds until the lane
 // changes or is asked again.
 func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
-	last := a.tail[0]
+	last := a.ends[0].tail
 	if last == nil || last.Place <= place {
 		return a.count, &a.least
 	}
@@ -228,7 +232,7 @@ func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
 		}
 	}
 	n, *least = 0, limit.Cost{}
-	for t := a.head[0]; t != nil && t.Place <= place && n < walked; t = t.next[0] {
+	for t := a.ends[0].head; t != nil && t.Place <= place && n < walked; t = t.next[0] {
 		n++
 		more(least, t.uses())
 	}

@@ -79,29 +79,31 @@ const (
 // Ticket is a cost that waits. The driver embeds it and fills in the first part; it must not move or change while it waits. Once it
 // has its verdict it may be used again.
 //
-// Its fields are in this order since of 100,000 hardly any is in the cache when its turn comes: what puts it in order is together, and
-// Least is touched only if it holds.
+// Its fields are in this order since of 100,000 hardly any is in the cache when its turn comes: what puts it in order is one cache
+// line, its cost the next, what it is told the third; Least is touched only if it holds.
 type Ticket struct {
-	Cost  limit.Cost
 	Place mono.Time
+	seq   int64
+	prev  *Ticket
+	next  [levels]*Ticket
 
-	seq    int64
-	prev   *Ticket
-	next   [levels]*Ticket
-	lane   *Lane
-	height uint8
-	stolen uint8 // how often another took what it waited for
-	passed int32 // how many went ahead of it
+	Cost limit.Cost
 
-	State    State
-	Metered  bool      // Least holds; otherwise it uses Cost
 	Deadline mono.Time // limit.Never: none
+	lane     *Lane
+	State    State
+	Metered  bool // Least holds; otherwise it uses Cost
+	height   uint8
+	stolen   uint8 // how often another took what it waited for
+	passed   int32 // how many went ahead of it
+	Pass     Pass  // Granted
+	Ahead    int   // how many of its lane were before it when it came
+
 	// Of is the driver's.
 	Of any
+	At mono.Time // Late: when it could go at the earliest; limit.AfterSettle: not known
+	_  [40]byte  // what follows is a cache line, too
 
-	Pass  Pass       // Granted
-	At    mono.Time  // Late: when it could go at the earliest; limit.AfterSettle: not known
-	Ahead int        // how many of its lane were before it when it came
 	Least limit.Cost // what it surely uses: see limit.Cost.Least
 }
 
@@ -128,7 +130,7 @@ func (t *Ticket) before(u *Ticket) bool {
 // Pass is leave that was given: the leases of all limits of a way. It is to be settled once.
 type Pass struct {
 	Way    *Way
-	lease  limit.Lease // of the limit, or of the Line's book
+	lease  [1]limit.Lease // of the limit, or of the Line's book
 	booked bool
 }
 
@@ -143,23 +145,27 @@ type kept struct {
 type Limit struct {
 	Limiter limit.Limiter
 
-	parked  heap[*Way] // those that wait for it
-	claims  []*Way     // by the place of their first
-	first   mono.Time  // the verdict on the first of them
-	wake    mono.Time  // when to look at it
-	timer   int32      // in timers; -1: not
-	due     int32      // in the agenda; -1: not
-	barred  int        // of those parked, that it is too small for
+	parked heap[*Way] // those that wait for it
+	claims []*Way     // by the place of their first
+	// Up to here it is one cache line, which is all that is read of it while nobody waits for it.
+
+	first   mono.Time // the verdict on the first of them
+	wake    mono.Time // when to look at it
+	timer   int32     // in timers; -1: not
+	due     int32     // in the agenda; -1: not
+	barred  int       // of those parked, that it is too small for
 	line    *Line
 	fair    bool
 	unit    limit.Unit
 	virtual float64 // fair: the start tag of whoever went last
-	ways    []*Way  // all, in any order
 	lanes   int
-	spare   limit.Cost // reserved by open passes beyond what they surely use
 
+	spare limit.Cost // reserved by open passes beyond what they surely use
+
+	ways []*Way // all, in any order
 	// Of is the driver's.
 	Of any
+	_  [24]byte // 256 bytes: that begins with a cache line
 }
 
 // Sharing says how lanes share a limit.
@@ -176,28 +182,32 @@ func (l *Line) Limit(m limit.Limiter, s Sharing) *Limit {
 
 // Way is one conjunction of limits that a lane's tickets may go by.
 type Way struct {
-	lane    *Lane
-	limits  []*Limit
-	at      *Limit // where it is parked
-	spot    int32  // in at.parked
-	state   wayState
-	claims  bool
-	doubted bool      // it is in lane.loose, whatever its state
-	barred  bool      // its first is too large for where it is parked
+	lane   *Lane
+	limits []*Limit
+	few    [4]*Limit // what limits is of, if there are no more: with it in one cache line
+
+	at      *Limit    // where it is parked
 	ready   mono.Time // its latest verdict
 	start   float64   // its rank where it is parked
 	place   mono.Time
 	seq     int64
-	finish  []float64 // fair: the finish tag in each limit; nil: none is
+	on      *Limit // where it would be, by the latest choose
+	spot    int32  // in at.parked
+	state   wayState
+	claims  bool
+	doubted bool // it is in lane.loose, whatever its state
+	barred  bool // its first is too large for where it is parked
+	fair    bool // one of its limits is
 
-	on         *Limit  // where it would be, by the latest choose
-	spots      []int32 // where in the ways of each limit
-	used       int64   // of several ways: its latest turn
-	asked      int64   // the ticket that found it ready
-	prev, next *Way    // in lane.ready
+	finish     []float64 // fair: the finish tag in each limit
+	spots      []int32   // where in the ways of each limit
+	used       int64     // of several ways: its latest turn
+	asked      int64     // the ticket that found it ready
+	prev, next *Way      // in lane.ready
 
 	// Index is the number of the way in its lane.
 	Index int
+	_     [40]byte // 256 bytes: that begins with a cache line
 }
 
 type wayState uint8
@@ -236,18 +246,22 @@ func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 		if len(limits) == 0 || len(limits) > MaxLimits {
 			panic("line: a way of no limit, or of too many")
 		}
-		w := &Way{Index: i, lane: a, limits: append([]*Limit(nil), limits...), spots: make([]int32, len(limits)), spot: -1}
+		w := &Way{Index: i, lane: a, spots: make([]int32, len(limits)), spot: -1}
+		w.limits = append(w.few[:0], limits...)
 		for k, m := range w.limits {
 			for _, v := range m.ways {
 				l.share(v.lane)
 			}
 			w.spots[k] = int32(len(m.ways))
 			m.ways = append(m.ways, w)
-			if m.fair && w.finish == nil {
-				w.finish = make([]float64, len(limits))
+			if m.fair && !w.fair {
+				w.fair, w.finish = true, make([]float64, len(limits))
 			}
 		}
 		a.ways[i] = w
+	}
+	if len(ways) == 1 {
+		a.sole = a.ways[0]
 	}
 	for m := range a.distinct() {
 		m.lanes++

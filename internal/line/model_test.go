@@ -318,13 +318,13 @@ func (n *net) settle() {
 
 // settleEach has each limit hear another outcome.
 func (n *net) settleEach(g *guest) {
-	of := g.Pass.Way.Limits()
-	n.line.SettleEach(n.now, g.Pass, func(m *line.Limit) limit.Outcome {
-		if len(of) == 0 || of[0] != m {
-			n.fail("%d: limits are to hear outcomes in their order, once each", g.n)
-			return accepted
-		}
-		of = of[1:]
+	now := n.line.Tick(n.now)
+	limits, leases := n.line.Close(&g.Pass)
+	if !slices.Equal(limits, g.Pass.Way.Limits()) || len(leases) != len(limits) {
+		n.fail("%d: limits are to hear outcomes in their order, once each", g.n)
+		return
+	}
+	for k, m := range limits {
 		o := limit.Outcome{Result: limit.Result(n.rng.IntN(int(limit.Unsent) + 1))}
 		if o.Result == limit.Limited {
 			o.RetryAfter = time.Duration(n.rng.IntN(20)) * time.Millisecond
@@ -332,10 +332,8 @@ func (n *net) settleEach(g *guest) {
 		if n.rng.IntN(4) == 0 {
 			o.Metered, o.Actual = true, limit.Cost{limit.Requests: int64(n.rng.IntN(5))}
 		}
-		return o
-	})
-	if len(of) > 0 {
-		n.fail("%d: %d limits heard nothing", g.n, len(of))
+		m.Limiter.Settle(now, leases[k], o)
+		n.line.Touch(m)
 	}
 }
 

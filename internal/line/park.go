@@ -33,7 +33,7 @@ func (l *Line) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 // held returns now if nobody has a better right to what m has left than t by way of w; otherwise when the other may go.
 func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 	if len(m.claims) > 0 && m.claims[0].lane != w.lane {
-		if c := m.claims[0].lane.head[0]; c.before(t) {
+		if c := m.claims[0].lane.ends[0].head; c.before(t) {
 			return limit.AfterSettle
 		}
 	}
@@ -77,8 +77,7 @@ func (m *Limit) top() *Way {
 
 // choose returns the way by which t, the first of its lane or come to an empty one, may go now, or when the soonest may.
 func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
-	if len(a.ways) == 1 {
-		w := a.ways[0]
+	if w := a.sole; w != nil {
 		at, on := l.ask(now, w, t)
 		w.on = on
 		return w, at
@@ -163,8 +162,8 @@ func (l *Line) put(now mono.Time, w *Way, t *Ticket) mono.Time {
 
 // parkAll has the ways of a lane wait for its only ticket, of which choose has just said at.
 func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
-	if len(a.ways) == 1 {
-		l.park(a.ways[0], a.ways[0].on, at, t)
+	if a.sole != nil {
+		l.park(a.sole, a.sole.on, at, t)
 		return
 	}
 	if a.own {
@@ -180,7 +179,7 @@ func (l *Line) share(a *Lane) {
 	if a.count > 0 {
 		for _, w := range a.ways {
 			if w.state == parked {
-				l.rerank(w, a.head[0])
+				l.rerank(w, a.ends[0].head)
 			}
 		}
 	}
@@ -189,8 +188,14 @@ func (l *Line) share(a *Lane) {
 
 // renew has the ways of a lane wait for another first.
 func (l *Line) renew(a *Lane) {
-	t := a.head[0]
-	if len(a.ways) > 1 && t.Cost == a.asked && a.isAlone() {
+	t := a.ends[0].head
+	if w := a.sole; w != nil && w.state == parked {
+		w.ready = min(w.ready, limit.AfterSettle) // of another cost
+		l.rerank(w, t)
+		l.mark(w.at)
+		return
+	}
+	if a.sole == nil && t.Cost == a.asked && a.isAlone() {
 		for len(a.loose) > 0 { // those that have just been taken
 			w := a.loose[len(a.loose)-1]
 			a.loose = a.loose[:len(a.loose)-1]
@@ -200,7 +205,7 @@ func (l *Line) renew(a *Lane) {
 		}
 		return
 	}
-	if len(a.ways) > 1 {
+	if a.sole == nil {
 		a.asked = t.Cost
 	}
 	for _, w := range a.ways {
@@ -220,7 +225,7 @@ func (l *Line) renew(a *Lane) {
 // empty lets the ways of a lane go in which nobody waits any more. In a lane of several ways they stay where they are, as long
 // as nobody else is there: the next ticket may find them still right.
 func (l *Line) empty(a *Lane) {
-	if len(a.ways) > 1 && a.isAlone() {
+	if a.sole == nil && a.isAlone() {
 		return // what is known of the others holds for the next of the same cost
 	}
 	for _, w := range a.ways {
@@ -236,7 +241,7 @@ func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	l.changes++
 	w.state, w.at, w.ready = parked, m, at
 	w.rank(m, t)
-	m.parked.push(w, &w.spot, w.byRank())
+	m.parked.push(w, &w.spot, w.byRank(m))
 	if m.parked.first() == w {
 		m.first = at
 		l.rouse(m, at)
@@ -282,7 +287,7 @@ func (l *Line) readmit(m *Limit) {
 			w.lane.loosen(w)
 		default:
 			w.ready = limit.AfterSettle
-			l.rerank(w, w.lane.head[0])
+			l.rerank(w, w.lane.ends[0].head)
 		}
 	}
 }
@@ -291,7 +296,7 @@ func (l *Line) readmit(m *Limit) {
 func (l *Line) rerank(w *Way, t *Ticket) {
 	m := w.at
 	w.rank(m, t)
-	m.parked.fix(&w.spot, w.byRank())
+	m.parked.fix(&w.spot, w.byRank(m))
 	l.reorder(m)
 }
 
@@ -321,14 +326,23 @@ func (l *Line) unpark(w *Way) {
 
 // mark has m looked at, if anybody waits for it.
 func (l *Line) mark(m *Limit) {
-	if m.due < 0 && len(m.parked.all) > 0 {
-		l.agenda.push(m, &m.due, m.byPlace())
+	if m.due >= 0 || len(m.parked.all) == 0 {
+		return
 	}
+	var k key
+	switch n := len(l.agenda.all); { // most often it is the only one, and then its place does not matter
+	case n == 1:
+		l.agenda.all[0].key = l.agenda.first().byPlace()
+		fallthrough
+	case n > 1:
+		k = m.byPlace()
+	}
+	l.agenda.push(m, &m.due, k)
 }
 
 // reorder has m looked at by the place of whoever is now the first there.
 func (l *Line) reorder(m *Limit) {
-	if m.due >= 0 {
+	if m.due >= 0 && len(l.agenda.all) > 1 {
 		l.agenda.fix(&m.due, m.byPlace())
 	}
 }
@@ -365,7 +379,7 @@ func (l *Line) claim(w *Way, t *Ticket) {
 	w.lane.claims++
 	for _, m := range w.limits {
 		i := 0
-		for i < len(m.claims) && m.claims[i].lane.head[0].before(t) {
+		for i < len(m.claims) && m.claims[i].lane.ends[0].head.before(t) {
 			i++
 		}
 		m.claims = slices.Insert(m.claims, i, w)
@@ -411,7 +425,7 @@ func (a *Lane) doubt(w *Way) {
 
 // loosen notes that w, which is not parked, is to be asked.
 func (a *Lane) loosen(w *Way) {
-	if len(a.ways) > 1 {
+	if a.sole == nil {
 		w.state = loose
 		a.doubt(w)
 	}
@@ -462,6 +476,6 @@ func (m *Limit) Bound(now mono.Time) limit.Bound {
 	if w == nil {
 		return limit.Bound{}
 	}
-	_, b := limit.Explain(m.Limiter, now, w.lane.head[0].Cost)
+	_, b := limit.Explain(m.Limiter, now, w.lane.ends[0].head.Cost)
 	return b
 }

@@ -19,8 +19,8 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 			least = &own
 		}
 	}
-	if a.count == 0 && len(a.ways) == 1 { // most often: nobody else is here, and the cost is all there is to ask about
-		w, c, alone := a.ways[0], *cost, true
+	if a.count == 0 && a.sole != nil { // most often: nobody else is here, and the cost is all there is to ask about
+		w, c, alone := a.sole, *cost, true
 		at = now
 		for _, m := range w.limits {
 			if alone = len(m.parked.all)+len(m.claims) == 0; !alone {
@@ -65,13 +65,13 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		l.serve(now)
 	}
 	l.seq++
-	t.lane, t.seq, t.passed, t.stolen, t.At = a, l.seq, 0, 0, 0
+	t.lane, t.seq, t.passed, t.stolen = a, l.seq, 0, 0
 	n, ahead := a.ahead(t.Place)
 	t.Ahead = n
 	first := a.count == 0 || t.before(a.First())
 	var w *Way
 	at := limit.AfterSettle
-	if a.count == 0 || !within(&t.Cost, &a.head[0].Cost) { // behind one that costs as much only its place counts
+	if a.count == 0 || !within(&t.Cost, &a.ends[0].head.Cost) { // behind one that costs as much only its place counts
 		w, at = l.choose(now, a, t)
 	}
 	switch {
@@ -109,8 +109,8 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	case first:
 		l.parkAll(a, t, at)
 		l.watch(now, a)
-	case l.config.Fill > 0 && len(a.ways) == 1 && a.count <= l.config.Fill+1:
-		l.mark(a.ways[0].at)
+	case l.config.Fill > 0 && a.sole != nil && a.count <= l.config.Fill+1:
+		l.mark(a.sole.at)
 	}
 	return Waiting
 }
@@ -133,12 +133,12 @@ func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *l
 		at = min(at, l.bound(now, w, cost, n, ahead))
 	}
 	// Somebody passes the first only within its Fill places, and as the last of so many.
-	if n == 0 || n < 2*l.config.Fill || within(&a.head[0].Cost, cost) {
+	if n == 0 || n < 2*l.config.Fill || within(&a.ends[0].head.Cost, cost) {
 		return at
 	}
 	turn := limit.Never
 	for _, w := range a.ways {
-		turn = min(turn, l.bound(now, w, &a.head[0].Cost, 0, new(limit.Cost)))
+		turn = min(turn, l.bound(now, w, &a.ends[0].head.Cost, 0, new(limit.Cost)))
 	}
 	return max(at, turn)
 }
@@ -157,7 +157,7 @@ func within(a, b *limit.Cost) bool {
 // no more than they surely do.
 func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := now
-	if len(w.lane.ways) > 1 { // those before it may go other ways
+	if w.lane.sole == nil { // those before it may go other ways
 		n, ahead = 0, new(limit.Cost)
 	}
 	for _, m := range w.limits {
@@ -207,8 +207,8 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 	l.Tick(now)
 	a := t.lane
 	l.end(t, None)
-	if l.config.Fill > 0 && a.count > 0 && len(a.ways) == 1 {
-		l.mark(a.ways[0].at) // another is among those looked at
+	if l.config.Fill > 0 && a.count > 0 && a.sole != nil {
+		l.mark(a.sole.at) // another is among those looked at
 	}
 	return true
 }
@@ -216,41 +216,32 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 // Settle closes the leases of a pass.
 func (l *Line) Settle(now mono.Time, p Pass, o limit.Outcome) {
 	now = l.Tick(now)
-	l.changes++
-	if m := p.Way.limits[0]; !p.booked {
-		m.Limiter.Settle(now, p.lease, o)
-		l.news(m)
-		return
-	}
-	kept := l.book.Return(p.lease)
-	for k, m := range p.Way.limits {
-		m.Limiter.Settle(now, kept.leases[k], o)
-		l.closed(m, kept)
+	limits, leases := l.Close(&p)
+	for k, m := range limits {
+		m.Limiter.Settle(now, leases[k], o)
+		l.Touch(m)
 	}
 }
 
-// SettleEach is Settle where each limit hears an outcome of its own. of is called once per limit, in their order.
-func (l *Line) SettleEach(now mono.Time, p Pass, of func(*Limit) limit.Outcome) {
-	now = l.Tick(now)
-	l.changes++
-	if m := p.Way.limits[0]; !p.booked {
-		m.Limiter.Settle(now, p.lease, of(m))
-		l.news(m)
-		return
+// Close ends a pass, and leaves the rest of Settle to the driver, at the instant that Tick returns: to settle each lease at its limit,
+// and to Touch that. A driver may have an outcome for each; and an Outcome is 224 bytes, not to be passed on more often than need be.
+// What is returned holds until p or the Line is used for anything else.
+func (l *Line) Close(p *Pass) ([]*Limit, []limit.Lease) {
+	leases := p.lease[:]
+	if p.booked {
+		leases = l.closeBooked(p)
 	}
-	kept := l.book.Return(p.lease)
-	for k, m := range p.Way.limits {
-		m.Limiter.Settle(now, kept.leases[k], of(m))
-		l.closed(m, kept)
-	}
+	return p.Way.limits, leases
 }
 
-// closed notes that a pass no longer counts in full at m.
-func (l *Line) closed(m *Limit, kept *kept) {
+func (l *Line) closeBooked(p *Pass) []limit.Lease {
+	kept, limits := l.book.Return(p.lease[0]), p.Way.limits
 	if kept.metered {
-		less(&m.spare, &kept.spare)
+		for _, m := range limits {
+			less(&m.spare, &kept.spare)
+		}
 	}
-	l.news(m)
+	return kept.leases[:len(limits)]
 }
 
 // Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
@@ -293,8 +284,8 @@ func (l *Line) Review(now mono.Time, m *Limit) {
 func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 	w, n := a.ways[0], 0
 	ahead, waiting := limit.Cost{}, a.count
-	t := a.head[0]
-	if t != nil && len(a.ways) == 1 && w.at == m && m.parked.first() == w { // it has just been looked at
+	t := a.ends[0].head
+	if t != nil && a.sole != nil && w.at == m && m.parked.first() == w { // it has just been looked at
 		t, n, ahead = t.next[0], 1, *t.uses()
 	}
 	for t != nil {
@@ -302,7 +293,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 		switch {
 		case a.never(now, &t.Cost):
 			l.refuse(t, Never)
-		case len(a.ways) == 1 && t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
+		case a.sole != nil && t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
 			l.refuse(t, Late)
 		default:
 			n++
@@ -310,7 +301,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 		}
 		t = next
 	}
-	if a.count > 0 && a.count < waiting && l.config.Fill > 0 && len(a.ways) == 1 {
+	if a.count > 0 && a.count < waiting && l.config.Fill > 0 && a.sole != nil {
 		l.mark(w.at) // others have moved up
 	}
 }
@@ -340,7 +331,7 @@ func (l *Line) Soonest() *Ticket {
 	if l.Wake() == limit.Never {
 		return nil
 	}
-	return l.timers.first().parked.first().lane.head[0]
+	return l.timers.first().parked.first().lane.ends[0].head
 }
 
 // Pending tells whether there is anything for Next to do now.
@@ -367,7 +358,7 @@ func (l *Line) Next(now mono.Time) *Ticket {
 // admit opens the leases of a way. least is cost itself if that is what is surely used.
 func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
-	if len(w.lane.ways) > 1 {
+	if w.lane.sole == nil {
 		l.turn++
 		w.used = l.turn
 		w.lane.ease(w)
@@ -379,7 +370,7 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		if m.fair {
 			w.advance(0, cost)
 		}
-		return Pass{Way: w, lease: m.Limiter.Admit(now, c)}
+		return Pass{Way: w, lease: [1]limit.Lease{m.Limiter.Admit(now, c)}}
 	}
 	lease, kept := l.book.Take()
 	if kept.metered = metered; metered {
@@ -393,11 +384,11 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		if metered {
 			more(&m.spare, &kept.spare)
 		}
-		if w.finish != nil && m.fair {
+		if w.fair && m.fair {
 			w.advance(k, cost)
 		}
 	}
-	return Pass{Way: w, lease: lease, booked: true}
+	return Pass{Way: w, lease: [1]limit.Lease{lease}, booked: true}
 }
 
 // sure tells whether cost is its Least, unless it only happens to be, in a fraction of the time: whether there is nothing of which a
@@ -448,7 +439,7 @@ func (l *Line) tell(t *Ticket) {
 // end takes t out of its lane. If it was the first, the ways wait for the next.
 func (l *Line) end(t *Ticket, s State) {
 	a := t.lane
-	first := a.head[0] == t
+	first := a.ends[0].head == t
 	a.remove(t)
 	t.State = s
 	l.waiting--
@@ -482,18 +473,18 @@ func (l *Line) serve(now mono.Time) {
 
 // look asks about the first that waits for m, and reports whether the next is to be looked at as well.
 func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
-	a, t := w.lane, w.lane.head[0]
+	a, t := w.lane, w.lane.ends[0].head
 	l.changes++
 	at, on := l.ask(now, w, t)
 	switch {
 	case at <= now:
 		l.grant(now, w, t)
 		return true
-	case len(a.ways) == 1 && l.hopeless(now, w, t, at):
+	case a.sole != nil && l.hopeless(now, w, t, at):
 		return true
 	case at == limit.Never && a.never(now, &t.Cost):
-		for a.count > 0 && a.never(now, &a.head[0].Cost) { // the next may cost the same, and then nobody looks
-			l.refuse(a.head[0], Never)
+		for a.count > 0 && a.never(now, &a.ends[0].head.Cost) { // the next may cost the same, and then nobody looks
+			l.refuse(a.ends[0].head, Never)
 		}
 		return true
 	case on != m:
@@ -517,7 +508,7 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		l.rerank(w, t)
 		return true
 	}
-	if l.config.Fill == 0 || len(a.ways) > 1 {
+	if l.config.Fill == 0 || a.sole == nil {
 		l.rouse(m, at)
 		l.watch(now, a)
 		return false
