@@ -74,6 +74,7 @@ type Reader struct {
 	format Format
 	limits InputLimits
 	pass   pass
+	one    Request              // that is read while checking: it is another after the next Next
 	ended  func(id string) bool // if not nil: of these nobody needs the body, or the cost
 }
 
@@ -120,7 +121,11 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 	if line.Raw[0] != '{' {
 		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
 	}
-	q := &Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
+	q := new(Request)
+	if r.pass == checking { // nobody keeps it
+		q = &r.one
+	}
+	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
 	p := parts{url: line, cost: line}
 	if err := line.Object(func(name string, key, v strict.Value) error { return r.field(q, &p, name, key, v) }); err != nil {
 		return nil, err
@@ -137,13 +142,17 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 		}
 		q.Header.Set("Content-Type", p.bodyType)
 	}
-	q.Raw = bytes.Clone(line.Raw)
+	if r.pass != checking {
+		q.Raw = bytes.Clone(line.Raw)
+	}
 	if q.ID == "" {
 		// The content is part of it: in a file that was edited between two runs another request on the same line is
 		// not taken for the one that is done.
-		sum := sha256.Sum256(q.Raw)
+		sum := sha256.Sum256(line.Raw)
 		q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6])
-		q.Raw = withID(q.Raw, q.ID)
+		if r.pass != checking {
+			q.Raw = withID(q.Raw, q.ID)
+		}
 	}
 	q.Digest = newDigest(q.Method, q.URL.String(), q.Header, q.Body)
 	return q, nil
