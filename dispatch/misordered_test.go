@@ -37,3 +37,18 @@ func TestKeyThatRefusesNonces(t *testing.T) {
 		now += pause
 	}
 }
+
+// Done says how the request is after it: whoever ends an attempt need not look it up.
+func TestDoneSaysWhatBecameOfIt(t *testing.T) {
+	r := newRig(t, queue.Config{MaxAttempts: 2}, dispatch.Key{})
+	r.submit(0, "a", "b")
+	for _, a := range r.sends(0, limit.AfterSettle, "a/1 on 0", "b/1 on 0") {
+		ans, want := accepted, queue.Done
+		if a.Request.ID == "b" {
+			ans, want = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}}, queue.Waiting
+		}
+		if e := r.Done(0, a, ans); e.State != want || e.Request.ID != a.Request.ID {
+			t.Errorf("%s: %+v, want %v", a.Request.ID, e, want)
+		}
+	}
+}

@@ -150,3 +150,23 @@ func TestWaysBeforeZero(t *testing.T) {
 		}
 	}
 }
+
+// Who comes with a head start is told how many of its lane it stands behind: all of them in a short line, at least some in a long one.
+func TestAheadIsCounted(t *testing.T) {
+	for _, waiting := range []int{10, 300} {
+		for before := 0; before <= waiting; before += 1 + waiting/40 {
+			l := line.New(line.Config{})
+			m := l.Limit(slots(t, 1), line.Sharing{})
+			lane := l.Lane(line.LaneConfig{}, []*line.Limit{m})
+			want(t, l.Enter(0, lane, ticket("first", 0)), line.Granted)
+			for i := range waiting {
+				want(t, l.Enter(1, lane, ticket("", mono.Time(10*i+10))), line.Waiting)
+			}
+			u := ticket("late", mono.Time(10*before+5))
+			want(t, l.Enter(1, lane, u), line.Waiting)
+			if least := min(before, 64); u.Ahead > before || u.Ahead < least {
+				t.Errorf("%d of %d are before it: told %d", before, waiting, u.Ahead)
+			}
+		}
+	}
+}
