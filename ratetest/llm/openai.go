@@ -27,6 +27,8 @@ func (openAI) api(path string) string {
 		return "responses"
 	case "/v1/embeddings":
 		return "embeddings"
+	case "/v1/moderations":
+		return "moderations"
 	}
 	return ""
 }
@@ -88,6 +90,9 @@ func (openAI) refusal(p *problem, _ string) (int, any) {
 		status = http.StatusBadRequest
 		if p.param != "" {
 			e.Param = &p.param
+		}
+		if p.code != "" {
+			code(p.code)
 		}
 		if p.missing {
 			code("missing_required_parameter")
@@ -176,6 +181,8 @@ func (o openAI) whole(c *call) any {
 	switch c.API {
 	case "embeddings":
 		return o.embeddings(c)
+	case "moderations":
+		return o.moderations(c)
 	case "responses":
 		return o.response(c, o.status(c), []any{o.message(c, o.status(c), text(0, first(c.length())))})
 	}
@@ -358,4 +365,21 @@ func (o openAI) embeddings(c *call) any {
 		answer["usage"] = o.usage(c)
 	}
 	return answer
+}
+
+// moderationCategories are those of the omni models.
+var moderationCategories = []string{"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent", "self-harm",
+	"self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic"}
+
+// moderations finds nothing wrong with anything. Such an answer has no usage: it is free.
+func (openAI) moderations(c *call) any {
+	results := make([]any, c.inputs)
+	for i := range results {
+		flags, scores, applied := m{}, m{}, m{}
+		for _, name := range moderationCategories {
+			flags[name], scores[name], applied[name] = false, 1e-6, []string{"text"}
+		}
+		results[i] = m{"flagged": false, "categories": flags, "category_scores": scores, "category_applied_input_types": applied}
+	}
+	return m{"id": "modr-" + c.id, "model": c.Model, "results": results}
 }
