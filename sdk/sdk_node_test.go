@@ -114,13 +114,16 @@ func (n *node) run(t *testing.T, script string, env ...string) (said []told) {
 type served struct {
 	vocabulary string
 	frame      int64
+	says       string // a tool's argument, and what came of it
 }
 
 var (
-	o200k  = served{"o200k_base", 7} // a message is 3 tokens and its role, the answer's beginning 3
-	cl100k = served{"cl100k_base", 7}
-	bare   = served{"cl100k_base", 0} // embeddings are of text alone
+	o200k  = served{vocabulary: "o200k_base", frame: 7} // a message is 3 tokens and its role, the answer's beginning 3
+	cl100k = served{vocabulary: "cl100k_base", frame: 7}
+	bare   = served{vocabulary: "cl100k_base"} // embeddings are of text alone
 	some   = served{}
+	tool   = served{says: "fig"}
+	ran    = served{says: "fig: rain"}
 )
 
 // refused is how an SDK throws an error.
@@ -140,6 +143,7 @@ var nodeCalls = map[string]any{
 
 	"openai chat": o200k, "openai chat stream": o200k, "openai chat with tools": some, "openai responses": o200k, "openai responses stream": o200k,
 	"openai responses with tools": some, "openai embeddings": bare, "openai moderations": some,
+	"openai chat that calls": tool, "openai chat stream that calls": tool, "openai responses stream that calls": tool,
 	"openai bad role": refused{"BadRequestError", 400, "invalid_value", "invalid_request_error", "messages[0].role",
 		"400 Invalid value: 'wizard'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."},
 	"openai unknown model": refused{"NotFoundError", 404, "model_not_found", "invalid_request_error", "", "404 The model `gpt-nope` does not exist"},
@@ -150,6 +154,7 @@ var nodeCalls = map[string]any{
 	"openai no key":                       refused{"AuthenticationError", 401, "invalid_api_key", "invalid_request_error", "", "401 "},
 
 	"anthropic messages": some, "anthropic messages stream": some, "anthropic messages with tools": some,
+	"anthropic messages that call": tool, "anthropic messages stream that calls": tool,
 	"anthropic bad role":      refused{"BadRequestError", 400, nil, "invalid_request_error", "", "messages.0.role: Input should be 'user' or 'assistant'"},
 	"anthropic system first":  refused{"BadRequestError", 400, nil, "invalid_request_error", "", "top-level `system` parameter"},
 	"anthropic unknown model": refused{"NotFoundError", 404, nil, "not_found_error", "", "model: claude-nope"},
@@ -160,6 +165,8 @@ var nodeCalls = map[string]any{
 
 	"ai chat": o200k, "ai chat stream": o200k, "ai chat with tools": some, "ai responses": o200k, "ai responses stream": o200k, "ai embeddings": bare,
 	"ai messages": some, "ai messages stream": some, "ai messages with tools": some,
+	"ai responses that calls": ran, "ai responses stream that calls": ran, "ai chat that calls": ran, "ai chat stream that calls": ran,
+	"ai messages that calls": ran, "ai messages stream that calls": ran,
 	"ai unknown model":             refused{"APICallError", 404, "model_not_found", "invalid_request_error", "", "`gpt-nope`"},
 	"ai unknown model of messages": refused{"APICallError", 404, nil, "not_found_error", "", "model: claude-nope"},
 	"ai temperature 5":             refused{"APICallError", 400, "decimal_above_max_value", "invalid_request_error", "temperature", "<= 2"},
@@ -231,7 +238,7 @@ func (n *node) calls(t *testing.T) {
 func (l *told) served(t *testing.T, want served) {
 	t.Helper()
 	name := l.SDK + " " + l.Call
-	if l.Error != nil || l.Text == "" && l.Size == 0 {
+	if l.Error != nil || l.Text == "" && l.Size == 0 || want.says != "" && l.Text != want.says {
 		t.Errorf("%s: %+v, %+v", name, l, l.Error)
 		return
 	}

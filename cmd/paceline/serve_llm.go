@@ -24,8 +24,8 @@ import (
 
 const serveOpenAILong = `Serve OpenAI's API with its limits, as if by a language model: the text is made up, everything else is as the provider has it.
 
-  POST /v1/chat/completions   whole or as a stream; stream_options.include_usage, n, max_tokens, max_completion_tokens
-  POST /v1/responses          whole or as a stream; max_output_tokens
+  POST /v1/chat/completions   whole or as a stream; stream_options.include_usage, n, max_tokens, max_completion_tokens, tools
+  POST /v1/responses          whole or as a stream; max_output_tokens, tools
   POST /v1/embeddings         of strings or token numbers; dimensions, encoding_format
   POST /v1/moderations        nothing is flagged
 
@@ -50,7 +50,7 @@ and a refusal retry-after-ms and retry-after:
 const serveAnthropicLong = `Serve Anthropic's Messages API with its limits, as if by a language model: the text is made up, everything else is as the
 provider has it.
 
-  POST /v1/messages   whole or as a stream
+  POST /v1/messages   whole or as a stream; tools
 
 Point a client at it by its base URL, such as ANTHROPIC_BASE_URL=http://127.0.0.1:9999. Any key will do unless --keys names
 those that do, and any published model, by a dated name too: --models names others. Limits are of each key and model.
@@ -79,6 +79,8 @@ What requests use is drawn, by --seed: input as the model's vocabulary counts it
 of Anthropic's), output lognormal (150 tokens, 1,500 for one in a hundred), cut
 to what the request allows itself. --count changes what counts: reserved, corrected, or true, for a server that knows the
 future when a request arrives.
+
+A tool that tool_choice demands is called, with the fewest arguments that its schema asks for; "auto" is answered in words.
 
 Faults, with the probability of each, one a request: --fault cut=0.01,500=0.005. --script 429,ok,cut is those of the
 first requests.

@@ -20,6 +20,7 @@ type Ask struct {
 	// 765 per picture, sound or file, 1 or more.
 	Estimate int64
 
+	tool       *tool // to be called
 	truth      int64 // the input as its vocabulary counts it, 0 if nobody knows
 	usage      bool  // a chat stream ends with its usage
 	inputs     int   // of embeddings and moderations
@@ -55,6 +56,9 @@ func readAsk(provider Provider, api string, body []byte) (Ask, *problem) {
 	}
 	if api != "embeddings" && api != "moderations" {
 		f.read("stream", &a.Stream)
+		if a.tool, p = f.chosen(); p != nil {
+			return a, p
+		}
 	}
 	if f.wrong != "" {
 		return a, badField(f.wrong, "%s: %.50s is of a wrong type", f.wrong, f.fields[f.wrong])

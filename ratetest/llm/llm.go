@@ -180,9 +180,12 @@ type piece struct {
 	from, n, done int64
 }
 
-// chunks yields what is shown of each choice, in order.
+// chunks yields what is shown of each choice, in order: of a call of a tool, nothing.
 func (c *call) chunks(yield func(piece) bool) {
 	shown, _ := c.length()
+	if c.tool != nil {
+		return
+	}
 	for from := int64(0); from < shown; from += c.perEvent {
 		n := min(c.perEvent, shown-from)
 		for i := range c.Choices {

@@ -50,6 +50,9 @@ func TestLLMBadValues(t *testing.T) {
 		{openai, chat, turn("gpt-4o-2", user, ""), 404, `"code":"model_not_found"`},
 		{openai, chat, turn("claude-sonnet-5", user, ""), 404, "The model `claude-sonnet-5` does not exist or you do not have access to it."},
 		{mine, chat, turn("gpt-4o", user, ""), 404, `"code":"model_not_found"`},
+		{openai, chat, turn("gpt-4o", user, `,"tool_choice":"required"`), 400, `"param":"tool_choice"`},
+		{openai, chat, turn("gpt-4o", user, `,"tool_choice":{"type":"function","function":{"name":"b"}},"tools":[{"type":"function","function":{"name":"a"}}]`), 400, `"param":"tool_choice"`},
+		{openai, chat, turn("gpt-4o", user, `,"tool_choice":"auto"`), 429, ""},
 		{openai, moderations, `{"input":{"a":1}}`, 400, `"param":"input"`},
 		{openai, moderations, `{"input":["a",1]}`, 400, `"param":"input"`},
 		{openai, moderations, `{}`, 400, `"code":"missing_required_parameter"`},
@@ -68,7 +71,7 @@ func TestLLMBadValues(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", c.body, w.Code, w.Body, c.status, c.says)
 		}
 	}
-	if r := openai.Report(); r.Verdicts["malformed"] != 16 || r.Verdicts["unknown_model"] != 2 || r.Verdicts["accepted"] != 0 {
+	if r := openai.Report(); r.Verdicts["malformed"] != 18 || r.Verdicts["unknown_model"] != 2 || r.Verdicts["accepted"] != 0 {
 		t.Errorf("%+v", r.Verdicts)
 	}
 }
@@ -127,5 +130,45 @@ func TestLLMModerations(t *testing.T) {
 	}
 	if r := l.Report(); r.Accounts[0].Output != 0 || r.Accounts[0].Limits[1].Counted < 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A tool that has to be called is called with what its schema asks for; where it is left to the model, the answer is in words.
+func TestLLMTools(t *testing.T) {
+	l := newServer(t, llm.Config{})
+	for _, c := range []struct{ schema, choice, want string }{
+		{`{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"type":["integer","null"]},"c":{"type":"array"},"d":{"type":"boolean"},"e":{"const":7},"f":{"type":"string"},"g":{"type":"object","properties":{"h":{"type":"number"}},"required":["h"]},"i":{"type":"string"}},"required":["a","b","c","d","e","f","g"]}`,
+			`"required"`, `{"a":"x","b":1,"c":[],"d":true,"e":7,"f":"fig","g":{"h":1}}`},
+		{`{"type":"object"}`, `{"type":"function","function":{"name":"t"}}`, `{}`},
+		{`null`, `"required"`, `{}`},
+		{`{"type":"object"}`, `"auto"`, ""},
+		{`{"type":"object"}`, `"none"`, ""},
+		{`{"type":"object"}`, `null`, ""},
+	} {
+		body := fmt.Sprintf(`{"model":"m","n":2,"messages":[{"role":"user","content":"x"}],"tool_choice":%s,"tools":[{"type":"function","function":{"name":"t","parameters":%s}}]}`, c.choice, c.schema)
+		var answer struct {
+			Choices []struct {
+				Finish  string `json:"finish_reason"`
+				Message struct {
+					Content *string
+					Calls   []struct {
+						Function struct{ Name, Arguments string }
+					} `json:"tool_calls"`
+				}
+			}
+		}
+		w := ask(l, chat, "k", body)
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || len(answer.Choices) != 2 {
+			t.Errorf("%s: %v %s", body, err, w.Body)
+			continue
+		}
+		for _, choice := range answer.Choices {
+			calls := choice.Message.Calls
+			switch {
+			case c.want == "" && (len(calls) > 0 || choice.Message.Content == nil || choice.Finish == "tool_calls"),
+				c.want != "" && (len(calls) != 1 || calls[0].Function.Name != "t" || calls[0].Function.Arguments != c.want || choice.Message.Content != nil || choice.Finish != "tool_calls"):
+				t.Errorf("%s: %s", body, w.Body)
+			}
+		}
 	}
 }

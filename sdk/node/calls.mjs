@@ -62,6 +62,19 @@ async function openai() {
     const messages = [{ role: "developer", content: "Be brief." }, ...chat.messages, called, { role: "tool", tool_call_id: "call_1", content: "rain" }];
     return { ...chatted(await client.chat.completions.create({ ...chat, tools, messages })), prompt: undefined };
   });
+  await go("chat that calls", async () => {
+    const r = await client.chat.completions.create({ ...chat, tools, tool_choice: "required" });
+    return { ...chatted(r), prompt: undefined, text: JSON.parse(r.choices[0].message.tool_calls[0].function.arguments).city };
+  });
+  await go("chat stream that calls", async () => {
+    const r = await client.chat.completions.stream({ ...chat, tools, tool_choice: "required", stream_options: { include_usage: true } }).finalChatCompletion();
+    return { ...chatted(r), prompt: undefined, text: JSON.parse(r.choices[0].message.tool_calls[0].function.arguments).city };
+  });
+  await go("responses stream that calls", async () => {
+    const called = [{ type: "function", name: "weather", parameters: schema, strict: true }];
+    const r = await client.responses.stream({ model: "gpt-4o", input: prompt, max_output_tokens: 50, tools: called, tool_choice: { type: "function", name: "weather" } }).finalResponse();
+    return { text: JSON.parse(r.output[0].arguments).city, input: r.usage.input_tokens, output: r.usage.output_tokens };
+  });
   await go("responses", async () => {
     const r = await client.responses.create({ model: "gpt-4o", max_output_tokens: 50, input: prompt });
     return { prompt, text: r.output_text, input: r.usage.input_tokens, output: r.usage.output_tokens };
@@ -107,6 +120,15 @@ async function anthropic() {
       { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "rain" }] }];
     return told(await client.messages.create({ ...message, messages, system: "Be brief.", tools: [{ name: "weather", description: about, input_schema: schema }] }));
   });
+  const called = { ...message, tools: [{ name: "weather", description: about, input_schema: schema }], tool_choice: { type: "any" } };
+  await go("messages that call", async () => {
+    const r = await client.messages.create(called);
+    return { text: r.content[0].input.city, input: r.usage.input_tokens, output: r.usage.output_tokens };
+  });
+  await go("messages stream that calls", async () => {
+    const r = await client.messages.stream(called).finalMessage();
+    return { text: r.content[0].input.city, input: r.usage.input_tokens, output: r.usage.output_tokens };
+  });
   await go("bad role", async () => client.messages.create({ ...message, messages: [{ role: "wizard", content: "x" }] }));
   await go("system first", async () => client.messages.create({ ...message, messages: [{ role: "system", content: "x" }] }));
   await go("unknown model", async () => client.messages.create({ ...message, model: "claude-nope" }));
@@ -136,6 +158,15 @@ async function vercel() {
   await go("chat", async () => ({ prompt, ...told(await ai.generateText(ask(gpt.chat("gpt-4o")))) }));
   await go("chat stream", async () => ({ prompt, ...(await streamed(ask(gpt.chat("gpt-4o")))) }));
   await go("chat with tools", async () => told(await ai.generateText(ask(gpt.chat("gpt-4o"), { tools }))));
+  const ran = (r) => ({ text: `${r.toolCalls[0].input.city}: ${r.toolResults[0].output}`, input: r.usage.inputTokens, output: r.usage.outputTokens });
+  for (const [name, model] of [["responses", gpt("gpt-4o")], ["chat", gpt.chat("gpt-4o")], ["messages", claudes(claude)]]) {
+    await go(`${name} that calls`, async () => ran(await ai.generateText(ask(model, { tools, toolChoice: "required" }))));
+    await go(`${name} stream that calls`, async () => {
+      const s = ai.streamText(ask(model, { tools, toolChoice: "required" }));
+      await s.consumeStream();
+      return ran({ toolCalls: await s.toolCalls, toolResults: await s.toolResults, usage: await s.usage });
+    });
+  }
   await go("embeddings", async () => {
     const r = await ai.embed({ model: gpt.embedding("text-embedding-3-small"), value: prompt });
     return { prompt, size: r.embedding.length, input: r.usage.tokens };
