@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -17,16 +18,19 @@ import (
 
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
+	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
 const serveOpenAILong = `Serve OpenAI's API with its limits, as if by a language model: the text is made up, everything else is as the provider has it.
 
-  POST /v1/chat/completions   whole or as a stream; stream_options.include_usage, n, max_tokens, max_completion_tokens
-  POST /v1/responses          whole or as a stream; max_output_tokens
+  POST /v1/chat/completions   whole or as a stream; stream_options.include_usage, n, max_tokens, max_completion_tokens, tools
+  POST /v1/responses          whole or as a stream; max_output_tokens, tools
   POST /v1/embeddings         of strings or token numbers; dimensions, encoding_format
+  POST /v1/moderations        nothing is flagged
 
 Point a client at it by its base URL, such as OPENAI_BASE_URL=http://127.0.0.1:9999/v1. Any key will do unless --keys names
-those that do, and any model unless --models does. Limits are of each key and model.
+those that do, and any published model, by a dated name too: --models names others. Limits are of each key and model.
 
 ` + serveLimits + `
 What a request counts toward the limit of tokens is, as documented, the larger of its max_tokens and an estimate of its
@@ -46,10 +50,10 @@ and a refusal retry-after-ms and retry-after:
 const serveAnthropicLong = `Serve Anthropic's Messages API with its limits, as if by a language model: the text is made up, everything else is as the
 provider has it.
 
-  POST /v1/messages   whole or as a stream
+  POST /v1/messages   whole or as a stream; tools
 
 Point a client at it by its base URL, such as ANTHROPIC_BASE_URL=http://127.0.0.1:9999. Any key will do unless --keys names
-those that do, and any model unless --models does. Limits are of each key and model.
+those that do, and any published model, by a dated name too: --models names others. Limits are of each key and model.
 
 ` + serveLimits + `
 A request reserves, as documented, an estimate of its input (a token per 4 characters) and its max_tokens; when its answer
@@ -71,9 +75,12 @@ const serveLimits = `Each limit is a bucket that holds as much as it lets throug
 of the past holds more than the limit. Limits of a day are buckets, or windows, of 24 hours.`
 
 const serveLLMRest = `
-What requests use is drawn, by --seed: input about the estimate, output lognormal (150 tokens, 1,500 for one in a hundred), cut
+What requests use is drawn, by --seed: input as the model's vocabulary counts it (about the estimate where there is none, as
+of Anthropic's), output lognormal (150 tokens, 1,500 for one in a hundred), cut
 to what the request allows itself. --count changes what counts: reserved, corrected, or true, for a server that knows the
 future when a request arrives.
+
+A tool that tool_choice demands is called, with the fewest arguments that its schema asks for; "auto" is answered in words.
 
 Faults, with the probability of each, one a request: --fault cut=0.01,500=0.005. --script 429,ok,cut is those of the
 first requests.
@@ -98,10 +105,17 @@ type serveLLM struct {
 	config        llm.Config
 	before, first string
 	count         string
+	models        []string
 	faults        []string
 	script        []string
 	retryAfter    time.Duration
 }
+
+// What --models may have beside names.
+const (
+	publishedModels = "published"
+	anyModel        = "any"
+)
 
 var countings = []string{"documented", "reserved", "corrected", "true"}
 
@@ -148,7 +162,7 @@ func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
 	f.BoolVar(&s.config.RefusedCount, "refused-count", false, "what is refused counts as a request (with --rolling)")
 	f.StringVar(&s.count, "count", countings[0], "what counts toward limits of tokens: "+strings.Join(countings, ", "))
 	f.StringSliceVar(&s.config.Keys, "keys", nil, "API keys, separated by commas (default any)")
-	f.StringSliceVar(&s.config.Models, "models", nil, "models, separated by commas (default any)")
+	f.StringSliceVar(&s.models, "models", []string{publishedModels}, "models, separated by commas: names, published, any")
 	f.Int64Var(&s.config.Credit, "credit", 0, "tokens that each key may use, ever (0: any number)")
 	f.StringVar(&s.before, "latency", "uniform:0-50ms", "latency before the check: "+latency.Forms)
 	f.StringVar(&s.first, "first", "lognormal:200ms,p99=1s", "latency from the check to the first token")
@@ -175,6 +189,23 @@ func (s *serveLLM) run(ctx context.Context) error {
 		r := l.Report()
 		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
 	})
+}
+
+var apis = map[string]tokens.API{"chat": tokens.Chat, "responses": tokens.Responses, "embeddings": tokens.Embeddings, "messages": tokens.Messages}
+
+// vocabularies learns nothing, so it counts alike every time.
+var vocabularies = sync.OnceValue(func() *tokens.Estimator {
+	e, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary, CountMax: 1 << 20})
+	if err != nil {
+		panic(err) // nothing of it is a user's
+	}
+	return e
+})
+
+// counted is the input of a body as its model's vocabulary counts it, false if nobody has published one.
+func counted(api string, body []byte) (int64, bool) {
+	e, err := vocabularies().Estimate(apis[api], body)
+	return e.Input, err == nil && e.Counted
 }
 
 // enforced says what is enforced.
@@ -230,6 +261,18 @@ func (s *serveLLM) check() (err error) {
 		return fmt.Errorf("--output %q: want text, json or csv", s.output)
 	}
 	c.Count = llm.Counting(count)
+	c.Models, c.Published = nil, false
+	for _, name := range s.models {
+		switch {
+		case name == publishedModels:
+			c.Published = true
+		case name != anyModel:
+			c.Models = append(c.Models, name)
+		case len(s.models) > 1:
+			return fmt.Errorf("--models %s: any is all of them", strings.Join(s.models, ","))
+		}
+	}
+	c.Input = counted
 	if c.RetryAfter = s.retryAfter; c.RetryAfter == 0 {
 		c.RetryAfter = -1
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/ratetest/llm"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // serveLLMVerb runs the verb, posts bodies to it and checks the status of each answer. It returns the greeting, stdout and
@@ -66,7 +69,7 @@ const llmBody = `{"model":"m","max_tokens":20,"messages":[{"role":"user","conten
 
 func TestServeOpenAI(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "requests.jsonl")
-	args := []string{"openai", "--rpm", "3", "--tpm", "60", "--keys", "alice,bob", "--log", log}
+	args := []string{"openai", "--rpm", "3", "--tpm", "60", "--keys", "alice,bob", "--models", "m", "--log", log}
 	bodies := []string{llmBody, strings.Replace(llmBody, "{", `{"stream":true,`, 1), llmBody, llmBody, "{}"}
 	codes := []int{200, 200, 429, 200, 400}
 	greeting, out, answers := serveLLMVerb(t, "/v1/chat/completions", bodies, codes, append(args, "--script", "no-usage,ok,429", "-o", "json")...)
@@ -102,12 +105,56 @@ func TestServeOpenAI(t *testing.T) {
 
 func TestServeAnthropic(t *testing.T) {
 	greeting, out, answers := serveLLMVerb(t, "/v1/messages", []string{llmBody, llmBody, llmBody, llmBody}, []int{529, 500, 200, 400},
-		"anthropic", "--fault", "error-event=1", "--script", "overloaded,500,ok,unpaid")
+		"anthropic", "--models", "any", "--fault", "error-event=1", "--script", "overloaded,500,ok,unpaid")
 	if !strings.Contains(greeting, "anthropic, 50 requests, 30000 input tokens, 8000 output tokens per 1m0s") {
 		t.Error(greeting)
 	}
 	if !strings.Contains(out, "; otherwise refused: faulty 2; faults: 500 1, overloaded 1, unpaid 1; 4 retries of SDKs") || !strings.Contains(answers[0], "overloaded_error") {
 		t.Error(out, answers)
+	}
+}
+
+// Published models are known, others are not unless they are named, and the input is what the vocabulary of the model counts.
+func TestServeLLMModels(t *testing.T) {
+	body := func(model string) string { return strings.Replace(llmBody, `"m"`, `"`+model+`"`, 1) }
+	bodies := []string{body("gpt-4o"), body("gpt-4-0613"), body("mine"), body("gpt-nope")}
+	_, out, answers := serveLLMVerb(t, "/v1/chat/completions", bodies, []int{200, 200, 200, 404}, "openai", "--models", "published,mine")
+	for i, want := range []string{`"prompt_tokens":10,`, `"prompt_tokens":10,`, `"prompt_tokens":`, `"model_not_found"`} { // Hello , world, and 7 about it
+		if !strings.Contains(answers[i], want) {
+			t.Errorf("%s, want %s", answers[i], want)
+		}
+	}
+	if !strings.Contains(out, "otherwise refused: unknown model 1;") {
+		t.Error(out)
+	}
+	serveLLMVerb(t, "/v1/chat/completions", bodies, []int{200, 200, 404, 404}, "openai")
+	serveLLMVerb(t, "/v1/chat/completions", bodies, []int{200, 200, 200, 200}, "openai", "--models", "any")
+	serveLLMVerb(t, "/v1/messages", append(bodies, body("claude-sonnet-5")), []int{404, 404, 404, 404, 200}, "anthropic")
+}
+
+// How much a model may answer is written down twice, for estimates and for the fake: they agree.
+func TestMostOutput(t *testing.T) {
+	l, err := llm.New(llm.Config{Published: true, Limits: llm.Limits{Requests: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, model := range []string{"gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5.1", "gpt-5.5", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano", "gpt-4o", "gpt-4o-2024-08-06",
+		"gpt-4o-mini", "chatgpt-4o-latest", "o1", "o3", "o4-mini", "gpt-4-turbo", "gpt-4", "gpt-3.5-turbo"} {
+		text := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"x"}]}`, model)
+		e, err := vocabularies().Estimate(tokens.Chat, []byte(text))
+		if err != nil || !e.Assumed {
+			t.Fatal(e, err)
+		}
+		for more, want := range []int{200, 400} {
+			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(strings.Replace(text, "{", fmt.Sprintf(`{"max_tokens":%d,`, e.MaxOutput+int64(more)), 1)))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer k")
+			w := httptest.NewRecorder()
+			if l.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%s: %d tokens: %d %.200s, want %d", model, e.MaxOutput+int64(more), w.Code, w.Body, want)
+			}
+		}
 	}
 }
 
@@ -118,6 +165,7 @@ func TestServeLLMBadFlags(t *testing.T) {
 		"--window 1.5ms: want a whole number of milliseconds": "openai --window 1.5ms",
 		`--count "x": want one of documented, reserved`:       "openai --count x",
 		"--refused-count: want --rolling":                     "openai --refused-count",
+		"--models any,gpt-4o: any is all of them":             "openai --models any,gpt-4o",
 		"--tokens-per-second NaN":                             "openai --tokens-per-second NaN",
 		"--cached 2: want 0 to 1":                             "openai --cached 2",
 		"--reasoning -1: want 0 to 1":                         "openai --reasoning -1",

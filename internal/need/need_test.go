@@ -1,6 +1,7 @@
 package need_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,6 +22,10 @@ func (e *ended) Skipf(f string, a ...any)  { e.how = "skip: " + fmt.Sprintf(f, a
 func (e *ended) Fatalf(f string, a ...any) { e.how = "fatal: " + fmt.Sprintf(f, a...); panic(e) }
 
 func ask(name string) (path, how string) {
+	return asking(func(t testing.TB) string { return need.Program(t, name) })
+}
+
+func asking(f func(testing.TB) string) (path, how string) {
 	e := &ended{}
 	defer func() {
 		if r := recover(); r != nil && r != any(e) {
@@ -28,7 +33,7 @@ func ask(name string) (path, how string) {
 		}
 		how = e.how
 	}()
-	return need.Program(e, name), ""
+	return f(e), ""
 }
 
 func TestProgram(t *testing.T) {
@@ -74,4 +79,44 @@ func TestProgramBesidePath(t *testing.T) {
 		return
 	}
 	t.Skip("there is no program in /usr/sbin")
+}
+
+// A Node that is too old is none, npm's package is one, and neither is of use without the SDKs.
+func TestNode(t *testing.T) {
+	node := func(dir, version string) string {
+		path := filepath.Join(dir, "node")
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, []byte("#!/bin/sh\necho "+version+"\n"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	old, young := t.TempDir(), t.TempDir()
+	node(old, "v18.20.4")
+	fresh := node(young, "v20.0.0")
+	sdks, own, bare := t.TempDir(), t.TempDir(), t.TempDir()
+	its := node(filepath.Join(own, "node_modules", ".bin"), "v22.23.3")
+	for _, dir := range []string{sdks, own} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "node_modules"), 0o755), os.WriteFile(filepath.Join(dir, "node_modules", ".installed"), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Dir(own))
+	for _, c := range []struct{ require, path, dir, wantPath, wantHow string }{
+		{"", young, sdks, fresh, ""},
+		{"1", young, own, fresh, ""},
+		{"1", old, own, its, ""},
+		{"1", "", own, its, ""},
+		{"1", "", filepath.Base(own), its, ""}, // run in another folder than ours
+		{"", old, sdks, "", "skip: no Node of version 20"},
+		{"1", old, sdks, "", "fatal: no Node of version 20"},
+		{"", young, bare, "", "skip: no SDKs are in"},
+		{"1", young, bare, "", "fatal: no SDKs are in"},
+	} {
+		t.Setenv(need.Require, c.require)
+		t.Setenv("PATH", c.path)
+		path, how := asking(func(t testing.TB) string { return need.Node(t, c.dir) })
+		if path != c.wantPath || !strings.HasPrefix(how, c.wantHow) || c.wantHow == "" && how != "" {
+			t.Errorf("%+v: %q, ended by %q", c, path, how)
+		}
+	}
 }

@@ -153,6 +153,9 @@ func (anthropic) usage(c *call, output int64) m {
 }
 
 func (anthropic) stop(c *call) string {
+	if c.tool != nil {
+		return "tool_use"
+	}
 	if _, cut := c.length(); cut {
 		return "max_tokens"
 	}
@@ -169,6 +172,9 @@ func (a anthropic) message(c *call, content []any, stop any, output int64) m {
 }
 
 func (a anthropic) whole(c *call) any {
+	if c.tool != nil {
+		return a.message(c, []any{a.use(c, c.tool.arguments)}, a.stop(c), c.used.Output)
+	}
 	return a.message(c, []any{m{"type": "text", "text": text(0, first(c.length()))}}, a.stop(c), c.used.Output)
 }
 
@@ -178,9 +184,16 @@ func (a anthropic) events(c *call) iter.Seq[event] {
 			data["type"] = kind
 			return yield(event{name: kind, data: data, done: done, last: last})
 		}
+		block := m{"type": "text", "text": ""}
+		if c.tool != nil {
+			block = a.use(c, m{})
+		}
 		if !put("message_start", 0, false, m{"message": a.message(c, []any{}, nil, min(1, c.used.Output))}) ||
-			!put("content_block_start", 0, false, m{"index": 0, "content_block": m{"type": "text", "text": ""}}) ||
+			!put("content_block_start", 0, false, m{"index": 0, "content_block": block}) ||
 			!put("ping", 0, false, m{}) {
+			return
+		}
+		if c.tool != nil && !put("content_block_delta", c.used.Output, false, m{"index": 0, "delta": m{"type": "input_json_delta", "partial_json": c.arguments()}}) {
 			return
 		}
 		for p := range c.chunks {

@@ -10,7 +10,7 @@ import (
 
 // Ask is what a request to a Server asks for.
 type Ask struct {
-	// API is "chat", "responses", "embeddings" or "messages".
+	// API is "chat", "responses", "embeddings", "moderations" or "messages".
 	API    string
 	Model  string
 	Stream bool
@@ -20,8 +20,10 @@ type Ask struct {
 	// 765 per picture, sound or file, 1 or more.
 	Estimate int64
 
-	usage      bool // a chat stream ends with its usage
-	inputs     int  // of embeddings
+	tool       *tool // to be called
+	truth      int64 // the input as its vocabulary counts it, 0 if nobody knows
+	usage      bool  // a chat stream ends with its usage
+	inputs     int   // of embeddings and moderations
 	dimensions int
 	base64     bool
 }
@@ -39,7 +41,7 @@ const (
 )
 
 // readAsk reads the body of a request.
-func readAsk(api string, body []byte) (Ask, *problem) {
+func readAsk(provider Provider, api string, body []byte) (Ask, *problem) {
 	a := Ask{API: api, Choices: 1, inputs: 1, dimensions: 1536, usage: api != "chat"}
 	f, p := readForm(body)
 	if p != nil {
@@ -49,8 +51,14 @@ func readAsk(api string, body []byte) (Ask, *problem) {
 	if p != nil {
 		return a, p
 	}
-	if api != "embeddings" {
+	if p := a.bounds(f, provider); p != nil {
+		return a, p
+	}
+	if api != "embeddings" && api != "moderations" {
 		f.read("stream", &a.Stream)
+		if a.tool, p = f.chosen(); p != nil {
+			return a, p
+		}
 	}
 	if f.wrong != "" {
 		return a, badField(f.wrong, "%s: %.50s is of a wrong type", f.wrong, f.fields[f.wrong])
@@ -122,8 +130,7 @@ func (f *form) number(name string, most int64, to *int64) *problem {
 // options reads what a request asks for. It returns the fields that the model reads, and those that must be there.
 func (a *Ask) options(f *form) (text, want []string, p *problem) {
 	f.read("model", &a.Model)
-	bounds := map[string][]string{"chat": {"max_tokens", "max_completion_tokens"}, "responses": {"max_output_tokens"}, "messages": {"max_tokens"}}[a.API]
-	for _, name := range bounds {
+	for _, name := range bounding[a.API] {
 		if p := f.number(name, mostOutput, &a.MaxOutput); p != nil {
 			return nil, nil, p
 		}
@@ -148,6 +155,12 @@ func (a *Ask) options(f *form) (text, want []string, p *problem) {
 		return []string{"input", "instructions", "tools", "text"}, want, nil
 	case "embeddings":
 		return []string{"input"}, []string{"input"}, a.embeddingOptions(f)
+	case "moderations":
+		if a.Model == "" && f.fields["model"] == nil {
+			a.Model = "omni-moderation-latest"
+			f.fields["model"] = json.RawMessage(`"` + a.Model + `"`)
+		}
+		return []string{"input"}, []string{"input"}, nil
 	case "messages":
 		return []string{"messages", "system", "tools"}, []string{"max_tokens", "messages"}, nil
 	}
@@ -186,21 +199,39 @@ func (r *reader) field(a *Ask, name string, raw json.RawMessage) *problem {
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return badField(name, "%s: %v", name, err)
 	}
-	if name == "messages" {
+	switch {
+	case name == "messages":
 		list, ok := v.([]any)
 		if !ok {
 			return badField(name, "messages: not a list")
 		}
 		for i, m := range list {
-			if message, ok := m.(map[string]any); !ok || message["role"] == nil {
+			message, ok := m.(map[string]any)
+			if !ok || message["role"] == nil {
 				return badField(fmt.Sprintf("messages[%d].role", i), "messages.%d.role: field required", i)
 			}
+			if p := badRole(a.API, name, i, message["role"]); p != nil {
+				return p
+			}
 		}
-	} else if a.API == "embeddings" {
+	case a.API == "responses" && name == "input":
+		list, _ := v.([]any)
+		for i, item := range list { // of which some are no messages
+			if message, ok := item.(map[string]any); ok && message["role"] != nil {
+				if p := badRole(a.API, name, i, message["role"]); p != nil {
+					return p
+				}
+			}
+		}
+	case a.API == "embeddings":
 		if !r.embeddings(a, v) {
 			return badField("input", "input: not a string, or a list of 1 to %d strings, token numbers or lists of token numbers", mostInputs)
 		}
 		return nil
+	case a.API == "moderations":
+		if a.inputs = moderated(v); a.inputs == 0 {
+			return badField("input", "input: not a string, or a list of strings or of texts and pictures")
+		}
 	}
 	r.read(v)
 	return nil

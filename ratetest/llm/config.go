@@ -15,7 +15,7 @@ import (
 type Provider uint8
 
 const (
-	OpenAI    Provider = iota // POST /v1/chat/completions, /v1/responses, /v1/embeddings
+	OpenAI    Provider = iota // POST /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/moderations
 	Anthropic                 // POST /v1/messages
 )
 
@@ -34,6 +34,8 @@ type Config struct {
 	Provider Provider
 	// Keys and Models are those that the server knows. If empty, it knows all, up to 1000 pairs of key and model.
 	Keys, Models []string
+	// Published: it knows the models that the provider has published, by their dated names too, and beside them only Models.
+	Published bool
 	// Limits are those of each key for each model, but for those that ModelLimits has. If zero, 500 requests and 30,000 tokens
 	// a minute of OpenAI (tier 1 of gpt-4o), 50 requests, 30,000 input and 8,000 output tokens of Anthropic (tier 1 of
 	// Claude Sonnet 4).
@@ -50,6 +52,9 @@ type Config struct {
 	// cut to what the request allows itself. It must not call the server.
 	Law   Law
 	Truth func(Ask) Usage
+	// Input, if not nil, counts the input of a request of that API with its model's vocabulary. If nil, or if it reports false,
+	// Law decides. It must be safe for concurrent use and not keep the body.
+	Input func(api string, body []byte) (tokens int64, ok bool)
 	// Before is the latency on the way to the check, First from there to the first token, and TokensPerSecond how fast those
 	// after it are generated. If zero, there is none, and all are there at once.
 	Before, First   latency.Law
@@ -154,6 +159,15 @@ func (c Config) filled() (Config, error) {
 		return bad("Credit %d is negative", c.Credit)
 	}
 	return c, checkFaults(c.Faults, c.Script)
+}
+
+// knows reports whether there is a model of that name.
+func (c *Config) knows(model string) bool {
+	if len(c.Models) == 0 && !c.Published || slices.Contains(c.Models, model) {
+		return true
+	}
+	_, known := mostOutputOf(c.Provider, model)
+	return c.Published && known
 }
 
 func (c *Config) limitsOf(model string) Limits {

@@ -23,6 +23,10 @@ func TestLLMGolden(t *testing.T) {
 	chatBody := `{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":"Say something"}]`
 	claudeBody := `{"model":"claude-sonnet-4","max_tokens":10,"messages":[{"role":"user","content":"Say something"}]`
 	small := llm.Limits{Tokens: 9}
+	shape := `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city"]}`
+	chatTool := `,"tool_choice":"required","tools":[{"type":"function","function":{"name":"weather","parameters":` + shape + `}}]`
+	responseTool := `,"tools":[{"type":"web_search"},{"type":"function","name":"weather","parameters":` + shape + `}]`
+	claudeTool := `,"tool_choice":{"type":"any"},"tools":[{"name":"weather","input_schema":` + shape + `}]`
 	for _, c := range []struct {
 		name, path, body string
 		config           llm.Config
@@ -38,6 +42,12 @@ func TestLLMGolden(t *testing.T) {
 		{"embeddings", embeddings, `{"model":"text-embedding-3-small","input":"Say something","dimensions":2}`, llm.Config{}},
 		{"messages", messages, claudeBody + `}`, llm.Config{Provider: llm.Anthropic}},
 		{"messages_stream", messages, claudeBody + `,"stream":true}`, llm.Config{Provider: llm.Anthropic}},
+		{"chat_tool", chat, chatBody + chatTool + `}`, llm.Config{}},
+		{"chat_tool_stream", chat, chatBody + chatTool + `,"stream":true}`, llm.Config{}},
+		{"responses_tool", responses, `{"model":"gpt-4o","input":"Say something","tool_choice":"required"` + responseTool + `}`, llm.Config{}},
+		{"responses_tool_stream", responses, `{"model":"gpt-4o","input":"Say something","stream":true,"tool_choice":{"type":"function","name":"weather"}` + responseTool + `}`, llm.Config{}},
+		{"messages_tool", messages, claudeBody + claudeTool + `}`, llm.Config{Provider: llm.Anthropic}},
+		{"messages_tool_stream", messages, claudeBody + claudeTool + `,"stream":true}`, llm.Config{Provider: llm.Anthropic}},
 		{"messages_stream_broken", messages, claudeBody + `,"stream":true}`, llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{llm.ErrorEvent}}},
 		{"messages_refused", messages, claudeBody + `}`, llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{llm.Refused}}},
 	} {

@@ -108,6 +108,7 @@ type problem struct {
 	kind     kind
 	text     string
 	param    string // the field
+	code     string // OpenAI's, of a field that is there
 	missing  bool   // the field is
 	decision        // of the limits
 	model    string
@@ -179,9 +180,12 @@ type piece struct {
 	from, n, done int64
 }
 
-// chunks yields what is shown of each choice, in order.
+// chunks yields what is shown of each choice, in order: of a call of a tool, nothing.
 func (c *call) chunks(yield func(piece) bool) {
 	shown, _ := c.length()
+	if c.tool != nil {
+		return
+	}
 	for from := int64(0); from < shown; from += c.perEvent {
 		n := min(c.perEvent, shown-from)
 		for i := range c.Choices {
@@ -242,7 +246,11 @@ func (l *Server) read(w http.ResponseWriter, r *http.Request, c *call, api strin
 	if p := l.speak.needs(r.Header); p != nil {
 		return p
 	}
-	c.Ask, p = readAsk(api, body)
+	if c.Ask, p = readAsk(l.config.Provider, api, body); p == nil && l.config.Input != nil {
+		if n, ok := l.config.Input(api, body); ok {
+			c.truth = min(max(n, 1), 1<<40)
+		}
+	}
 	return p
 }
 
@@ -303,6 +311,9 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 	most := cmp.Or(c.MaxOutput, max(1, unbounded/c.Choices))
 	law := l.config.Law
 	u := Usage{Input: max(1, int64(math.Round(float64(c.Estimate)*math.Exp(max(law.Spread, 0)*min(max(x, -4), 4)))))}
+	if c.truth > 0 {
+		u.Input = c.truth
+	}
 	if cached < law.Cached && u.Input >= 1024 {
 		u.Cached = u.Input / 128 * 128
 	}
@@ -319,7 +330,7 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 		u.Output = min(max(u.Output, 1), most*c.Choices)
 		u.Reasoning = min(max(u.Reasoning, 0), u.Output)
 	}
-	if c.API == "embeddings" {
+	if c.API == "embeddings" || c.API == "moderations" {
 		u.Output, u.Reasoning = 0, 0
 	}
 	c.used = u
@@ -405,7 +416,7 @@ func (l *Server) decide(line *Line, c *call, p *problem, key string, limits Limi
 	}
 	id := [2]string{name, c.Model}
 	a := l.accounts[id]
-	if a == nil && (len(l.config.Models) > 0 && !slices.Contains(l.config.Models, c.Model) || len(c.Model) > 200 || len(l.accounts) >= mostAccounts) {
+	if a == nil && (!l.config.knows(c.Model) || len(c.Model) > 200 || len(l.accounts) >= mostAccounts) {
 		line.Model = ""
 		return nil, unknownModel, &problem{kind: noModel, model: c.Model}
 	}

@@ -27,6 +27,8 @@ func (openAI) api(path string) string {
 		return "responses"
 	case "/v1/embeddings":
 		return "embeddings"
+	case "/v1/moderations":
+		return "moderations"
 	}
 	return ""
 }
@@ -88,6 +90,9 @@ func (openAI) refusal(p *problem, _ string) (int, any) {
 		status = http.StatusBadRequest
 		if p.param != "" {
 			e.Param = &p.param
+		}
+		if p.code != "" {
+			code(p.code)
 		}
 		if p.missing {
 			code("missing_required_parameter")
@@ -176,18 +181,23 @@ func (o openAI) whole(c *call) any {
 	switch c.API {
 	case "embeddings":
 		return o.embeddings(c)
+	case "moderations":
+		return o.moderations(c)
 	case "responses":
+		if c.tool != nil {
+			return o.response(c, "completed", []any{o.responseCall(c, "completed", c.arguments())})
+		}
 		return o.response(c, o.status(c), []any{o.message(c, o.status(c), text(0, first(c.length())))})
 	}
-	shown, cut := c.length()
-	finish := "stop"
-	if cut {
-		finish = "length"
-	}
+	shown, finish := first(c.length()), o.finish(c)
 	choices := make([]any, c.Choices)
 	for i := range choices {
 		choices[i] = m{"index": i, "message": m{"role": "assistant", "content": text(0, shown), "refusal": nil, "annotations": []any{}},
 			"logprobs": nil, "finish_reason": finish}
+		if c.tool != nil {
+			choices[i] = m{"index": i, "message": m{"role": "assistant", "content": nil, "refusal": nil, "annotations": []any{},
+				"tool_calls": []any{o.chatCall(c, c.arguments())}}, "logprobs": nil, "finish_reason": finish}
+		}
 	}
 	answer := m{"id": "chatcmpl-" + c.id, "object": "chat.completion", "created": c.created, "model": c.Model, "choices": choices,
 		"service_tier": "default", "system_fingerprint": "fp_ratetest"}
@@ -216,7 +226,7 @@ func (o openAI) events(c *call) iter.Seq[event] {
 			return []any{m{"index": i, "delta": delta, "logprobs": nil, "finish_reason": finish}}
 		}
 		for i := range c.Choices {
-			if !yield(event{data: chunk(choice(int(i), m{"role": "assistant", "content": "", "refusal": nil}, nil))}) {
+			if !yield(event{data: chunk(choice(int(i), o.opening(c), nil))}) {
 				return
 			}
 		}
@@ -225,13 +235,14 @@ func (o openAI) events(c *call) iter.Seq[event] {
 				return
 			}
 		}
-		finish := "stop"
-		if _, cut := c.length(); cut {
-			finish = "length"
+		for i := range c.Choices {
+			if c.tool != nil && !yield(event{data: chunk(choice(int(i), o.more(c), nil)), done: c.used.Output}) {
+				return
+			}
 		}
 		for i := range c.Choices {
 			last := i == c.Choices-1
-			if !yield(event{data: chunk(choice(int(i), m{}, finish)), done: c.used.Output, last: last}) {
+			if !yield(event{data: chunk(choice(int(i), m{}, o.finish(c))), done: c.used.Output, last: last}) {
 				return
 			}
 		}
@@ -310,8 +321,14 @@ func (o openAI) responseEvents(c *call) iter.Seq[event] {
 			return more
 		}
 		if !put("response.created", 0, false, m{"response": o.response(c, "in_progress", []any{})}) ||
-			!put("response.in_progress", 0, false, m{"response": o.response(c, "in_progress", []any{})}) ||
-			!put("response.output_item.added", 0, false, m{"output_index": 0, "item": o.message(c, "in_progress", "")}) ||
+			!put("response.in_progress", 0, false, m{"response": o.response(c, "in_progress", []any{})}) {
+			return
+		}
+		if c.tool != nil {
+			_ = o.responseCallEvents(c, put)
+			return
+		}
+		if !put("response.output_item.added", 0, false, m{"output_index": 0, "item": o.message(c, "in_progress", "")}) ||
 			!put("response.content_part.added", 0, false, at(m{"part": part("")})) {
 			return
 		}
@@ -358,4 +375,21 @@ func (o openAI) embeddings(c *call) any {
 		answer["usage"] = o.usage(c)
 	}
 	return answer
+}
+
+// moderationCategories are those of the omni models.
+var moderationCategories = []string{"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent", "self-harm",
+	"self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic"}
+
+// moderations finds nothing wrong with anything. Such an answer has no usage: it is free.
+func (openAI) moderations(c *call) any {
+	results := make([]any, c.inputs)
+	for i := range results {
+		flags, scores, applied := m{}, m{}, m{}
+		for _, name := range moderationCategories {
+			flags[name], scores[name], applied[name] = false, 1e-6, []string{"text"}
+		}
+		results[i] = m{"flagged": false, "categories": flags, "category_scores": scores, "category_applied_input_types": applied}
+	}
+	return m{"id": "modr-" + c.id, "model": c.Model, "results": results}
 }

@@ -1,0 +1,159 @@
+package llm
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// published is the most output of one answer, by model, as the providers' pages of models had it in 2026-11; 0: it does not
+// answer in tokens.
+var published = [...]map[string]int64{
+	OpenAI: {
+		"gpt-6-astra": 128_000, "gpt-6-sol": 128_000, "gpt-6-luna": 128_000, "gpt-6.1-sol": 128_000, "gpt-6.1-terra": 128_000,
+		"gpt-5.6": 128_000, "gpt-5.6-sol": 128_000, "gpt-5.6-terra": 128_000, "gpt-5.6-luna": 128_000, "gpt-5.5": 128_000, "gpt-5.4": 128_000,
+		"gpt-5.4-mini": 128_000, "gpt-5.4-nano": 128_000, "gpt-5.4-pro": 128_000, "gpt-5.3-codex": 128_000, "gpt-5.2": 128_000,
+		"gpt-5.2-codex": 128_000, "gpt-5.1-codex": 128_000, "gpt-5-codex": 128_000, "gpt-5.2-pro": 128_000, "gpt-5.1": 128_000, "gpt-5": 128_000, "gpt-5-mini": 128_000, "gpt-5-nano": 128_000,
+		"gpt-5-pro": 272_000, "gpt-5-chat": 16_384, "gpt-5.1-chat": 16_384, "gpt-5.2-chat": 16_384, "gpt-5.3-chat": 16_384,
+		"gpt-4.1": 32_768, "gpt-4.1-mini": 32_768, "gpt-4.1-nano": 32_768, "gpt-4o": 16_384, "gpt-4o-mini": 16_384, "chatgpt-4o": 16_384,
+		"gpt-4o-audio": 16_384, "gpt-4o-mini-audio": 16_384, "gpt-4o-search": 16_384, "gpt-4o-mini-search": 16_384,
+		"gpt-4o-2024-05-13": 4_096, "gpt-4-turbo": 4_096, "gpt-4": 8_192, "gpt-3.5-turbo": 4_096, "gpt-3.5-turbo-16k": 4_096,
+		"o1": 100_000, "o1-pro": 100_000, "o3": 100_000, "o3-mini": 100_000, "o3-pro": 100_000, "o4-mini": 100_000,
+		"text-embedding-3-small": 0, "text-embedding-3-large": 0, "text-embedding-ada-002": 0, "omni-moderation": 0,
+	},
+	Anthropic: {
+		"claude-fable-5-1": 128_000, "claude-fable-5": 128_000, "claude-opus-5-5": 128_000, "claude-opus-5": 128_000,
+		"claude-sonnet-5-5": 128_000, "claude-sonnet-5": 128_000, "claude-haiku-5-5": 128_000,
+		"claude-opus-4-8": 128_000, "claude-opus-4-7": 128_000, "claude-opus-4-6": 128_000, "claude-opus-4-5": 64_000,
+		"claude-opus-4-1": 32_000, "claude-opus-4": 32_000, "claude-sonnet-4-6": 64_000, "claude-sonnet-4-5": 64_000,
+		"claude-sonnet-4": 64_000, "claude-haiku-4-5": 64_000, "claude-3-7-sonnet": 64_000, "claude-3-5-sonnet": 8_192,
+		"claude-3-5-haiku": 8_192, "claude-3-opus": 4_096, "claude-3-haiku": 4_096,
+	},
+}
+
+// snapshot is what a name may have behind that of the model: its stage and its date, or that it is the newest. Old dates of
+// OpenAI's have no year; Anthropic's first of a generation is -0.
+var snapshot = regexp.MustCompile(`(-preview)?(-20\d\d-?[01]\d-?[0-3]\d|-[01]\d[0-3]\d|-latest|-0)?$`)
+
+// mostOutputOf returns the most tokens of an answer of a published model, 0 if it answers otherwise.
+func mostOutputOf(p Provider, model string) (tokens int64, known bool) {
+	if tuned, ok := strings.CutPrefix(model, "ft:"); ok && p == OpenAI {
+		model, _, _ = strings.Cut(tuned, ":")
+	}
+	if tokens, known = published[p][model]; !known {
+		tokens, known = published[p][snapshot.ReplaceAllString(model, "")]
+	}
+	return tokens, known
+}
+
+// bounding is the fields that bound the output.
+var bounding = map[string][]string{"chat": {"max_tokens", "max_completion_tokens"}, "responses": {"max_output_tokens"}, "messages": {"max_tokens"}}
+
+// bounds checks the numbers that have a largest one: 400 whatever the limits are.
+func (a *Ask) bounds(f *form, provider Provider) *problem {
+	if most, _ := mostOutputOf(provider, a.Model); most > 0 {
+		for _, name := range bounding[a.API] {
+			var n int64
+			if f.read(name, &n) && n > most {
+				return tooMuchOutput(a, name, n, most)
+			}
+		}
+	}
+	warmest := 2.0
+	if provider == Anthropic {
+		warmest = 1
+	}
+	if p := outside(f, provider, "temperature", warmest); p != nil {
+		return p
+	}
+	return outside(f, provider, "top_p", 1)
+}
+
+// outside returns what is wrong with a number that is not from 0 to most.
+func outside(f *form, provider Provider, name string, most float64) (p *problem) {
+	var x float64
+	switch {
+	case !f.read(name, &x) || x >= 0 && x <= most:
+		return nil
+	case provider == Anthropic:
+		return badField(name, "%s: range: 0..%v", name, most)
+	case x < 0:
+		p = badField(name, "Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %v instead.", name, x)
+		p.code = "decimal_below_min_value"
+		return p
+	}
+	p = badField(name, "Invalid '%s': decimal above maximum value. Expected a value <= %v, but got %v instead.", name, most, x)
+	p.code = "decimal_above_max_value"
+	return p
+}
+
+// moderated is how many inputs there are, 0 if they are none: strings are one each, texts and pictures one together.
+func moderated(v any) int {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	strings, parts := 0, 0
+	for _, v := range list {
+		switch v.(type) {
+		case string:
+			strings++
+		case map[string]any:
+			parts = 1
+		}
+	}
+	if parts > 0 && ok && strings == 0 {
+		return 1
+	}
+	if strings != len(list) {
+		return 0
+	}
+	return strings
+}
+
+func tooMuchOutput(a *Ask, name string, n, most int64) *problem {
+	switch a.API {
+	case "messages":
+		return badField(name, "max_tokens: %d > %d, which is the maximum allowed number of output tokens for %s", n, most, a.Model)
+	case "responses":
+		p := badField(name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", name, most, n)
+		p.code = "integer_above_max_value"
+		return p
+	}
+	return badField(name, "%s is too large: %d. This model supports at most %d completion tokens, whereas you provided %d.", name, n, most, n)
+}
+
+// roles are those that a message may have, by API.
+var roles = map[string][]string{
+	"chat":      {"system", "assistant", "user", "function", "tool", "developer"},
+	"responses": {"assistant", "system", "developer", "user"},
+	"messages":  {"user", "assistant"},
+}
+
+// badRole returns what is wrong with the role of the message at i of a field, nil if nothing is.
+func badRole(api, field string, i int, role any) *problem {
+	known := roles[api]
+	name, text := role.(string)
+	if text && slices.Contains(known, name) {
+		return nil
+	}
+	if api == "messages" {
+		if name == "system" && i > 0 { // in the middle of a conversation the newer models take one
+			return nil
+		}
+		if name == "system" {
+			return badField("", "messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, not \"system\" as an input message role.")
+		}
+		return badField("", "messages.%d.role: Input should be 'user' or 'assistant'", i)
+	}
+	if !text {
+		raw, _ := json.Marshal(role) // it has been read
+		name = string(raw)
+	}
+	p := badField(field+"["+strconv.Itoa(i)+"].role", "Invalid value: '%.100s'. Supported values are: '%s', and '%s'.",
+		name, strings.Join(known[:len(known)-1], "', '"), known[len(known)-1])
+	p.code = "invalid_value"
+	return p
+}
