@@ -429,6 +429,24 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
+// Arriving returns what a server counts of a cost when the request arrives, by a limit that l is for: less than the cost where it
+// counts the rest as that is produced. It is what to compare with what an answer says is left.
+func Arriving(l Limiter, cost Cost) Cost {
+	switch l := l.(type) {
+	case *All:
+		for _, each := range l.each {
+			cost = Arriving(each, cost)
+		}
+	case *named:
+		return Arriving(l.Limiter, cost)
+	case *Fitted:
+		return Arriving(l.own, cost)
+	case *Produced:
+		cost[l.unit] = min(cost[l.unit], 1)
+	}
+	return cost
+}
+
 // NotBefore implements Forecaster. Of what is open and ahead nothing need ever be produced.
 func (p *Produced) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	t := max(now, p.last)
