@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -414,7 +415,10 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 	switch {
 	case r.cost == 0 || o.Result == Unsent || o.Result == Limited:
 	case o.Result == Unknown && p.late > 0:
-		g := lingering{r, p.last.Add(p.late)}
+		if o.Metered { // as of a process before this one: it may have been sent long ago
+			r.at = mono.Min
+		}
+		g := lingering{r, p.last.Add(max(p.late, -max(o.ArrivedAgo, -math.MaxInt64)))}
 		i := len(p.lingers)
 		for i > 0 && p.lingers[i-1].until > g.until {
 			i--

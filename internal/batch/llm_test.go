@@ -239,6 +239,8 @@ func TestLLMWithinTheLimits(t *testing.T) {
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
 		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
+		{"Anthropic, less output in a minute than one asks for", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Output: 1000}}, LLMConfig{Provider: Anthropic},
+			[]Rate{minutely(500, limit.Requests, true), minutely(1000, limit.Output, true)}, 60, 0},
 	} {
 		if race.Enabled && (c.name == "OpenAI, requests bind" || c.name == "sums that stay" || c.name == "embeddings") {
 			continue // the same goroutines, a second each
