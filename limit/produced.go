@@ -32,7 +32,7 @@ import (
 //
 // Without one of the promises g_i is M_i, and only what of the bucket is not needed for all that is open is used: then no
 // output, however fast or late, has anybody refused. With them, of 8,000 tokens a minute and requests of up to 4,096 that
-// come to 300 in 2 s, 40 are answered in 33 s, and without in 58 s (docs/decisions/0027-produced.md).
+// come to 300 in 2 s, 40 are answered in 33 s, and without in 57 s (docs/decisions/0027-produced.md).
 //
 // A request settled with Actual counts that; refused or unsent, nothing; answered and not metered, as much as can have been
 // produced by then; and if its outcome is unknown, what can be produced until Late. An answer of w tokens took w/v at least, so

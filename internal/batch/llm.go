@@ -242,6 +242,9 @@ func (l *LLM) tooLarge(c limit.Cost) bool {
 // cost is what a request is admitted with: what the server may count when it arrives.
 func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
 	in, out, total := l.c.Count.Reserve(e, b)
+	if l.produces { // nothing is reserved, and what it is expected to come to is no bound
+		out = e.MaxOutput
+	}
 	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
 }
 
