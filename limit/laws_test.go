@@ -170,7 +170,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
 		},
-		Programs:    60,
+		Programs:    24,
 		Costs:       costs,
 		Scale:       time.Minute,
 		RejectsFree: true,
@@ -180,7 +180,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Burst: 30, Unit: limit.Input, Within: -1, Late: time.Minute}))
 		},
-		Programs:    60,
+		Programs:    24,
 		Costs:       costs,
 		Scale:       20 * time.Second,
 		Late:        time.Minute,
@@ -191,7 +191,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
 		},
-		Programs: 60,
+		Programs: 24,
 		Costs:    costs,
 		Scale:    time.Minute,
 		Change: func(l limit.Limiter, now mono.Time, b byte) {
@@ -207,7 +207,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 3, Within: 5 * time.Second}))
 		},
-		Programs:   60,
+		Programs:   24,
 		Costs:      costs,
 		Scale:      time.Minute,
 		ClosedLoop: true, // a settle that says more than the speed allows is news
@@ -219,7 +219,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 1, Within: 5 * time.Second}))
 		},
-		Programs:   60,
+		Programs:   24,
 		Costs:      costs,
 		Scale:      time.Minute,
 		ClosedLoop: true,

@@ -85,7 +85,7 @@ func Bucket(n int64, window time.Duration, burst int64, unit limit.Unit) func([]
 func Produced(n int64, window time.Duration, burst int64, unit limit.Unit) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		per := float64(window) / float64(n)
-		missing, last := 0.0, mono.Time(0)
+		missing, last := 0.0, mono.Min
 		for _, a := range arrivals {
 			if a.Cost[unit] == 0 {
 				continue
