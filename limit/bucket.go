@@ -106,10 +106,10 @@ func (r rate) per() time.Duration {
 }
 
 // fills refuses a bucket of that size if it takes so long to fill that instants would overflow.
-func (r rate) fills(burst int64) error {
+func (r rate) fills(kind string, burst int64) error {
 	const longest = time.Duration(1 << 61)
 	if d := scale(r.per(), time.Duration(burst), 1); d > longest {
-		return fmt.Errorf("limit: Bucket: Burst %d at %d per %v takes longer than %v to fill", burst, r.limit, r.window, longest)
+		return fmt.Errorf("limit: %s: Burst %d at %d per %v takes longer than %v to fill", kind, burst, r.limit, r.window, longest)
 	}
 	return nil
 }
@@ -130,6 +130,9 @@ type BucketConfig struct {
 	Arrivals
 }
 
+// defaultTick is a tick of a server that counts in milliseconds, and 0.1 ms.
+const defaultTick = 1100 * time.Microsecond
+
 // NewBucket checks the configuration and returns a Bucket that is full.
 func NewBucket(c BucketConfig) (*Bucket, error) {
 	if c.Burst == 0 {
@@ -145,10 +148,10 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 	a.limit = c.Burst
 	m := c.Margin
 	if m == 0 {
-		m = 1100 * time.Microsecond
+		m = defaultTick
 	}
 	r := rate{c.Limit, c.Window}
-	if err := r.fills(c.Burst); err != nil {
+	if err := r.fills("Bucket", c.Burst); err != nil {
 		return nil, err
 	}
 	b := &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0), raised: mono.Min}
@@ -178,7 +181,7 @@ func (b *Bucket) SetWindow(now mono.Time, d time.Duration) error {
 }
 
 func (b *Bucket) setRate(now mono.Time, r rate) error {
-	if err := r.fills(b.limit); err != nil {
+	if err := r.fills("Bucket", b.limit); err != nil {
 		return err
 	}
 	now = max(now, b.last)
@@ -219,7 +222,7 @@ func (b *Bucket) SetBurst(now mono.Time, n int64) error {
 	if n < 1 || n > MaxCost {
 		return fmt.Errorf("limit: Bucket: Burst %d is not between 1 and %d", n, int64(MaxCost))
 	}
-	if err := b.rate.fills(n); err != nil {
+	if err := b.rate.fills("Bucket", n); err != nil {
 		return err
 	}
 	now = max(now, b.last)

@@ -6,8 +6,8 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Foreseer is a Limiter that can tell what an Admit would do to the next. Rolling, Calendar, Bucket, Weighted, Concurrency,
-// Cooldown and Spacing are; All, Named and Fitted are if what they hold is: ask Foresees.
+// Foreseer is a Limiter that can tell what an Admit would do to the next. Rolling, Calendar, Bucket, Produced, Weighted,
+// Concurrency, Cooldown and Spacing are; All, Named and Fitted are if what they hold is: ask Foresees.
 type Foreseer interface {
 	Limiter
 	// ReadyAfter returns what Ready(now, cost) would return after Admit(now, first), or something later, up to Never, where

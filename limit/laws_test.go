@@ -166,6 +166,67 @@ var specs = map[string]limittest.Spec{
 		ClosedLoop: true,
 		Burst:      1 << 20, // what costs nothing goes
 	},
+	"Produced": {
+		New: func() limit.Limiter {
+			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
+		},
+		Programs:    24,
+		Costs:       costs,
+		Scale:       time.Minute,
+		RejectsFree: true,
+		Promise:     limittest.Produced(120, time.Minute, 120, limit.Input),
+	},
+	"Produced/more than the bucket": {
+		New: func() limit.Limiter {
+			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Burst: 30, Unit: limit.Input, Within: -1, Late: time.Minute}))
+		},
+		Programs:    24,
+		Costs:       costs,
+		Scale:       20 * time.Second,
+		Late:        time.Minute,
+		RejectsFree: true,
+		Promise:     limittest.Produced(120, time.Minute, 30, limit.Input),
+	},
+	"Produced/changing": {
+		New: func() limit.Limiter {
+			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
+		},
+		Programs: 24,
+		Costs:    costs,
+		Scale:    time.Minute,
+		Change: func(l limit.Limiter, now mono.Time, b byte) {
+			p := l.(*limit.Produced)
+			if err := errors.Join(p.SetLimit(now, 60+20*int64(b%4)), p.SetWindow(now, time.Minute<<(b/4%2)), p.SetBurst(now, 60+30*int64(b/8%3))); err != nil {
+				panic(err)
+			}
+		},
+		RejectsFree: true,
+		Promise:     limittest.Produced(120, time.Minute, 120, limit.Input),
+	},
+	"Produced/at a speed": {
+		New: func() limit.Limiter {
+			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 3, Within: 5 * time.Second}))
+		},
+		Programs:   24,
+		Costs:      costs,
+		Scale:      time.Minute,
+		ClosedLoop: true, // a settle that says more than the speed allows is news
+		Lapses:     true,
+		Steps:      limittest.NoSteps,
+		Burst:      1 << 20, // what costs nothing goes
+	},
+	"Produced/slower than the refill": {
+		New: func() limit.Limiter {
+			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 1, Within: 5 * time.Second}))
+		},
+		Programs:   24,
+		Costs:      costs,
+		Scale:      time.Minute,
+		ClosedLoop: true,
+		Lapses:     true,
+		Steps:      limittest.NoSteps,
+		Burst:      1 << 20, // what costs nothing goes
+	},
 	"Calendar": {
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)}))
@@ -386,6 +447,7 @@ func FuzzBucket(f *testing.F)      { limittest.Fuzz(f, specs["Bucket"]) }
 func FuzzWeighted(f *testing.F)    { limittest.Fuzz(f, specs["Weighted"]) }
 func FuzzConcurrency(f *testing.F) { limittest.Fuzz(f, specs["Concurrency"]) }
 func FuzzSequence(f *testing.F)    { limittest.Fuzz(f, specs["Sequence"]) }
+func FuzzProduced(f *testing.F)    { limittest.Fuzz(f, specs["Produced/at a speed"]) }
 func FuzzSpacing(f *testing.F)     { limittest.Fuzz(f, specs["Spacing"]) }
 func FuzzAdaptive(f *testing.F)    { limittest.Fuzz(f, specs["Adaptive"]) }
 func FuzzCooldown(f *testing.F)    { limittest.Fuzz(f, specs["Cooldown"]) }

@@ -34,7 +34,7 @@ const (
 
 // Limiter decides when a cost may go. It belongs to one driver (one Gate, one Dispatcher, one simulated client) and is
 // not safe for concurrent use. A now before that of an earlier change counts as that one: where a clock is set back, all but
-// Calendar, which needs to know when intervals begin, keep their promise.
+// Calendar, which needs to know when intervals begin, and Produced, which needs to know how old requests are, keep their promise.
 //
 // Costs below 0 count as 0 and costs above MaxCost as MaxCost. The laws that every Limiter obeys are in limittest.
 type Limiter interface {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/paceline-go/paceline/limit"
@@ -12,7 +13,8 @@ import (
 // Published returns, for Config.Limit, the limits that a provider publishes, by the name of a quota.Preset: "heroku",
 // "openai:tier1". Each key, model, route or address gets those that are its own. Where the provider has a bucket, it is
 // taken for a full one at the start; where it counts otherwise or does not say, no span of the window holds more than the
-// limit, which is right for intervals too.
+// limit, which is right for intervals too. Where it counts output as it is produced, limit.Produced keeps to it: max_tokens, which
+// it estimates with Tokens.Overrun at zero, then reserves nothing.
 //
 // Limits of tokens need Config.Tokens, and limits of weight or orders Config.Cost: where nobody says what a request costs of
 // a limit, it does not apply.
@@ -28,8 +30,9 @@ func Published(name string) (func(Partition) limit.Limiter, error) {
 		}
 		return nil, fmt.Errorf("transport: no limits are published as %q: want one of %s", name, strings.Join(names, ", "))
 	}
+	counts := counting(name)
 	for _, p := range preset.Policies {
-		if _, err := limiter(p); err != nil {
+		if _, err := limiter(p, counts); err != nil {
 			return nil, fmt.Errorf("transport: limits published as %q: %w", name, err)
 		}
 	}
@@ -37,7 +40,7 @@ func Published(name string) (func(Partition) limit.Limiter, error) {
 		var all []limit.Limiter
 		for _, policy := range preset.Policies {
 			if policy.Scope == p.Scope || policy.Scope == quota.All && p.Scope == quota.IP {
-				l, _ := limiter(policy) // it was made before
+				l, _ := limiter(policy, counts) // it was made before
 				all = append(all, l)
 			}
 		}
@@ -60,8 +63,18 @@ func MustPublished(name string) func(Partition) limit.Limiter {
 	return f
 }
 
+// counting says how the provider of a preset counts tokens.
+func counting(preset string) quota.Counting {
+	for _, p := range quota.Providers() {
+		if slices.ContainsFunc(p.Published, func(own quota.Preset) bool { return own.Name == preset }) {
+			return p.Tokens
+		}
+	}
+	return ""
+}
+
 // limiter returns a limiter for a policy, under its name.
-func limiter(p quota.Policy) (l limit.Limiter, err error) {
+func limiter(p quota.Policy, counts quota.Counting) (l limit.Limiter, err error) {
 	if p.Rule == quota.Concurrency {
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	} else {
@@ -69,6 +82,8 @@ func limiter(p quota.Policy) (l limit.Limiter, err error) {
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%s: nobody knows what a request costs in %s", p.Name, p.Unit)
+		case p.Rule == quota.Bucket && u == limit.Output && counts == quota.CountsProduced:
+			l, err = limit.NewProduced(limit.ProducedConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst})
 		case p.Rule == quota.Bucket:
 			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u})
 		default:

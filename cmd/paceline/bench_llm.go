@@ -25,6 +25,9 @@ same prompts arrive.
 Ours are a Gate before both limits, as it is recommended for language models: filled from the next 64 in line. The rows that
 end in -strict are first come, first served.
 
+A table of its own is about a server that counts output as it is produced, as Anthropic's does: 8,000 tokens a minute, and prompts
+of up to 4,096.
+
 It ends with exit code 1 if one of ours loses a prompt, or is refused one (paceline-estimated: more than 0.1 %).`
 
 func newBenchLLM() *cobra.Command {

@@ -56,8 +56,9 @@ Point a client at it by its base URL, such as ANTHROPIC_BASE_URL=http://127.0.0.
 those that do, and any published model, by a dated name too: --models names others. Limits are of each key and model.
 
 ` + serveLimits + `
-A request reserves, as documented, an estimate of its input (a token per 4 characters) and its max_tokens; when its answer
-ends, what it really used takes their place. What is read from a cache does not count. Every answer has
+A request counts, as documented, an estimate of its input (a token per 4 characters) when it arrives, and its output as it is
+produced: it is refused if not one token of output is left, goes on when there is none, and max_tokens has no part. When its
+answer ends, the true input takes the place of the estimate. What is read from a cache does not count. Every answer has
 
   anthropic-ratelimit-requests-limit       -remaining   -reset: 2026-01-15T12:00:01Z, when all is there again
   anthropic-ratelimit-input-tokens-limit   and output-tokens, and tokens for both; what remains of tokens is rounded to the
@@ -76,9 +77,9 @@ of the past holds more than the limit. Limits of a day are buckets, or windows, 
 
 const serveLLMRest = `
 What requests use is drawn, by --seed: input as the model's vocabulary counts it (about the estimate where there is none, as
-of Anthropic's), output lognormal (150 tokens, 1,500 for one in a hundred), cut
-to what the request allows itself. --count changes what counts: reserved, corrected, or true, for a server that knows the
-future when a request arrives.
+of Anthropic's), output lognormal (150 tokens, 1,500 for one in a hundred), cut to what the request allows itself. --count
+changes what counts: reserved, corrected when the answer ends, produced, or true, for a server that knows the future when a
+request arrives.
 
 A tool that tool_choice demands is called, with the fewest arguments that its schema asks for; "auto" is answered in words.
 
@@ -117,7 +118,7 @@ const (
 	anyModel        = "any"
 )
 
-var countings = []string{"documented", "reserved", "corrected", "true"}
+var countings = []string{"documented", "reserved", "corrected", "true", "produced"}
 
 func newServeOpenAI() *cobra.Command {
 	return newServeLLM(llm.OpenAI, &cobra.Command{

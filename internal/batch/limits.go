@@ -22,7 +22,12 @@ type Rate struct {
 	Bucket bool
 	// Burst is what the bucket holds. If zero, N.
 	Burst int64
+	// Produced: the bucket is drawn on as answers are produced, and a request may come to more than it holds.
+	Produced bool
 }
+
+// fits tells whether a request of n fits, if it is alone.
+func (l Rate) fits(n int64) bool { return n <= l.most() || l.Produced }
 
 // most is what may go at once.
 func (l Rate) most() int64 {
@@ -75,7 +80,9 @@ func (l Rate) remembers() time.Duration {
 func (l Rate) limiter(a limit.Arrivals) (limit.Limiter, error) {
 	var made limit.Limiter
 	var err error
-	if l.Bucket {
+	if l.Produced {
+		made, err = limit.NewProduced(limit.ProducedConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit})
+	} else if l.Bucket {
 		made, err = limit.NewBucket(limit.BucketConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit, Arrivals: a})
 	} else {
 		made, err = limit.NewRolling(limit.RollingConfig{Limit: l.N, Window: l.Per, Unit: l.Unit, Arrivals: a})

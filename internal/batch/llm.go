@@ -62,6 +62,17 @@ type LLM struct {
 	estimator   *tokens.Estimator
 	rough       *tokens.Estimator // guesses, which is quick
 	corrections map[string]*correction
+	produces    bool // the server counts output as it is produced
+}
+
+// drawn are limits as the server counts them.
+func (l *LLM) drawn(limits []Rate) []Rate {
+	limits = slices.Clone(limits)
+	for i := range limits {
+		r := &limits[i]
+		r.Produced = r.Produced || l.produces && r.Bucket && r.Unit == limit.Output
+	}
+	return limits
 }
 
 // correction is by how much the rough estimates of a model's input are wrong.
@@ -75,6 +86,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if c.BaseURL == "" {
 		c.BaseURL = c.Provider.BaseURL()
 	}
+	documented := c.Count == tokens.Documented
 	c.Count = c.Count.Of([...]tokens.API{OpenAI: tokens.Chat, Anthropic: tokens.Messages}[c.Provider])
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" || base.User != nil {
@@ -83,7 +95,8 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if c.Overrun != 0 && c.Count != tokens.Used {
 		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v", c.Count)
 	}
-	l := &LLM{c: c, base: base, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
+	produces := documented && c.Count == tokens.Used || c.Count.String() == string(quota.CountsProduced)
+	l := &LLM{c: c, base: base, produces: produces, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
 	if c.Provider == Anthropic {
 		l.header["Anthropic-Version"] = []string{"2023-06-01"}
 	}
@@ -91,6 +104,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if l.provider, known = quota.ForHost(base.Host); !known {
 		l.provider, _ = quota.Lookup([...]string{"openai", "anthropic"}[c.Provider])
 	}
+	l.c.Limits = l.drawn(c.Limits)
 	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {
 		return nil, err
 	}
@@ -171,7 +185,7 @@ func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
 	l.estimate(q, body, r.pass == checking)
 	for _, rate := range l.c.Limits {
 		switch n := q.Cost[rate.Unit]; {
-		case n <= rate.most():
+		case rate.fits(n):
 		case r.pass == checked:
 			// Then it fitted, and answers have taught to estimate more since. It goes alone.
 			q.Cost[rate.Unit] = rate.most()
@@ -222,12 +236,15 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 }
 
 func (l *LLM) tooLarge(c limit.Cost) bool {
-	return slices.ContainsFunc(l.c.Limits, func(r Rate) bool { return c[r.Unit] > r.most() })
+	return slices.ContainsFunc(l.c.Limits, func(r Rate) bool { return !r.fits(c[r.Unit]) })
 }
 
 // cost is what a request is admitted with: what the server may count when it arrives.
 func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
 	in, out, total := l.c.Count.Reserve(e, b)
+	if l.produces { // nothing is reserved, and what it is expected to come to is no bound
+		out = e.MaxOutput
+	}
 	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
 }
 

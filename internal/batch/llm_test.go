@@ -239,6 +239,8 @@ func TestLLMWithinTheLimits(t *testing.T) {
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
 		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
+		{"Anthropic, less output in a minute than one asks for", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Output: 1000}}, LLMConfig{Provider: Anthropic},
+			[]Rate{minutely(500, limit.Requests, true), minutely(1000, limit.Output, true)}, 60, 0},
 	} {
 		if race.Enabled && (c.name == "OpenAI, requests bind" || c.name == "sums that stay" || c.name == "embeddings") {
 			continue // the same goroutines, a second each
@@ -804,4 +806,27 @@ func TestPeekedAndChanged(t *testing.T) {
 func bubbleClock() (time.Time, uptime.Reading) {
 	up := time.Since(time.Unix(0, 0))
 	return time.Now(), uptime.Reading{Boot: "b", Up: up, Awake: up}
+}
+
+// What is drawn on as it is produced is not reserved, and an estimate of what a request comes to is no bound of it.
+func TestLLMProducedIsBoundedByWhatItMayCome(t *testing.T) {
+	limits := []Rate{minutely(1000, limit.Output, true), minutely(30_000, limit.Input, true)}
+	l, err := NewLLM(LLMConfig{Provider: Anthropic, Overrun: 0.05, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := tokens.Parse(tokens.Messages, []byte(`{"model":"claude-sonnet-4","max_tokens":4096,"messages":[{"role":"user","content":"Hello"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		l.estimator.Learn(l.estimator.Of(body), tokens.Usage{Input: 10, Output: 20})
+	}
+	var q Request
+	if l.estimate(&q, body, false); q.Estimate.Output != 20 || q.Cost[limit.Output] != 4096 || l.tooLarge(q.Cost) {
+		t.Errorf("%+v: %v", q.Estimate, q.Cost)
+	}
+	if drawn := l.drawn(limits); !drawn[0].Produced || drawn[1].Produced || limits[0].Produced {
+		t.Errorf("%+v of %+v", drawn, limits)
+	}
 }

@@ -58,7 +58,7 @@ func (r *Run) replay(index map[string]int) {
 				at := mono.Time(-r.keep)
 				var all limit.Cost
 				all[rate.Unit] = rate.most()
-				l.Settle(at, l.Admit(at, all), limit.Outcome{Result: limit.Failed})
+				l.Settle(at, l.Admit(at, all), limit.Outcome{Result: limit.Failed, Metered: true, Actual: all})
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func (r *Run) replay(index map[string]int) {
 		r.fitted[i].Count(min(counts, 0), s.Cost, o)
 		for n, l := range r.limiters[i] {
 			cost := s.Cost
-			if rate := r.c.Limits[n]; rate.Bucket {
+			if rate := r.c.Limits[n]; rate.Bucket && !rate.Produced {
 				// A bucket that let it go was not below empty then. Ours could be, and for hours, where its limit was higher
 				// in the run before.
 				if w := &cost[rate.Unit]; counts > 0 {
@@ -92,6 +92,7 @@ func (r *Run) replay(index map[string]int) {
 					*w = min(*w, rate.room(l, counts))
 				}
 			}
+			o.Metered, o.Actual = true, cost // a limit that goes by the age of requests sees none
 			l.Settle(min(counts, 0), l.Admit(min(counts, 0), cost), o)
 		}
 	}

@@ -84,6 +84,9 @@ func New(c Config) (*Run, error) {
 	if err := c.distinct(); err != nil {
 		return nil, noStart{err}
 	}
+	if l, ok := c.Format.(*LLM); ok {
+		c.Limits = l.drawn(c.Limits)
+	}
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},

@@ -19,9 +19,11 @@ import (
 type LLM struct {
 	Policies []LLMRow   `json:"policies"`
 	Claims   []LLMClaim `json:"claims"`
-	Prompts  int        `json:"prompts"` // of each run
-	Seeds    int        `json:"seeds"`
-	Wall     float64    `json:"wall_seconds"`
+	// Produced is about a server that counts output as it is produced.
+	Produced []LLMProducedRow `json:"produced"`
+	Prompts  int              `json:"prompts"` // of each run
+	Seeds    int              `json:"seeds"`
+	Wall     float64          `json:"wall_seconds"`
 }
 
 // LLMRow is a policy under one kind of arrivals: counts are sums over the seeds, times and percentages their means, worst
@@ -167,6 +169,9 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 				r.Claims = append(r.Claims, c)
 			}
 		}
+	}
+	if r.Produced, err = producedRows(ctx, seeds); err != nil {
+		return LLM{}, err
 	}
 	r.Wall = time.Since(began).Seconds()
 	return r, nil
@@ -323,6 +328,11 @@ func (r *LLM) Failed() string {
 			return fmt.Sprintf("%s, %s: %d rejected, %d lost", p.Name, p.Arrivals, p.Rejected, p.Lost)
 		}
 	}
+	for _, p := range r.Produced {
+		if p.Rejected > 0 {
+			return fmt.Sprintf("%s, %s: %d rejected", p.Name, p.Outputs, p.Rejected)
+		}
+	}
 	return ""
 }
 
@@ -391,6 +401,9 @@ func (r *LLM) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Claim, c.Name, c.Arrivals, fixed(c.NoWait, 1), fixed(c.KS, 3), fixed(c.CV, 2), fixed(c.R2, 4), verdict)
 	}
 	if err := t.Flush(); err != nil {
+		return err
+	}
+	if err := r.writeProduced(w); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nin %s s of wall time\n", fixed(r.Wall, 1))

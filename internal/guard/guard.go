@@ -60,6 +60,7 @@ const (
 // allocate, but for the first word of what is left.
 type Guard struct {
 	own      limit.Limiter
+	later    bool          // the server counts some of a cost only later: see limit.Arriving
 	fitted   *limit.Fitted // over own; nil: no limit is configured
 	under    limit.Limiter // fitted and the bounds on what is in flight; nil: none
 	foreseer limit.Foreseer
@@ -103,7 +104,11 @@ func New(c Config) (*Guard, error) {
 	case c.MaxPause < 0:
 		c.MaxPause = forEver
 	}
-	g := &Guard{own: c.Limiter, fitted: fitted, last: mono.Min, calm: true, pause: newPause(c)}
+	all := limit.Cost{}
+	for u := range all {
+		all[u] = limit.MaxCost
+	}
+	g := &Guard{own: c.Limiter, later: limit.Arriving(c.Limiter, all) != all, fitted: fitted, last: mono.Min, calm: true, pause: newPause(c)}
 	switch len(rules) {
 	case 0:
 	case 1:
@@ -246,7 +251,7 @@ func (g *Guard) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 		}
 	}
 	if g.told != nil {
-		t = max(t, g.told.When(now, first, cost))
+		t = max(t, g.told.When(now, g.arriving(first), g.arriving(cost)))
 	}
 	if g.begin.Full(more) {
 		t = limit.AfterSettle
@@ -267,7 +272,7 @@ func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 	case g.closed:
 		return limit.Never
 	case g.told != nil:
-		t = max(t, g.told.NotBefore(now, n, ahead, cost))
+		t = max(t, g.told.NotBefore(now, n, *g.arriving(&ahead), *g.arriving(&cost)))
 	}
 	return max(t, g.pause.notBefore(max(now, g.last)))
 }
@@ -285,10 +290,19 @@ func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound)
 	switch {
 	case g.closed || g.pause.ready(now) == at:
 		return at, limit.Bound{Name: "pause"}
-	case g.told != nil && g.told.Ready(now, cost) == at:
+	case g.told != nil && g.told.Ready(now, *g.arriving(&cost)) == at:
 		return at, limit.Bound{Name: "told"}
 	}
 	return at, limit.Bound{Name: "beginning"}
+}
+
+// arriving is what of a cost is compared with what the server says is left.
+func (g *Guard) arriving(cost *limit.Cost) *limit.Cost {
+	if !g.later || cost == nil {
+		return cost
+	}
+	arrives := limit.Arriving(g.own, *cost)
+	return &arrives
 }
 
 // Admit implements limit.Limiter.
@@ -296,7 +310,7 @@ func (g *Guard) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 	g.last = max(now, g.last)
 	g.sent++
 	lease, r := g.book.Take()
-	r.at, r.number, r.cost = g.last, g.sent, cost
+	r.at, r.number, r.cost = g.last, g.sent, *g.arriving(&cost)
 	if g.under != nil {
 		r.under = g.under.Admit(now, cost)
 	}
@@ -304,7 +318,7 @@ func (g *Guard) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 		g.pause.admit(g.last, g.sent)
 		g.begin.Admit()
 		if g.told != nil {
-			g.told.Sent(g.last, &cost)
+			g.told.Sent(g.last, &r.cost)
 		}
 	}
 	return lease

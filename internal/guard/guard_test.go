@@ -631,3 +631,22 @@ func BenchmarkGuard(b *testing.B) {
 		})
 	}
 }
+
+// What a server says is left is of what has been produced, so a request needs one of it, whatever it may come to.
+func TestToldOfWhatIsCountedAsItIsProduced(t *testing.T) {
+	own := must(limit.NewProduced(limit.ProducedConfig{Limit: 8000, Window: time.Minute}))
+	g := plain(guard.Config{Limiter: limit.Named("output", limit.NewAll(own))})
+	cost := limit.Cost{limit.Requests: 1, limit.Output: 4096}
+	o := limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Output: 300}, Known: 1 << limit.Output}
+	o.Remaining[limit.Output], o.Reset[limit.Output] = 2, 30*time.Second
+	g.Settle(at(2*time.Second), g.Admit(0, cost), o)
+	for i := range 2 {
+		if ready := g.Ready(at(2*time.Second), cost); ready != at(2*time.Second) {
+			t.Errorf("2 are left, request %d ready at %v", i, ready)
+		}
+		g.Admit(at(2*time.Second), cost)
+	}
+	if ready := g.Ready(at(2*time.Second), cost); ready <= at(2*time.Second) {
+		t.Errorf("the third of 2 is ready at %v", ready)
+	}
+}

@@ -4,8 +4,8 @@
 //
 //  1. Not before now: Ready(t, c) ≥ t. And a now before that of an earlier change counts as that one, for whatever is asked and
 //     for whatever is told.
-//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, what was
-//     granted may lapse: ≥.
+//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, or what is
+//     open grows with its age, what was granted may lapse: ≥.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
 //  5. No deadlock: only news can make room. AfterSettle only while a lease is open; of a limiter whose truth is elsewhere
@@ -53,6 +53,8 @@ type Spec struct {
 	// OneWayMax and RejectsFree are those of limit.Arrivals.
 	OneWayMax   time.Duration
 	RejectsFree bool
+	// Lapses says that what was granted may lapse, for a limiter to which what is open grows with its age: then law 2 is that of News.
+	Lapses bool
 	// Steps says how the driver's clock may be set back. If zero, at any time, seen or not.
 	Steps Steps
 	// Change, if not nil, changes the configuration (SetLimit, SetWindow), as b says. Promise is then one that all of them
@@ -459,7 +461,7 @@ func (r *run) laws() error {
 		}
 		r.never[c] = t == limit.Never
 		for _, d := range []time.Duration{1, r.Scale / 3, 3 * r.Scale} {
-			if u, least := r.subject.Ready(r.now.Add(d), c), max(t, r.now.Add(d)); u != least && (r.News == nil || u < least) {
+			if u, least := r.subject.Ready(r.now.Add(d), c), max(t, r.now.Add(d)); u != least && (r.News == nil && !r.Lapses || u < least) {
 				return fmt.Errorf("law 2: cost %v is ready at %v, but asked %v later at %v", c, t, d, u)
 			}
 		}

@@ -80,6 +80,27 @@ func Bucket(n int64, window time.Duration, burst int64, unit limit.Unit) func([]
 	}
 }
 
+// Produced returns the promise of a bucket that is drawn on as answers are produced, and at the latest is when all of each is as soon as
+// it arrives: one of its content is there whenever a request arrives.
+func Produced(n int64, window time.Duration, burst int64, unit limit.Unit) func([]Arrival) error {
+	return func(arrivals []Arrival) error {
+		per := float64(window) / float64(n)
+		missing, last := 0.0, mono.Min
+		for _, a := range arrivals {
+			if a.Cost[unit] == 0 {
+				continue
+			}
+			missing = max(0, missing-float64(a.At.Sub(last))/per)
+			if missing > float64(burst-1)+1e-6 {
+				return fmt.Errorf("%.3f %v are missing from the bucket of %d when a request arrives at %v", missing, unit, burst, a.At)
+			}
+			missing += float64(a.Cost[unit])
+			last = a.At
+		}
+		return nil
+	}
+}
+
 // Weighted returns the promise of a window estimated from the last two intervals, for a number of phases: never over n, or
 // never n + 1 or over if it is rounded down.
 func Weighted(n int64, window time.Duration, unit limit.Unit, roundsDown bool) func([]Arrival) error {

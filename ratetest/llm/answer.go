@@ -32,7 +32,7 @@ func encode(v any) []byte {
 
 // whole answers with one document.
 func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
-	l.pause(r.Context(), c.first+time.Duration(c.used.Output)*c.perToken)
+	l.generate(r.Context(), c)
 	l.settle(c, c.used) // all was generated, whether the client waits for it or not
 	l.processing(w, c)
 	text := encode(l.speak.whole(c))
@@ -108,6 +108,7 @@ func (l *Server) stream(w http.ResponseWriter, r *http.Request, c *call) {
 			}
 		}
 		done = max(done, e.done)
+		l.produced(c, done)
 		if e.last {
 			l.settle(c, c.used)
 		}

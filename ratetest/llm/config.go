@@ -124,11 +124,11 @@ func (c Config) filled() (Config, error) {
 		}
 		c.ModelLimits[model] = l
 	}
-	if c.Count > CountTrue {
+	if c.Count > CountProduced {
 		return bad("there is no Count %d", c.Count)
 	}
 	if c.Count == CountDocumented {
-		c.Count = map[Provider]Counting{OpenAI: CountReserved, Anthropic: CountCorrected}[c.Provider]
+		c.Count = map[Provider]Counting{OpenAI: CountReserved, Anthropic: CountProduced}[c.Provider]
 	}
 	if c.RefusedCount && !c.Rolling {
 		return bad("RefusedCount without Rolling")

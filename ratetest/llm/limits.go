@@ -81,7 +81,7 @@ func (l Limits) of(family int) (limit int64, window time.Duration) {
 type Counting uint8
 
 const (
-	// CountDocumented is CountReserved for OpenAI and CountCorrected for Anthropic.
+	// CountDocumented is CountReserved for OpenAI and CountProduced for Anthropic.
 	CountDocumented Counting = iota
 	// CountReserved counts, when a request arrives, the estimate of its input and the output that it allows itself (as
 	// tokens of OpenAI's, the larger of the two), whatever it uses in the end.
@@ -91,6 +91,10 @@ const (
 	// CountTrue counts, when a request arrives, what it will use: a server that knows the future, to test a client without
 	// the doubt about sizes.
 	CountTrue
+	// CountProduced counts the estimate of the input when a request arrives, and the output as it is produced: the first token
+	// with the arrival, and so a request is refused when not one is left. What is under way goes on and may overdraw the limit.
+	// What the output may come to has no part. When the answer ends the true input takes the place of the estimate.
+	CountProduced
 )
 
 // amounts is how much of each family.
@@ -103,6 +107,9 @@ func (c *Config) reserved(a *Ask, u Usage) amounts {
 	switch {
 	case c.Count == CountTrue:
 		return c.used(u)
+	case c.Count == CountProduced:
+		first := min(1, a.output())
+		return amountsOf(a.Estimate, first, a.Estimate+first)
 	case c.Count == CountReserved && c.Provider == OpenAI:
 		return amountsOf(a.Estimate, a.output(), max(a.Estimate, a.output()))
 	}

@@ -277,7 +277,7 @@ func (l *Server) handle(w http.ResponseWriter, r *http.Request, c *call, p *prob
 		l.settle(c, c.used)
 		reset(w)
 	case c.fault == BadGateway:
-		l.pause(r.Context(), c.first+time.Duration(c.used.Output)*c.perToken)
+		l.generate(r.Context(), c)
 		l.settle(c, c.used)
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusBadGateway)
@@ -462,17 +462,34 @@ func (l *Server) decide(line *Line, c *call, p *problem, key string, limits Limi
 // settle puts what was used in the place of what was reserved, where the server counts so.
 func (l *Server) settle(c *call, used Usage) {
 	a := c.account
-	if a == nil || l.config.Count != CountCorrected {
+	if a == nil || l.config.Count != CountCorrected && l.config.Count != CountProduced {
 		return
 	}
 	c.account = nil
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	by := l.config.used(used)
 	for f := range by {
 		by[f] -= c.counted[f]
 	}
 	by[requests], by[requestsDay] = 0, 0
+	l.amend(a, c, by)
+}
+
+// produced counts what has been produced so far, where the server counts so.
+func (l *Server) produced(c *call, done int64) {
+	n := min(done, c.used.Output) - c.counted[output]
+	if c.account == nil || l.config.Count != CountProduced || n <= 0 {
+		return
+	}
+	by := amounts{output: n, total: n, totalDay: n}
+	for f := range by {
+		c.counted[f] += by[f]
+	}
+	l.amend(c.account, c, by)
+}
+
+func (l *Server) amend(a *account, c *call, by amounts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := l.now()
 	a.amend(now, c.passed, by)
 	line := Line{Event: "amended", At: int64(now), N: c.n, Key: a.key, Model: c.Model, Counted: [4]int64(by[:4]), Passed: int64(c.passed)}
@@ -480,6 +497,22 @@ func (l *Server) settle(c *call, used Usage) {
 		panic(err) // it knows the account
 	}
 	l.log.Add(line)
+}
+
+// generate waits until all of an answer is there.
+func (l *Server) generate(ctx context.Context, c *call) {
+	if l.config.Count != CountProduced {
+		l.pause(ctx, c.first+time.Duration(c.used.Output)*c.perToken)
+		return
+	}
+	ctx = context.WithoutCancel(ctx) // it goes on when the client has left
+	l.pause(ctx, c.first)
+	for done := int64(0); done < c.used.Output && c.perToken > 0; {
+		n := min(c.perEvent, c.used.Output-done)
+		l.pause(ctx, time.Duration(n)*c.perToken)
+		done += n
+		l.produced(c, done)
+	}
 }
 
 // pause waits, and reports whether the client is still there. On a closing server it does not wait.

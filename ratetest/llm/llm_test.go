@@ -155,12 +155,62 @@ func TestLLMOpenAITimeline(t *testing.T) {
 	})
 }
 
-// Anthropic reserves the input and max_tokens, and puts the truth in their place when the answer ends; what is read from a
-// cache does not count.
+// Anthropic counts output as it is produced, by a request that had one token left when it arrived.
+func TestLLMProducedTimeline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		config := llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 60, Output: 600}, LogTo: &log,
+			Truth: uses(10, 0, 1000), First: latency.Constant(time.Second), TokensPerSecond: 100}
+		l := newServer(t, config)
+		start := time.Now()
+		var all sync.WaitGroup
+		all.Go(func() { ask(l, messages, "k", strings.Replace(prompt(10, 4000), "{", `{"stream":true,`, 1)) })
+		all.Go(func() { // it leaves, and what it asked for is produced to the end
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			l.ServeHTTP(httptest.NewRecorder(), llmRequest(messages, "k", prompt(10, 700)).WithContext(ctx))
+		})
+		for _, s := range []struct {
+			at     time.Duration
+			status int
+			left   string // rounded to the nearest thousand, but 600 at most
+			wait   string
+		}{
+			{900 * time.Millisecond, 200, "600", ""},  // nothing has been produced but the first token of each
+			{4100 * time.Millisecond, 429, "0", "20"}, // 304, 304 and 216, and 31 have come back
+			{4500 * time.Millisecond, 429, "0", "31"}, // those under way go on: 344, 344 and 256, 35
+			{6500 * time.Millisecond, 429, "0", "89"}, // also where the client has left: 544, 544 and 456, 55
+			{300 * time.Second, 200, "600", ""},
+		} {
+			at(start, s.at)
+			go func() {
+				w := ask(l, messages, "k", prompt(10, 5900))
+				if h := w.Header(); w.Code != s.status || h.Get("anthropic-ratelimit-output-tokens-remaining") != s.left || h.Get("retry-after") != s.wait {
+					t.Errorf("at %v: %d %v", s.at, w.Code, h)
+				}
+			}()
+			synctest.Wait()
+		}
+		all.Wait()
+		time.Sleep(time.Minute)
+		r := l.Report()
+		if a := r.Accounts[0]; r.Wrong != 0 || a.Accepted != 4 || a.Output != 3700 || a.Limited != 3 {
+			t.Errorf("%+v", r)
+		}
+		l.Close()
+		again, err := llm.Judge(config, &log)
+		if again.Elapsed = r.Elapsed; err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("by the log %+v, %v\nwant %+v", again, err, r)
+		}
+	})
+}
+
+// A server that corrects reserves the input and max_tokens, and puts the truth in their place when the answer ends; what is read
+// from a cache does not count.
 func TestLLMAnthropicTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 60, Input: 30_000, Output: 6000},
-			Truth: uses(11_000, 9_000, 600), First: latency.Constant(time.Second), TokensPerSecond: 100})
+			Count: llm.CountCorrected, Truth: uses(11_000, 9_000, 600), First: latency.Constant(time.Second), TokensPerSecond: 100})
 		start := time.Now()
 		second := func(n int) string { return start.Add(time.Duration(n) * time.Second).UTC().Format(time.RFC3339) }
 		ends := make(chan *httptest.ResponseRecorder, 2)
@@ -662,7 +712,7 @@ func TestLLMClientLeaves(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		// 12 events of 8 tokens.
-		if !strings.Contains(log.String(), `{"event":"amended","at_ns":10000000000,"n":1,"key":"key 1","model":"m","counted":[0,3,-1904,-1901]}`) {
+		if !strings.Contains(log.String(), `{"event":"amended","at_ns":10000000000,"n":1,"key":"key 1","model":"m","counted":[0,3,0,3]}`) || strings.Count(log.String(), "[0,0,8,8]") != 11 {
 			t.Errorf("%s", &log)
 		}
 		l.Close()

@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/sim"
+)
+
+// LLMProducedRow is a client of a server that counts output as it is produced, by how much comes of its prompts: sums over the
+// seeds, and means.
+type LLMProducedRow struct {
+	Name     string `json:"name"`
+	Note     string `json:"note"`
+	Outputs  string `json:"outputs"`
+	Prompts  int    `json:"prompts"` // of each run
+	Rejected int    `json:"rejected"`
+	// Seconds is to the last answer, Ideal when it could have been, Steady how much of the refill was used from the first minute
+	// on, in percent; 0: it took no longer.
+	Seconds float64 `json:"seconds"`
+	Ideal   float64 `json:"ideal_seconds"`
+	Steady  float64 `json:"steady_percent"`
+}
+
+const (
+	producedLimit = 8000
+	producedMost  = 4096
+	producedSpeed = 150
+	producedWay   = 20 * time.Millisecond
+)
+
+var producedPolicies = []struct {
+	name, note string
+	limiter    func() (limit.Limiter, error)
+}{
+	{"paceline-produced", "no answer is produced at more than 500 tokens a second, and a request arrives within 1 s (limit.Produced)", func() (limit.Limiter, error) {
+		return limit.NewProduced(limit.ProducedConfig{Limit: producedLimit, Window: llmWindow})
+	}},
+	{"paceline-produced-unpromised", "whatever they are produced at, and whenever they arrive", func() (limit.Limiter, error) {
+		return limit.NewProduced(limit.ProducedConfig{Limit: producedLimit, Window: llmWindow, PerSecond: -1, Within: -1})
+	}},
+	{"paceline-reserved", "max_tokens is reserved until the answer (limit.Bucket)", func() (limit.Limiter, error) {
+		return limit.NewBucket(limit.BucketConfig{Limit: producedLimit, Window: llmWindow, Unit: limit.Output})
+	}},
+}
+
+func producedRows(ctx context.Context, seeds int) (rows []LLMProducedRow, err error) {
+	for _, prompts := range []int{40, 400} {
+		for _, outputs := range []sim.LLMOutputs{sim.Short, sim.Longest, sim.Bimodal, sim.Growing} {
+			for _, p := range producedPolicies {
+				row := LLMProducedRow{Name: p.name, Note: p.note, Outputs: outputs.String(), Prompts: prompts}
+				for seed := range seeds {
+					if ctx.Err() != nil {
+						return nil, ctx.Err()
+					}
+					l, err := p.limiter()
+					if err != nil {
+						return nil, err
+					}
+					got, err := sim.LLMProduced{Prompts: prompts, Limit: producedLimit, Window: llmWindow, MaxTokens: producedMost, Outputs: outputs,
+						PerSecond: producedSpeed, Way: producedWay, Limiter: l, Seed: uint64(seed + 1)}.Run()
+					if err != nil {
+						return nil, err
+					}
+					row.Rejected += got.Rejected
+					row.Seconds += got.End.Seconds() / float64(seeds)
+					row.Ideal += got.Ideal.Seconds() / float64(seeds)
+					row.Steady += 100 * got.Steady / float64(seeds)
+				}
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows, nil
+}
+
+func (r *LLM) writeProduced(w io.Writer) error {
+	fmt.Fprintf(w, "\nOutput that counts as it is produced: %d tokens a minute, prompts of up to %d that are produced at %d a second, all made at once; a request\nis refused when not one token is there as it arrives. short: 300 each; bimodal: 20 or %d; growing: 20, 60, 100 and so on.\n\n",
+		producedLimit, producedMost, producedSpeed, producedMost)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "prompts\toutputs\tpolicy\t429\tseconds\tideal s\t% of the refill from a minute on\t")
+	for _, p := range r.Produced {
+		steady := "-"
+		if p.Steady > 0 {
+			steady = fixed(p.Steady, 1)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t\n", p.Prompts, p.Outputs, p.Name, p.Rejected, fixed(p.Seconds, 1), fixed(p.Ideal, 1), steady)
+	}
+	fmt.Fprintln(t)
+	for _, p := range producedPolicies {
+		fmt.Fprintf(t, "%s\t%s\n", p.name, p.note)
+	}
+	return t.Flush()
+}

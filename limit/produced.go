@@ -1,0 +1,479 @@
+package limit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Produced keeps to a token bucket that is drawn on as answers are produced, and not when requests arrive: Anthropic's limit of
+// output tokens. Such a server looks at its bucket once, when a request arrives, and refuses it if not one token is there; what
+// is under way goes on and may overdraw it. So a cost is the most that the answer may have, and nothing of that is reserved:
+// what counts is how much of it can have been produced by the time that the next request arrives. One whose cost is more than
+// the bucket holds goes like any other.
+//
+// Two promises bound that: no answer is produced at more than PerSecond (v), and no request takes longer than Within (D) from
+// its Admit to its arrival. With Θ when the bucket would be full again, folded over what was settled, and M_i the cost of a
+// request that was admitted at s_i and is open, one more may go at s when, it being open too,
+//
+//	Σ g_i − min g_i + (Θ − s)⁺/p + a tick ≤ Burst − 1,   g_i = min(M_i, 1 + v·(s + D − s_i))
+//
+// Why no request is refused: let m arrive at a, and n be the last that was admitted by then, at s; it may be m. What has
+// been produced by a is of requests settled at s, which is in Θ at an instant no earlier than it was drawn, or of those open at
+// s. Of those each but m has drawn at most one, as soon as it arrived, and v·(a − s_i), and a ≤ s_m + D ≤ s + D, so at most g_i;
+// and m, which is only arriving, nothing. So all of it is at most what the admission of n has counted: no more than min g_i ≤ g_m was left out. Whatever comes
+// of the answers after a, m has passed, and later admissions see to those who arrive later.
+//
+// Without one of the promises g_i is M_i, and only what of the bucket is not needed for all that is open is used: then no
+// output, however fast or late, has anybody refused. With them, of 8,000 tokens a minute and requests of up to 4,096 that
+// come to 300 in 2 s, 40 are answered in 33 s, and without in 57 s (docs/decisions/0027-produced.md).
+//
+// A request settled with Actual counts that; refused or unsent, nothing; answered and not metered, as much as can have been
+// produced by then; and if its outcome is unknown, what can be produced until Late. An answer of w tokens took w/v at least, so
+// it is folded as of then if that alone drains the bucket (v ≥ Limit/Window), else as of its settlement.
+//
+// It needs a clock that is not set back: then it would take what is open for younger than it is. What was granted lapses when what
+// is open grows older. Not safe for concurrent use. Ready, Admit and Settle do not allocate once the most was open; Ready takes
+// as long as there are open requests.
+type Produced struct {
+	rate    rate
+	burst   int64
+	unit    Unit
+	per     time.Duration
+	margin  time.Duration
+	late    time.Duration
+	speed   int64         // v; 0: no bound
+	within  time.Duration // D
+	drawn   time.Duration // what an answer takes of the refill in a second: v·p
+	last    mono.Time
+	full    mono.Time // Θ
+	book    Book[producing]
+	lingers []lingering // unknown outcomes, by their end
+	scratch []producing // for Ready, which changes nothing
+}
+
+// producing is a request that may be produced: what it may come to, and when it was sent.
+type producing struct {
+	at   mono.Time
+	cost int64
+	all  mono.Time // from here on all of its cost may have been: filled in by Ready
+}
+
+type lingering struct {
+	producing
+	until mono.Time // produced by then
+}
+
+// ProducedConfig describes a bucket that is drawn on as answers are produced.
+type ProducedConfig struct {
+	// Limit is what is refilled per Window, evenly.
+	Limit  int64
+	Window time.Duration
+	// Burst is what the full bucket holds. If zero, Limit.
+	Burst int64
+	// Unit is the component of Cost that has the most an answer may have. If zero, Output.
+	Unit Unit
+	// PerSecond is the most that one answer is produced at in a second. If zero, 500, twice as fast as the fastest models of
+	// Anthropic's are known to be; negative: no such bound is known.
+	PerSecond int64
+	// Within is how long a request takes at most from its Admit to where the server looks at its bucket: with the connection that
+	// has to be made first, and the stalls of this machine. If zero, 1 s; negative: no such bound is known.
+	Within time.Duration
+	// Late is how long after an unknown outcome (a timeout, a reset) the answer may still be produced. If zero, 5 s; negative:
+	// not at all.
+	Late time.Duration
+	// Margin is one tick of the server's clock and a little. If zero, 1.1 ms. Negative: none.
+	Margin time.Duration
+}
+
+const (
+	defaultPerSecond = 500
+	defaultWithin    = time.Second
+	// oldest is how long an answer is counted by its age: 18 min. After that all of it may have been produced.
+	oldest = time.Duration(1 << 40)
+	// atATime is more than servers count at a time of what they produce: then v holds only over longer than that takes.
+	atATime = 16
+)
+
+// NewProduced checks the configuration and returns a Produced whose bucket is full.
+func NewProduced(c ProducedConfig) (*Produced, error) {
+	if c.Burst == 0 {
+		c.Burst = c.Limit
+	}
+	if c.Unit == Requests {
+		c.Unit = Output
+	}
+	if err := errors.Join(checkLimit("Produced", c.Limit), checkWindow("Produced", c.Window)); err != nil {
+		return nil, err
+	}
+	if c.Unit >= units {
+		return nil, fmt.Errorf("limit: Produced: no such Unit: %d", c.Unit)
+	}
+	p := &Produced{burst: c.Burst, unit: c.Unit, margin: max(c.Margin, 0), late: max(c.Late, 0), last: mono.Min, full: mono.Min}
+	if c.Margin == 0 {
+		p.margin = defaultTick
+	}
+	if c.Late == 0 {
+		p.late = defaultLate
+	}
+	if c.PerSecond >= 0 && c.Within >= 0 {
+		p.speed, p.within = c.PerSecond, c.Within
+		if c.PerSecond == 0 {
+			p.speed = defaultPerSecond
+		}
+		if c.Within == 0 {
+			p.within = defaultWithin
+		}
+	}
+	if p.within > oldest/2 {
+		return nil, fmt.Errorf("limit: Produced: Within %v is longer than %v", p.within, oldest/2)
+	}
+	return p, p.set(rate{c.Limit, c.Window}, c.Burst)
+}
+
+// set checks and takes a rate and a size of the bucket.
+func (p *Produced) set(r rate, burst int64) error {
+	if burst < 1 || burst > MaxCost {
+		return fmt.Errorf("limit: Produced: Burst %d is not between 1 and %d", burst, int64(MaxCost))
+	}
+	if err := r.fills("Produced", burst); err != nil {
+		return err
+	}
+	per := r.per()
+	if d := scale(per, time.Duration(burst-1), 1); d < p.margin {
+		return fmt.Errorf("limit: Produced: Burst %d at %d per %v is refilled within a tick of %v", burst, r.limit, r.window, p.margin)
+	}
+	p.rate, p.burst, p.per = r, burst, per
+	p.drawn = scale(per, time.Duration(p.speed), 1) // beyond what an int64 has, it is all at once
+	return nil
+}
+
+// SetLimit changes the refill to n per Window from now on. What is missing from the bucket stays missing.
+func (p *Produced) SetLimit(now mono.Time, n int64) error {
+	if err := checkLimit("Produced", n); err != nil {
+		return err
+	}
+	return p.setRate(now, rate{n, p.rate.window})
+}
+
+// SetWindow changes the refill to Limit per d from now on. What is missing from the bucket stays missing.
+func (p *Produced) SetWindow(now mono.Time, d time.Duration) error {
+	if err := checkWindow("Produced", d); err != nil {
+		return err
+	}
+	return p.setRate(now, rate{p.rate.limit, d})
+}
+
+func (p *Produced) setRate(now mono.Time, r rate) error {
+	before := p.per
+	if err := p.set(r, p.burst); err != nil {
+		return err
+	}
+	p.tick(now)
+	if p.full > p.last {
+		missing := p.full.Sub(p.last)
+		if p.per > before { // what a tick took at the old rate is missing for longer now
+			missing += p.margin
+		}
+		p.full = p.last.Add(scale(missing, p.per, before))
+	}
+	return nil
+}
+
+// SetBurst changes the size of the bucket from now on. What it holds stays: a larger one has to fill.
+func (p *Produced) SetBurst(now mono.Time, n int64) error {
+	before := p.burst
+	if err := p.set(p.rate, n); err != nil {
+		return err
+	}
+	p.tick(now)
+	if n > before {
+		p.fold(p.last, n-before)
+	}
+	return nil
+}
+
+func (p *Produced) times(n int64) time.Duration { return scale(time.Duration(max(n, 0)), p.per, 1) }
+
+// fold takes w out of the bucket, as of u.
+func (p *Produced) fold(u mono.Time, w int64) { p.full = folded(p.full, u, p.times(w)) }
+
+func folded(full, u mono.Time, d time.Duration) mono.Time { return max(full, u).Add(d) }
+
+// tick takes what can be produced no longer.
+func (p *Produced) tick(now mono.Time) {
+	p.last = max(now, p.last)
+	n := 0
+	for n < len(p.lingers) && p.lingers[n].ends(p) <= p.last {
+		p.full = p.lingers[n].folded(p, p.full)
+		n++
+	}
+	if n > 0 {
+		p.lingers = slices.Delete(p.lingers, 0, n)
+	}
+}
+
+// ends is when what lingers is folded. A tick later than it must be: then what was granted does not lapse by it.
+func (g *lingering) ends(p *Produced) mono.Time { return g.until.Add(p.margin) }
+
+func (g *lingering) folded(p *Produced, full mono.Time) mono.Time {
+	w := p.by(&g.producing, g.until)
+	return folded(full, p.began(&g.producing, g.until, w), p.times(w))
+}
+
+// by returns how much can have been produced of a request by t.
+func (p *Produced) by(r *producing, t mono.Time) int64 {
+	age := max(t, r.at).Sub(r.at)
+	if p.speed == 0 || age >= oldest {
+		return r.cost
+	}
+	return min(r.cost, plus(1, int64(scale(age, time.Duration(p.speed), time.Second))))
+}
+
+// began returns the instant as of which w of r is folded that was produced by u.
+func (p *Produced) began(r *producing, u mono.Time, w int64) mono.Time {
+	if p.speed == 0 || p.drawn < time.Second {
+		return u
+	}
+	took := scale(time.Duration(max(w-atATime, 0)), time.Second, time.Duration(p.speed)) - 1 // rounded down
+	return min(max(u.Add(-took), r.at), u)
+}
+
+// Ready implements Limiter.
+func (p *Produced) Ready(now mono.Time, cost Cost) mono.Time { return p.ready(now, 0, cost.of(p.unit)) }
+
+// ReadyAfter implements Foreseer.
+func (p *Produced) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	return p.ready(now, first.of(p.unit), cost.of(p.unit))
+}
+
+// ready returns when w may go after one of first, if that is not 0.
+func (p *Produced) ready(now mono.Time, first, w int64) mono.Time {
+	t := max(now, p.last)
+	if w == 0 {
+		return t
+	}
+	full := p.full
+	for i := 0; ; i++ { // with the first i of those that linger folded
+		end := AfterSettle
+		if i < len(p.lingers) {
+			end = p.lingers[i].ends(p)
+		}
+		if t < end {
+			p.scratch = p.scratch[:0]
+			for r := range p.book.All() {
+				p.counts(*r)
+			}
+			for k := range p.lingers[i:] {
+				p.counts(p.lingers[i+k].producing)
+			}
+			if first > 0 {
+				p.counts(producing{at: max(now, p.last), cost: first})
+			}
+			if at := p.search(t, end, full, w); at < end {
+				return at
+			}
+			if end == AfterSettle {
+				return AfterSettle
+			}
+			t = end
+		}
+		full = p.lingers[i].folded(p, full)
+	}
+}
+
+// counts notes what is to be searched.
+func (p *Produced) counts(r producing) {
+	if r.cost == 0 { // the limit is not for it
+		return
+	}
+	r.all = mono.Min
+	if p.speed > 0 {
+		r.all = r.at.Add(min(scale(time.Duration(max(r.cost-1, 0)), time.Second, time.Duration(p.speed)), oldest) - p.within)
+	}
+	p.scratch = append(p.scratch, r)
+}
+
+// atOnce is g of a request that is sent just now.
+func (p *Produced) atOnce(cost int64) int64 {
+	if p.speed == 0 {
+		return cost
+	}
+	return min(cost, plus(1, int64(scale(p.within, time.Duration(p.speed), time.Second))))
+}
+
+// demand is what the requests in scratch may have taken at an instant, as times of refill. It changes in a straight line until the
+// next of them has come to its cost.
+type demand struct {
+	at     mono.Time
+	bound  time.Duration // of those that have come to their cost, and one of each other
+	grow   int           // how many the others are, and how old together
+	ages   time.Duration
+	within time.Duration
+}
+
+func (d *demand) to(t mono.Time) demand {
+	e := *d
+	e.ages += time.Duration(d.grow) * t.Sub(d.at)
+	e.at = t
+	return e
+}
+
+// misses is what is missing from the bucket, as a time of refill, if all that may have been produced was.
+func (p *Produced) misses(d demand, full mono.Time) time.Duration {
+	open := time.Duration(plus(int64(d.bound), int64(scale(d.ages, p.drawn, time.Second))))
+	return time.Duration(plus(int64(open), int64(max(full, d.at).Sub(d.at))))
+}
+
+// search returns the first instant from t on at which w may go beside those in scratch, as far as that is before end; end or later:
+// none.
+func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
+	d, least := demand{at: t, within: p.within}, w
+	for i := range p.scratch {
+		r := &p.scratch[i]
+		least = min(least, r.cost)
+		d.add(p, r)
+	}
+	room := p.times(p.burst-1) - p.times(p.atOnce(w)-p.atOnce(least)) - p.margin
+	switch {
+	case room < 0:
+		return end
+	case p.misses(d, full) <= room:
+		return t
+	}
+	slices.SortFunc(p.scratch, func(a, b producing) int { return cmp.Compare(a.all, b.all) })
+	next := 0
+	for next < len(p.scratch) && p.scratch[next].all <= t {
+		next++
+	}
+	for {
+		until := end
+		if next < len(p.scratch) {
+			until = min(end, p.scratch[next].all)
+		}
+		// Less is missing as time passes only while the refill is quicker than they are.
+		if stop := min(until, full); stop > d.at && scale(p.drawn, time.Duration(d.grow), 1) < time.Second {
+			if p.misses(d.to(stop), full) <= room {
+				n := sort.Search(int(stop.Sub(d.at)), func(i int) bool { return p.misses(d.to(d.at.Add(time.Duration(i+1))), full) <= room })
+				return d.at.Add(time.Duration(n + 1))
+			}
+		}
+		if until >= end {
+			return end
+		}
+		d = d.to(until)
+		for next < len(p.scratch) && p.scratch[next].all <= until {
+			d.settle(p, &p.scratch[next])
+			next++
+		}
+		if p.misses(d, full) <= room {
+			return d.at
+		}
+	}
+}
+
+func (d *demand) age(r *producing) time.Duration { return d.at.Add(d.within).Sub(r.at) }
+
+// add counts a request, settle one that has come to its cost.
+func (d *demand) add(p *Produced, r *producing) {
+	if r.all <= d.at {
+		d.bound = time.Duration(plus(int64(d.bound), int64(p.times(r.cost))))
+		return
+	}
+	d.grow++
+	d.ages += d.age(r)
+	d.bound += p.per
+}
+
+func (d *demand) settle(p *Produced, r *producing) {
+	d.grow--
+	d.ages -= d.age(r)
+	d.bound = time.Duration(plus(int64(d.bound-p.per), int64(p.times(r.cost))))
+}
+
+// Admit implements Limiter.
+func (p *Produced) Admit(now mono.Time, cost Cost) Lease {
+	p.tick(now)
+	l, r := p.book.Take()
+	*r = producing{at: p.last, cost: cost.of(p.unit)}
+	return l
+}
+
+// Settle implements Limiter.
+func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
+	r := *p.book.Return(l)
+	p.tick(now)
+	if o.Metered {
+		r.cost = o.Actual.of(p.unit)
+	}
+	switch {
+	case r.cost == 0 || o.Result == Unsent || o.Result == Limited:
+	case o.Result == Unknown && p.late > 0:
+		if o.Metered { // as of a process before this one: it may have been sent long ago
+			r.at = mono.Min
+		}
+		g := lingering{r, p.last.Add(max(p.late, -max(o.ArrivedAgo, -math.MaxInt64)))}
+		i := len(p.lingers)
+		for i > 0 && p.lingers[i-1].until > g.until {
+			i--
+		}
+		p.lingers = slices.Insert(p.lingers, i, g)
+	default:
+		w := r.cost
+		if !o.Metered {
+			w = p.by(&r, p.last)
+		}
+		p.fold(p.began(&r, p.last, w), w)
+	}
+}
+
+// Arriving returns what a server counts of a cost when the request arrives, by a limit that l is for: less than the cost where it
+// counts the rest as that is produced. It is what to compare with what an answer says is left.
+func Arriving(l Limiter, cost Cost) Cost {
+	switch l := l.(type) {
+	case *All:
+		for _, each := range l.each {
+			cost = Arriving(each, cost)
+		}
+	case *named:
+		return Arriving(l.Limiter, cost)
+	case *Fitted:
+		return Arriving(l.own, cost)
+	case *Produced:
+		cost[l.unit] = min(cost[l.unit], 1)
+	}
+	return cost
+}
+
+// NotBefore implements Forecaster. Of what is open and ahead nothing need ever be produced.
+func (p *Produced) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	t := max(now, p.last)
+	switch {
+	case cost.of(p.unit) == 0:
+		return t
+	case n <= 0 && p.book.Len() == 0:
+		return p.Ready(now, cost)
+	}
+	return max(t, p.full.Add(p.margin-p.times(p.burst-1)))
+}
+
+// Explain implements Explainer. Most is what the full bucket holds; the size of a cost may be more, and nevertheless go.
+func (p *Produced) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return p.Ready(now, cost), Bound{Name: p.unit.String(), Unit: p.unit, Size: cost.of(p.unit), Most: p.burst}
+}
+
+// Rates implements Rated: what is refilled.
+func (p *Produced) Rates() ([]Rate, bool) {
+	return []Rate{{p.unit.String(), p.unit, p.rate.limit, p.rate.window}}, true
+}
+
+// Unsettled implements Owed.
+func (p *Produced) Unsettled() (n int, since mono.Time) {
+	return first(&p.book, func(r *producing) mono.Time { return r.at })
+}

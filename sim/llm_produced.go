@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// LLMProduced is a client of a language model whose server counts output as it is produced. The server has a bucket that is full at
+// first; a request is refused if not one token is there when it arrives, the first of its own; what is under way goes on. All
+// prompts are made at instant 0, and those that are refused take a place at the end of the line again.
+type LLMProduced struct {
+	// Prompts is how many. If zero, 40.
+	Prompts int
+	// Limit is what is refilled per Window, and what the bucket holds. If zero, 8,000 and one minute.
+	Limit  int64
+	Window time.Duration
+	// MaxTokens is the most output of each prompt, and what it is admitted with. If zero, 4,096.
+	MaxTokens int64
+	// Outputs is what comes of it.
+	Outputs LLMOutputs
+	// PerSecond is how fast an answer is produced. If zero, 150. Way is the latency there, and back.
+	PerSecond int64
+	Way       time.Duration
+	// Limiter is the client's.
+	Limiter limit.Limiter
+	Seed    uint64
+}
+
+// LLMOutputs says how much output prompts have.
+type LLMOutputs uint8
+
+const (
+	Short   LLMOutputs = iota // 300
+	Longest                   // as much as they may
+	Bimodal                   // one half 20, the other as much as they may
+	Growing                   // 20, and each 40 more than the one before
+)
+
+func (o LLMOutputs) String() string { return [...]string{"short", "longest", "bimodal", "growing"}[o] }
+
+func (c *LLMProduced) output(rng *rand.Rand, i int) int64 {
+	n := c.MaxTokens
+	switch c.Outputs {
+	case Short:
+		n = 300
+	case Bimodal:
+		if rng.IntN(2) == 0 {
+			n = 20
+		}
+	case Growing:
+		n = 20 + 40*int64(i)
+	}
+	return min(n, c.MaxTokens)
+}
+
+// LLMProducedTally is what came of a run.
+type LLMProducedTally struct {
+	Sent, Rejected int
+	Tokens         int64
+	// End is when the last answer was read, Ideal when it could have been, with the bucket never overdrawn and no latency.
+	End, Ideal time.Duration
+	// Steady is how much of the refill was used from the first window on, 1 for all of it: as of the answers. 0: it took no
+	// longer than that.
+	Steady float64
+}
+
+type producedRun struct {
+	LLMProduced
+	LLMProducedTally
+	loop    Loop[producedEvent]
+	server  *rule.Bucket
+	line    *line.Line
+	lane    *line.Lane
+	tickets []producedTicket
+	wake    mono.Time
+	wakeSeq uint32
+	steady  int64
+}
+
+type producedTicket struct {
+	line.Ticket
+	output, done int64
+}
+
+type producedEvent struct {
+	kind producedKind
+	i    int32
+	seq  uint32
+}
+
+type producedKind uint8
+
+const (
+	producedArrives producedKind = iota
+	producedMore
+	producedAnswered
+	producedRefused
+	producedWakes
+)
+
+// producedAtATime is how much of an answer is counted at a time.
+const producedAtATime = 10
+
+// Run plays it to the end.
+func (c LLMProduced) Run() (LLMProducedTally, error) {
+	if c.Limiter == nil {
+		return LLMProducedTally{}, errors.New("sim: LLMProduced: Limiter is nil")
+	}
+	c.fill()
+	x := &producedRun{LLMProduced: c, line: line.New(line.Config{}), tickets: make([]producedTicket, c.Prompts), wake: limit.Never}
+	var err error
+	if x.server, err = rule.NewBucket(rule.BucketConfig{Limit: c.Limit, Window: c.Window}); err != nil {
+		return LLMProducedTally{}, err
+	}
+	x.lane = x.line.Lane(line.LaneConfig{}, []*line.Limit{x.line.Limit(c.Limiter, line.Sharing{})})
+	rng := rand.New(rand.NewPCG(c.Seed, 27))
+	for i := range x.tickets {
+		t := &x.tickets[i]
+		t.output = c.output(rng, i)
+		x.Tokens += t.output
+		t.Of = int32(i)
+		if err := x.enter(0, int32(i)); err != nil {
+			return LLMProducedTally{}, err
+		}
+	}
+	for e, ok := x.loop.Next(mono.Max); ok; e, ok = x.loop.Next(mono.Max) {
+		if err := x.happen(x.loop.Now(), e); err != nil {
+			return LLMProducedTally{}, err
+		}
+	}
+	last := time.Duration(x.tickets[len(x.tickets)-1].output) * time.Second / time.Duration(c.PerSecond)
+	x.Ideal = max(time.Duration(float64(x.Tokens-c.Limit)/float64(c.Limit)*float64(c.Window)), 0) + last
+	if over := x.End - c.Window; over > 0 {
+		x.Steady = float64(x.steady) / (float64(c.Limit) * over.Seconds() / c.Window.Seconds())
+	}
+	return x.LLMProducedTally, nil
+}
+
+func (c *LLMProduced) fill() {
+	if c.Prompts == 0 {
+		c.Prompts = 40
+	}
+	if c.Limit == 0 {
+		c.Limit = 8000
+	}
+	if c.Window == 0 {
+		c.Window = time.Minute
+	}
+	if c.MaxTokens == 0 {
+		c.MaxTokens = 4096
+	}
+	if c.PerSecond == 0 {
+		c.PerSecond = 150
+	}
+}
+
+func (x *producedRun) happen(now mono.Time, e producedEvent) error {
+	t := &x.tickets[e.i]
+	switch e.kind {
+	case producedArrives:
+		if !x.server.Arrive(now, 1) {
+			x.Rejected++
+			x.loop.At(now.Add(x.Way), producedEvent{kind: producedRefused, i: e.i})
+			return nil
+		}
+		t.done = 1
+		x.produce(now, e.i)
+	case producedMore:
+		n := min(producedAtATime, t.output-t.done)
+		x.server.Amend(now, now, n)
+		t.done += n
+		x.produce(now, e.i)
+	case producedAnswered:
+		x.End = now.Sub(0)
+		if x.End > x.Window {
+			x.steady += t.output
+		}
+		x.line.Settle(now, t.Pass, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Output: t.output}})
+	case producedRefused:
+		x.line.Settle(now, t.Pass, limit.Outcome{Result: limit.Limited})
+		x.serve(now)
+		return x.enter(now, e.i)
+	case producedWakes:
+		if e.seq == x.wakeSeq {
+			x.wake = limit.Never
+		}
+	}
+	x.serve(now)
+	return nil
+}
+
+func (x *producedRun) produce(now mono.Time, i int32) {
+	t := &x.tickets[i]
+	if t.done == t.output {
+		x.loop.At(now.Add(x.Way), producedEvent{kind: producedAnswered, i: i})
+		return
+	}
+	n := min(producedAtATime, t.output-t.done)
+	x.loop.At(now.Add(time.Duration(n)*time.Second/time.Duration(x.PerSecond)), producedEvent{kind: producedMore, i: i})
+}
+
+func (x *producedRun) enter(now mono.Time, i int32) error {
+	t := &x.tickets[i]
+	t.Ask(&limit.Cost{limit.Requests: 1, limit.Output: x.MaxTokens})
+	t.Place, t.Deadline = now, limit.Never
+	switch x.line.Enter(now, x.lane, &t.Ticket) {
+	case line.Granted:
+		x.send(now, i)
+	case line.Never:
+		return fmt.Errorf("sim: LLMProduced: MaxTokens %d is more than the Limiter lets go at once", x.MaxTokens)
+	}
+	x.serve(now)
+	return nil
+}
+
+func (x *producedRun) serve(now mono.Time) {
+	for t := x.line.Next(now); t != nil; t = x.line.Next(now) {
+		x.send(now, t.Of.(int32))
+	}
+	if wake := x.line.Wake(); wake != x.wake {
+		x.wake = wake
+		x.wakeSeq++
+		if wake != limit.Never {
+			x.loop.At(wake, producedEvent{kind: producedWakes, seq: x.wakeSeq})
+		}
+	}
+}
+
+func (x *producedRun) send(now mono.Time, i int32) {
+	x.Sent++
+	x.loop.At(now.Add(x.Way), producedEvent{kind: producedArrives, i: i})
+}
