@@ -315,3 +315,22 @@ type tallied struct {
 }
 
 func (c *tallied) Close() error { *c.closed++; return nil }
+
+// Of an attempt that had no answer, too, what CheckRetry fails with is the error.
+func TestCheckRetryFailsWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine := errors.New("mine")
+		tr := mustNew(t, transport.Config{
+			Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("broken") }),
+			CheckRetry: func(_ context.Context, a transport.Attempt, resp *http.Response) (bool, error) {
+				if resp != nil || a.Err == nil {
+					t.Errorf("%v, %v", resp, a.Err)
+				}
+				return true, mine
+			},
+		})
+		if _, _, err := do(t, tr, get(t, "http://a.test/")); !errors.Is(err, mine) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -237,7 +237,7 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 			p.literal(n, around)
 		case *ast.CallExpr:
 			switch {
-			case isPanic(n):
+			case isPanic(n), grows(n):
 				return false
 			case isCall(n, "make"):
 				for _, a := range n.Args[:min(len(n.Args), lengths(n))] {
@@ -377,7 +377,7 @@ func (p *planter) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
 		case *ast.ExprStmt:
-			if c, ok := s.X.(*ast.CallExpr); ok && !isPanic(c) {
+			if c, ok := s.X.(*ast.CallExpr); ok && !isPanic(c) && !grows(c) {
 				p.replace(s, "")
 			}
 		case *ast.AssignStmt:
@@ -405,6 +405,12 @@ func isCall(c *ast.CallExpr, name string) bool { return isName(c.Fun, name) }
 func isName(e ast.Expr, name string) bool {
 	i, ok := e.(*ast.Ident)
 	return ok && i.Name == name
+}
+
+// grows tells whether a call only allocates in advance.
+func grows(c *ast.CallExpr) bool {
+	f, ok := c.Fun.(*ast.SelectorExpr)
+	return ok && f.Sel.Name == "Grow"
 }
 
 // lengths is how many arguments of a make do more than allocate in advance.

@@ -21,7 +21,8 @@
 //  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
 //  12. A Forecaster is never too late: NotBefore is no later than the instant at which a cost goes when those ahead of it
 //     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
-//  13. An Owed that counts what is open knows all of it, and since when. An Explainer explains what Ready says.
+//  13. An Owed that counts what is open knows all of it, and since when. An Explainer explains what Ready says, and names the
+//     limit if that is later than now.
 //
 // The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
 package limittest
@@ -436,8 +437,9 @@ func (r *run) told(ready []mono.Time) error {
 		}
 	}
 	for i, c := range r.Costs {
-		if at, _ := limit.Explain(r.subject, r.now, c); at != ready[i] {
-			return fmt.Errorf("law 13: cost %v is ready at %v; what is explained is %v", c, ready[i], at)
+		at, b := limit.Explain(r.subject, r.now, c)
+		if at != ready[i] || at > r.now && b.Name == "" {
+			return fmt.Errorf("law 13: cost %v is ready at %v; what is explained is %v, by %+v", c, ready[i], at, b)
 		}
 	}
 	return nil
