@@ -52,7 +52,11 @@ func TestPublished(t *testing.T) {
 				if policy.Burst < policy.Limit && policy.Burst > 0 {
 					continue
 				}
-				if at != limit.Never || most == (limit.Cost{}) || why.Name == "" {
+				want := limit.Never
+				if strings.HasPrefix(p.Name, "anthropic:") && policy.Unit == quota.Output { // it counts as it is produced
+					want = 0
+				}
+				if at != want || most == (limit.Cost{}) || why.Name == "" {
 					t.Errorf("%s: %s: one more than the limit may go at %v", p.Name, policy.Name, at)
 				}
 			}
