@@ -55,6 +55,9 @@ var binanceFutures = &row{
 }
 
 func (r *reading) binance(known []Policy) {
+	for _, name := range []string{"X-MBX-Used-Weight-*", "X-MBX-Order-Count-*", "X-SAPI-Used-*"} {
+		r.looked.at(name)
+	}
 	var names []string
 	for name := range r.Header {
 		if name := http.CanonicalHeaderKey(name); strings.HasPrefix(name, "X-Mbx-") || strings.HasPrefix(name, "X-Sapi-Used-") {
@@ -162,6 +165,7 @@ var bybit = &row{
 		}
 		over := code == 10006 || code == 10018
 		var reset time.Time
+		r.looked.at("X-Bapi-Limit-Reset-Timestamp") // its clock, until it refuses
 		if over || r.Status == http.StatusTooManyRequests {
 			reset = r.reset("X-Bapi-Limit-Reset-Timestamp", 0)
 		}
@@ -188,9 +192,9 @@ var bybit = &row{
 var kraken = &row{
 	Provider: Provider{
 		Name: "kraken", Title: "Kraken",
-		Hosts:   []string{"api.kraken.com"},
-		Docs:    "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
+		Hosts:  []string{"api.kraken.com"},
+		Docs:   "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
 		Published: []Preset{
 			// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most calls count 1, histories 2.
 			{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
@@ -252,9 +256,9 @@ var kraken = &row{
 var coinbase = &row{
 	Provider: Provider{
 		Name: "coinbase", Title: "Coinbase",
-		Hosts:   []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
-		Docs:    "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"address", IP}, {"key", Key}},
+		Hosts:  []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
+		Docs:   "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"address", IP}, {"key", Key}},
 		Published: []Preset{
 			{"coinbase", "Exchange, private endpoints, per profile", "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
 				[]Policy{bucket(30, 15, Requests, time.Second, Key)}},
@@ -290,9 +294,9 @@ var coinbase = &row{
 var okx = &row{
 	Provider: Provider{
 		Name: "okx", Title: "OKX",
-		Hosts:   []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
-		Docs:    "https://www.okx.com/docs-v5/en/#overview-rate-limits",
-		Limited: Route, Banned: Key, Refusers: []Refuser{{"endpoint", Route}, {"sub-account orders", Key}},
+		Hosts:  []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
+		Docs:   "https://www.okx.com/docs-v5/en/#overview-rate-limits",
+		Silent: true, Limited: Route, Banned: Key, Refusers: []Refuser{{"endpoint", Route}, {"sub-account orders", Key}},
 		Published: []Preset{
 			{"okx", "orders of a sub-account; endpoints have limits of their own", "https://www.okx.com/docs-v5/en/#overview-rate-limits", "2026",
 				[]Policy{per(1000, Orders, 2*time.Second, "", Key)}},

@@ -210,9 +210,9 @@ func wait(n, perSecond float64) time.Duration {
 var stripe = &row{
 	Provider: Provider{
 		Name: "stripe", Title: "Stripe",
-		Hosts:   []string{"api.stripe.com", "files.stripe.com"},
-		Docs:    "https://docs.stripe.com/rate-limits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
+		Hosts:  []string{"api.stripe.com", "files.stripe.com"},
+		Docs:   "https://docs.stripe.com/rate-limits",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
 		Published: []Preset{
 			{"stripe", "live mode, per account", "https://docs.stripe.com/rate-limits", "2026",
 				[]Policy{per(100, Requests, time.Second, "", Key)}},
@@ -266,6 +266,7 @@ var discord = &row{
 	read: func(r *reading) {
 		bucket, _ := r.field("X-RateLimit-Bucket")
 		p := Policy{Name: clip(bucket), Unit: Requests, Scope: Route, Limit: r.limit("X-RateLimit-Limit").N}
+		r.looked.at("X-RateLimit-Reset") // it says the same
 		reset := r.reset("X-RateLimit-Reset-After", 0)
 		if reset.IsZero() {
 			reset = r.reset("X-RateLimit-Reset", 0)
@@ -339,9 +340,9 @@ var x = &row{
 var slack = &row{
 	Provider: Provider{
 		Name: "slack", Title: "Slack",
-		Hosts:   []string{"slack.com", ".slack.com", "hooks.slack.com"},
-		Docs:    "https://docs.slack.dev/apis/web-api/rate-limits",
-		Limited: Route, Banned: Key,
+		Hosts:  []string{"slack.com", ".slack.com", "hooks.slack.com"},
+		Docs:   "https://docs.slack.dev/apis/web-api/rate-limits",
+		Silent: true, Limited: Route, Banned: Key,
 		Published: []Preset{
 			// Slack's tiers are of a method; each is "or more", with bursts that it does not promise.
 			{"slack:tier1", "a method of tier 1, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
@@ -376,9 +377,9 @@ var slack = &row{
 var notion = &row{
 	Provider: Provider{
 		Name: "notion", Title: "Notion",
-		Hosts:   []string{"api.notion.com"},
-		Docs:    "https://developers.notion.com/reference/request-limits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_request_*", Key}, {"*", ""}},
+		Hosts:  []string{"api.notion.com"},
+		Docs:   "https://developers.notion.com/reference/request-limits",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_request_*", Key}, {"*", ""}},
 	},
 	is: sends("X-Notion-Request-Id"),
 	read: func(r *reading) {
@@ -420,7 +421,7 @@ var notion = &row{
 // Reddit says approximately how much is used and left of ten minutes, in decimals, and how many seconds are left of them.
 var reddit = &row{
 	Provider: Provider{
-		Name: "reddit", Title: "Reddit",
+		Name: "reddit", Title: "Reddit", Kind: "Web",
 		Hosts:   []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
 		Docs:    "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki",
 		Limited: Key, Banned: Key,
