@@ -33,7 +33,7 @@ type Provider struct {
 	Kind string
 	// Hosts are names of hosts, or, with a dot in front, what they end in.
 	Hosts []string
-	// Docs is where it documents its limits, AsOf when that was last looked at: a year and month.
+	// Docs is where it documents its limits, AsOf when that was last looked at: a year, or a year and month.
 	Docs, AsOf string
 	// Silent: it documents limits, and what it answers says nothing of them before it refuses.
 	Silent bool
