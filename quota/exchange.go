@@ -17,8 +17,8 @@ var exchanges = []*row{binance, binanceSpot, binanceFutures, bybit, kraken, okx,
 var binance = &row{
 	Provider: Provider{
 		Name: "binance", Title: "Binance",
-		Hosts:   []string{"dapi.binance.com", "eapi.binance.com", "papi.binance.com"},
-		Docs:    "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits",
+		Hosts: []string{"dapi.binance.com", "eapi.binance.com", "papi.binance.com"},
+		Docs:  "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", AsOf: "2026",
 		Limited: IP, Banned: IP,
 	},
 	is: func(r *Response) bool {
@@ -30,7 +30,8 @@ var binance = &row{
 var binanceSpot = &row{
 	Provider: Provider{
 		Name: "binance-spot", Title: "Binance spot",
-		Hosts:   []string{"api.binance.com", "api1.binance.com", "api2.binance.com", "api3.binance.com", "api4.binance.com", "api-gcp.binance.com", "data-api.binance.vision"},
+		Hosts: []string{"api.binance.com", "api1.binance.com", "api2.binance.com", "api3.binance.com", "api4.binance.com", "api-gcp.binance.com", "data-api.binance.vision"},
+		Docs:  "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", AsOf: "2026",
 		Limited: IP, Banned: IP,
 		Published: []Preset{
 			// Weight per address; orders per account. GET /api/v3/exchangeInfo states the same as rateLimits.
@@ -44,7 +45,8 @@ var binanceSpot = &row{
 var binanceFutures = &row{
 	Provider: Provider{
 		Name: "binance-futures", Title: "Binance futures",
-		Hosts:   []string{"fapi.binance.com"},
+		Hosts: []string{"fapi.binance.com"},
+		Docs:  "https://developers.binance.com/docs/derivatives/usds-margined-futures/general-info", AsOf: "2026",
 		Limited: IP, Banned: IP,
 		Published: []Preset{
 			{"binance:futures", "USDⓈ-M futures", "https://developers.binance.com/docs/derivatives/usds-margined-futures/general-info", "2026",
@@ -55,6 +57,9 @@ var binanceFutures = &row{
 }
 
 func (r *reading) binance(known []Policy) {
+	for _, name := range []string{"X-MBX-Used-Weight-*", "X-MBX-Order-Count-*", "X-SAPI-Used-*"} {
+		r.looked.at(name)
+	}
 	var names []string
 	for name := range r.Header {
 		if name := http.CanonicalHeaderKey(name); strings.HasPrefix(name, "X-Mbx-") || strings.HasPrefix(name, "X-Sapi-Used-") {
@@ -139,8 +144,8 @@ func interval(s string) (time.Duration, bool) {
 var bybit = &row{
 	Provider: Provider{
 		Name: "bybit", Title: "Bybit",
-		Hosts:   []string{"api.bybit.com", "api.bytick.com", ".bybit.com"},
-		Docs:    "https://bybit-exchange.github.io/docs/v5/rate-limit",
+		Hosts: []string{"api.bybit.com", "api.bytick.com", ".bybit.com"},
+		Docs:  "https://bybit-exchange.github.io/docs/v5/rate-limit", AsOf: "2026",
 		Limited: Route, Banned: IP, Refusers: []Refuser{{"address", IP}},
 		Published: []Preset{
 			{"bybit", "v5, per address; endpoints have limits of their own", "https://bybit-exchange.github.io/docs/v5/rate-limit", "2026",
@@ -162,6 +167,7 @@ var bybit = &row{
 		}
 		over := code == 10006 || code == 10018
 		var reset time.Time
+		r.looked.at("X-Bapi-Limit-Reset-Timestamp") // its clock, until it refuses
 		if over || r.Status == http.StatusTooManyRequests {
 			reset = r.reset("X-Bapi-Limit-Reset-Timestamp", 0)
 		}
@@ -188,9 +194,9 @@ var bybit = &row{
 var kraken = &row{
 	Provider: Provider{
 		Name: "kraken", Title: "Kraken",
-		Hosts:   []string{"api.kraken.com"},
-		Docs:    "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
+		Hosts: []string{"api.kraken.com"},
+		Docs:  "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", AsOf: "2026",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
 		Published: []Preset{
 			// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most calls count 1, histories 2.
 			{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
@@ -252,9 +258,9 @@ var kraken = &row{
 var coinbase = &row{
 	Provider: Provider{
 		Name: "coinbase", Title: "Coinbase",
-		Hosts:   []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
-		Docs:    "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"address", IP}, {"key", Key}},
+		Hosts: []string{"api.coinbase.com", "api.exchange.coinbase.com", "api.pro.coinbase.com", "api-public.sandbox.exchange.coinbase.com"},
+		Docs:  "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", AsOf: "2026",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"address", IP}, {"key", Key}},
 		Published: []Preset{
 			{"coinbase", "Exchange, private endpoints, per profile", "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
 				[]Policy{bucket(30, 15, Requests, time.Second, Key)}},
@@ -290,9 +296,9 @@ var coinbase = &row{
 var okx = &row{
 	Provider: Provider{
 		Name: "okx", Title: "OKX",
-		Hosts:   []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
-		Docs:    "https://www.okx.com/docs-v5/en/#overview-rate-limits",
-		Limited: Route, Banned: Key, Refusers: []Refuser{{"endpoint", Route}, {"sub-account orders", Key}},
+		Hosts: []string{"www.okx.com", "okx.com", "my.okx.com", "eea.okx.com", "us.okx.com", "aws.okx.com"},
+		Docs:  "https://www.okx.com/docs-v5/en/#overview-rate-limits", AsOf: "2026",
+		Silent: true, Limited: Route, Banned: Key, Refusers: []Refuser{{"endpoint", Route}, {"sub-account orders", Key}},
 		Published: []Preset{
 			{"okx", "orders of a sub-account; endpoints have limits of their own", "https://www.okx.com/docs-v5/en/#overview-rate-limits", "2026",
 				[]Policy{per(1000, Orders, 2*time.Second, "", Key)}},
@@ -333,7 +339,7 @@ func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) 
 var cme = &row{
 	Provider: Provider{
 		Name: "cme", Title: "CME iLink",
-		Docs:    "https://cmegroupclientsite.atlassian.net/wiki/spaces/EPICSANDBOX/pages/457317540/Messaging+Controls",
+		Docs: "https://cmegroupclientsite.atlassian.net/wiki/spaces/EPICSANDBOX/pages/457317540/Messaging+Controls", AsOf: "2026",
 		Limited: Key, Banned: Key,
 		Published: []Preset{
 			{"cme", "iLink, per session", "https://cmegroupclientsite.atlassian.net/wiki/spaces/EPICSANDBOX/pages/457317540/Messaging+Controls", "2026",

@@ -46,6 +46,7 @@ func FuzzRead(f *testing.F) {
 			d, _ := quota.Lookup(name)
 			check(t, name, now, d.Read(now, r))
 		}
+		unreadIsUnread(t, "", nth(uint8(status)), now, r)
 	})
 }
 

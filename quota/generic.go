@@ -24,6 +24,7 @@ var anybodys = []*row{ietf, reddit, generic}
 var ietf = &row{
 	Provider: Provider{
 		Name: "ietf", Title: "the IETF draft",
+		Docs: "https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/", AsOf: "2026",
 		Limited: Key, Banned: Key, Refusers: theirOwn,
 	},
 	is: sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
@@ -37,8 +38,8 @@ var ietf = &row{
 var cloudflare = &row{
 	Provider: Provider{
 		Name: "cloudflare", Title: "Cloudflare",
-		Hosts:   []string{"api.cloudflare.com"},
-		Docs:    "https://developers.cloudflare.com/fundamentals/api/reference/limits/",
+		Hosts: []string{"api.cloudflare.com"},
+		Docs:  "https://developers.cloudflare.com/fundamentals/api/reference/limits/", AsOf: "2026",
 		Limited: Key, Banned: Key,
 		Published: []Preset{
 			{"cloudflare", "client API, per user", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026",

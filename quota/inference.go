@@ -151,7 +151,7 @@ var openrouter = &row{
 		Name: "openrouter", Title: "OpenRouter",
 		Hosts: []string{"openrouter.ai"},
 		Docs:  "https://openrouter.ai/docs/api-reference/limits", AsOf: "2026-11",
-		Limited: Model, Banned: Key, Refusers: []Refuser{{"free models", Key}},
+		Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"free models", Key}},
 		Published: []Preset{
 			{"openrouter:free", "free models together, per account", "https://openrouter.ai/docs/api-reference/limits", "2026-11",
 				[]Policy{per(20, Requests, time.Minute, "", Key), named("day", per(50, Requests, day, Calendar, Key))}},

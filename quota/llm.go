@@ -156,6 +156,9 @@ func openAIFields(h http.Header) bool {
 
 // families reads x-ratelimit-{limit,remaining,reset}-{family} for whatever families there are. window is the documented one.
 func (r *reading) families(window func(family string) time.Duration) {
+	for _, what := range []string{"Limit", "Remaining", "Reset"} {
+		r.looked.at("X-RateLimit-" + what + "-*")
+	}
 	var names []string
 	for name := range r.Header {
 		for _, prefix := range []string{"X-Ratelimit-Limit-", "X-Ratelimit-Remaining-", "X-Ratelimit-Reset-"} {
@@ -397,10 +400,10 @@ var gemini = &row{
 	Provider: Provider{
 		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
 		Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
-		Tokens:  CountsInput,
-		Hosts:   []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
-		Docs:    "https://ai.google.dev/gemini-api/docs/rate-limits",
-		Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},
+		Tokens: CountsInput,
+		Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
+		Docs:   "https://ai.google.dev/gemini-api/docs/rate-limits",
+		Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},
 	},
 	is: func(r *Response) bool {
 		return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")

@@ -162,6 +162,8 @@ type Observation struct {
 	RefusedBy []string
 	// Notes are what a person would want to know besides. Problems are values that were ignored or bent, and why.
 	Notes, Problems []string
+	// Unread are fields that look like those of limits and were not read, as "Name: value". Only Explain fills it in.
+	Unread []string
 }
 
 // Policy returns the policy of a name.
@@ -258,11 +260,12 @@ type jsonObservation struct {
 	Limits     []jsonLimit  `json:"limits,omitempty"`
 	Notes      []string     `json:"notes,omitempty"`
 	Problems   []string     `json:"problems,omitempty"`
+	Unread     []string     `json:"unread,omitempty"`
 }
 
 // MarshalJSON writes durations in seconds, as window_seconds, and instants in RFC 3339, in UTC.
 func (o Observation) MarshalJSON() ([]byte, error) {
-	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems}
+	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
 	for _, p := range o.Policies {
 		j.Policies = append(j.Policies, jsonPolicy{p.Name, p.Unit, p.Scope, p.Rule, p.Limit, p.Window.Seconds(), p.Burst, p.Partition, p.Source, p.WindowSource})
 	}

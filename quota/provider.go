@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,9 +29,11 @@ type Dialect interface {
 type Provider struct {
 	// Name is what Lookup finds its Dialect by, if answers of it can be read. Title is for people.
 	Name, Title string
+	// Kind is what it is for. The table is grouped by it.
+	Kind string
 	// Hosts are names of hosts, or, with a dot in front, what they end in.
 	Hosts []string
-	// Docs is where it documents its limits, AsOf when that was last looked at: a year and month.
+	// Docs is where it documents its limits, AsOf when that was last looked at: a year, or a year and month.
 	Docs, AsOf string
 	// Silent: it documents limits, and what it answers says nothing of them before it refuses.
 	Silent bool
@@ -96,7 +99,13 @@ type row struct {
 func (d *row) Name() string { return d.Provider.Name }
 
 func (d *row) Read(now time.Time, resp Response) Observation {
+	return d.reading(now, resp, nil).Observation
+}
+
+// reading reads a response. looked hears of the fields that are looked at.
+func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 	r := newReading(d, now, resp)
+	r.looked = l
 	r.retryAfter()
 	for i := range d.stated {
 		r.state(&d.stated[i])
@@ -116,7 +125,7 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 		r.note("it was served, and yet asks to wait")
 	}
 	r.finish()
-	return r.Observation
+	return r
 }
 
 // shares are those of the rows that have some.
@@ -126,7 +135,15 @@ var shares = map[string][]Share{}
 var rows []*row
 
 func init() {
-	rows = slices.Concat(inference, llms, exchanges, businesses, opens, webs, anybodys)
+	for _, group := range []struct {
+		kind string
+		rows []*row
+	}{{"Language models", inference}, {"Language models", llms}, {"Exchanges", exchanges}, {"Business", businesses}, {"Commons", opens}, {"Web", webs}, {"Anybody", anybodys}} {
+		for _, d := range group.rows {
+			d.Kind = cmp.Or(d.Kind, group.kind)
+		}
+		rows = append(rows, group.rows...)
+	}
 	for _, d := range rows {
 		if len(d.Shares) > 0 {
 			shares[d.Provider.Name] = d.Shares

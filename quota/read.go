@@ -26,6 +26,7 @@ type reading struct {
 	tree   any  // the JSON of the body, once it was parsed
 	parsed bool
 	other  bool // its status refuses, and yet it is no limit's
+	looked *looked
 }
 
 // maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction:
@@ -50,6 +51,7 @@ func newReading(d *row, now time.Time, resp Response) *reading {
 
 // field returns the value of a header field and whether it is there.
 func (r *reading) field(name string) (string, bool) {
+	r.looked.at(name)
 	v := strings.TrimSpace(r.Header.Get(name))
 	return v, v != ""
 }
@@ -170,6 +172,7 @@ func days(d time.Duration) string { return fmt.Sprintf("%d days", d/(24*time.Hou
 
 // names returns those of the fields that begin like this, in order. The prefix is in canonical form.
 func (r *reading) names(prefix string) []string {
+	r.looked.at(prefix + "*")
 	var all []string
 	for name := range r.Header {
 		if name := http.CanonicalHeaderKey(name); strings.HasPrefix(name, prefix) {
@@ -232,6 +235,7 @@ func (r *reading) retryAfter() {
 			d, err := scaled(v, time.Millisecond)
 			if d, ok := r.bound(name, v, d, err); ok {
 				r.RetryAfter = d
+				r.looked.at("Retry-After") // it says the same, in seconds
 				return
 			}
 		}

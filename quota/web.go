@@ -16,8 +16,8 @@ var github = &row{
 	refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}}, // GraphQL
 	Provider: Provider{
 		Name: "github", Title: "GitHub",
-		Hosts:   []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
-		Docs:    "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api",
+		Hosts: []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
+		Docs:  "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: "2026",
 		Limited: Key, Banned: Key, Refusers: []Refuser{{"secondary", Key}},
 		Published: []Preset{
 			{"github", "REST, with a user's token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
@@ -78,8 +78,8 @@ var github = &row{
 var heroku = &row{
 	Provider: Provider{
 		Name: "heroku", Title: "Heroku",
-		Hosts:   []string{"api.heroku.com"},
-		Docs:    "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits",
+		Hosts: []string{"api.heroku.com"},
+		Docs:  "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", AsOf: "2026",
 		Limited: Key, Banned: Key,
 		Published: []Preset{
 			// 4500 tokens at most, about 75 more per minute; GCRA by the account of its engineers (heroku.com/blog, "rate throttling").
@@ -107,8 +107,8 @@ var heroku = &row{
 var shopify = &row{
 	Provider: Provider{
 		Name: "shopify", Title: "Shopify",
-		Hosts:   []string{".myshopify.com"},
-		Docs:    "https://shopify.dev/docs/api/usage/limits",
+		Hosts: []string{".myshopify.com"},
+		Docs:  "https://shopify.dev/docs/api/usage/limits", AsOf: "2026",
 		Limited: Key, Banned: Key,
 		Published: []Preset{
 			{"shopify", "REST, standard plan, per app and shop", "https://shopify.dev/docs/api/usage/limits", "2026",
@@ -210,9 +210,9 @@ func wait(n, perSecond float64) time.Duration {
 var stripe = &row{
 	Provider: Provider{
 		Name: "stripe", Title: "Stripe",
-		Hosts:   []string{"api.stripe.com", "files.stripe.com"},
-		Docs:    "https://docs.stripe.com/rate-limits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
+		Hosts: []string{"api.stripe.com", "files.stripe.com"},
+		Docs:  "https://docs.stripe.com/rate-limits", AsOf: "2026",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
 		Published: []Preset{
 			{"stripe", "live mode, per account", "https://docs.stripe.com/rate-limits", "2026",
 				[]Policy{per(100, Requests, time.Second, "", Key)}},
@@ -254,8 +254,8 @@ var stripe = &row{
 var discord = &row{
 	Provider: Provider{
 		Name: "discord", Title: "Discord",
-		Hosts:   []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
-		Docs:    "https://discord.com/developers/docs/topics/rate-limits",
+		Hosts: []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
+		Docs:  "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026",
 		Limited: Route, Banned: IP, Refusers: []Refuser{{"global", Key}, {"shared", Route}},
 		Published: []Preset{
 			{"discord", "per bot, besides the limits of each route", "https://discord.com/developers/docs/topics/rate-limits", "2026",
@@ -266,6 +266,7 @@ var discord = &row{
 	read: func(r *reading) {
 		bucket, _ := r.field("X-RateLimit-Bucket")
 		p := Policy{Name: clip(bucket), Unit: Requests, Scope: Route, Limit: r.limit("X-RateLimit-Limit").N}
+		r.looked.at("X-RateLimit-Reset") // it says the same
 		reset := r.reset("X-RateLimit-Reset-After", 0)
 		if reset.IsZero() {
 			reset = r.reset("X-RateLimit-Reset", 0)
@@ -307,8 +308,8 @@ var discord = &row{
 var x = &row{
 	Provider: Provider{
 		Name: "x", Title: "X",
-		Hosts:   []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
-		Docs:    "https://docs.x.com/x-api/fundamentals/rate-limits",
+		Hosts: []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
+		Docs:  "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026",
 		Limited: Route, Banned: Key, Refusers: []Refuser{{"usage cap*", Key}},
 	},
 	is: func(r *Response) bool {
@@ -339,9 +340,9 @@ var x = &row{
 var slack = &row{
 	Provider: Provider{
 		Name: "slack", Title: "Slack",
-		Hosts:   []string{"slack.com", ".slack.com", "hooks.slack.com"},
-		Docs:    "https://docs.slack.dev/apis/web-api/rate-limits",
-		Limited: Route, Banned: Key,
+		Hosts: []string{"slack.com", ".slack.com", "hooks.slack.com"},
+		Docs:  "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: "2026",
+		Silent: true, Limited: Route, Banned: Key,
 		Published: []Preset{
 			// Slack's tiers are of a method; each is "or more", with bursts that it does not promise.
 			{"slack:tier1", "a method of tier 1, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
@@ -376,9 +377,9 @@ var slack = &row{
 var notion = &row{
 	Provider: Provider{
 		Name: "notion", Title: "Notion",
-		Hosts:   []string{"api.notion.com"},
-		Docs:    "https://developers.notion.com/reference/request-limits",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_request_*", Key}, {"*", ""}},
+		Hosts: []string{"api.notion.com"},
+		Docs:  "https://developers.notion.com/reference/request-limits", AsOf: "2026",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_request_*", Key}, {"*", ""}},
 	},
 	is: sends("X-Notion-Request-Id"),
 	read: func(r *reading) {
@@ -420,9 +421,9 @@ var notion = &row{
 // Reddit says approximately how much is used and left of ten minutes, in decimals, and how many seconds are left of them.
 var reddit = &row{
 	Provider: Provider{
-		Name: "reddit", Title: "Reddit",
-		Hosts:   []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
-		Docs:    "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki",
+		Name: "reddit", Title: "Reddit", Kind: "Web",
+		Hosts: []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
+		Docs:  "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", AsOf: "2026",
 		Limited: Key, Banned: Key,
 		Published: []Preset{
 			// 100 per minute on the average of ten minutes; the fields of an OAuth client state 1000 per 600 s.
@@ -448,8 +449,8 @@ var reddit = &row{
 var okta = &row{
 	Provider: Provider{
 		Name: "okta", Title: "Okta",
-		Hosts:   []string{".okta.com", ".oktapreview.com", ".okta-emea.com"},
-		Docs:    "https://developer.okta.com/docs/reference/rl-best-practices/",
+		Hosts: []string{".okta.com", ".oktapreview.com", ".okta-emea.com"},
+		Docs:  "https://developer.okta.com/docs/reference/rl-best-practices/", AsOf: "2026",
 		Limited: Route, Banned: Key,
 	},
 	is: sends("X-Okta-Request-Id"),
@@ -475,8 +476,8 @@ var okta = &row{
 var atlassian = &row{
 	Provider: Provider{
 		Name: "atlassian", Title: "Atlassian",
-		Hosts:   []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
-		Docs:    "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/",
+		Hosts: []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
+		Docs:  "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: "2026",
 		Limited: Key, Banned: Key, Refusers: []Refuser{{"*-quota-*", Key}, {"*-burst-*", Route}, {"*-per-issue-*", Route}, {"*", ""}},
 		Published: []Preset{
 			{"atlassian", "Jira and Confluence apps, points of the global pool", "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", "2026-03",

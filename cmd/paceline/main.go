@@ -80,15 +80,14 @@ func newRoot() *cobra.Command {
 func family(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			near := ""
-			if names := c.SuggestionsFor(args[0]); len(names) > 0 {
-				near = "; did you mean " + strings.Join(names, " or ") + "?"
+			var names []string
+			for _, verb := range c.Commands() {
+				names = append(names, verb.Name())
 			}
-			return fmt.Errorf("unknown command %q for \"paceline %s\"%s; see paceline %s --help", args[0], c.Name(), near, c.Name())
+			return fmt.Errorf("unknown command %q for \"paceline %s\"%s; see paceline %s --help", args[0], c.Name(), orNear(args[0], names), c.Name())
 		}
 		return nil
 	}
-	c.SuggestionsMinimumDistance = 2
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	c.AddCommand(verbs...)
 	return c

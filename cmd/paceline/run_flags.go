@@ -176,7 +176,7 @@ func (f *runFlags) readings(c *batch.Config) (err error) {
 	if d, ok := quota.Lookup(name); ok {
 		c.Provider = d
 	} else if f.provider != "" {
-		return fmt.Errorf("--provider %q, expected one of %s", f.provider, strings.Join(quota.Names(), ", "))
+		return unknownProvider(f.provider)
 	}
 	if f.success != "" {
 		if c.Success, err = success(f.success); err != nil {

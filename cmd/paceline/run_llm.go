@@ -99,11 +99,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 	if f.preset != "" {
 		preset, ok := quota.LookupPreset(f.preset)
 		if !ok {
-			var names []string
-			for _, p := range quota.Presets() {
-				names = append(names, p.Name)
-			}
-			return usage("--preset %q, expected one of %s", f.preset, strings.Join(names, ", "))
+			return usageError{unknownPreset(f.preset)}
 		}
 		for _, p := range preset.Policies {
 			replaced := false

@@ -1,0 +1,232 @@
+// Package pasted reads an answer out of what people have of it: what curl, HTTPie or wget printed, header fields from a browser, an
+// object of JavaScript, Python, Go, Ruby or Java as its language prints it, JSON, a HAR, lines of a log.
+//
+// Of several answers in a text the last counts; of several objects or lines of a log, the last that speaks of limits or is a
+// refusal. What is cut off is read as far as it goes. It is for people, at one answer each: nothing in it is fast.
+package pasted
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/paceline-go/paceline/quota"
+)
+
+// Answer is what a text says of an answer. Its Header is never nil.
+type Answer struct {
+	quota.Response
+	// Said: the text has its status. Otherwise that is 200.
+	Said bool
+	// Host is whose it is, if the text has the request too.
+	Host string
+}
+
+// Parse reads a text. Its errors begin with the line, and say what was expected.
+func Parse(text []byte) (Answer, error) {
+	s := clean(string(text))
+	lines := debugged(strings.Split(s, "\n"))
+	if first(lines) == len(lines) {
+		return Answer{}, errors.New("line 1: nothing there; want an answer as curl -i prints it, header fields, an object that holds them, or a line of a log")
+	}
+	if at, ok := onTheWire(lines); ok {
+		return wire(lines, at)
+	}
+	byField, plain, errField := fields(lines)
+	if errField == nil && plain && byField.worth() {
+		return byField, nil
+	}
+	object, errObject := objects(s)
+	logged, errLogged := logfmt(lines)
+	var broken brokenOff
+	begun := errors.As(errObject, &broken) && (!plain || strings.Contains(s, "{\n"))
+	if begun && !plain {
+		errField = errObject
+	}
+	for _, worth := range []bool{true, false} {
+		for _, c := range []struct {
+			Answer
+			err error
+		}{{object, errObject}, {byField, errField}, {logged, errLogged}} {
+			if c.err == nil && c.worth() == worth {
+				return c.Answer, nil
+			}
+		}
+	}
+	if begins := strings.TrimSpace(lines[first(lines)])[0]; begun || strings.IndexByte("{[('\"<&", begins) >= 0 {
+		return Answer{}, errObject
+	}
+	return Answer{}, errField
+}
+
+// worth tells whether it speaks of limits, or is a refusal.
+func (a Answer) worth() bool { return quota.Speaks(a.Header) || a.Said && a.Status >= 400 }
+
+// among returns the last that is worth something and has a status, or else is worth something, or else the last.
+func among(all []Answer) Answer {
+	best, most := all[0], 0
+	for _, a := range all {
+		rank := 0
+		if a.worth() {
+			rank = 1
+			if a.Said {
+				rank = 2
+			}
+		}
+		if rank >= most {
+			best, most = a, rank
+		}
+	}
+	return best
+}
+
+// clean returns a text without what only a terminal heeds, in UTF-8, with LF.
+func clean(s string) string {
+	if strings.HasPrefix(s, "\xff\xfe") || strings.HasPrefix(s, "\xfe\xff") { // as PowerShell writes a file
+		low, high := 0, 1
+		if s[0] == 0xfe {
+			low, high = 1, 0
+		}
+		var u []uint16
+		for i := 2; i+1 < len(s); i += 2 {
+			u = append(u, uint16(s[i+low])|uint16(s[i+high])<<8)
+		}
+		s = string(utf16.Decode(u))
+	}
+	s = strings.TrimPrefix(s, "\ufeff")
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != 0x1b {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i++; i == len(s) {
+			break
+		}
+		switch s[i] {
+		case '[': // until its letter
+			for i++; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
+			}
+		case ']': // until a bell
+			for i++; i < len(s) && s[i] != 0x07 && s[i] != 0x1b; i++ {
+			}
+			if i+1 < len(s) && s[i] == 0x1b {
+				i++
+			}
+		}
+	}
+	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ").Replace(b.String())
+}
+
+// debugged turns what http.client of Python prints (reply: 'HTTP/1.1 429 …\r\n', header: Name: value) into what it received.
+func debugged(lines []string) []string {
+	on := false
+	for i, line := range lines {
+		if strings.HasPrefix(line, "send: b") || strings.HasPrefix(line, "connect: (") {
+			lines[i] = ""
+		} else if reply, ok := strings.CutPrefix(line, "reply: "); ok && strings.Contains(reply, "HTTP/") {
+			on = true
+			lines[i] = strings.TrimSuffix(strings.Trim(reply, `'"`), `\r\n`)
+		} else if field, ok := strings.CutPrefix(line, "header: "); on && ok {
+			lines[i] = field
+		}
+	}
+	return lines
+}
+
+// first is the number of the first line that says something; a line of # is a remark.
+func first(lines []string) int {
+	for i, line := range lines {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			return i
+		}
+	}
+	return len(lines)
+}
+
+func fail(line int, format string, args ...any) error {
+	return fmt.Errorf("line %d: "+format, append([]any{line + 1}, args...)...)
+}
+
+// FieldName reports whether a header field may have this name.
+func FieldName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+func (a *Answer) add(name, value string) {
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+	a.Header.Add(name, strings.TrimSpace(value))
+}
+
+// state takes a status: 429, "429 Too Many Requests".
+func (a *Answer) state(v string) bool {
+	code, _, _ := strings.Cut(strings.TrimSpace(v), " ")
+	n, err := strconv.Atoi(code)
+	if err != nil || n < 100 || n > 999 {
+		return false
+	}
+	a.Status, a.Said = n, true
+	return true
+}
+
+// end fills in what the text did not say.
+func (a Answer) end() Answer {
+	if !a.Said {
+		a.Status = http.StatusOK
+	}
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+	return a
+}
+
+// hostOf returns the host of a URL, or of one that a line holds.
+func hostOf(s string) string {
+	i := strings.Index(s, "https://")
+	if i < 0 {
+		i = strings.Index(s, "http://")
+	}
+	if i < 0 {
+		return ""
+	}
+	s, _, _ = strings.Cut(strings.TrimSpace(s[i:]), " ")
+	u, err := url.Parse(strings.Trim(s, `'",`))
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// statusIn finds a status in words: 429 Too Many Requests, status code 429, <Response [429]>, Error code: 429, StatusCode:429.
+func statusIn(s string) string {
+	for i := 0; i+3 <= len(s); i++ {
+		if s[i] < '1' || s[i] > '5' || !digit(s[i+1]) || !digit(s[i+2]) || i > 0 && (alnum(s[i-1]) || s[i-1] == '.') || i+3 < len(s) && (alnum(s[i+3]) || s[i+3] == '.' && i+4 < len(s) && alnum(s[i+4])) {
+			continue
+		}
+		reason := http.StatusText(int(s[i]-'0')*100 + int(s[i+1]-'0')*10 + int(s[i+2]-'0'))
+		if rest := strings.TrimLeft(s[i+3:], " "); reason != "" && len(rest) >= len(reason) && strings.EqualFold(rest[:len(reason)], reason) {
+			return s[i : i+3]
+		}
+		before := strings.ToLower(strings.TrimRight(s[max(0, i-40):i], ` :=["'(`))
+		for _, word := range []string{"status", "statuscode", "status code", "status_code", "code", "http", "http/1.1", "http/2", "http/2.0", "response", "error"} {
+			if strings.HasSuffix(before, word) {
+				return s[i : i+3]
+			}
+		}
+	}
+	return ""
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func alnum(c byte) bool {
+	return digit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+}
