@@ -427,7 +427,7 @@ func TestEscapesAreShown(t *testing.T) {
 		}
 	}
 	for _, output := range []string{"text", "json", "csv"} {
-		_, stdout, _ := serveLLMVerb(t, "/v1/chat/completions", []string{strings.Replace(llmBody, `"m"`, string(quoted), 1)}, []int{200}, "openai", "--rpm", "3", "-o", output)
+		_, stdout, _ := serveLLMVerb(t, "/v1/chat/completions", []string{strings.Replace(llmBody, `"m"`, string(quoted), 1)}, []int{200}, "openai", "--models", "any", "--rpm", "3", "-o", output)
 		obeyed("serve -o "+output, stdout)
 		if !strings.Contains(stdout, "31m") {
 			t.Errorf("serve -o %s does not tell of the model: %s", output, stdout)
