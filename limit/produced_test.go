@@ -212,7 +212,7 @@ func produced(promised bool, perMinute int64, n int) production {
 func TestProducedRefusesNobody(t *testing.T) {
 	seeds := uint64(1)
 	if os.Getenv("PACELINE_LONG") == "1" {
-		seeds = 50
+		seeds = 20
 	}
 	for name, law := range outputs {
 		for _, promised := range []bool{true, false} {
