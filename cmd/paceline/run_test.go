@@ -208,7 +208,7 @@ func TestRunCommand(t *testing.T) {
 	out = filepath.Join(t.TempDir(), "out.jsonl")
 	args := []string{"run", "--limit", "50/s", "--key-env", "PL_TEST_KEY", "--query", "k={key}", "--max-outage", "0s", "--out", out, write(t, "in.jsonl", numbered(20, deny.URL))}
 	code, _, stderr = paceline("", args...)
-	if code != 6 || !strings.Contains(stderr, "2 dead, 0 lost, 18 left") || !strings.Contains(stderr, "paceline: key PL_TEST_KEY denies all for 0s: answered 403 Forbidden; 18 requests are left, and nothing is lost; the same command again resumes\n") {
+	if code != 6 || !strings.Contains(stderr, "2 dead, 0 lost, 18 left") || !strings.Contains(stderr, "paceline: key PL_TEST_KEY denies all for ") || !strings.Contains(stderr, "s: answered 403 Forbidden; 18 requests are left, and nothing is lost; the same command again resumes\n") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	mended.Store(true)
