@@ -52,3 +52,23 @@ func TestDoneSaysWhatBecameOfIt(t *testing.T) {
 		}
 	}
 }
+
+// A key that denies what another serves is asked three times at one instant, and not a fourth.
+func TestKeyThatDeniesThree(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Name: "good"}, dispatch.Key{Name: "bad"})
+	asked := 0
+	for range 20 {
+		r.submit(0, "")
+		for a, _, ok := r.Next(0); ok; a, _, ok = r.Next(0) {
+			if a.Key == 1 {
+				asked++
+				r.done(0, a, denied)
+			} else {
+				r.done(0, a, accepted)
+			}
+		}
+	}
+	if asked != 3 {
+		t.Errorf("it was asked %d times", asked)
+	}
+}
