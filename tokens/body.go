@@ -78,6 +78,7 @@ type Body struct {
 	Hidden bool
 
 	raw      []byte
+	spare    int64 // bytes of raw that are no text in any reading: media, and what escapes take beyond their characters
 	shape    shape
 	messages int64
 	names    int64
@@ -429,6 +430,7 @@ func (w *walker) file(data []byte, perToken int) {
 		w.body.Hidden = true
 		return
 	}
+	w.body.spare += int64(len(data))
 	w.medium(medium{tokens: int64(len(data)*3/4/perToken) + 1})
 }
 
@@ -438,6 +440,7 @@ func (w *walker) image(data []byte, low bool) {
 		return
 	}
 	width, height := 0, 0
+	w.body.spare += int64(len(data))
 	if w.count == nil { // the second pass does not look at media
 		width, height = imageSize(data)
 	}
@@ -596,6 +599,9 @@ func (w *walker) text(v []byte) {
 	v = v[1 : len(v)-1]
 	if bytes.IndexByte(v, '\\') >= 0 || !utf8.Valid(v) {
 		w.buf = unquote(w.buf[:0], v)
+		if bytes.Contains(v, []byte(`\u`)) {
+			w.body.spare += int64(max(len(v)-len(w.buf), 0))
+		}
 		v = w.buf
 	}
 	w.add(v)

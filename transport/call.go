@@ -23,8 +23,10 @@ type call struct {
 	leaf    *leaf
 	cost    limit.Cost
 	api     tokens.API
-	est     tokens.Estimate // api tells whether it holds
-	body    io.ReadCloser   // of the next attempt; nil: none, or the Base has it
+	est     tokens.Estimate // api tells whether it and the two after it hold
+	count   tokens.Counting
+	least   limit.Cost    // of cost, what is surely counted
+	body    io.ReadCloser // of the next attempt; nil: none, or the Base has it
 	getBody func() (io.ReadCloser, error)
 	permit  paceline.Permit
 	waits   paceline.WaitStats
@@ -52,9 +54,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if c.body != nil {
 			c.body.Close()
 		}
-		if c.leaf != nil {
-			c.leaf.active.Add(-1)
-		}
+		c.leave()
 	}()
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -169,22 +169,18 @@ func (c *call) acquire() error {
 	}
 }
 
-// shrink makes an estimate fit that is no more than an assumption: a body that states no maximum may use as much as the
-// model can, which may be more than the limit. It reports whether the cost is less now.
+// shrink makes what a request may use fit, as far as the server does not count that when it arrives: a body that states no maximum
+// may use as much as the model can, which may be more than the limit. It reports whether the cost is less now.
 func (c *call) shrink(n *node) bool {
-	if !c.est.Assumed {
+	if c.api == tokens.NoAPI {
 		return false
 	}
 	changed := false
 	for _, u := range []limit.Unit{limit.Output, limit.Tokens} {
-		least := int64(1)
-		if u == limit.Tokens {
-			least = max(c.est.Input, 1)
-		}
 		var alone limit.Cost
 		alone[u] = c.cost[u]
-		if _, most, ok := n.most(alone); ok && c.cost[u] > least {
-			c.cost[u] = max(most, least)
+		if _, most, ok := n.most(alone); ok && c.cost[u] > c.least[u] {
+			c.cost[u] = max(most, c.least[u])
 			changed = true
 		}
 	}
@@ -204,41 +200,56 @@ func (c *call) prepare() error {
 	p := t.config.Partition(req)
 	c.cost = limit.One
 	if t.config.Tokens != nil && req.Method == http.MethodPost && req.Header.Get("Content-Encoding") == "" {
-		if err := c.estimate(&p); err != nil {
+		body, err := c.estimate(&p)
+		if err != nil {
 			return err
 		}
+		return c.place(p, body)
 	}
-	return c.place(p)
+	return c.place(p, tokens.Body{})
 }
 
-// place adds what Config.Cost says to the cost and finds the limits of a partition, which are the call's until it lets go of them.
-func (c *call) place(p Partition) (err error) {
+// place finds the limits of a partition, which are the call's until it lets go of them, and what it costs there.
+func (c *call) place(p Partition, body tokens.Body) (err error) {
+	if c.leaf, err = c.t.find(p.bounded()); err != nil {
+		return err
+	}
+	if c.api != tokens.NoAPI {
+		c.count = c.t.config.Counting.Of(c.leaf.host().counts())
+		c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.count.Reserve(c.est, body)
+		c.least[limit.Input], c.least[limit.Output], c.least[limit.Tokens] = c.count.Least(c.est, body)
+	}
 	if c.t.config.Cost != nil {
 		c.cost = c.t.config.Cost(c.req, c.cost)
 	}
-	c.leaf, err = c.t.find(p.bounded())
-	return err
+	return nil
 }
 
-// estimate reads the body and adds to the cost what it will use. A body that it cannot read costs one request: the server
-// will say what is wrong with it.
-func (c *call) estimate(p *Partition) error {
+// leave lets go of the limits.
+func (c *call) leave() {
+	if c.leaf != nil {
+		c.leaf.active.Add(-1)
+	}
+}
+
+// estimate reads the body and says what it will use. A body that it cannot read costs one request: the server will say what is
+// wrong with it.
+func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	api := tokens.APIOf(c.req.URL.Path)
 	if api == tokens.NoAPI || c.body == nil || c.body == http.NoBody {
-		return nil
+		return body, nil
 	}
 	raw, err := c.read(c.t.config.MaxBody)
 	if err != nil {
-		return fmt.Errorf("transport: the body of the request: %w", err)
+		return body, fmt.Errorf("transport: the body of the request: %w", err)
 	}
 	if raw == nil {
 		c.t.log.Debug("body too long to estimate", "partition", *p, "max", c.t.config.MaxBody)
-		return nil
+		return body, nil
 	}
-	body, err := tokens.Parse(api, raw)
-	if err != nil {
+	if body, err = tokens.Parse(api, raw); err != nil {
 		c.t.log.Debug("body not estimated", "partition", *p, "err", err)
-		return nil
+		return body, nil
 	}
 	if body.Model == "" {
 		body.Model = p.Model
@@ -247,8 +258,7 @@ func (c *call) estimate(p *Partition) error {
 	if p.Model == "" {
 		p.Model = body.Model
 	}
-	c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.t.config.Counting.Reserve(c.est, body)
-	return nil
+	return body, nil
 }
 
 // contextOf returns the context of a request, which ends with its Cancel, if that is all that can end it: of both, it is

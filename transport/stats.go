@@ -10,6 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Stats counts what a Transport has done.
@@ -41,10 +42,10 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 		return time.Time{}, 0, errNoURL
 	}
 	c := call{t: t, req: r, cost: limit.One}
-	if err := c.place(t.config.Partition(r)); err != nil {
+	defer c.leave()
+	if err := c.place(t.config.Partition(r), tokens.Body{}); err != nil {
 		return time.Time{}, 0, err
 	}
-	defer c.leaf.active.Add(-1)
 	if err := c.leaf.look(); err != nil {
 		return err.Ready, 0, err
 	}
