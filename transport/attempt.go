@@ -135,6 +135,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 	}
 	if resp != nil {
 		s.leaf.host().learn(v.Shown, resp.Header)
+		t.belongs(s.leaf, resp.Header)
 	}
 	if t.config.Scope != nil && v.Said.Refusal != quota.None {
 		if scope := t.config.Scope(c.leaf.partition, v.Said); scope != "" {
@@ -253,7 +254,7 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.settled.Swap(true) {
 		return
 	}
-	defer s.leaf.active.Add(-1)
+	defer s.leaf.release()
 	l, v := s.leaf, &s.verdict
 	if o.Result != limit.Limited && len(v.Said.Limits) == 0 {
 		s.permit.Settle(o)

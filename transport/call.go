@@ -32,6 +32,7 @@ type call struct {
 	waits   paceline.WaitStats
 	came    time.Time // which is its place in line, whatever the attempt
 	again   bool      // the client itself has sent it before
+	said    bool      // whose key it has
 	theirs  bool      // whether to send it again is for the client to say
 }
 
@@ -145,17 +146,24 @@ func (c *call) left() time.Duration {
 // acquire gets leave from every limit that the request counts in, or none.
 func (c *call) acquire() error {
 	for {
+		if c.leaf.moved.Load() != nil {
+			if err := c.move(); err != nil {
+				return err
+			}
+		}
 		if err := c.leaf.look(); err != nil {
 			return err
 		}
 		p, waited, err := c.leaf.lane.WaitFrom(c.ctx, c.cost, c.came)
 		c.waits = c.waits.Add(waited)
 		switch {
-		case err == nil && c.ctx.Err() == nil:
+		case err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil:
 			c.permit = p
 			return nil
-		case err == nil: // leave is also given to those that are just giving up
+		case err == nil: // leave is also given to those that are just giving up, or have joined others
 			p.Settle(limit.Outcome{Result: limit.Unsent})
+			continue
+		case c.leaf.moved.Load() != nil && c.ctx.Err() == nil:
 			continue
 		}
 		n := c.leaf.node(err)
@@ -167,6 +175,18 @@ func (c *call) acquire() error {
 		e.client = c.req.Cancel != nil
 		return e
 	}
+}
+
+// move takes a call to the limits that its key has joined, where it has the place that is its by its coming.
+func (c *call) move() error {
+	old := c.leaf
+	l, err := c.t.find(old.partition)
+	if err != nil {
+		return err
+	}
+	c.leaf = l
+	old.release()
+	return nil
 }
 
 // shrink makes what a request may use fit, as far as the server does not count that when it arrives: a body that states no maximum
@@ -197,7 +217,8 @@ func (c *call) prepare() error {
 		c.getBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
 	}
 	c.ctx = contextOf(req)
-	p := t.config.Partition(req)
+	p, said := t.partition(req)
+	c.said = said
 	c.cost = limit.One
 	if t.config.Tokens != nil && req.Method == http.MethodPost && req.Header.Get("Content-Encoding") == "" {
 		body, err := c.estimate(&p)
@@ -214,6 +235,12 @@ func (c *call) place(p Partition, body tokens.Body) (err error) {
 	if c.leaf, err = c.t.find(p.bounded()); err != nil {
 		return err
 	}
+	if c.leaf.other.Swap(false) {
+		c.t.log.Warn("published limits are another model's", "preset", c.t.config.Preset, "about", c.t.preset.About, "partition", c.leaf.partition)
+	}
+	if c.said {
+		c.leaf.belongs.Store(true)
+	}
 	if c.api != tokens.NoAPI {
 		c.count = c.t.config.Counting.Of(c.leaf.host().counts())
 		c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.count.Reserve(c.est, body)
@@ -228,7 +255,7 @@ func (c *call) place(p Partition, body tokens.Body) (err error) {
 // leave lets go of the limits.
 func (c *call) leave() {
 	if c.leaf != nil {
-		c.leaf.active.Add(-1)
+		c.leaf.release()
 	}
 }
 

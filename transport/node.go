@@ -65,6 +65,9 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 			break
 		}
 	}
+	if n.known.Load() == nil && t.config.Preset != "" {
+		n.known.Store(&known{row: t.publisher, sure: true})
+	}
 	if n.health, err = health.New(health.Config{Rand: t.jitter}); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}

@@ -20,9 +20,10 @@ type Partition struct {
 	Scope quota.Scope
 	// Host is the server's, in lower case, with its port unless that is the scheme's own.
 	Host string
-	// Key stands for the credential and never is it. Empty: none.
+	// Key stands for the credential and never is it: of keys that share limits one stands for all. Empty: none.
 	Key string
-	// Model is a language model. Empty: none, or not known.
+	// Model is a language model, of a request by the name that those which share limits have in common: gpt-4o for gpt-4o-2024-08-06.
+	// Empty: none, or not known.
 	Model string
 	// Route is the method and the path, without what differs from object to object: "GET /users/*/posts".
 	Route string

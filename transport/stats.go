@@ -43,7 +43,9 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 	}
 	c := call{t: t, req: r, cost: limit.One}
 	defer c.leave()
-	if err := c.place(t.config.Partition(r), tokens.Body{}); err != nil {
+	p, said := t.partition(r)
+	c.said = said
+	if err := c.place(p, tokens.Body{}); err != nil {
 		return time.Time{}, 0, err
 	}
 	if err := c.leaf.look(); err != nil {
@@ -91,7 +93,7 @@ func (t *Transport) Partitions() []PartitionStats {
 	all := make([]PartitionStats, len(leaves))
 	for i, l := range leaves {
 		all[i] = PartitionStats{Partition: l.partition, Stats: l.lane.Stats(), Most: t.most(l), Pauses: t.pausesOf(l)}
-		l.active.Add(-1)
+		l.release()
 	}
 	slices.SortFunc(all, func(a, b PartitionStats) int { return cmp.Compare(a.Partition.String(), b.Partition.String()) })
 	return all

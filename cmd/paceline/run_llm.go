@@ -211,7 +211,8 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 	if err != nil {
 		return usageError{err}
 	}
-	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher(f.preset),
+	publisher, _ := quota.Publisher(f.preset)
+	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
 		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits})
 	if err != nil {
 		return usageError{err}
@@ -237,16 +238,6 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 	return nil
 }
 
-// publisher is whose limits a preset has.
-func publisher(preset string) string {
-	for _, p := range quota.Providers() {
-		if slices.ContainsFunc(p.Published, func(q quota.Preset) bool { return q.Name == preset }) {
-			return p.Name
-		}
-	}
-	return ""
-}
-
 // plan returns the plan and what is to be said of it.
 func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	p := r.Plan(time.Now().Round(time.Second), f.prices)
@@ -254,7 +245,7 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	if len(p.Models) > 1 {
 		note("the limits hold for all %d models together, although a provider may have them of each model: a run for each model is faster then", len(p.Models))
 	} else if f.models != "" && len(p.Models) == 1 {
-		if preset, _ := quota.LookupPreset(f.models); !strings.Contains(preset.About, p.Models[0].Model) {
+		if preset, _ := quota.LookupPreset(f.models); !preset.Fits(p.Models[0].Model) {
 			note("%s is %s, as published %s; the file has %s: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, p.Models[0].Model)
 		}
 	}
