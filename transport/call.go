@@ -220,7 +220,7 @@ func (c *call) prepare() error {
 	p, said := t.partition(req)
 	c.said = said
 	c.cost = limit.One
-	if t.config.Tokens != nil && req.Method == http.MethodPost && req.Header.Get("Content-Encoding") == "" {
+	if t.config.Tokens != nil && req.Method == http.MethodPost {
 		body, err := c.estimate(&p)
 		if err != nil {
 			return err
@@ -244,6 +244,12 @@ func (c *call) place(p Partition, body tokens.Body) (err error) {
 	if c.api != tokens.NoAPI {
 		c.count = c.t.config.Counting.Of(c.leaf.host().counts())
 		c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.count.Reserve(c.est, body)
+		if body.Hidden && !c.est.Calibrated {
+			if more := c.t.config.Uncounted - c.cost[limit.Input]; more > 0 {
+				c.cost[limit.Input] += more
+				c.cost[limit.Tokens] += more
+			}
+		}
 		c.least[limit.Input], c.least[limit.Output], c.least[limit.Tokens] = c.count.Least(c.est, body)
 	}
 	if c.t.config.Cost != nil {
@@ -259,33 +265,66 @@ func (c *call) leave() {
 	}
 }
 
-// estimate reads the body and says what it will use. A body that it cannot read costs one request: the server will say what is
-// wrong with it.
+// estimate reads the body and says what it will use. Of one that it cannot read or count that is the server's to say, and said once.
 func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	api := tokens.APIOf(c.req.URL.Path)
 	if api == tokens.NoAPI || c.body == nil || c.body == http.NoBody {
 		return body, nil
 	}
-	raw, err := c.read(c.t.config.MaxBody)
+	most := c.t.config.MaxBody
+	switch n := c.req.ContentLength; {
+	case c.req.Header.Get("Content-Encoding") != "":
+		c.uncounted(p, max(n, 0), "the body is compressed")
+		return body, nil
+	case n > most: // all that is to be known of it costs no memory
+		c.uncounted(p, n, "the body is too long")
+		return body, nil
+	}
+	raw, err := c.read(most)
 	if err != nil {
 		return body, fmt.Errorf("transport: the body of the request: %w", err)
 	}
 	if raw == nil {
-		c.t.log.Debug("body too long to estimate", "partition", *p, "max", c.t.config.MaxBody)
+		c.uncounted(p, most+1, "the body is too long")
 		return body, nil
 	}
 	if body, err = tokens.Parse(api, raw); err != nil {
-		c.t.log.Debug("body not estimated", "partition", *p, "err", err)
+		c.uncounted(p, 0, err.Error())
 		return body, nil
 	}
 	if body.Model == "" {
 		body.Model = p.Model
+	}
+	if body.Hidden {
+		c.blind(p, "the model reads more than the body has")
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
 	if p.Model == "" {
 		p.Model = body.Model
 	}
 	return body, nil
+}
+
+// uncounted is what a request costs whose tokens nobody can count, of a body of so many bytes: a token for four of them, or more.
+func (c *call) uncounted(p *Partition, bytes int64, why string) {
+	n := min(max((bytes+3)/4, c.t.config.Uncounted), limit.MaxCost)
+	c.cost[limit.Input], c.cost[limit.Tokens] = n, n
+	c.blind(p, why)
+}
+
+// blind says, once for each route, that tokens are not counted as they are.
+func (c *call) blind(p *Partition, why string) {
+	route := Partition{Host: p.Host, Route: routeOf(c.req)}.bounded()
+	t := c.t
+	t.mu.Lock()
+	first := !t.blind[route] && len(t.blind) < t.config.MaxPartitions
+	if first {
+		t.blind[route.own()] = true
+	}
+	t.mu.Unlock()
+	if first {
+		t.log.Warn("tokens cannot be counted", "partition", route, "why", why, "at least", t.config.Uncounted)
+	}
 }
 
 // contextOf returns the context of a request, which ends with its Cancel, if that is all that can end it: of both, it is

@@ -1,10 +1,13 @@
 package transport_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -157,4 +160,77 @@ func TestCountingsOfTheRows(t *testing.T) {
 	if n < 5 {
 		t.Error(n)
 	}
+}
+
+// zeros is a body of zeros that nobody has to keep, and counts what is read of it.
+type zeros struct{ left, read int64 }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), z.left)
+	z.left, z.read = z.left-n, z.read+n
+	return int(n), nil
+}
+
+func (z *zeros) Close() error { return nil }
+
+// A body that is too long to be read counts by its length, which is known before: it is refused at once where it can never fit, waits
+// where it may, and takes no memory.
+func TestLongBodies(t *testing.T) {
+	var log strings.Builder
+	spy := &spy{}
+	server := roundTripper(func(r *http.Request) (*http.Response, error) {
+		io.Copy(io.Discard, r.Body)
+		return reply(200, "{}"), nil
+	})
+	send := func(tr *transport.Transport, body *zeros, length int64, fields ...string) error {
+		r := request(t, http.MethodPost, chat, "", fields...)
+		r.Body, r.ContentLength = body, length
+		_, _, err := do(t, tr, r)
+		return err
+	}
+	const long = 50 << 20
+	limited := mustNew(t, transport.Config{Base: server, Tokens: estimator(t), Limiter: rolling(t, 30_000, time.Minute, limit.Tokens)})
+	body := &zeros{left: long}
+	var e *transport.Error
+	if err := send(limited, body, long); !errors.As(err, &e) || e.Unit != limit.Tokens || e.Size != long/4 || e.Limit != 30_000 || body.read != 0 {
+		t.Errorf("%v; %d bytes were read", err, body.read)
+	}
+	free := mustNew(t, transport.Config{Base: server, Tokens: estimator(t), Limiter: spy, Uncounted: 9000, MaxBody: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, c := range []struct {
+		length int64
+		fields []string
+		want   int64
+	}{{long, nil, long / 4}, {-1, nil, 1<<18 + 1}, {40_000, []string{"Content-Encoding", "gzip"}, 10_000}, {400, []string{"Content-Encoding", "gzip"}, 9000}, {400, nil, 9000}} {
+		body := &zeros{left: max(c.length, 0)}
+		if c.length < 0 {
+			body.left = long
+		}
+		if err := send(free, body, c.length, c.fields...); err != nil || spy.cost[limit.Tokens] != c.want || spy.cost[limit.Input] != c.want || body.left != 0 {
+			t.Errorf("%v %v: %v, %v; %d left", c.length, c.fields, err, spy.cost, body.left)
+		}
+	}
+	if n := strings.Count(log.String(), "tokens cannot be counted"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, &log)
+	}
+	hidden := `{"model":"m","max_output_tokens":100,"previous_response_id":"r"}`
+	if do(t, free, request(t, http.MethodPost, responses, hidden)); spy.cost[limit.Input] != 9000 || spy.cost[limit.Tokens] != 9100 || strings.Count(log.String(), "reads more than the body has") != 1 {
+		t.Errorf("%v\n%s", spy.cost, &log)
+	}
+	// What the body's own client allocates for it is not ours.
+	before := allocated()
+	for range 4 {
+		send(free, &zeros{left: long}, long)
+	}
+	if n := (allocated() - before) / 4; n > 256<<10 {
+		t.Errorf("%d bytes were allocated for a body of %d", n, long)
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }

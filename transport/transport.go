@@ -81,8 +81,13 @@ type Config struct {
 	// and of those that speak like them, what a request may use when it arrives, whatever it uses in the end. tokens.Used
 	// sends more to a server that counts what was used, and is refused by one that does not.
 	Counting tokens.Counting
-	// MaxBody is how much of a request's body is read for Tokens; a longer one costs no tokens. If zero, 32 MiB.
+	// MaxBody is how much of a request's body is read for Tokens. A longer one, which its Content-Length tells before it is read,
+	// counts as a token for four bytes. If zero, 32 MiB.
 	MaxBody int64
+	// Uncounted is how many tokens a request counts as, at least, whose tokens cannot be counted: its body is compressed, too long or
+	// malformed, or holds what nobody can see from here, such as an earlier answer by its number. It is said once for each route (see
+	// Logger). If zero, what the length tells.
+	Uncounted int64
 	// MaxWaiting is the most requests that may wait for their turn, in all; more fail at once with paceline.ErrFull. If zero, any
 	// number.
 	MaxWaiting int
@@ -201,6 +206,7 @@ type Transport struct {
 	homes  map[Partition]string    // by host and organization, the key that its limits are known by
 	joined map[Partition]string    // by host and key, that key
 	others map[string]bool         // models that are not the preset's
+	blind  map[Partition]bool      // by host and route, of which was said that tokens cannot be counted
 	recent ring
 
 	random   sync.Mutex // guards rng
@@ -228,6 +234,9 @@ func New(c Config) (*Transport, error) {
 	}
 	if c.MaxBody < 0 {
 		return nil, fmt.Errorf("transport: MaxBody %d is negative", c.MaxBody)
+	}
+	if c.Uncounted < 0 {
+		return nil, fmt.Errorf("transport: Uncounted %d is negative", c.Uncounted)
 	}
 	if c.MaxPartitions < 0 {
 		return nil, fmt.Errorf("transport: MaxPartitions %d is negative", c.MaxPartitions)
@@ -278,7 +287,7 @@ func New(c Config) (*Transport, error) {
 		config: c, preset: preset, publisher: publisher, log: log, base: wire.New(c.Base), epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
 		policy:   verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter},
 		junction: j, jitter: random(), rng: random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{}, homes: map[Partition]string{}, others: map[string]bool{}, joined: map[Partition]string{},
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{}, homes: map[Partition]string{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
 	}
 	t.hedging, t.hedges.share = c.Hedge.on(), c.Hedge.share()
 	t.recent.init()
