@@ -32,7 +32,7 @@ const (
 	chat      = "http://a.test/v1/chat/completions"
 	messages  = "http://a.test/v1/messages"
 	responses = "http://a.test/v1/responses"
-	// A model that nobody knows: 1.5 times the guess.
+	// A model that nobody knows: a little more than the guess.
 	prompt = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`
 )
 

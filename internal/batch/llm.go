@@ -230,8 +230,10 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	}
 	s.n++
 	e := l.rough.Of(b)
-	// A guess is above almost every count: what is not too large by it is not.
-	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(e, b)) {
+	// A quarter more than a guess is above almost every count: what is not too large by that is not.
+	most := e
+	most.Input += most.Input / 4
+	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(most, b)) {
 		rough := e.Input
 		e = l.estimator.Of(b)
 		s.exact += float64(e.Input)
