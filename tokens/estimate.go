@@ -1,5 +1,5 @@
 // Package tokens says what a request to a language model will cost in tokens, before it is sent, and reads what it did
-// cost, from the answer. It knows the bodies of OpenAI's chat, responses and embeddings and of Anthropic's messages.
+// cost, from the answer. It knows the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see API.
 //
 //	est, err := estimator.Estimate(tokens.Chat, body)   // reserve est.Input and est.Output, then send
 //	w := tokens.NewWatcher(tokens.Chat, stream, resp.Body)
@@ -194,7 +194,7 @@ func (e *Estimator) Of(b Body) Estimate {
 	}
 	most := b.MaxOutput
 	switch {
-	case b.API == Embeddings:
+	case b.API.inputOnly():
 		most = 0
 	case !b.Bounded:
 		est.Assumed = true
@@ -374,8 +374,10 @@ func (b *Body) fixed(known *family) float64 {
 		switch {
 		case m.tokens > 0:
 			last = m.tokens
-		case b.API == Messages:
-			last = claudeImage(m.width, m.height)
+		case b.API == Messages || strings.Contains(b.Model, "claude"):
+			last = claudeImage(b.Model, m.width, m.height)
+		case b.API == Gemini || b.API == GeminiEmbed:
+			last = geminiImage(b.Model, m.width, m.height)
 		default:
 			last = look.tokens(m.width, m.height, m.low)
 		}

@@ -234,3 +234,44 @@ func allocated() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
+
+// Those who speak otherwise are counted, too, in the limits of the model that their path names, and settled with what they say.
+func TestVendorsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		name, url, body, model  string
+		answer                  func() *http.Response
+		input, output, tokens   int64 // at least, when it goes
+		actualInput, actualBoth int64 // when it is answered
+	}{
+		{"Gemini, a list", "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent", `{"contents":[{"parts":[{"text":"hello there"}]}],"generationConfig":{"maxOutputTokens":100}}`, "gemini-2.5-flash",
+			func() *http.Response {
+				return reply(200, `[{"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":5,"totalTokenCount":12}}]`)
+			}, 3, 0, 3, 7, 7},
+		{"Bedrock's header", "https://bedrock-runtime.us-east-1.amazonaws.com/model/meta.llama3-8b-instruct-v1:0/invoke", `{"prompt":"hello there","max_gen_len":100}`, "meta.llama3-8b-instruct-v1:0",
+			func() *http.Response {
+				return reply(200, `{"generation":"hi"}`, "X-Amzn-Bedrock-Input-Token-Count", "7", "X-Amzn-Bedrock-Output-Token-Count", "5")
+			}, 3, 100, 103, 7, 12},
+		{"Bedrock's Converse", "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-lite-v1:0/converse", `{"messages":[{"role":"user","content":[{"text":"hello there"}]}],"inferenceConfig":{"maxTokens":100}}`, "amazon.nova-lite-v1:0",
+			func() *http.Response {
+				return reply(200, `{"usage":{"inputTokens":7,"outputTokens":5,"totalTokens":12}}`)
+			}, 3, 100, 103, 7, 12},
+	} {
+		spy := &spy{}
+		tr := mustNew(t, transport.Config{Limiter: spy, Tokens: estimator(t), Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+			io.Copy(io.Discard, r.Body)
+			return c.answer(), nil
+		})})
+		if _, _, err := do(t, tr, request(t, http.MethodPost, c.url, c.body)); err != nil {
+			t.Fatal(err)
+		}
+		if a := spy.cost; a[limit.Input] < c.input || a[limit.Output] != c.output || a[limit.Tokens] < c.tokens || a[limit.Tokens] != a[limit.Input]+a[limit.Output] {
+			t.Errorf("%s: admitted %v", c.name, a)
+		}
+		if o := spy.ended[0]; !o.Metered || o.Actual[limit.Input] != c.actualInput || o.Actual[limit.Tokens] != c.actualBoth {
+			t.Errorf("%s: settled as %+v", c.name, o)
+		}
+		if p := tr.Partitions(); len(p) != 1 || p[0].Partition.Model != c.model {
+			t.Errorf("%s: %+v", c.name, p)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Partition names what a request counts in, or one of the scopes of it. A request to Host with Key, for Model, to Route
@@ -188,7 +189,7 @@ func signer(v string) string {
 	return scheme
 }
 
-// modelOf reads /deployments/{model}/ (Azure) and /models/{model}:method (Google).
+// modelOf reads /deployments/{model}/ (Azure), /models/{model}:method (Google) and /model/{model}/method (Bedrock).
 func modelOf(path string) string {
 	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
 		model, _, more := strings.Cut(rest, "/")
@@ -199,6 +200,11 @@ func modelOf(path string) string {
 	if _, rest, ok := strings.Cut(path, "/models/"); ok {
 		if model, _, method := strings.Cut(rest, ":"); method && !strings.Contains(model, "/") {
 			return model
+		}
+	}
+	if rest, ok := strings.CutPrefix(path, "/model/"); ok {
+		if i := strings.LastIndexByte(rest, '/'); i > 0 && tokens.APIOf(rest[i:]) != tokens.NoAPI {
+			return rest[:i]
 		}
 	}
 	return ""
