@@ -24,10 +24,11 @@ type Watcher struct {
 	api    API
 	stream bool
 
-	doc   scanner // of the current event, or of the whole answer
-	usage counted // of the events so far
-	done  bool    // the event that ends the stream has come
-	fail  bool    // an error came as an event
+	doc    scanner // of the current event, or of the whole answer
+	usage  counted // of the events so far
+	frames frames  // of AWS's
+	done   bool    // the event that ends the stream has come
+	fail   bool    // an error came as an event
 
 	// Where in the stream: in a line's name, its data, or what is passed over.
 	place   uint8
@@ -53,7 +54,7 @@ const (
 )
 
 // NewWatcher returns a Watcher of the answer r to a request of api; stream says that it is an event stream
-// (Content-Type: text/event-stream) or, of Ollama's, lines of JSON (application/x-ndjson), not one JSON document. With NoAPI it only
+// (Content-Type: text/event-stream) or, of Ollama's, lines of JSON (application/x-ndjson) or, of Converse, AWS's (application/vnd.amazon.eventstream), not one JSON document. With NoAPI it only
 // passes bytes.
 func NewWatcher(api API, stream bool, r io.Reader) *Watcher {
 	return &Watcher{r: r, api: api, stream: stream, empty: true}
@@ -85,7 +86,7 @@ func (w *Watcher) Close() error {
 // and ErrMalformed if a count in it is impossible.
 //
 // A stream has come to its end with data: [DONE] (Chat, Completions), response.completed, .incomplete, .failed or .cancelled
-// (Responses), message_stop (Messages), message-end (CohereChat), or a line with eval_count (Ollama). Gemini's has no end, and what
+// (Responses), message_stop (Messages), message-end (CohereChat), metadata (Converse), or a line with eval_count (Ollama). Gemini's has no end, and what
 // its last event says is taken for all. That the connection closed in good order proves nothing: a proxy that gives
 // up closes it so too.
 func (w *Watcher) Usage() (Usage, error) {
@@ -116,6 +117,8 @@ func (w *Watcher) watch(p []byte) {
 		w.doc.feed(p)
 	case w.api == OllamaGenerate || w.api == OllamaChat:
 		w.lines(p)
+	case w.api == Converse:
+		w.frames.feed(p, w.add, w.dispatch)
 	default:
 		w.events(p)
 	}
@@ -256,6 +259,9 @@ func (w *Watcher) event(doc *scanner) {
 			}
 			w.done = true
 		}
+	case Converse: // metadata, after the last of the content
+		w.usage.merge(&doc.usage[atTop])
+		w.done = w.done || doc.usage[atTop].present
 	case OllamaGenerate, OllamaChat: // the last line alone has what it used
 		w.usage.merge(&doc.usage[atTop])
 		w.done, w.fail = w.done || doc.usage[atTop].has&(1<<countOutput) != 0, w.fail || doc.failed

@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -56,6 +57,14 @@ func TestVendors(t *testing.T) {
 	}
 }
 
+// frame is a message of AWS's event streams with a field of no meaning.
+func frame(payload string) string {
+	const field = "\x05:kind\x07\x00\x05event"
+	b := binary.BigEndian.AppendUint32(nil, uint32(12+len(field)+len(payload)+4))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(field)))
+	return string(append(b, "crc0"+field+payload+"crc1"...))
+}
+
 var vendorAnswers = []struct {
 	name   string
 	api    tokens.API
@@ -72,6 +81,8 @@ var vendorAnswers = []struct {
 		tokens.Usage{Input: 10, Output: 5, Total: 15}, false},
 	{"Converse", tokens.Converse, false, `{"output":{"message":{"content":[]}},"usage":{"inputTokens":10,"outputTokens":5,"totalTokens":22,"cacheReadInputTokens":4,"cacheWriteInputTokens":3}}`,
 		tokens.Usage{Input: 17, CachedInput: 4, CacheWrite: 3, Output: 5, Total: 22}, true},
+	{"Converse, a stream", tokens.Converse, true, frame(`{"contentBlockIndex":0,"delta":{"text":"hi"}}`) + frame(`{"stopReason":"end_turn"}`) + frame(`{"usage":{"inputTokens":10,"outputTokens":5,"totalTokens":15},"metrics":{}}`),
+		tokens.Usage{Input: 10, Output: 5, Total: 15}, true},
 	{"Cohere", tokens.CohereChat, false, `{"usage":{"billed_units":{"input_tokens":5,"output_tokens":5},"tokens":{"input_tokens":71,"output_tokens":6},"cached_tokens":64}}`,
 		tokens.Usage{Input: 71, CachedInput: 64, Output: 6, Total: 77}, true},
 	{"Cohere, events", tokens.CohereChat, true, "event: content-delta\ndata: {\"type\":\"content-delta\",\"delta\":{\"message\":{}}}\n\nevent: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"usage\":{\"billed_units\":{\"input_tokens\":5},\"tokens\":{\"input_tokens\":71,\"output_tokens\":6}}}}\n\n",

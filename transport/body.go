@@ -171,7 +171,7 @@ func newHeld(s *sent, body io.ReadCloser) *held {
 
 func (h *held) watch(resp *http.Response) {
 	kind := resp.Header.Get("Content-Type")
-	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson")
+	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson") || strings.HasPrefix(kind, "application/vnd.amazon.eventstream")
 	if u, ok := tokens.HeaderUsage(resp.Header); ok {
 		h.told = &u
 	}
