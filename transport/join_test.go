@@ -38,15 +38,15 @@ func (a account) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.served.RoundTrip(q)
 }
 
-// asked is what one client asked of an account: some of each of two names or keys, one of each at first and the others together.
-type asked struct {
+// joint is what one client asked of an account: some of each of two names or keys, one of each at first and the others together.
+type joint struct {
 	status     map[int]int
 	took       time.Duration
 	partitions []transport.PartitionStats
 	afterFirst int // refused, of those sent after the first answer of each
 }
 
-func ask(t *testing.T, n int, first time.Duration, c transport.Config, bodies [2]string, keys [2]string) (got asked) {
+func askJointly(t *testing.T, n int, first time.Duration, c transport.Config, bodies [2]string, keys [2]string) (got joint) {
 	t.Helper()
 	s, err := llm.New(llm.Config{Limits: llm.Limits{Requests: 60, Tokens: 60_000}, Rolling: true, First: latency.Uniform(100*time.Millisecond, 900*time.Millisecond), TokensPerSecond: 200, Seed: 1})
 	if err != nil {
@@ -107,7 +107,7 @@ func chatOf(model string) string {
 // A dated name and its alias are one model: two clients at once, one for each, are not refused.
 func TestNamesOfOneModelShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got := ask(t, 90, 0, transport.Config{}, [2]string{chatOf("gpt-4o"), chatOf("gpt-4o-2024-08-06")}, [2]string{"a", "a"})
+		got := askJointly(t, 90, 0, transport.Config{}, [2]string{chatOf("gpt-4o"), chatOf("gpt-4o-2024-08-06")}, [2]string{"a", "a"})
 		t.Logf("%v in %v", got.status, got.took)
 		if len(got.status) != 1 || got.status[200] != 180 || got.took > 130*time.Second {
 			t.Errorf("answered %v in %v", got.status, got.took)
@@ -127,7 +127,7 @@ func TestKeysOfOneOrganizationJoin(t *testing.T) {
 		most    time.Duration
 	}{{0, 60, 245 * time.Second}, {2 * time.Second, 0, 260 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
-			got := ask(t, 150, c.first, transport.Config{}, [2]string{chatOf("gpt-4o"), chatOf("gpt-4o")}, [2]string{"a", "b"})
+			got := askJointly(t, 150, c.first, transport.Config{}, [2]string{chatOf("gpt-4o"), chatOf("gpt-4o")}, [2]string{"a", "b"})
 			t.Logf("%v in %v; refused after the first answers told: %d", got.status, got.took, got.afterFirst)
 			if got.afterFirst != 0 || got.status[429] > c.refused || got.status[200]+got.status[429] != 300 || got.took > c.most {
 				t.Errorf("answered %v in %v, %d refused after the first answers", got.status, got.took, got.afterFirst)
@@ -140,7 +140,7 @@ func TestKeysOfOneOrganizationJoin(t *testing.T) {
 func TestOrganizationSaidBeforehand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := transport.Config{Organization: func(*http.Request) string { return "ours" }}
-		got := ask(t, 90, 0, c, [2]string{chatOf("gpt-4o"), chatOf("gpt-4o")}, [2]string{"a", "b"})
+		got := askJointly(t, 90, 0, c, [2]string{chatOf("gpt-4o"), chatOf("gpt-4o")}, [2]string{"a", "b"})
 		if len(got.status) != 1 || got.status[200] != 180 || got.took > 130*time.Second || len(got.partitions) != 1 || got.partitions[0].Partition.Key != "ours" {
 			t.Errorf("answered %v in %v: %v", got.status, got.took, got.partitions)
 		}
