@@ -65,7 +65,8 @@ func (l *likeness) learn(guesses [2]float64, actual int64) {
 
 // factor returns by what to raise a guess of a mix that starts at first.
 func (l *likeness) factor(mix int, first float64) float64 {
-	ratios := make([]float64, 0, recall)
+	var room [recall]float64
+	ratios := room[:0]
 	for _, h := range l.recent {
 		ratios = append(ratios, h.actual/mixed(h.guesses, mix))
 	}

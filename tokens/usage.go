@@ -58,6 +58,9 @@ func (s *scanner) used(api API) *counted {
 // HeaderUsage reads the usage from the header of an answer, where Bedrock has it whatever a model's vendor has in the body. ok is false
 // where it has none.
 func HeaderUsage(h http.Header) (u Usage, ok bool) {
+	if len(h["X-Amzn-Bedrock-Input-Token-Count"]) == 0 {
+		return u, false
+	}
 	var c counted
 	for k, name := range map[count]string{countInput: "Input", countOutput: "Output", countRead: "Cache-Read-Input", countWrite: "Cache-Write-Input"} {
 		if n, valid, err := whole([]byte(h.Get("X-Amzn-Bedrock-" + name + "-Token-Count"))); err == nil && valid {
