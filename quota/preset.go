@@ -2,6 +2,7 @@ package quota
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,6 +38,28 @@ func LookupPreset(name string) (Preset, bool) {
 		}
 	}
 	return Preset{}, false
+}
+
+// Fits reports whether the limits are those of a model: its name, or a dated one of it, is what About begins with, or About names no
+// model.
+func (p Preset) Fits(model string) bool {
+	named, _, more := strings.Cut(p.About, ",")
+	if !more || !strings.ContainsAny(named, "0123456789") || !slices.ContainsFunc(p.Policies, func(l Policy) bool { return l.Scope == Model }) {
+		return true
+	}
+	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	model = SharedModel("openai", model) // the date and -latest, which are written the same everywhere
+	return model == strings.ReplaceAll(strings.ToLower(named), " ", "-")
+}
+
+// Publisher returns the row of who publishes the preset of a name.
+func Publisher(preset string) (Provider, bool) {
+	for _, d := range rows {
+		if slices.ContainsFunc(d.Published, func(p Preset) bool { return p.Name == preset }) {
+			return d.Provider.own(), true
+		}
+	}
+	return Provider{}, false
 }
 
 func (p Preset) own() Preset {

@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/paceline-go/paceline/quota"
@@ -52,5 +53,26 @@ func TestModels(t *testing.T) {
 		if b := p.Batch; b != nil && (b.Discount <= 0 || b.Discount >= 1 || b.Within <= 0 || b.Docs == "") {
 			t.Errorf("%s: batch %+v", p.Name, b)
 		}
+	}
+}
+
+// A preset is of the model that it names, and its dated names; one that names none is of all.
+func TestPresetFits(t *testing.T) {
+	for _, c := range []struct {
+		preset, model string
+		fits          bool
+	}{
+		{"openai:tier1", "gpt-4o", true}, {"openai:tier1", "gpt-4o-2024-08-06", true}, {"openai:tier1", "openai/gpt-4o", true},
+		{"openai:tier1", "gpt-4o-mini", false}, {"openai:tier1", "gpt-4", false}, {"openai:tier1", "", false},
+		{"anthropic:start", "claude-fable-5", true}, {"anthropic:start", "claude-fable-5-20260101", true}, {"anthropic:start", "claude-opus-4-1", false},
+		{"cohere:trial", "command-a", true}, {"openrouter:free", "x", true}, {"heroku", "x", true},
+	} {
+		p, ok := quota.LookupPreset(c.preset)
+		if who, known := quota.Publisher(c.preset); !ok || p.Fits(c.model) != c.fits || !known || !strings.HasPrefix(c.preset, who.Name) {
+			t.Errorf("%s fits %q: %v, of %s", c.preset, c.model, !c.fits, who.Name)
+		}
+	}
+	if _, ok := quota.Publisher("openai:tier9"); ok {
+		t.Error("somebody publishes openai:tier9")
 	}
 }

@@ -26,12 +26,30 @@ const (
 	Chat                  // OpenAI: POST .../chat/completions, and servers that speak like it
 	Responses             // OpenAI: POST .../responses
 	Embeddings            // OpenAI: POST .../embeddings
-	Messages              // Anthropic: POST .../messages
+	Messages              // Anthropic: POST .../messages, and Vertex's .../{model}:rawPredict
+
+	Completions    // OpenAI: POST .../completions; Mistral: .../fim/completions
+	Moderations    // POST .../moderations
+	Media          // OpenAI: POST .../images/…, .../audio/…: of bodies that are JSON
+	Gemini         // POST .../{model}:generateContent and :streamGenerateContent, at Vertex too
+	GeminiEmbed    // POST .../{model}:embedContent, :batchEmbedContents, :predict
+	Converse       // Bedrock: POST .../{model}/converse and /converse-stream
+	Invoke         // Bedrock: POST .../{model}/invoke and /invoke-with-response-stream
+	CohereChat     // POST .../v2/chat
+	CohereEmbed    // POST .../v2/embed
+	CohereRerank   // POST .../v2/rerank
+	OllamaGenerate // POST .../api/generate
+	OllamaChat     // POST .../api/chat
+	OllamaEmbed    // POST .../api/embed
+	apis
 )
 
+var apiNames = [apis]string{"no API", "chat", "responses", "embeddings", "messages", "completions", "moderations", "media", "Gemini", "Gemini's embeddings", "Converse", "InvokeModel",
+	"Cohere's chat", "Cohere's embeddings", "Cohere's rerank", "Ollama's generate", "Ollama's chat", "Ollama's embeddings"}
+
 func (a API) String() string {
-	if names := [...]string{"no API", "chat", "responses", "embeddings", "messages"}; int(a) < len(names) {
-		return names[a]
+	if a < apis {
+		return apiNames[a]
 	}
 	return fmt.Sprintf("API %d", uint8(a))
 }
@@ -39,15 +57,10 @@ func (a API) String() string {
 // APIOf returns the API that a POST to this URL path speaks, by its end, so that a gateway's prefix does not matter.
 func APIOf(path string) API {
 	path = strings.TrimSuffix(path, "/")
-	switch {
-	case strings.HasSuffix(path, "/chat/completions"):
-		return Chat
-	case strings.HasSuffix(path, "/responses"):
-		return Responses
-	case strings.HasSuffix(path, "/embeddings"):
-		return Embeddings
-	case strings.HasSuffix(path, "/messages") && !strings.Contains(path, "/threads/"): // OpenAI's Assistants
-		return Messages
+	for _, e := range ends {
+		if strings.HasSuffix(path, e.end) && !(e.api == Messages && strings.Contains(path, "/threads/")) { // OpenAI's Assistants
+			return e.api
+		}
 	}
 	return NoAPI
 }
@@ -78,6 +91,7 @@ type Body struct {
 	Hidden bool
 
 	raw      []byte
+	spare    int64 // bytes of raw that are no text in any reading: media, and what escapes take beyond their characters
 	shape    shape
 	messages int64
 	names    int64
@@ -100,7 +114,7 @@ type medium struct {
 const maxMedia = 1024
 
 // bounds are the members that bound the output; where a body has both, the larger counts.
-var bounds = [...][2]string{
+var bounds = [apis][2]string{
 	Chat:       {"max_tokens", "max_completion_tokens"},
 	Responses:  {"max_output_tokens", "max_output_tokens"},
 	Embeddings: {},
@@ -115,7 +129,7 @@ var bounds = [...][2]string{
 // messages) is not refused.
 func Parse(api API, raw []byte) (Body, error) {
 	b := Body{API: api, Choices: 1, raw: raw}
-	if api == NoAPI || api > Messages {
+	if api == NoAPI || api >= apis {
 		return b, fmt.Errorf("tokens: %v: cannot read the request", api)
 	}
 	if !json.Valid(raw) {
@@ -129,7 +143,7 @@ func Parse(api API, raw []byte) (Body, error) {
 	if first(raw) != '{' {
 		return b, fmt.Errorf("tokens: %v request: %w: not a JSON object", api, ErrMalformed)
 	}
-	b.StreamUsage = api != Chat
+	b.StreamUsage = api != Chat && api != Completions
 	var err error
 	number := func(key, v []byte) (n int64, ok bool) {
 		n, ok, bad := whole(v)
@@ -145,7 +159,7 @@ func Parse(api API, raw []byte) (Body, error) {
 		case "stream":
 			b.Stream = string(v) == "true"
 		case "stream_options":
-			if api == Chat {
+			if api == Chat || api == Completions {
 				b.StreamUsage = string(field(v, "include_usage")) == "true"
 			}
 		case "n":
@@ -159,6 +173,16 @@ func Parse(api API, raw []byte) (Body, error) {
 			}
 		}
 	})
+	most, choices := limits(api, raw)
+	for _, v := range most {
+		if n, ok := number([]byte("the most tokens"), v); ok {
+			b.MaxOutput, b.Bounded = max(b.MaxOutput, n), true
+		}
+	}
+	for _, v := range choices {
+		n, _ := number([]byte("the number of answers"), v)
+		b.Choices = max(b.Choices, n)
+	}
 	if err != nil {
 		return b, err
 	}
@@ -229,6 +253,8 @@ func (w *walker) request() {
 			case "mcp_servers", "container":
 				b.Hidden = b.Hidden || !null(v)
 			}
+		default:
+			w.vendor(b.API, string(key), v)
 		}
 	})
 }
@@ -267,6 +293,8 @@ func (w *walker) message(v []byte) {
 			items(v, func(v []byte) { w.call(field(v, "function")) })
 		case "function_call":
 			w.call(v)
+		case "images": // Ollama's
+			items(v, func(v []byte) { w.image(v, false) })
 		case "audio": // an earlier answer, by its number
 			w.body.Hidden = w.body.Hidden || !null(v)
 		default:
@@ -429,6 +457,7 @@ func (w *walker) file(data []byte, perToken int) {
 		w.body.Hidden = true
 		return
 	}
+	w.body.spare += int64(len(data))
 	w.medium(medium{tokens: int64(len(data)*3/4/perToken) + 1})
 }
 
@@ -438,6 +467,7 @@ func (w *walker) image(data []byte, low bool) {
 		return
 	}
 	width, height := 0, 0
+	w.body.spare += int64(len(data))
 	if w.count == nil { // the second pass does not look at media
 		width, height = imageSize(data)
 	}
@@ -596,6 +626,9 @@ func (w *walker) text(v []byte) {
 	v = v[1 : len(v)-1]
 	if bytes.IndexByte(v, '\\') >= 0 || !utf8.Valid(v) {
 		w.buf = unquote(w.buf[:0], v)
+		if bytes.Contains(v, []byte(`\u`)) {
+			w.body.spare += int64(max(len(v)-len(w.buf), 0))
+		}
 		v = w.buf
 	}
 	w.add(v)

@@ -59,18 +59,35 @@ func TestWithoutVocabularies(t *testing.T) {
 
 func TestAPIOf(t *testing.T) {
 	for path, want := range map[string]tokens.API{
-		"/v1/chat/completions":                        tokens.Chat,
-		"/openai/deployments/prod-7/chat/completions": tokens.Chat,
-		"/v1/responses":                               tokens.Responses,
-		"/v1/responses/":                              tokens.Responses,
-		"/v1/embeddings":                              tokens.Embeddings,
-		"/v1/messages":                                tokens.Messages,
-		"/v1/messages/count_tokens":                   tokens.NoAPI,
-		"/v1/messages/batches":                        tokens.NoAPI,
-		"/v1/threads/thread_1/messages":               tokens.NoAPI,
-		"/v1/responses/resp_1":                        tokens.NoAPI,
-		"/v1/completions":                             tokens.NoAPI,
-		"":                                            tokens.NoAPI,
+		"/v1/chat/completions":                            tokens.Chat,
+		"/openai/deployments/prod-7/chat/completions":     tokens.Chat,
+		"/v1/responses":                                   tokens.Responses,
+		"/v1/responses/":                                  tokens.Responses,
+		"/v1/embeddings":                                  tokens.Embeddings,
+		"/v1/messages":                                    tokens.Messages,
+		"/v1/messages/count_tokens":                       tokens.NoAPI,
+		"/v1/messages/batches":                            tokens.NoAPI,
+		"/v1/threads/thread_1/messages":                   tokens.NoAPI,
+		"/v1/responses/resp_1":                            tokens.NoAPI,
+		"/v1/completions":                                 tokens.Completions,
+		"/v1/fim/completions":                             tokens.Completions,
+		"/v1/moderations":                                 tokens.Moderations,
+		"/v1/images/generations":                          tokens.Media,
+		"/v1beta/models/gemini-2.5-flash:generateContent": tokens.Gemini,
+		"/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:streamGenerateContent": tokens.Gemini,
+		"/v1/projects/p/locations/l/publishers/anthropic/models/claude-sonnet-4:streamRawPredict":  tokens.Messages,
+		"/v1beta/models/gemini-embedding-001:batchEmbedContents":                                   tokens.GeminiEmbed,
+		"/v1beta/models/gemini-2.5-flash:countTokens":                                              tokens.NoAPI,
+		"/model/anthropic.claude-sonnet-4-5-20250929-v1:0/converse-stream":                         tokens.Converse,
+		"/model/amazon.nova-lite-v1:0/invoke":                                                      tokens.Invoke,
+		"/v2/chat":                                                                                 tokens.CohereChat,
+		"/v2/embed":                                                                                tokens.CohereEmbed,
+		"/v2/rerank":                                                                               tokens.CohereRerank,
+		"/api/generate":                                                                            tokens.OllamaGenerate,
+		"/api/chat":                                                                                tokens.OllamaChat,
+		"/api/embed":                                                                               tokens.OllamaEmbed,
+		"/api/tags":                                                                                tokens.NoAPI,
+		"":                                                                                         tokens.NoAPI,
 	} {
 		if got := tokens.APIOf(path); got != want {
 			t.Errorf("APIOf(%q) = %v, want %v", path, got, want)
@@ -349,11 +366,29 @@ func TestImages(t *testing.T) {
 			t.Errorf("%s: %d, want %d", test.name, got.Input, want)
 		}
 	}
-	for data, want := range map[string]int64{square: 1399, tall: 1600, asPNG(t, 200, 200): 54} { // × 750: 1568², and 200²
-		e := newEstimator(t, tokens.Config{})
-		body := `{"model":"claude-x","max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + data + `"}}]}]}`
-		if got, want := estimate(t, e, tokens.Messages, body).Input, int64(float64(7+want)*1.5+0.9999); got != want {
-			t.Errorf("claude: %d, want %d", got, want)
+	small := asPNG(t, 200, 200)
+	for _, c := range []struct {
+		model, data string
+		want        int64
+	}{
+		{"claude-x", square, 37 * 37}, {"claude-x", tall, 46 * 92}, {"claude-x", small, 8 * 8}, {"claude-x", asJPEG(t, 4000, 4000), 4784}, {"claude-opus-4-7", tall, 46 * 92},
+		{"claude-3-5-sonnet-20241022", tall, 28 * 56}, {"claude-sonnet-4-5", asJPEG(t, 4000, 4000), 1568}, {"claude-opus-4-20250514", small, 8 * 8}, {"claude-sonnet-5", tall, 46 * 92},
+	} {
+		body := `{"model":"` + c.model + `","max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + c.data + `"}}]}]}`
+		if got, want := estimate(t, newEstimator(t, tokens.Config{}), tokens.Messages, body).Input, int64(float64(7+c.want)*1.5+0.9999); got != want {
+			t.Errorf("%s: %d, want %d", c.model, got, want)
+		}
+	}
+	for _, c := range []struct {
+		model, data string
+		want        int64
+	}{{"gemini-2.5-flash", small, 258}, {"gemini-2.5-flash", square, 4 * 258}, {"gemini-2.0-pro", asJPEG(t, 800, 300), 2 * 258}, {"gemini-3-flash", square, 1120}} {
+		b, err := tokens.Parse(tokens.Gemini, []byte(`{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"`+c.data+`"}}]}]}`))
+		if b.Model = c.model; err != nil {
+			t.Fatal(err)
+		}
+		if got, want := newEstimator(t, tokens.Config{}).Of(b).Input, int64(float64(7+c.want)*1.5+0.9999); got != want {
+			t.Errorf("%s: %d, want %d", c.model, got, want)
 		}
 	}
 	many := `{"model":"gpt-4o","messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"image_url","image_url":{"url":"http://x","detail":"low"}},`, 1999) +

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -232,8 +233,8 @@ func records(n int) (texts []string) {
 }
 
 // The guess for a model nobody knows, whose answers are counted with a vocabulary that is known: how far it is off
-// before any answer, and after half of the texts have been answered. What must hold: before, 1.5 times the guess is never
-// exceeded; after, hardly ever, and less is reserved.
+// before any answer, and after half of the texts have been answered. What must hold: before, hardly any is more than 5 % above the
+// estimate; after, hardly any is above it.
 func TestGuessAgainstVocabulary(t *testing.T) {
 	kinds := []struct {
 		name  string
@@ -284,8 +285,8 @@ func TestGuessAgainstVocabulary(t *testing.T) {
 					r := float64(est.Input) / float64(counts[text])
 					mean += r / float64(len(texts))
 					most = max(most, r)
-					if r < 1 {
-						low++
+					if r < 0.95 {
+						low++ // by more than 5 %
 					}
 					if learn {
 						e.Learn(est, tokens.Usage{Input: counts[text], Output: 1})
@@ -301,10 +302,10 @@ func TestGuessAgainstVocabulary(t *testing.T) {
 			mean, most, low := judge(kind.texts, false)
 			judge(kind.texts[:half], true)
 			after, afterMost, afterLow := judge(kind.texts[half:], false)
-			t.Logf("%-6s %-8s of the actual, bytes/4 are %.2f and the guess %.2f; reserved before any answer %.2f, at most %.2f, too low %d of %d; after %d answers %.2f, at most %.2f, too low %d of %d",
-				vocabulary, kind.name, naive, mean/1.5, mean, most, low, len(kind.texts), half, after, afterMost, afterLow, len(kind.texts)-half)
-			if low > 0 {
-				t.Errorf("%s, %s: %d of %d exceed the estimate before any answer", vocabulary, kind.name, low, len(kind.texts))
+			t.Logf("%-6s %-8s of the actual, bytes/4 are %.2f and reserved before any answer %.2f, at most %.2f, too low %d of %d; after %d answers %.2f, at most %.2f, too low %d of %d",
+				vocabulary, kind.name, naive, mean, most, low, len(kind.texts), half, after, afterMost, afterLow, len(kind.texts)-half)
+			if low > len(kind.texts)*5/100 {
+				t.Errorf("%s, %s: %d of %d exceed the estimate before any answer by more than 5 %%", vocabulary, kind.name, low, len(kind.texts))
 			}
 			if half < 49 {
 				continue
@@ -312,14 +313,14 @@ func TestGuessAgainstVocabulary(t *testing.T) {
 			if n := len(kind.texts) - half; afterLow > 2+n*4/100 {
 				t.Errorf("%s, %s: %d of %d exceed the calibrated estimate", vocabulary, kind.name, afterLow, n)
 			}
-			if after >= mean {
-				t.Errorf("%s, %s: %.2f times the actual reserved after calibration, %.2f before", vocabulary, kind.name, after, mean)
+			if after > 1.3 {
+				t.Errorf("%s, %s: %.2f times the actual reserved after calibration", vocabulary, kind.name, after)
 			}
 		}
 	}
 }
 
-// What is no language: 1.5 times the guess is enough for it too.
+// What is no language is guessed as well.
 func TestGuessOfOddTexts(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	noise := make([]byte, 600)
@@ -346,7 +347,7 @@ func TestGuessOfOddTexts(t *testing.T) {
 		guessed, _ := e.Estimate(tokens.Chat, chatBody("brand-new", text, ""))
 		for _, vocabulary := range []string{"gpt-4", "gpt-4o"} {
 			counted, err := truth.Estimate(tokens.Chat, chatBody(vocabulary, text, ""))
-			if err != nil || guessed.Input < counted.Input || guessed.Input > 5*counted.Input {
+			if err != nil || guessed.Input < counted.Input*95/100 || guessed.Input > 5*counted.Input {
 				t.Errorf("%s: %d estimated, %d counted for %s (%v)", name, guessed.Input, counted.Input, vocabulary, err)
 			}
 		}
@@ -550,4 +551,74 @@ func ExampleEstimator() {
 	// Output:
 	// reserve 13 in and 1000 out
 	// reserve 13 in and 40 out
+}
+
+// prompts are those of testdata/prompts.txt: two of each kind. The guess was fitted to the first ones.
+func prompts(t *testing.T) (fitted, judged []string) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/prompts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range strings.Split("\n"+strings.TrimSpace(string(raw)), "\n=== ")[1:] {
+		_, text, _ := strings.Cut(p, "\n")
+		if i%2 == 0 {
+			fitted = append(fitted, text)
+		} else {
+			judged = append(judged, text)
+		}
+	}
+	if len(fitted) != 25 || len(judged) != 25 {
+		t.Fatal(len(fitted), len(judged))
+	}
+	return fitted, judged
+}
+
+// Without a vocabulary, of a model that nobody knows: how far the first prompt's estimate is off, and after twenty answers of that
+// model, for prompts that the guess was not fitted to, and for all. Half of them are within 25 % and 10 %, and one of fifty at most (on the average of who hears what) has
+// more than 5 % more tokens than estimated.
+func TestGuess(t *testing.T) {
+	fitted, judged := prompts(t)
+	truth := newEstimator(t, tokens.Config{})
+	for _, vocabulary := range []string{"gpt-4", "gpt-4o"} {
+		counts := map[string]int64{}
+		for _, text := range append(append([]string(nil), judged...), fitted...) {
+			counts[text] = estimate(t, truth, tokens.Chat, string(chatBody(vocabulary, text, ""))).Input
+		}
+		for _, set := range []struct {
+			name  string
+			texts []string
+		}{{"not fitted to", judged}, {"all", append(append([]string(nil), judged...), fitted...)}} {
+			for _, answers := range []int{0, 20} {
+				p50s, p95s, unders := []float64{}, []float64{}, 0
+				rounds := 1
+				if answers > 0 {
+					rounds = 8 // each hears others
+				}
+				for round := range rounds {
+					e := newEstimator(t, tokens.Config{})
+					random := rand.New(rand.NewPCG(13, uint64(round)))
+					for _, i := range random.Perm(len(fitted))[:answers] {
+						e.Learn(estimate(t, e, tokens.Chat, string(chatBody("brand-new", fitted[i], ""))), tokens.Usage{Input: counts[fitted[i]], Output: 1})
+					}
+					var off []float64
+					for _, text := range set.texts {
+						r := float64(estimate(t, e, tokens.Chat, string(chatBody("brand-new", text, ""))).Input) / float64(counts[text])
+						off = append(off, math.Abs(r-1))
+						if r < 0.95 {
+							unders++
+						}
+					}
+					slices.Sort(off)
+					p50s, p95s = append(p50s, off[len(off)/2]), append(p95s, off[len(off)*95/100])
+				}
+				slices.Sort(p50s)
+				p50, under := p50s[len(p50s)-1], float64(unders)/float64(rounds)
+				t.Logf("%-6s, %-13s, after %2d answers: p50 %.1f %% (the worst of %d rounds), p95 %.0f %%, under by more than 5 %%: %.2f of %d", vocabulary, set.name, answers, 100*p50, rounds, 100*slices.Max(p95s), under, len(set.texts))
+				if most := map[int]float64{0: 0.25, 20: 0.10}[answers]; p50 > most || under > float64(len(set.texts))/50 {
+					t.Errorf("%s, %s, after %d answers: p50 %.1f %%, %.2f under", vocabulary, set.name, answers, 100*p50, under)
+				}
+			}
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"math"
 	"strings"
 )
@@ -14,9 +15,9 @@ type family struct {
 	image     imageCost
 }
 
-// imageCost is how a model counts images: base + tile per 512 px tile, or perPatch for each of at most 1536 patches of
-// 32 px. Figures: OpenAI's guide "Images and vision".
-type imageCost struct{ base, tile, perPatch float64 }
+// imageCost is how a model counts images: base + tile per 512 px tile, or perPatch for each of at most so many patches of 32 px (if
+// zero, 1536). Figures: OpenAI's guide "Images and vision".
+type imageCost struct{ base, tile, perPatch, patches float64 }
 
 var (
 	cl100k = &encoding{name: "cl100k_base", perTool: 10}
@@ -28,6 +29,7 @@ var (
 // families, longer prefixes before the shorter ones that they begin with. Encodings as in tiktoken's model.py, and
 // maxima as in OpenAI's list of models.
 var families = []family{
+	{"gpt-5.6", o200k, 128000, imageCost{perPatch: 1.2, patches: 30000}},
 	{"gpt-5-nano", o200k, 128000, imageCost{perPatch: 2.46}},
 	{"gpt-5-mini", o200k, 128000, imageCost{perPatch: 1.62}},
 	{"gpt-5", o200k, 128000, imageCost{base: 70, tile: 140}},
@@ -73,10 +75,11 @@ type encoding struct {
 
 // tokens counts an image of the given size as OpenAI does; a size of 0 is unknown and counts as the dearest.
 func (c imageCost) tokens(width, height int, low bool) int64 {
-	const patches, side = 1536, 32
+	const side = 32
 	w, h := float64(width), float64(height)
 	if c.perPatch > 0 {
-		n := float64(patches)
+		patches := cmp.Or(c.patches, 1536)
+		n := patches
 		if width > 0 {
 			n = min(math.Ceil(w/side)*math.Ceil(h/side), patches)
 		}
@@ -97,14 +100,49 @@ func (c imageCost) tokens(width, height int, low bool) int64 {
 	return int64(c.base + c.tile*tiles)
 }
 
-// claudeImage counts an image as Anthropic documents it: width × height / 750 once it is scaled to 1568 px on its
-// longer side, and about 1600 at most.
-func claudeImage(width, height int) int64 {
-	const most = 1600
+// claudeImage counts an image as Anthropic documents it: a token for each patch of 28 px, once it is scaled down to a longer edge and
+// as many tokens as the model takes at most: 2576 px and 4784, and before Claude 4.7 1568 of both. A size of 0 is unknown.
+// https://platform.claude.com/docs/en/build-with-claude/vision
+func claudeImage(model string, width, height int) int64 {
+	edge, most := 2576.0, 4784.0
+	if olderClaude(model) {
+		edge, most = 1568, 1568
+	}
 	if width <= 0 {
-		return most
+		return int64(most)
 	}
 	w, h := float64(width), float64(height)
-	scale := min(1, 1568/max(w, h))
-	return int64(min(most, math.Ceil(w*scale*h*scale/750)))
+	scale := min(1, edge/max(w, h))
+	return int64(min(most, math.Ceil(w*scale/28)*math.Ceil(h*scale/28)))
+}
+
+// olderClaude tells of a model before Claude 4.7.
+func olderClaude(model string) bool {
+	_, name, ok := strings.Cut(model, "claude-")
+	if !ok {
+		return false
+	}
+	for _, tier := range []string{"opus-", "sonnet-", "haiku-"} {
+		name = strings.TrimPrefix(name, tier)
+	}
+	if name == "" || name[0] < '1' || name[0] > '4' || len(name) > 1 && name[1] >= '0' && name[1] <= '9' {
+		return false
+	}
+	return !(strings.HasPrefix(name, "4-7") || strings.HasPrefix(name, "4-8") || strings.HasPrefix(name, "4-9"))
+}
+
+// geminiImage counts an image as Google documents it: Gemini 3 has a number for all, and those before it 258 for each tile of 768 px, or
+// for all where both sides are at most 384. https://ai.google.dev/gemini-api/docs/tokens, media-resolution
+func geminiImage(model string, width, height int) int64 {
+	const tile = 258
+	older := strings.Contains(model, "gemini-1") || strings.Contains(model, "gemini-2")
+	switch {
+	case !older:
+		return 1120
+	case width <= 0:
+		return 16 * tile
+	case width <= 384 && height <= 384:
+		return tile
+	}
+	return int64(math.Ceil(float64(width)/768) * math.Ceil(float64(height)/768) * tile)
 }

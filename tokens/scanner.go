@@ -3,8 +3,9 @@ package tokens
 // scanner finds the usage in a JSON document that comes in pieces. It keeps the few members it looks for and forgets the
 // rest, so its memory does not grow with the document: a response.completed event repeats the whole answer.
 //
-// It looks for usage at the top, and in response (OpenAI Responses) or message (Anthropic) at the top, and for type and
-// error at the top. It does not judge the rest of the document. The zero value is ready.
+// It looks for usage at the top, and in response (OpenAI Responses), message (Anthropic), delta (Cohere) or x_groq at the top, for what
+// Gemini and Ollama have in its place, and for type and error at the top. A list of documents is read as the last of them, which
+// is how Gemini streams without events. It does not judge the rest of the document. The zero value is ready.
 type scanner struct {
 	state  state
 	open   [maxOpen]frame // objects looked into
@@ -19,6 +20,7 @@ type scanner struct {
 	kind   name
 	usage  [places]counted
 	failed bool // there is an error, not null
+	list   bool // it is a list of documents
 	closed bool // the document is whole
 	broken bool // it cannot be JSON
 }
@@ -40,6 +42,7 @@ const (
 const (
 	atTop = iota
 	inside
+	billed // Cohere: what is paid for, which not all answers have more than
 	places
 )
 
@@ -49,6 +52,8 @@ const (
 	isRoot role = iota
 	isInner
 	isUsage
+	isTokens // Cohere: inside of usage
+	isMeta   // Cohere, in its place
 	isInputDetails
 	isOutputDetails
 	isNothing
@@ -125,11 +130,17 @@ func (s *scanner) feed(p []byte) {
 func (s *scanner) step(c byte) {
 	switch s.state {
 	case wantDocument:
-		if c != '{' || s.closed {
+		switch {
+		case c == '{' && !s.closed:
+			s.push(frame{role: isRoot})
+		case c == '[' && !s.closed && !s.list:
+			s.list = true
+		case c == ']' && !s.closed && s.list:
+			s.closed = true
+		case c == ',' && !s.closed && s.list:
+		default:
 			s.broken = true
-			return
 		}
-		s.push(frame{role: isRoot})
 	case wantKey:
 		switch c {
 		case '"':
@@ -170,7 +181,7 @@ func (s *scanner) value(c byte) {
 			s.skip = 1
 			return
 		}
-		if child.role == isUsage {
+		if child.role == isUsage { // but not for what is inside of it
 			s.usage[child.place] = counted{present: true} // the last of several counts
 		}
 		s.push(child)
@@ -204,7 +215,7 @@ func (s *scanner) pop() {
 	s.depth--
 	s.state = wantComma
 	if s.depth == 0 {
-		s.state, s.closed = wantDocument, true
+		s.state, s.closed = wantDocument, !s.list
 	}
 }
 
@@ -247,17 +258,24 @@ func (f frame) child(key []byte) frame {
 	switch f.role {
 	case isRoot:
 		switch string(key) {
-		case "usage":
+		case "usage", "usageMetadata":
 			return frame{role: isUsage, place: atTop}
-		case "response", "message":
+		case "meta":
+			return frame{role: isMeta, place: atTop}
+		case "response", "message", "delta", "x_groq":
 			return frame{role: isInner}
 		}
 	case isInner:
-		if string(key) == "usage" {
+		switch string(key) {
+		case "usage":
 			return frame{role: isUsage, place: inside}
 		}
-	case isUsage:
+	case isMeta, isUsage:
 		switch string(key) {
+		case "tokens":
+			return frame{role: isTokens, place: f.place}
+		case "billed_units":
+			return frame{role: isTokens, place: billed}
 		case "prompt_tokens_details", "input_tokens_details":
 			return frame{role: isInputDetails, place: f.place}
 		case "completion_tokens_details", "output_tokens_details":
@@ -269,18 +287,16 @@ func (f frame) child(key []byte) frame {
 
 func (f frame) count(key []byte) count {
 	switch f.role {
-	case isUsage:
+	case isRoot: // Ollama
 		switch string(key) {
-		case "prompt_tokens", "input_tokens":
+		case "prompt_eval_count":
 			return countInput
-		case "completion_tokens", "output_tokens":
+		case "eval_count":
 			return countOutput
-		case "total_tokens":
-			return countTotal
-		case "cache_read_input_tokens":
-			return countRead
-		case "cache_creation_input_tokens":
-			return countWrite
+		}
+	case isUsage, isTokens:
+		if k, ok := usageNames[string(key)]; ok {
+			return k
 		}
 	case isInputDetails:
 		switch string(key) {
@@ -300,6 +316,17 @@ func (f frame) count(key []byte) count {
 		}
 	}
 	return noCount
+}
+
+// usageNames are the members of a usage.
+var usageNames = map[string]count{
+	"prompt_tokens": countInput, "input_tokens": countInput, "inputTokens": countInput, "promptTokenCount": countInput,
+	"completion_tokens": countOutput, "output_tokens": countOutput, "outputTokens": countOutput, "candidatesTokenCount": countOutput,
+	"total_tokens": countTotal, "totalTokens": countTotal, "totalTokenCount": countTotal,
+	"cache_read_input_tokens": countRead, "cacheReadInputTokens": countRead,
+	"cache_creation_input_tokens": countWrite, "cacheWriteInputTokens": countWrite,
+	"cached_tokens": countCached, "prompt_cache_hit_tokens": countCached, "cachedContentTokenCount": countCached,
+	"thoughtsTokenCount": countReasoning, "toolUsePromptTokenCount": countTool,
 }
 
 func (s *scanner) wrong(f frame, k count) {
@@ -331,4 +358,5 @@ func (s *scanner) literal() {
 		return
 	}
 	s.usage[f.place].set(k, n)
+	s.usage[f.place].present = true
 }

@@ -24,10 +24,11 @@ type Watcher struct {
 	api    API
 	stream bool
 
-	doc   scanner // of the current event, or of the whole answer
-	usage counted // of the events so far
-	done  bool    // the event that ends the stream has come
-	fail  bool    // an error came as an event
+	doc    scanner // of the current event, or of the whole answer
+	usage  counted // of the events so far
+	frames frames  // of AWS's
+	done   bool    // the event that ends the stream has come
+	fail   bool    // an error came as an event
 
 	// Where in the stream: in a line's name, its data, or what is passed over.
 	place   uint8
@@ -53,7 +54,8 @@ const (
 )
 
 // NewWatcher returns a Watcher of the answer r to a request of api; stream says that it is an event stream
-// (Content-Type: text/event-stream), not one JSON document. With NoAPI it only passes bytes.
+// (Content-Type: text/event-stream) or, of Ollama's, lines of JSON (application/x-ndjson) or, of Converse, AWS's (application/vnd.amazon.eventstream), not one JSON document. With NoAPI it only
+// passes bytes.
 func NewWatcher(api API, stream bool, r io.Reader) *Watcher {
 	return &Watcher{r: r, api: api, stream: stream, empty: true}
 }
@@ -66,6 +68,7 @@ func (w *Watcher) Read(p []byte) (int, error) {
 	}
 	if err == io.EOF {
 		w.dispatch() // a last event may lack its blank line; half of one is no JSON
+		w.done = w.done || w.api == Gemini && w.usage.present
 	}
 	return n, err
 }
@@ -82,8 +85,9 @@ func (w *Watcher) Close() error {
 // end (then the Usage is what was reported so far: a lower bound, 0 if nothing was), ErrNoUsage if it did and has none,
 // and ErrMalformed if a count in it is impossible.
 //
-// A stream has come to its end with data: [DONE] (Chat), response.completed, .incomplete, .failed or .cancelled
-// (Responses), or message_stop (Messages). That the connection closed in good order proves nothing: a proxy that gives
+// A stream has come to its end with data: [DONE] (Chat, Completions), response.completed, .incomplete, .failed or .cancelled
+// (Responses), message_stop (Messages), message-end (CohereChat), metadata (Converse), or a line with eval_count (Ollama). Gemini's has no end, and what
+// its last event says is taken for all. That the connection closed in good order proves nothing: a proxy that gives
 // up closes it so too.
 func (w *Watcher) Usage() (Usage, error) {
 	if w.api == NoAPI {
@@ -93,7 +97,7 @@ func (w *Watcher) Usage() (Usage, error) {
 		if !w.doc.closed || w.doc.broken {
 			return Usage{}, fmt.Errorf("tokens: %v answer: %w", w.api, ErrIncomplete)
 		}
-		return w.doc.usage[atTop].of(w.api)
+		return w.doc.used(w.api).of(w.api)
 	}
 	switch {
 	case w.fail:
@@ -111,8 +115,24 @@ func (w *Watcher) watch(p []byte) {
 	case w.api == NoAPI || w.done || w.fail:
 	case !w.stream:
 		w.doc.feed(p)
+	case w.api == OllamaGenerate || w.api == OllamaChat:
+		w.lines(p)
+	case w.api == Converse:
+		w.frames.feed(p, w.add, w.dispatch)
 	default:
 		w.events(p)
+	}
+}
+
+// lines reads a piece of a stream of documents, each on a line of its own.
+func (w *Watcher) lines(p []byte) {
+	for len(p) > 0 {
+		line, rest, ended := bytes.Cut(p, []byte{'\n'})
+		w.data += len(line)
+		w.doc.feed(line)
+		if p = rest; ended {
+			w.dispatch()
+		}
 	}
 }
 
@@ -202,7 +222,7 @@ func (w *Watcher) dispatch() {
 	}
 	ended := w.data - len(doneMark) // 1: the line's end has been added
 	if string(w.head[:]) == doneMark && (ended == 0 || ended == 1) {
-		w.done = w.done || w.api == Chat
+		w.done = w.done || w.api == Chat || w.api == Completions
 	} else if w.doc.closed && !w.doc.broken {
 		w.event(&w.doc)
 	}
@@ -214,7 +234,8 @@ func (w *Watcher) dispatch() {
 func (w *Watcher) event(doc *scanner) {
 	kind := string(doc.kind.text())
 	switch w.api {
-	case Chat:
+	case Chat, Completions:
+		w.usage.merge(&doc.usage[inside]) // Groq's, which comes unasked
 		// With stream_options.include_usage the last chunk before [DONE] has it, and null before that; servers that report
 		// in every chunk report sums.
 		w.usage.merge(&doc.usage[atTop])
@@ -227,6 +248,23 @@ func (w *Watcher) event(doc *scanner) {
 		case "error":
 			w.fail = true
 		}
+	case Gemini: // in every chunk, and the last is right
+		w.usage.merge(&doc.usage[atTop])
+		w.fail = w.fail || doc.failed
+	case CohereChat:
+		if kind == "message-end" {
+			w.usage.merge(&doc.usage[inside])
+			if w.usage.has&(1<<countInput) == 0 {
+				w.usage.merge(&doc.usage[billed])
+			}
+			w.done = true
+		}
+	case Converse: // metadata, after the last of the content
+		w.usage.merge(&doc.usage[atTop])
+		w.done = w.done || doc.usage[atTop].present
+	case OllamaGenerate, OllamaChat: // the last line alone has what it used
+		w.usage.merge(&doc.usage[atTop])
+		w.done, w.fail = w.done || doc.usage[atTop].has&(1<<countOutput) != 0, w.fail || doc.failed
 	case Messages:
 		switch kind {
 		case "message_start": // the input, and the first tokens of output

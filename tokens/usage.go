@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 )
 
 // ErrNoUsage says that an answer is whole and does not say what it used: an error body, a job still queued, a chat
@@ -40,7 +41,35 @@ func ParseUsage(api API, answer []byte) (Usage, error) {
 	}
 	var s scanner
 	s.feed(answer)
-	return s.usage[atTop].of(api)
+	return s.used(api).of(api)
+}
+
+// used is what a whole answer says.
+func (s *scanner) used(api API) *counted {
+	if s.list && api != Gemini {
+		return &counted{}
+	}
+	if top := &s.usage[atTop]; top.has&(1<<countInput) != 0 || !s.usage[billed].present {
+		return top
+	}
+	return &s.usage[billed]
+}
+
+// HeaderUsage reads the usage from the header of an answer, where Bedrock has it whatever a model's vendor has in the body. ok is false
+// where it has none.
+func HeaderUsage(h http.Header) (u Usage, ok bool) {
+	if len(h["X-Amzn-Bedrock-Input-Token-Count"]) == 0 {
+		return u, false
+	}
+	var c counted
+	for k, name := range map[count]string{countInput: "Input", countOutput: "Output", countRead: "Cache-Read-Input", countWrite: "Cache-Write-Input"} {
+		if n, valid, err := whole([]byte(h.Get("X-Amzn-Bedrock-" + name + "-Token-Count"))); err == nil && valid {
+			c.set(k, n)
+			c.present = true
+		}
+	}
+	u, err := c.of(Invoke)
+	return u, err == nil
 }
 
 // count names a number in a usage object.
@@ -56,6 +85,7 @@ const (
 	countReasoning
 	countAudioInput
 	countAudioOutput
+	countTool // Gemini: results of tools that the server ran, beside input
 	counts
 	noCount = counts
 )
@@ -84,7 +114,7 @@ func (c *counted) merge(later *counted) {
 	}
 }
 
-var countNames = [counts]string{"input", "output", "total", "cached input", "cache reads", "cache writes", "reasoning", "audio input", "audio output"}
+var countNames = [counts]string{"input", "output", "total", "cached input", "cache reads", "cache writes", "reasoning", "audio input", "audio output", "results of tools"}
 
 // of turns what was read into a Usage.
 func (c *counted) of(api API) (Usage, error) {
@@ -92,7 +122,7 @@ func (c *counted) of(api API) (Usage, error) {
 		return Usage{}, fmt.Errorf("tokens: %v answer: %w: the usage's %s is no whole number from 0 to %d", api, ErrMalformed,
 			countNames[c.bad], int64(maxTokens))
 	}
-	if !c.present || c.has&(1<<countInput) == 0 || c.has&(1<<countOutput) == 0 && api != Embeddings {
+	if !c.present || c.has&(1<<countInput) == 0 || c.has&(1<<countOutput) == 0 && !api.inputOnly() && api != Gemini && api != OllamaGenerate && api != OllamaChat {
 		return Usage{}, fmt.Errorf("tokens: %v: %w", api, ErrNoUsage)
 	}
 	u := Usage{
@@ -100,9 +130,15 @@ func (c *counted) of(api API) (Usage, error) {
 		Output: c.n[countOutput], Reasoning: c.n[countReasoning],
 		AudioInput: c.n[countAudioInput], AudioOutput: c.n[countAudioOutput],
 	}
-	if api == Messages {
+	switch api {
+	case Messages, Converse, Invoke:
 		u.CachedInput = c.n[countRead]
 		u.Input += u.CachedInput + u.CacheWrite
+	case Gemini: // whether what is thought is in its output differs, and the sum is right in any case
+		u.Input += c.n[countTool]
+		if u.Output += u.Reasoning; c.has&(1<<countTotal) != 0 {
+			u.Output = max(c.n[countTotal]-u.Input, 0)
+		}
 	}
 	u.Total = max(u.Input+u.Output, c.n[countTotal])
 	return u, nil

@@ -29,13 +29,14 @@ type sent struct {
 	heeded  bool
 	wait    time.Duration // of its request, as heed says
 
-	api tokens.API
-	est tokens.Estimate
+	api   tokens.API
+	est   tokens.Estimate
+	count tokens.Counting
 }
 
 // begin makes an attempt of a leave.
 func (c *call) begin(p paceline.Permit) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, permit: p, cost: c.cost, api: c.api, est: c.est}
+	s := &sent{t: c.t, leaf: c.leaf, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count}
 	s.leaf.active.Add(1)
 	c.t.attempts.Add(1)
 	return s
@@ -131,6 +132,10 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 	*v = t.policy.Of(&in)
 	if v.Shown != nil {
 		s.leaf.host().dialect.Store(&v.Shown)
+	}
+	if resp != nil {
+		s.leaf.host().learn(v.Shown, resp.Header)
+		t.belongs(s.leaf, resp.Header)
 	}
 	if t.config.Scope != nil && v.Said.Refusal != quota.None {
 		if scope := t.config.Scope(c.leaf.partition, v.Said); scope != "" {
@@ -249,7 +254,7 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.settled.Swap(true) {
 		return
 	}
-	defer s.leaf.active.Add(-1)
+	defer s.leaf.release()
 	l, v := s.leaf, &s.verdict
 	if o.Result != limit.Limited && len(v.Said.Limits) == 0 {
 		s.permit.Settle(o)
@@ -317,7 +322,7 @@ func (s *sent) ended(u tokens.Usage, err error, metered bool) {
 		o.Result, o.ArrivedAgo = limit.Unknown, 0
 	default:
 		s.t.config.Tokens.Learn(s.est, u)
-		input, output, total, ok := s.t.config.Counting.Settle(s.est, u)
+		input, output, total, ok := s.count.Settle(s.est, u)
 		if !ok {
 			break
 		}

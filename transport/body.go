@@ -156,7 +156,8 @@ type held struct {
 
 	mu      sync.Mutex // guards what follows
 	watcher *tokens.Watcher
-	n       int // of the Read that the watcher is shown
+	told    *tokens.Usage // in the header, if it is
+	n       int           // of the Read that the watcher is shown
 	err     error
 	over    bool
 }
@@ -169,7 +170,11 @@ func newHeld(s *sent, body io.ReadCloser) *held {
 }
 
 func (h *held) watch(resp *http.Response) {
-	stream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+	kind := resp.Header.Get("Content-Type")
+	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson") || strings.HasPrefix(kind, "application/vnd.amazon.eventstream")
+	if u, ok := tokens.HeaderUsage(resp.Header); ok {
+		h.told = &u
+	}
 	h.watcher = tokens.NewWatcher(h.sent.api, stream, (*shown)(h))
 }
 
@@ -210,6 +215,9 @@ func (h *held) end() {
 	metered := h.watcher != nil
 	if metered {
 		u, err = h.watcher.Usage()
+		if h.told != nil {
+			u, err = *h.told, nil
+		}
 	}
 	h.mu.Unlock()
 	h.cleanup.Stop()

@@ -32,7 +32,7 @@ const (
 	chat      = "http://a.test/v1/chat/completions"
 	messages  = "http://a.test/v1/messages"
 	responses = "http://a.test/v1/responses"
-	// A model that nobody knows: 1.5 times the guess.
+	// A model that nobody knows: a little more than the guess.
 	prompt = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`
 )
 
@@ -116,8 +116,12 @@ func TestTokens(t *testing.T) {
 				if tc.count == documented {
 					count = tokens.Documented
 				}
+				provider, _ := quota.Lookup(map[string]string{messages: "anthropic"}[tc.url])
+				if provider == nil {
+					provider, _ = quota.Lookup("openai")
+				}
 				tr := mustNew(t, transport.Config{
-					Limiter: spy, Tokens: estimator(t), Counting: count, Attempts: 1,
+					Limiter: spy, Tokens: estimator(t), Counting: count, Attempts: 1, Provider: provider,
 					Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 						got, _ := io.ReadAll(r.Body)
 						r.Body.Close()

@@ -23,13 +23,16 @@ type call struct {
 	leaf    *leaf
 	cost    limit.Cost
 	api     tokens.API
-	est     tokens.Estimate // api tells whether it holds
-	body    io.ReadCloser   // of the next attempt; nil: none, or the Base has it
+	est     tokens.Estimate // api tells whether it and the two after it hold
+	count   tokens.Counting
+	least   limit.Cost    // of cost, what is surely counted
+	body    io.ReadCloser // of the next attempt; nil: none, or the Base has it
 	getBody func() (io.ReadCloser, error)
 	permit  paceline.Permit
 	waits   paceline.WaitStats
 	came    time.Time // which is its place in line, whatever the attempt
 	again   bool      // the client itself has sent it before
+	said    bool      // whose key it has
 	theirs  bool      // whether to send it again is for the client to say
 }
 
@@ -52,9 +55,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if c.body != nil {
 			c.body.Close()
 		}
-		if c.leaf != nil {
-			c.leaf.active.Add(-1)
-		}
+		c.leave()
 	}()
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -145,17 +146,24 @@ func (c *call) left() time.Duration {
 // acquire gets leave from every limit that the request counts in, or none.
 func (c *call) acquire() error {
 	for {
+		if c.leaf.moved.Load() != nil {
+			if err := c.move(); err != nil {
+				return err
+			}
+		}
 		if err := c.leaf.look(); err != nil {
 			return err
 		}
 		p, waited, err := c.leaf.lane.WaitFrom(c.ctx, c.cost, c.came)
 		c.waits = c.waits.Add(waited)
 		switch {
-		case err == nil && c.ctx.Err() == nil:
+		case err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil:
 			c.permit = p
 			return nil
-		case err == nil: // leave is also given to those that are just giving up
+		case err == nil: // leave is also given to those that are just giving up, or have joined others
 			p.Settle(limit.Outcome{Result: limit.Unsent})
+			continue
+		case c.leaf.moved.Load() != nil && c.ctx.Err() == nil:
 			continue
 		}
 		n := c.leaf.node(err)
@@ -169,22 +177,30 @@ func (c *call) acquire() error {
 	}
 }
 
-// shrink makes an estimate fit that is no more than an assumption: a body that states no maximum may use as much as the
-// model can, which may be more than the limit. It reports whether the cost is less now.
+// move takes a call to the limits that its key has joined, where it has the place that is its by its coming.
+func (c *call) move() error {
+	old := c.leaf
+	l, err := c.t.find(old.partition)
+	if err != nil {
+		return err
+	}
+	c.leaf = l
+	old.release()
+	return nil
+}
+
+// shrink makes what a request may use fit, as far as the server does not count that when it arrives: a body that states no maximum
+// may use as much as the model can, which may be more than the limit. It reports whether the cost is less now.
 func (c *call) shrink(n *node) bool {
-	if !c.est.Assumed {
+	if c.api == tokens.NoAPI {
 		return false
 	}
 	changed := false
 	for _, u := range []limit.Unit{limit.Output, limit.Tokens} {
-		least := int64(1)
-		if u == limit.Tokens {
-			least = max(c.est.Input, 1)
-		}
 		var alone limit.Cost
 		alone[u] = c.cost[u]
-		if _, most, ok := n.most(alone); ok && c.cost[u] > least {
-			c.cost[u] = max(most, least)
+		if _, most, ok := n.most(alone); ok && c.cost[u] > c.least[u] {
+			c.cost[u] = max(most, c.least[u])
 			changed = true
 		}
 	}
@@ -201,54 +217,114 @@ func (c *call) prepare() error {
 		c.getBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
 	}
 	c.ctx = contextOf(req)
-	p := t.config.Partition(req)
+	p, said := t.partition(req)
+	c.said = said
 	c.cost = limit.One
-	if t.config.Tokens != nil && req.Method == http.MethodPost && req.Header.Get("Content-Encoding") == "" {
-		if err := c.estimate(&p); err != nil {
+	if t.config.Tokens != nil && req.Method == http.MethodPost {
+		body, err := c.estimate(&p)
+		if err != nil {
 			return err
 		}
+		return c.place(p, body)
 	}
-	return c.place(p)
+	return c.place(p, tokens.Body{})
 }
 
-// place adds what Config.Cost says to the cost and finds the limits of a partition, which are the call's until it lets go of them.
-func (c *call) place(p Partition) (err error) {
+// place finds the limits of a partition, which are the call's until it lets go of them, and what it costs there.
+func (c *call) place(p Partition, body tokens.Body) (err error) {
+	if c.leaf, err = c.t.find(p.bounded()); err != nil {
+		return err
+	}
+	if c.leaf.other.Swap(false) {
+		c.t.log.Warn("published limits are another model's", "preset", c.t.config.Preset, "about", c.t.preset.About, "partition", c.leaf.partition)
+	}
+	if c.said {
+		c.leaf.belongs.Store(true)
+	}
+	if c.api != tokens.NoAPI {
+		c.count = c.t.config.Counting.Of(c.leaf.host().counts())
+		c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.count.Reserve(c.est, body)
+		if body.Hidden && !c.est.Calibrated {
+			if more := c.t.config.Uncounted - c.cost[limit.Input]; more > 0 {
+				c.cost[limit.Input] += more
+				c.cost[limit.Tokens] += more
+			}
+		}
+		c.least[limit.Input], c.least[limit.Output], c.least[limit.Tokens] = c.count.Least(c.est, body)
+	}
 	if c.t.config.Cost != nil {
 		c.cost = c.t.config.Cost(c.req, c.cost)
 	}
-	c.leaf, err = c.t.find(p.bounded())
-	return err
+	return nil
 }
 
-// estimate reads the body and adds to the cost what it will use. A body that it cannot read costs one request: the server
-// will say what is wrong with it.
-func (c *call) estimate(p *Partition) error {
+// leave lets go of the limits.
+func (c *call) leave() {
+	if c.leaf != nil {
+		c.leaf.release()
+	}
+}
+
+// estimate reads the body and says what it will use. Of one that it cannot read or count that is the server's to say, and said once.
+func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	api := tokens.APIOf(c.req.URL.Path)
 	if api == tokens.NoAPI || c.body == nil || c.body == http.NoBody {
-		return nil
+		return body, nil
 	}
-	raw, err := c.read(c.t.config.MaxBody)
+	most := c.t.config.MaxBody
+	switch n := c.req.ContentLength; {
+	case c.req.Header.Get("Content-Encoding") != "":
+		c.uncounted(p, max(n, 0), "the body is compressed")
+		return body, nil
+	case n > most: // all that is to be known of it costs no memory
+		c.uncounted(p, n, "the body is too long")
+		return body, nil
+	}
+	raw, err := c.read(most)
 	if err != nil {
-		return fmt.Errorf("transport: the body of the request: %w", err)
+		return body, fmt.Errorf("transport: the body of the request: %w", err)
 	}
 	if raw == nil {
-		c.t.log.Debug("body too long to estimate", "partition", *p, "max", c.t.config.MaxBody)
-		return nil
+		c.uncounted(p, most+1, "the body is too long")
+		return body, nil
 	}
-	body, err := tokens.Parse(api, raw)
-	if err != nil {
-		c.t.log.Debug("body not estimated", "partition", *p, "err", err)
-		return nil
+	if body, err = tokens.Parse(api, raw); err != nil {
+		c.uncounted(p, 0, err.Error())
+		return body, nil
 	}
 	if body.Model == "" {
 		body.Model = p.Model
+	}
+	if body.Hidden {
+		c.blind(p, "the model reads more than the body has")
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
 	if p.Model == "" {
 		p.Model = body.Model
 	}
-	c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.t.config.Counting.Reserve(c.est, body)
-	return nil
+	return body, nil
+}
+
+// uncounted is what a request costs whose tokens nobody can count, of a body of so many bytes: a token for four of them, or more.
+func (c *call) uncounted(p *Partition, bytes int64, why string) {
+	n := min(max((bytes+3)/4, c.t.config.Uncounted), limit.MaxCost)
+	c.cost[limit.Input], c.cost[limit.Tokens] = n, n
+	c.blind(p, why)
+}
+
+// blind says, once for each route, that tokens are not counted as they are.
+func (c *call) blind(p *Partition, why string) {
+	route := Partition{Host: p.Host, Route: routeOf(c.req)}.bounded()
+	t := c.t
+	t.mu.Lock()
+	first := !t.blind[route] && len(t.blind) < t.config.MaxPartitions
+	if first {
+		t.blind[route.own()] = true
+	}
+	t.mu.Unlock()
+	if first {
+		t.log.Warn("tokens cannot be counted", "partition", route, "why", why, "at least", t.config.Uncounted)
+	}
 }
 
 // contextOf returns the context of a request, which ends with its Cancel, if that is all that can end it: of both, it is

@@ -87,7 +87,8 @@ func ExampleConfig_tokens() {
 		fmt.Println(err)
 		return
 	}
-	paced := transport.Must(transport.Config{Limit: transport.MustPublished("openai:tier1"), Tokens: estimator, Fill: 64})
+	openai, _ := quota.Lookup("openai") // the host of its own needs no Provider
+	paced := transport.Must(transport.Config{Limit: transport.MustPublished("openai:tier1"), Tokens: estimator, Provider: openai, Fill: 64})
 	client := &http.Client{Transport: paced} // for an SDK: option.WithHTTPClient(client)
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

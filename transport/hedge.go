@@ -191,7 +191,7 @@ func (p *pair) stop() {
 		return
 	}
 	if p.timer.Stop() {
-		p.c.leaf.active.Add(-1)
+		p.c.leaf.release()
 		return
 	}
 	p.mu.Lock()
@@ -215,7 +215,7 @@ func (p *pair) drop() {
 
 // second sends the copy, on a goroutine of its own, if leave for it is to be had at once.
 func (p *pair) second() {
-	defer p.c.leaf.active.Add(-1)
+	defer p.c.leaf.release()
 	r := p.begins()
 	if r == nil {
 		return

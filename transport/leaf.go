@@ -26,6 +26,11 @@ type leaf struct {
 	active    atomic.Int64 // requests under way
 	answers   answers      // how long they took
 
+	other   atomic.Bool             // it is to be said that its model is not the preset's
+	belongs atomic.Bool             // whose key this is has been told
+	moved   atomic.Pointer[carried] // its key has joined another: nobody is to wait here
+	quiet   atomic.Bool             // and the last one that went from here has ended
+
 	// Guarded by the Transport's lock:
 	used       time.Duration // when it was last asked for
 	prev, next *leaf         // in the ring
@@ -114,6 +119,10 @@ func (t *Transport) find(p Partition) (*leaf, error) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	p = t.sharedLocked(p)
+	if len(t.joined) > 0 {
+		p.Key = t.homeLocked(p)
+	}
 	l := t.leaves[p]
 	if l == nil {
 		t.forgetLocked(now)
@@ -127,6 +136,9 @@ func (t *Transport) find(p Partition) (*leaf, error) {
 	t.recent.front(l)
 	return l, nil
 }
+
+// maxOthers is how many models that are not the preset's are named.
+const maxOthers = 100
 
 func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
 	l := &leaf{partition: p}
@@ -171,6 +183,10 @@ func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
 	if t.config.Adaptive != nil {
 		l.room = t.enterLocked(l)
 		way = append(way, l.room.limit)
+	}
+	if m := p.Model; m != "" && !t.preset.Fits(m) && !t.others[m] && len(t.others) < maxOthers {
+		t.others[m] = true
+		l.other.Store(true)
 	}
 	l.lane = t.junction.Lane(paceline.LaneConfig{}, way)
 	t.leaves[p] = l

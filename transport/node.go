@@ -28,6 +28,7 @@ type node struct {
 	shut      atomic.Bool                   // nobody is to stand in line: until look says otherwise
 	provider  quota.Dialect                 // of a host that is known; otherwise nil
 	dialect   atomic.Pointer[quota.Dialect] // what the answers of another have shown it to be
+	known     atomic.Pointer[known]         // who that is; nil: nobody knows
 
 	pauses  int       // begun
 	retreat mono.Time // until when an opt-in of the configured limit was said to be given up
@@ -57,6 +58,15 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	}
 	if d, ok := quota.ForHost(p.Host); ok {
 		n.provider = d
+	}
+	for _, d := range []quota.Dialect{t.config.Provider, n.provider} { // what is said goes before what is known
+		if row, ok := lookup(d); ok {
+			n.known.Store(&known{row: row, sure: true})
+			break
+		}
+	}
+	if n.known.Load() == nil && t.config.Preset != "" {
+		n.known.Store(&known{row: t.publisher, sure: true})
 	}
 	if n.health, err = health.New(health.Config{Rand: t.jitter}); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Partition names what a request counts in, or one of the scopes of it. A request to Host with Key, for Model, to Route
@@ -20,9 +21,10 @@ type Partition struct {
 	Scope quota.Scope
 	// Host is the server's, in lower case, with its port unless that is the scheme's own.
 	Host string
-	// Key stands for the credential and never is it. Empty: none.
+	// Key stands for the credential and never is it: of keys that share limits one stands for all. Empty: none.
 	Key string
-	// Model is a language model. Empty: none, or not known.
+	// Model is a language model, of a request by the name that those which share limits have in common: gpt-4o for gpt-4o-2024-08-06.
+	// Empty: none, or not known.
 	Model string
 	// Route is the method and the path, without what differs from object to object: "GET /users/*/posts".
 	Route string
@@ -187,7 +189,7 @@ func signer(v string) string {
 	return scheme
 }
 
-// modelOf reads /deployments/{model}/ (Azure) and /models/{model}:method (Google).
+// modelOf reads /deployments/{model}/ (Azure), /models/{model}:method (Google) and /model/{model}/method (Bedrock).
 func modelOf(path string) string {
 	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
 		model, _, more := strings.Cut(rest, "/")
@@ -198,6 +200,11 @@ func modelOf(path string) string {
 	if _, rest, ok := strings.Cut(path, "/models/"); ok {
 		if model, _, method := strings.Cut(rest, ":"); method && !strings.Contains(model, "/") {
 			return model
+		}
+	}
+	if rest, ok := strings.CutPrefix(path, "/model/"); ok {
+		if i := strings.LastIndexByte(rest, '/'); i > 0 && tokens.APIOf(rest[i:]) != tokens.NoAPI {
+			return rest[:i]
 		}
 	}
 	return ""

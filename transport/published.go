@@ -2,7 +2,6 @@ package transport
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/paceline-go/paceline/limit"
@@ -65,12 +64,8 @@ func MustPublished(name string) func(Partition) limit.Limiter {
 
 // counting says how the provider of a preset counts tokens.
 func counting(preset string) quota.Counting {
-	for _, p := range quota.Providers() {
-		if slices.ContainsFunc(p.Published, func(own quota.Preset) bool { return own.Name == preset }) {
-			return p.Tokens
-		}
-	}
-	return ""
+	p, _ := quota.Publisher(preset)
+	return p.Tokens
 }
 
 // limiter returns a limiter for a policy, under its name.

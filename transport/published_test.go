@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -100,6 +101,29 @@ func TestPublishedOfAModelThatIsNotKnown(t *testing.T) {
 		}
 		if at := b.at(); at[499] != 0 || at[500] < 120*time.Millisecond || at[501] < at[500]+119*time.Millisecond {
 			t.Errorf("sent at %v", at[498:])
+		}
+	})
+}
+
+// A preset by name is Published, of the provider whose it is; a model that it does not name is said once.
+func TestPreset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		spy := &spy{}
+		tr := mustNew(t, transport.Config{Base: newBase(0, ok), Preset: "openai:tier1", Limiter: spy, Tokens: estimator(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for _, model := range []string{"gpt-4o", "gpt-4o-2024-08-06", "gpt-4o-mini", "o3", "gpt-4o-mini", "gpt-4o-mini-2024-07-18"} {
+			if _, _, err := do(t, tr, request(t, http.MethodPost, chat, `{"model":"`+model+`","max_tokens":5000,"messages":[]}`)); err != nil || spy.cost[limit.Tokens] != 5000 {
+				t.Error(model, err, spy.cost)
+			}
+		}
+		for model, want := range map[string]int{"gpt-4o-mini ": 1, "o3 ": 1, "gpt-4o ": 0} {
+			if n := strings.Count(log.String(), "partition.model="+model); n != want {
+				t.Errorf("%s is named %d times in\n%s", model, n, &log)
+			}
+		}
+		_, err := transport.New(transport.Config{Preset: "openai:tier1", Limit: transport.MustPublished("openai:tier1")})
+		if _, unknown := transport.New(transport.Config{Preset: "openai:tier9"}); err == nil || unknown == nil {
+			t.Error(err, unknown)
 		}
 	})
 }

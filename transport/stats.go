@@ -10,6 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Stats counts what a Transport has done.
@@ -41,10 +42,12 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 		return time.Time{}, 0, errNoURL
 	}
 	c := call{t: t, req: r, cost: limit.One}
-	if err := c.place(t.config.Partition(r)); err != nil {
+	defer c.leave()
+	p, said := t.partition(r)
+	c.said = said
+	if err := c.place(p, tokens.Body{}); err != nil {
 		return time.Time{}, 0, err
 	}
-	defer c.leaf.active.Add(-1)
 	if err := c.leaf.look(); err != nil {
 		return err.Ready, 0, err
 	}
@@ -90,7 +93,7 @@ func (t *Transport) Partitions() []PartitionStats {
 	all := make([]PartitionStats, len(leaves))
 	for i, l := range leaves {
 		all[i] = PartitionStats{Partition: l.partition, Stats: l.lane.Stats(), Most: t.most(l), Pauses: t.pausesOf(l)}
-		l.active.Add(-1)
+		l.release()
 	}
 	slices.SortFunc(all, func(a, b PartitionStats) int { return cmp.Compare(a.Partition.String(), b.Partition.String()) })
 	return all

@@ -28,6 +28,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,9 +61,17 @@ type Config struct {
 	// limit there. Each must be a new one. It is called under a lock and must not use the Transport. Requests whose model is not
 	// known (see Partition) count together, in the limit of the model "". If Limit is nil, none.
 	Limit func(p Partition) limit.Limiter
+	// Preset is Limit by name: the limits that a provider publishes, as Published makes them of a quota.Preset. Where nobody knows a
+	// host, that provider is taken for who runs it. Its numbers are those of the model that it names: that a request is for another is
+	// said once for each (see Logger). If empty, none.
+	Preset string
 	// Partition says what a request counts in; it must not read the body. Its Scope is ignored. If nil, PartitionOf. Where
 	// it leaves Model empty, the model is the body's, if Tokens is set.
 	Partition func(r *http.Request) Partition
+	// Organization names whose key a request has: all keys of one organization, project or account count in the same limits, as if they
+	// were one key. If nil or empty, the keys of a provider that names the organization in its answers count together as soon as
+	// an answer has told so, with what was sent before; limits of another kind than rates, such as limit.Concurrency, begin anew then.
+	Organization func(r *http.Request) string
 	// Cost changes what a request costs: c is one request and, with Tokens, what is estimated. If nil, it costs c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
 	// Tokens estimates what requests to known language model APIs (tokens.APIOf) cost in tokens, and learns from what their
@@ -72,8 +81,13 @@ type Config struct {
 	// and of those that speak like them, what a request may use when it arrives, whatever it uses in the end. tokens.Used
 	// sends more to a server that counts what was used, and is refused by one that does not.
 	Counting tokens.Counting
-	// MaxBody is how much of a request's body is read for Tokens; a longer one costs no tokens. If zero, 32 MiB.
+	// MaxBody is how much of a request's body is read for Tokens. A longer one, which its Content-Length tells before it is read,
+	// counts as a token for four bytes. If zero, 32 MiB.
 	MaxBody int64
+	// Uncounted is how many tokens a request counts as, at least, whose tokens cannot be counted: its body is compressed, too long or
+	// malformed, or holds what nobody can see from here, such as an earlier answer by its number. It is said once for each route (see
+	// Logger). If zero, what the length tells.
+	Uncounted int64
 	// MaxWaiting is the most requests that may wait for their turn, in all; more fail at once with paceline.ErrFull. If zero, any
 	// number.
 	MaxWaiting int
@@ -143,7 +157,7 @@ type Config struct {
 	// copies that was not needed (see Hedge) on another. If nil, nobody.
 	Ended func(Attempt)
 	// Logger is told of pauses and of waits (see paceline.GateConfig), at level Info, and of requests that are not sent
-	// again, at Debug. If nil, nobody. No credential is ever logged.
+	// again, at Debug, and at Warn of what is not as configured, such as a model that Preset does not have. If nil, nobody. No credential is ever logged.
 	Logger *slog.Logger
 }
 
@@ -173,9 +187,12 @@ type Transport struct {
 	base   *wire.Base
 	epoch  time.Time
 	policy verdict.Policy
-	shared *node // nil: no Limiter
-	log    *slog.Logger
-	slow   bool // nothing is configured: begin slowly after a pause
+
+	preset    quota.Preset   // the zero Preset: none
+	publisher quota.Provider // whose it is
+	shared    *node          // nil: no Limiter
+	log       *slog.Logger
+	slow      bool // nothing is configured: begin slowly after a pause
 
 	hedging bool
 
@@ -186,6 +203,10 @@ type Transport struct {
 	leaves map[Partition]*leaf
 	nodes  map[Partition]*node
 	owners map[limit.Limiter]*node // of limiters that can be compared
+	homes  map[Partition]string    // by host and organization, the key that its limits are known by
+	joined map[Partition]string    // by host and key, that key
+	others map[string]bool         // models that are not the preset's
+	blind  map[Partition]bool      // by host and route, of which was said that tokens cannot be counted
 	recent ring
 
 	random   sync.Mutex // guards rng
@@ -214,6 +235,9 @@ func New(c Config) (*Transport, error) {
 	if c.MaxBody < 0 {
 		return nil, fmt.Errorf("transport: MaxBody %d is negative", c.MaxBody)
 	}
+	if c.Uncounted < 0 {
+		return nil, fmt.Errorf("transport: Uncounted %d is negative", c.Uncounted)
+	}
 	if c.MaxPartitions < 0 {
 		return nil, fmt.Errorf("transport: MaxPartitions %d is negative", c.MaxPartitions)
 	}
@@ -236,29 +260,12 @@ func New(c Config) (*Transport, error) {
 		own := *c.Adaptive
 		c.Adaptive = &own
 	}
+	preset, publisher, err := c.preset()
+	if err != nil {
+		return nil, err
+	}
 	if c.Adopt != nil && c.Limit == nil {
 		return nil, errors.New("transport: Adopt is set and Limit is nil: there is no limiter to change")
-	}
-	if c.Partition == nil {
-		c.Partition = PartitionOf
-	}
-	if c.Attempts == 0 {
-		c.Attempts = defaultAttempts
-	}
-	if c.MaxRetryAfter == 0 {
-		c.MaxRetryAfter = defaultMaxRetryAfter
-	}
-	if c.MaxBody == 0 {
-		c.MaxBody = defaultMaxBody
-	}
-	if c.MaxPartitions == 0 {
-		c.MaxPartitions = defaultMaxPartitions
-	}
-	if c.Idle == 0 {
-		c.Idle = defaultIdle
-	}
-	if c.MaxOutage == 0 {
-		c.MaxOutage = defaultMaxOutage
 	}
 	if c.Fill < 0 {
 		return nil, fmt.Errorf("transport: Fill %d is negative", c.Fill)
@@ -270,16 +277,17 @@ func New(c Config) (*Transport, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	c.fill()
 	j, err := paceline.NewJunction(paceline.JunctionConfig{Fill: c.Fill, MaxWaiting: c.MaxWaiting})
 	if err != nil {
 		return nil, err
 	}
 	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 	t := &Transport{
-		config: c, log: log, base: wire.New(c.Base), epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
+		config: c, preset: preset, publisher: publisher, log: log, base: wire.New(c.Base), epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
 		policy:   verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter},
 		junction: j, jitter: random(), rng: random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{},
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{}, homes: map[Partition]string{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
 	}
 	t.hedging, t.hedges.share = c.Hedge.on(), c.Hedge.share()
 	t.recent.init()
@@ -291,6 +299,33 @@ func New(c Config) (*Transport, error) {
 		t.shared = n
 	}
 	return t, nil
+}
+
+// preset puts in the limits of the Preset, and returns it and whose it is.
+func (c *Config) preset() (preset quota.Preset, publisher quota.Provider, err error) {
+	if c.Preset == "" {
+		return preset, publisher, nil
+	}
+	if c.Limit != nil {
+		return preset, publisher, fmt.Errorf("transport: Preset %q and Limit are set: want one of them", c.Preset)
+	}
+	c.Limit, err = Published(c.Preset)
+	preset, _ = quota.LookupPreset(c.Preset)
+	publisher, _ = quota.Publisher(c.Preset)
+	return preset, publisher, err
+}
+
+// fill puts in the defaults.
+func (c *Config) fill() {
+	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
+	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, defaultMaxRetryAfter)
+	c.MaxBody = cmp.Or(c.MaxBody, defaultMaxBody)
+	c.MaxPartitions = cmp.Or(c.MaxPartitions, defaultMaxPartitions)
+	c.Idle = cmp.Or(c.Idle, defaultIdle)
+	c.MaxOutage = cmp.Or(c.MaxOutage, defaultMaxOutage)
+	if c.Partition == nil {
+		c.Partition = PartitionOf
+	}
 }
 
 // Must is New for configurations that are known to be right. It panics on an error.

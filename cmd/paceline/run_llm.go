@@ -43,7 +43,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute (batches)")
 	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute (batches)")
 	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if given, also the limits of --preset")
-	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI's documentation); sum, both; used, both until the answer and then what was used (Anthropic's)")
+	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI); sum, both (Azure, Groq, Cerebras); used, both until the answer and then what was used; produced, input, and output as it is produced (Anthropic); input (Gemini); documented: as the provider of --preset or --base-url, and of another the sum")
 	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve as much output as all but this share of the answers had, such as 0.05, instead of max_tokens: denser, and as safe as that share")
 	p.Int64Var(&f.maxOutput, "max-output", 0, "output of requests that do not bound it (default: the most that the model can)")
 	p.Float64Var(&f.prices.Input, "price-input", -1, "USD per million input tokens, for the plan and --budget")
@@ -60,7 +60,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		one         []string
 	}{
 		{"format", f.format, []string{"auto", "jsonl", batch.OpenAI.String(), batch.Anthropic.String()}},
-		{"rule", f.rule, []string{"bucket", "rolling"}}, {"count", f.count, []string{"documented", "reserved", "sum", "used"}},
+		{"rule", f.rule, []string{"bucket", "rolling"}}, {"count", f.count, []string{"documented", "reserved", "sum", "used", "produced", "input"}},
 	} {
 		if !slices.Contains(v.one, v.value) {
 			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
@@ -211,7 +211,8 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 	if err != nil {
 		return usageError{err}
 	}
-	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count,
+	publisher, _ := quota.Publisher(f.preset)
+	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
 		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits})
 	if err != nil {
 		return usageError{err}
@@ -244,7 +245,7 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	if len(p.Models) > 1 {
 		note("the limits hold for all %d models together, although a provider may have them of each model: a run for each model is faster then", len(p.Models))
 	} else if f.models != "" && len(p.Models) == 1 {
-		if preset, _ := quota.LookupPreset(f.models); !strings.Contains(preset.About, p.Models[0].Model) {
+		if preset, _ := quota.LookupPreset(f.models); !preset.Fits(p.Models[0].Model) {
 			note("%s is %s, as published %s; the file has %s: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, p.Models[0].Model)
 		}
 	}
@@ -310,7 +311,8 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, grouped(p.Largest.Tokens))
 		}
 		line("counted", "%s", map[string]string{"reserved": "the larger of input and max_tokens, whatever is used (--count reserved)",
-			"sum": "input and max_tokens, whatever is used (--count sum)", "used": "input and max_tokens, and what was used once it is answered (--count used)"}[p.Count])
+			"sum": "input and max_tokens, whatever is used (--count sum)", "used": "input and max_tokens, and what was used once it is answered (--count used)",
+			"produced": "input, and output as it is produced (--count produced)", "input": "input (--count input)"}[p.Count])
 	}
 	for _, l := range p.Limits {
 		binds := ""

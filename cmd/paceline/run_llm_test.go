@@ -61,17 +61,17 @@ func TestRunBatchRefuses(t *testing.T) {
 		{"--preset binance " + good, 2, "--preset binance limits weight, of which run knows nothing; expected --limit, with the cost of each line in the input\n"},
 		{"--rpm 0 " + good, 2, "--rpm 0, expected 1 to 17592186044416\n"},
 		{"--rpm 5 --format csv " + good, 2, `--format "csv", expected auto or jsonl or openai-batch or anthropic-batch` + "\n"},
-		{"--rpm 5 --count nix " + good, 2, `--count "nix", expected documented or reserved or sum or used` + "\n"},
+		{"--rpm 5 --count nix " + good, 2, `--count "nix", expected documented or reserved or sum or used or produced or input` + "\n"},
 		{"--rpm 5 --rule nix " + good, 2, `--rule "nix", expected bucket or rolling` + "\n"},
 		{"--rpm 5 --estimate 1 " + good, 2, "--estimate 1, expected a share from 0 to 1\n"},
-		{"--rpm 5 --estimate 0.05 --base-url http://h " + good, 2, "an estimate of the output helps only where the server counts what was used, not with reserved\n"},
+		{"--rpm 5 --estimate 0.05 --base-url http://h " + good, 2, "an estimate of the output helps only where the server counts what was used, not with sum\n"},
 		{"--rpm 5 --base-url ftp://h " + good, 2, `base URL "ftp://h", expected http:// or https://, a host and perhaps a path` + "\n"},
 		{"--rpm 5 --price-input 1 " + good, 2, "--price-input and --price-output, expected both or neither\n"},
 		{"--rpm 5 --errors e --dead d " + good, 2, "--errors and --dead are the same, expected one of them\n"},
 		{"--tpm 5000 " + plain, 2, "--tpm: tokens are known of batches for language models only (--format openai-batch)\n"},
 		{"--rpm 5 " + good, 4, "https://api.openai.com asks for a key: name its environment variable with --key-env, or another server with --base-url\n"},
 		{"--tpm 30000 --base-url http://127.0.0.1:1 " + bad, 4, bad + `:2:14: id "p0" is already on line 1, expected each id once
-` + bad + `:4:14: custom_id "big" can never go: it counts 40000 tokens (8 in, at most 40000 out), and limit 30000/m tokens allows 30000 at once
+` + bad + `:4:14: custom_id "big" can never go: it counts 40014 tokens (8 in, at most 40000 out), and limit 30000/m tokens allows 30000 at once
 ` + bad + `:5:1: there is no custom_id, expected custom_id, method, url, body
 paceline: invalid input: ` + bad + ": 3 of 5 lines; nothing was sent (--skip-invalid sends the others)\n"},
 	} {

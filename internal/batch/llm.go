@@ -41,8 +41,10 @@ type LLMConfig struct {
 	Provider Provider
 	// BaseURL is before the url of each line. If empty, the provider's. A path that ends in /v1 does not have it twice.
 	BaseURL string
-	// Count is what the server counts of a request's tokens.
-	Count tokens.Counting
+	// Count is what the server counts of a request's tokens: of the zero Counting, what LimitsOf documents, a name of
+	// quota.Providers. If that is empty, the provider of BaseURL's host.
+	Count    tokens.Counting
+	LimitsOf string
 	// Overrun is the chance that a request outputs more than is reserved, with tokens.Used: see tokens.Config. If zero, what
 	// the request allows itself is reserved.
 	Overrun float64
@@ -86,22 +88,27 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if c.BaseURL == "" {
 		c.BaseURL = c.Provider.BaseURL()
 	}
-	documented := c.Count == tokens.Documented
-	c.Count = c.Count.Of([...]tokens.API{OpenAI: tokens.Chat, Anthropic: tokens.Messages}[c.Provider])
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" || base.User != nil {
 		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path", c.BaseURL)
 	}
-	if c.Overrun != 0 && c.Count != tokens.Used {
+	provider, known := quota.ForHost(base.Host)
+	switch {
+	case c.LimitsOf != "":
+	case known:
+		c.LimitsOf = provider.Name()
+	case c.Provider == Anthropic: // nobody else has taken to its batches
+		c.LimitsOf = "anthropic"
+	}
+	row, _ := quota.LookupProvider(c.LimitsOf)
+	if c.Count = c.Count.Of(string(row.Tokens)); c.Overrun != 0 && !c.Count.Corrected() {
 		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v", c.Count)
 	}
-	produces := documented && c.Count == tokens.Used || c.Count.String() == string(quota.CountsProduced)
-	l := &LLM{c: c, base: base, produces: produces, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
+	l := &LLM{c: c, base: base, provider: provider, produces: c.Count == tokens.Produced, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
 	if c.Provider == Anthropic {
 		l.header["Anthropic-Version"] = []string{"2023-06-01"}
 	}
-	var known bool
-	if l.provider, known = quota.ForHost(base.Host); !known {
+	if !known {
 		l.provider, _ = quota.Lookup([...]string{"openai", "anthropic"}[c.Provider])
 	}
 	l.c.Limits = l.drawn(c.Limits)
@@ -223,8 +230,10 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	}
 	s.n++
 	e := l.rough.Of(b)
-	// A guess is above almost every count: what is not too large by it is not.
-	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(e, b)) {
+	// A quarter more than a guess is above almost every count: what is not too large by that is not.
+	most := e
+	most.Input += most.Input / 4
+	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(most, b)) {
 		rough := e.Input
 		e = l.estimator.Of(b)
 		s.exact += float64(e.Input)

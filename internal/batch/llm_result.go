@@ -222,8 +222,8 @@ func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
 		return // it stays at what it was admitted with
 	}
 	used := l.used(usage)
-	r.tally.used(usage, l.c.Count == tokens.Used && used[limit.Output] > j.r.Cost[limit.Output])
-	if l.c.Count == tokens.Used { // otherwise the server counts what it estimated itself, and not what came of it
+	r.tally.used(usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
+	if l.c.Count.Corrected() { // otherwise the server counts what it estimated itself, and not what came of it
 		l.estimator.Learn(j.r.Estimate, usage)
 		ans.Metered, ans.Actual = true, used
 	}

@@ -224,20 +224,20 @@ func TestLLMWithinTheLimits(t *testing.T) {
 		n      int
 		late   time.Duration // the last answer, after the time that the plan says; 0: the plan has what is reserved, which is not used
 	}{
-		{"OpenAI as documented", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+		{"OpenAI as documented", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
-		{"OpenAI, requests bind", llm.Config{Limits: llm.Limits{Requests: 60, Tokens: 90_000}}, LLMConfig{},
+		{"OpenAI, requests bind", llm.Config{Limits: llm.Limits{Requests: 60, Tokens: 90_000}}, LLMConfig{LimitsOf: "openai"},
 			[]Rate{minutely(60, limit.Requests, true), minutely(90_000, limit.Tokens, true)}, 130, 5 * time.Second},
 		// Their tokens have more than four characters each, by which the server counts.
-		{"embeddings", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+		{"embeddings", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 5 * time.Second},
 		{"sums that stay", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Sum},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
-		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{},
+		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
 			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 10 * time.Second},
 		{"usage corrects", llm.Config{Count: llm.CountCorrected, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Used},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
-		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic},
+		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic, LimitsOf: "anthropic"},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
 		{"Anthropic, less output in a minute than one asks for", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Output: 1000}}, LLMConfig{Provider: Anthropic},
 			[]Rate{minutely(500, limit.Requests, true), minutely(1000, limit.Output, true)}, 60, 0},
@@ -633,10 +633,14 @@ func TestLLMInput(t *testing.T) {
 		config LLMConfig
 		url    string
 		tokens int64
+		input  int64 // as the body stands where nobody publishes what of it is counted
 	}{
-		{LLMConfig{}, "https://api.openai.com/v1/chat/completions", 200},
-		{LLMConfig{BaseURL: "http://h:1/v1/", Count: tokens.Sum}, "http://h:1/v1/chat/completions", 208},
-		{LLMConfig{BaseURL: "http://h/gate", Count: tokens.Used}, "http://h/gate/v1/chat/completions", 208},
+		{LLMConfig{}, "https://api.openai.com/v1/chat/completions", 200, 8},
+		{LLMConfig{BaseURL: "http://h:1/v1/", Count: tokens.Sum}, "http://h:1/v1/chat/completions", 222, 22},
+		{LLMConfig{BaseURL: "http://h:1/v1/"}, "http://h:1/v1/chat/completions", 222, 22}, // nobody knows it
+		{LLMConfig{BaseURL: "http://h:1/v1/", LimitsOf: "openai"}, "http://h:1/v1/chat/completions", 200, 8},
+		{LLMConfig{BaseURL: "https://api.groq.com/openai"}, "https://api.groq.com/openai/v1/chat/completions", 222, 22},
+		{LLMConfig{BaseURL: "http://h/gate", Count: tokens.Used}, "http://h/gate/v1/chat/completions", 208, 8},
 	} {
 		all, errs := readLLM(t, c.config, line)
 		if len(errs) > 0 || len(all) != 1 {
@@ -644,7 +648,7 @@ func TestLLMInput(t *testing.T) {
 		}
 		q := all[0]
 		if q.URL.String() != c.url || q.ID != "a" || q.Method != "POST" || string(q.Body) != line[70:len(line)-1] || q.Cost[limit.Requests] != 1 ||
-			q.Cost[limit.Tokens] != c.tokens || q.Cost[limit.Output] != 200 || q.Cost[limit.Input] != 8 || q.Unbounded {
+			q.Cost[limit.Tokens] != c.tokens || q.Cost[limit.Output] != 200 || q.Cost[limit.Input] != c.input || q.Unbounded {
 			t.Errorf("%+v: %+v %s", c.config, q, q.Body)
 		}
 	}

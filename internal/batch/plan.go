@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/tokens"
 )
 
 // Plan is what a run has before it, by the limits. Fields are only ever added.
@@ -169,7 +168,7 @@ func (r *Run) Plan(now time.Time, prices Prices) Plan {
 			if known {
 				plan.USDExpected = usd(p.expected)
 			}
-			if l.Count() == tokens.Used {
+			if l.Count().Corrected() {
 				cost[limit.Output] = p.expected
 				cost[limit.Tokens] = cost[limit.Input] + p.expected
 			}

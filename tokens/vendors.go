@@ -1,0 +1,254 @@
+package tokens
+
+import "strings"
+
+// What follows reads the bodies of those who speak neither as OpenAI nor as Anthropic do. Members that are not here count as text
+// where the model would read them.
+
+// ends are what the paths of an API end in, the longer before those that they end in.
+var ends = []struct {
+	end string
+	api API
+}{
+	{"/chat/completions", Chat}, {"/agents/completions", Chat}, {"/completions", Completions}, {"/responses", Responses},
+	{"/api/embeddings", OllamaEmbed}, {"/embeddings", Embeddings}, {"/moderations", Moderations}, {"/messages", Messages},
+	{":rawPredict", Messages}, {":streamRawPredict", Messages}, // Claude at Google
+	{":generateContent", Gemini}, {":streamGenerateContent", Gemini}, {":embedContent", GeminiEmbed}, {":batchEmbedContents", GeminiEmbed}, {":predict", GeminiEmbed},
+	{"/converse", Converse}, {"/converse-stream", Converse}, {"/invoke", Invoke}, {"/invoke-with-response-stream", Invoke},
+	{"/v2/chat", CohereChat}, {"/v1/chat", CohereChat}, {"/v2/embed", CohereEmbed}, {"/v1/embed", CohereEmbed}, {"/rerank", CohereRerank},
+	{"/api/generate", OllamaGenerate}, {"/api/chat", OllamaChat}, {"/api/embed", OllamaEmbed},
+	{"/images/generations", Media}, {"/images/edits", Media}, {"/audio/speech", Media}, {"/audio/transcriptions", Media}, {"/audio/translations", Media},
+}
+
+// inputOnly tells of APIs whose answers have no tokens of output.
+func (a API) inputOnly() bool {
+	switch a {
+	case Embeddings, Moderations, GeminiEmbed, CohereEmbed, CohereRerank, OllamaEmbed:
+		return true
+	}
+	return false
+}
+
+// either returns a member of an object under the first of names that is there.
+func either(v []byte, names ...string) []byte {
+	for _, name := range names {
+		if found := field(v, name); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// limits returns where an API has the most tokens of an answer, and how many answers are asked for.
+func limits(api API, raw []byte) (most, choices [][]byte) {
+	switch api {
+	case Completions:
+		return [][]byte{field(raw, "max_tokens")}, [][]byte{field(raw, "n"), field(raw, "best_of")}
+	case Gemini:
+		config := either(raw, "generationConfig", "generation_config")
+		return [][]byte{either(config, "maxOutputTokens", "max_output_tokens")}, [][]byte{either(config, "candidateCount", "candidate_count")}
+	case Converse:
+		return [][]byte{field(field(raw, "inferenceConfig"), "maxTokens")}, nil
+	case Invoke: // each vendor has a name of its own
+		return [][]byte{field(raw, "max_tokens"), field(raw, "max_tokens_to_sample"), field(raw, "max_gen_len"), either(field(raw, "inferenceConfig"), "maxTokens", "max_new_tokens"),
+			field(field(raw, "textGenerationConfig"), "maxTokenCount")}, nil
+	case CohereChat:
+		return [][]byte{field(raw, "max_tokens")}, nil
+	case OllamaGenerate, OllamaChat:
+		if n := field(field(raw, "options"), "num_predict"); len(n) > 0 && n[0] != '-' { // below zero: no bound
+			return [][]byte{n}, nil
+		}
+	}
+	return nil, nil
+}
+
+// vendor reads a member of a body, and reports whether it is one of these APIs.
+func (w *walker) vendor(api API, key string, v []byte) {
+	b := w.body
+	switch api {
+	case Completions:
+		switch key {
+		case "prompt", "suffix":
+			w.embeddings(v)
+		}
+	case Moderations:
+		if key == "input" {
+			w.content(v)
+		}
+	case Media:
+		switch key {
+		case "prompt", "input", "instructions":
+			w.text(v)
+		}
+	case Gemini, GeminiEmbed:
+		w.gemini(key, v)
+	case Converse, Invoke:
+		w.bedrock(key, v)
+	case CohereChat, CohereEmbed, CohereRerank:
+		switch key {
+		case "messages", "chat_history":
+			items(v, w.message)
+		case "message", "preamble", "texts", "inputs", "query", "documents":
+			w.visible(v, 0)
+		case "images":
+			items(v, func(v []byte) { w.image(v, false) })
+		case "tools":
+			w.functions(v)
+		case "connectors":
+			b.Hidden = b.Hidden || !null(v)
+		}
+	case OllamaGenerate, OllamaChat, OllamaEmbed:
+		switch key {
+		case "messages":
+			items(v, w.message)
+		case "prompt", "suffix", "system", "template", "input":
+			w.visible(v, 0)
+		case "images":
+			items(v, func(v []byte) { w.image(v, false) })
+		case "tools":
+			w.functions(v)
+		case "context":
+			items(v, func([]byte) { b.ids++ })
+		}
+	}
+}
+
+func (w *walker) gemini(key string, v []byte) {
+	switch key {
+	case "contents":
+		w.contents(v)
+	case "systemInstruction", "system_instruction", "content":
+		w.contents(v)
+	case "requests": // of embeddings
+		items(v, func(v []byte) { w.contents(field(v, "content")) })
+	case "instances": // of Vertex's embeddings
+		items(v, func(v []byte) { w.visible(v, 0) })
+	case "tools":
+		items(v, func(v []byte) {
+			declared := either(v, "functionDeclarations", "function_declarations")
+			if declared == nil {
+				w.body.Hidden = true // the server runs it
+			}
+			w.functions(declared)
+		})
+	case "generationConfig", "generation_config":
+		w.schema(either(v, "responseSchema", "response_schema", "responseJsonSchema"))
+	case "cachedContent", "cached_content":
+		w.body.Hidden = w.body.Hidden || !null(v)
+	}
+}
+
+// contents reads a content, or a list of them: {"role", "parts"}.
+func (w *walker) contents(v []byte) {
+	items(v, w.contents)
+	if first(v) != '{' {
+		return
+	}
+	w.body.messages++
+	if parts := field(v, "parts"); first(parts) == '{' {
+		w.vendorPart(parts, 0)
+	} else {
+		items(parts, func(v []byte) { w.vendorPart(v, 0) })
+	}
+}
+
+// vendorPart reads a part of Gemini's or of Bedrock's: an object with one member that says what it is.
+func (w *walker) vendorPart(v []byte, depth int) {
+	if first(v) != '{' || depth > maxDepth {
+		w.visible(v, depth)
+		return
+	}
+	b := w.body
+	each(v, func(key, v []byte) {
+		switch string(key) {
+		case "text":
+			w.text(v)
+		case "inlineData", "inline_data":
+			w.inline(str(either(v, "mimeType", "mime_type")), field(v, "data"))
+		case "fileData", "file_data", "video", "guardContent":
+			b.Hidden = true
+		case "functionCall", "function_call", "toolUse":
+			b.calls++
+			w.text(field(v, "name"))
+			w.verbatim(either(v, "args", "input"))
+		case "functionResponse", "function_response", "toolResult":
+			b.calls++
+			w.text(field(v, "name"))
+			w.verbatim(field(v, "response"))
+			items(field(v, "content"), func(v []byte) { w.vendorPart(v, depth+1) })
+		case "json":
+			w.verbatim(v)
+		case "image":
+			w.image(field(field(v, "source"), "bytes"), false)
+		case "document":
+			w.text(field(v, "name"))
+			source := field(v, "source")
+			if text := field(source, "text"); text != nil {
+				w.text(text)
+			} else {
+				w.file(field(source, "bytes"), bytesPerFileToken)
+			}
+		case "cachePoint", "cache_control", "thought", "thoughtSignature", "thought_signature", "type", "videoMetadata":
+		default:
+			w.visible(v, depth+1)
+		}
+	})
+}
+
+// inline reads what Gemini is sent inside a body. It hears 32 tokens a second, the fewest bytes per second being those of 16 kbit/s, and
+// sees 263 a second of film, hardly below 100 kbit/s. (https://ai.google.dev/gemini-api/docs/tokens)
+func (w *walker) inline(mime string, data []byte) {
+	switch {
+	case strings.HasPrefix(mime, "image/"):
+		w.image(data, false)
+	case strings.HasPrefix(mime, "audio/"):
+		w.file(data, 2000/32)
+	case strings.HasPrefix(mime, "video/"):
+		w.file(data, 12500/263)
+	default:
+		w.file(data, bytesPerFileToken)
+	}
+}
+
+func (w *walker) bedrock(key string, v []byte) {
+	switch key {
+	case "messages":
+		items(v, func(v []byte) {
+			w.body.messages++
+			content := field(v, "content")
+			if first(content) == '"' {
+				w.text(content)
+			}
+			items(content, func(v []byte) {
+				if kind := field(v, "type"); kind != nil { // as Anthropic has it
+					w.part(v, 0)
+				} else {
+					w.vendorPart(v, 0)
+				}
+			})
+		})
+	case "system":
+		if first(v) == '"' {
+			w.text(v)
+		}
+		items(v, func(v []byte) { w.vendorPart(v, 0) })
+	case "prompt", "inputText", "message", "chat_history", "texts":
+		w.visible(v, 0)
+	case "tools":
+		w.claudeTools(v)
+	case "toolConfig":
+		items(field(v, "tools"), func(v []byte) {
+			spec := field(v, "toolSpec")
+			if spec == nil {
+				return
+			}
+			w.body.schemas = true
+			w.body.tools++
+			w.text(field(spec, "name"))
+			w.text(field(spec, "description"))
+			w.verbatim(field(field(spec, "inputSchema"), "json"))
+		})
+	case "promptVariables", "guardrailConfig":
+		w.body.Hidden = w.body.Hidden || !null(v)
+	}
+}

@@ -1,0 +1,43 @@
+package transport
+
+import (
+	"net/http"
+
+	"github.com/paceline-go/paceline/quota"
+)
+
+// known is what is known of who runs a host: a row of quota's table.
+type known struct {
+	row quota.Provider
+	// sure: it is said, or known by its host, or an answer had what only this provider sends. Fields of limits prove nothing
+	// where others speak the same: they show how a server speaks, not how it counts.
+	sure bool
+}
+
+// lookup returns the row of a dialect, if it is not nil and one of quota's.
+func lookup(d quota.Dialect) (row quota.Provider, ok bool) {
+	if d == nil {
+		return row, false
+	}
+	return quota.LookupProvider(d.Name())
+}
+
+// learn takes in what a server was said or seen to be: d, unless that is nil, and an answer of it.
+func (n *node) learn(d quota.Dialect, h http.Header) {
+	k := n.known.Load()
+	if row, ok := lookup(d); ok && (k == nil || k.row.Name != row.Name) {
+		k = &known{row: row, sure: row.Organization == ""}
+		n.known.Store(k)
+	}
+	if k != nil && !k.sure && h.Get(k.row.Organization) != "" {
+		n.known.Store(&known{row: k.row, sure: true})
+	}
+}
+
+// counts returns how the server counts tokens, as tokens.Counting.Of takes it.
+func (n *node) counts() string {
+	if k := n.known.Load(); k != nil && k.sure {
+		return string(k.row.Tokens)
+	}
+	return ""
+}
