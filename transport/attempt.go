@@ -131,10 +131,10 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 	v := &s.verdict
 	*v = t.policy.Of(&in)
 	if v.Shown != nil {
-		s.leaf.host().dialect.Store(&v.Shown)
+		s.leaf.server.dialect.Store(&v.Shown)
 	}
 	if resp != nil {
-		s.leaf.host().learn(v.Shown, resp.Header)
+		s.leaf.server.learn(v.Shown, resp.Header)
 		t.belongs(s.leaf, resp.Header)
 	}
 	if t.config.Scope != nil && v.Said.Refusal != quota.None {
@@ -202,7 +202,7 @@ func (a *Attempt) tell(in *verdict.Attempt, v *verdict.Verdict) {
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verdict.Attempt {
 	written, began, rtt := s.wire.Times(s.headed)
 	in := verdict.Attempt{
-		Err: err, Sight: sight.OfError(c.ctx, err), Wrote: verdict.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.host().provider,
+		Err: err, Sight: sight.OfError(c.ctx, err), Wrote: verdict.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
 		Idempotent: verdict.Idempotent(c.req), Model: s.leaf.partition.Model != "",
 		Last: last, Once: c.getBody == nil, Ended: c.ctx.Err() != nil, Resends: c.again,
 	}
@@ -212,7 +212,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verd
 	if errors.Is(err, wire.ErrUnprocessed) {
 		in.Idempotent = true
 	}
-	if known := s.leaf.host().dialect.Load(); known != nil {
+	if known := s.leaf.server.dialect.Load(); known != nil {
 		in.Shown = *known
 	}
 	if resp != nil {
@@ -230,7 +230,7 @@ func (c *call) after(s *sent, v *verdict.Verdict, number int) (wait time.Duratio
 			if cause == nil {
 				cause = errStatus(v.Status)
 			}
-			s.leaf.host().failed(cause)
+			s.leaf.server.failed(cause)
 		}
 		return max(t.delay(number), v.RetryAfter)
 	}
@@ -266,7 +266,7 @@ func (s *sent) settle(o limit.Outcome) {
 			return s.own(l.index(m), o)
 		})
 	}
-	if h := l.host(); h.down.Load() && o.Result == limit.Accepted {
+	if h := l.server; h.down.Load() && o.Result == limit.Accepted {
 		h.served()
 	}
 	if len(v.Said.Policies) == 0 {

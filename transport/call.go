@@ -242,7 +242,7 @@ func (c *call) place(p Partition, body tokens.Body) (err error) {
 		c.leaf.belongs.Store(true)
 	}
 	if c.api != tokens.NoAPI {
-		c.count = c.t.config.Counting.Of(c.leaf.host().counts())
+		c.count = c.t.config.Counting.Of(c.leaf.server.counts())
 		c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.count.Reserve(c.est, body)
 		if body.Hidden && !c.est.Calibrated {
 			if more := c.t.config.Uncounted - c.cost[limit.Input]; more > 0 {

@@ -49,7 +49,7 @@ func (t *Transport) partition(r *http.Request) (p Partition, said bool) {
 
 // belongs takes in whose key an answer says it was asked with.
 func (t *Transport) belongs(l *leaf, h http.Header) {
-	k := l.host().known.Load()
+	k := l.server.known.Load()
 	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
 		return
 	}

@@ -21,6 +21,7 @@ type leaf struct {
 	partition Partition
 	nodes     [maxNodes]*node // narrowest first
 	count     int
+	server    *node // of them, the host's
 	room      *room // nil: none
 	lane      *paceline.Lane
 	active    atomic.Int64 // requests under way
@@ -74,7 +75,7 @@ func (l *leaf) node(err error) *node {
 		if i := l.index(w.Limit); i >= 0 {
 			return l.nodes[i]
 		}
-		return l.host()
+		return l.server
 	}
 	return l.nodes[0]
 }
@@ -89,10 +90,6 @@ func (l *leaf) look() *Error {
 		}
 	}
 	return nil
-}
-
-func (l *leaf) host() *node {
-	return l.nodes[l.at(quota.IP)]
 }
 
 // ring is the leaves in the order of their last use, the first after the root is the latest.
@@ -179,7 +176,8 @@ func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
 			n.leaves++
 		}
 	}
-	way = append(way, l.host().way)
+	l.server = l.nodes[l.at(quota.IP)]
+	way = append(way, l.server.way)
 	if t.config.Adaptive != nil {
 		l.room = t.enterLocked(l)
 		way = append(way, l.room.limit)

@@ -16,7 +16,7 @@ type room struct {
 
 // enterLocked returns the room of a leaf.
 func (t *Transport) enterLocked(l *leaf) *room {
-	host, model := l.host(), l.partition.Model
+	host, model := l.server, l.partition.Model
 	r := host.rooms[model]
 	if r == nil {
 		a, err := limit.NewAdaptive(*t.config.Adaptive)
@@ -38,7 +38,7 @@ func (l *leaf) leaveLocked() {
 		return
 	}
 	if l.room.leaves--; l.room.leaves == 0 {
-		delete(l.host().rooms, l.partition.Model)
+		delete(l.server.rooms, l.partition.Model)
 	}
 }
 
