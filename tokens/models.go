@@ -30,6 +30,7 @@ var (
 // maxima as in OpenAI's list of models.
 var families = []family{
 	{"gpt-5.6", o200k, 128000, imageCost{perPatch: 1.2, patches: 30000}},
+	{"gpt-5-pro", o200k, 272000, imageCost{base: 70, tile: 140}},
 	{"gpt-5-nano", o200k, 128000, imageCost{perPatch: 2.46}},
 	{"gpt-5-mini", o200k, 128000, imageCost{perPatch: 1.62}},
 	{"gpt-5", o200k, 128000, imageCost{base: 70, tile: 140}},
@@ -37,10 +38,11 @@ var families = []family{
 	{"gpt-4.1-mini", o200k, 32768, imageCost{perPatch: 1.62}},
 	{"gpt-4.1", o200k, 32768, defaultImage},
 	{"gpt-4.5", o200k, 16384, defaultImage},
+	{"gpt-4o-2024-05-13", o200k, 4096, defaultImage},
 	{"gpt-4o-mini", o200k, 16384, imageCost{base: 2833, tile: 5667}},
 	{"gpt-4o", o200k, 16384, defaultImage},
 	{"chatgpt-4o", o200k, 16384, defaultImage},
-	{"gpt-oss", o200k, 131072, imageCost{}},
+	{"gpt-oss", o200k, 65536, imageCost{}},
 	{"o1", o200k, 100000, imageCost{base: 75, tile: 150}},
 	{"o3", o200k, 100000, imageCost{base: 75, tile: 150}},
 	{"o4-mini", o200k, 100000, imageCost{perPatch: 1.72}},
