@@ -241,8 +241,8 @@ func TestRunDryRun(t *testing.T) {
 	// What the clock says goes.
 	text := regexp.MustCompile(`last answer: .*|(?m)^read .*`).ReplaceAllString(stdout, "")
 	want := `requests              701 to send
-  gpt-4o              700, 8,400 tokens in, at most 87,500 out
-  o1                  1, 8 tokens in, at most 500 out
+  gpt-4o              700, 8,400 tokens in, at most 87,500 out, at most $0.89
+  o1                  1, 8 tokens in, at most 500 out, at most $0.0050
 input                 8,408 tokens
 output                at most 88,000 tokens; how many is not known before the first answers
 money                 at most $0.90

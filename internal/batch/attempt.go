@@ -85,6 +85,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	j.class, j.reason = classOf(j, &ans), ans.Reason
 	j.result, j.actual, j.cost = ans.Result, nil, r.cost(j, ans.Result, price)
 	r.budget.settle(price, j.cost)
+	r.tally.spend(j.r.Estimate.Model, j.cost)
 	cost := j.r.Cost
 	if ans.Metered {
 		actual := ans.Actual

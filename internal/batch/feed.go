@@ -57,6 +57,11 @@ func (r *Run) Check(name string, in io.Reader) error {
 	p := &r.planning.plan
 	p.Lines, p.Bytes = reader.in.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()
+	if r.c.Budget > 0 {
+		if unpriced := r.Plan(began).Unpriced; len(unpriced) > 0 {
+			return r.unpriced(unpriced)
+		}
+	}
 	if n := t.totals.Invalid; n > 0 && !r.c.SkipInvalid {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n, n+t.totals.Input, ErrUnsent)
 	}
@@ -190,6 +195,9 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	_, j.repeat = r.store.history.Doubts[q.ID]
 	if !r.tally.read(q) {
 		return true
+	}
+	if r.noBudget(q) {
+		return false
 	}
 	if !r.course.take(j.size) {
 		return false

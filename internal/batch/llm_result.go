@@ -222,7 +222,7 @@ func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
 		return // it stays at what it was admitted with
 	}
 	used := l.used(usage)
-	r.tally.used(usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
+	r.tally.used(j.r.Estimate.Model, usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
 	if l.c.Count.Corrected() { // otherwise the server counts what it estimated itself, and not what came of it
 		l.estimator.Learn(j.r.Estimate, usage)
 		ans.Metered, ans.Actual = true, used

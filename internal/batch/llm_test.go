@@ -162,11 +162,11 @@ func (v *virtually) send(network *pipes, input string) {
 	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 		t.Fatal(err)
 	}
-	v.plan = r.Plan(time.Now(), Prices{-1, -1})
+	v.plan = r.Plan(time.Now())
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
-	v.opened = r.Plan(time.Now(), Prices{-1, -1})
+	v.opened = r.Plan(time.Now())
 	if v.tamper != nil {
 		v.tamper(r)
 	}

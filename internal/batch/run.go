@@ -266,6 +266,7 @@ func (r *Run) Close() (t Totals, err error) {
 		t.Percent = r.percent(d, false)
 		t.Keys = r.tally.figures.totals(r.c.Limits, d)
 	}
+	r.modelTotals(&t)
 	if f := &r.tally.figures; f.latency.N() > 0 {
 		l := latencyOf(&f.latency)
 		t.Latency = &l

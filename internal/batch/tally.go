@@ -45,6 +45,11 @@ type Totals struct {
 
 	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
 	Keys    []KeyTotals `json:"keys,omitempty"`
+
+	// Models are those of a batch for language models, most requests done first, and PricesAsOf since when what they cost was published;
+	// empty: their prices were given.
+	Models     []ModelTotals `json:"models,omitempty"`
+	PricesAsOf string        `json:"prices_as_of,omitempty"`
 }
 
 // digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same room however long they are. Two
@@ -139,6 +144,7 @@ type tally struct {
 	final     time.Time          // answer
 	figures   figures
 	pace      pace
+	models    map[string]*ModelTotals
 }
 
 // add adds by times a cost.
@@ -246,10 +252,13 @@ func (t *tally) sent(key int, res *response, result limit.Result, cost limit.Cos
 	}
 }
 
-// used adds up what an answer says that it used.
-func (t *tally) used(u tokens.Usage, overrun bool) {
+// used adds up what an answer of a model says that it used.
+func (t *tally) used(model string, u tokens.Usage, overrun bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	m := t.model(model)
+	m.InputTokens += u.Input
+	m.OutputTokens += u.Output
 	t.totals.InputTokens += u.Input
 	t.totals.OutputTokens += u.Output
 	if overrun {
@@ -288,6 +297,9 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	case queue.Done:
 		t.totals.Done++
 		t.figures.keys[j.keyIndex].Done++
+		if name := j.r.Estimate.Model; name != "" {
+			t.model(name).Done++
+		}
 	default:
 		t.totals.Expired++
 		if j.r.At.IsZero() {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/ratetest/llm"
+)
+
+// chats is a batch of n requests for a model, custom_id NAME0, NAME1, …: 8 tokens in, and 100 out at most.
+func chats(name, model string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"custom_id":"%s%d","method":"POST","url":"/v1/chat/completions","body":{"model":%q,"max_tokens":100,"messages":[{"role":"user","content":"x"}]}}`+"\n", name, i, model)
+	}
+	return b.String()
+}
+
+// What models cost is taken from the table, by names with dates too, and is said in the plan and afterwards; what is given replaces it,
+// and what nobody knows is named once.
+func TestRunPrices(t *testing.T) {
+	l := newLLM(t, llm.Config{})
+	t.Setenv("A_KEY", "h1dden-Va7ueQ9")
+	known := chats("a", "gpt-4o-2024-08-06", 300) + chats("b", "gpt-4.1", 100)
+	for _, c := range []struct {
+		name, text, args string
+		code             int
+		want             []string
+	}{
+		{"known", known, "--dry-run", 0, []string{
+			"  gpt-4o-2024-08-06", "at most 30,000 out, at most $0.31\n", "at most 10,000 out, at most $0.0816\n",
+			"at most $0.39, by the prices of openai as of 20", " (paceline models)\n"}},
+		{"given", known, "--dry-run --price-input 0 --price-output 1", 0, []string{"at most 30,000 out, at most $0.0300\n", "  at most $0.0400\n"}},
+		{"unknown", known + chats("c", "gpt-9", 7) + chats("d", "ft:gpt-4o:org::id", 2), "--dry-run", 0, []string{
+			"no price is known of gpt-9, ft:gpt-4o:org::id: --price-input"}},
+		{"sent", chats("a", "gpt-4o-2024-08-06", 3) + chats("b", "gpt-4.1", 2), "", 0, []string{
+			"model gpt-4o-2024-08-06: 3 done, 3 tokens in, ", "model gpt-4.1: 2 done, 2 tokens in, ", "; 5 tokens in, ", " by prices as of 20"}},
+		{"partly", chats("a", "gpt-4o", 1) + chats("b", "gpt-9", 1), "", 0, []string{" without gpt-9 by prices as of 20", "model gpt-9: 1 done, 1 tokens in, "}},
+		{"a budget", known, "--budget 0.0005", 5, []string{"of the budget of $0.00 are spent, and the next request may cost more than the rest"}},
+		{"a budget of what", known + chats("c", "gpt-9", 300), "--budget 5", 4, []string{
+			"paceline: bad configuration: no price is known of gpt-9, and --budget needs it: --price-input and --price-output, in USD per million tokens\n"}},
+	} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		args := append([]string{"run", "--limit", "none", "--base-url", l.URL(), "--key-env", "A_KEY", "--out", out}, strings.Fields(c.args)...)
+		code, stdout, stderr := paceline("", append(args, write(t, "in.jsonl", c.text))...)
+		for _, want := range c.want {
+			if got := stdout + stderr; code != c.code || strings.Count(got, want) != 1 {
+				t.Errorf("%s: %d, expected %d and once %q in\n%s", c.name, code, c.code, want, got)
+			}
+		}
+		if c.name == "a budget of what" {
+			code, _, stderr = paceline(c.text, append(args, "-")...) // of a pipe it is known when it is read
+			if code != 4 || !strings.Contains(stderr, "no price is known of gpt-9, and --budget needs it") {
+				t.Errorf("%s: %d %s", c.name, code, stderr)
+			}
+		}
+	}
+}
+
+// What programs read says the same.
+func TestRunPricesAsJSON(t *testing.T) {
+	in := write(t, "in.jsonl", chats("a", "gpt-4o", 10)+chats("b", "gpt-9", 3))
+	_, stdout, stderr := paceline("", "run", "--rpm", "5", "--dry-run", "-o", "json", in)
+	var p batch.Plan
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
+		t.Fatalf("%v: %s%s", err, stdout, stderr)
+	}
+	m := p.Models[0]
+	if p.USDMax != nil || len(p.Unpriced) != 1 || p.Unpriced[0] != "gpt-9" || p.PricesOf != "openai" || p.PricesAsOf == "" || p.Models[1].USDMax != nil {
+		t.Errorf("%+v", p)
+	}
+	if m.USDMax == nil || *m.USDMax != (10*8*2.5+1000*10)/1e6 || *m.USDInput != 2.5 || *m.USDOutput != 10 {
+		t.Errorf("%+v", m)
+	}
+}
