@@ -321,6 +321,9 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 			}
 			line("money", "%s", text)
 		}
+		if b := p.Batch; b != nil {
+			line("batch API", "%s", batchText(b))
+		}
 		if p.Largest != nil {
 			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, grouped(p.Largest.Tokens))
 		}
@@ -354,6 +357,22 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		line("note", "%s", n)
 	}
 	return t.Flush()
+}
+
+// batchText is the provider's own batch API as a row of the plan.
+func batchText(b *batch.PlanBatch) string {
+	text := fmt.Sprintf("%s's own: %.0f %% less", b.Provider, 100*b.Discount)
+	if b.USDMax != nil {
+		text += ", at most " + moneyText(*b.USDMax)
+	}
+	if b.USDExpected != nil {
+		text += "; expected " + moneyText(*b.USDExpected)
+	}
+	text += fmt.Sprintf(", within %.0f h", b.WithinHours)
+	if b.Files > 0 {
+		text += ", in " + shown.Count(b.Files, "file", "files")
+	}
+	return text + " (" + b.Docs + ")"
 }
 
 // announce is what is said before a batch is sent.

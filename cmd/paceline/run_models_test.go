@@ -61,6 +61,33 @@ func TestRunPrices(t *testing.T) {
 	}
 }
 
+// The provider's own batch API is a row of the plan, where it is the provider that is asked.
+func TestRunBatchAPI(t *testing.T) {
+	anthropic := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `{"custom_id":"p%d","params":{"model":"claude-haiku-4-5","max_tokens":1000,"messages":[{"role":"user","content":"x"}]}}`+"\n", i)
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name, text, args, want string
+	}{
+		{"one", chats("a", "gpt-4o", 400), "", "OpenAI's own: 50 % less, at most $0.20, within 24 h, in 1 file (https://platform.openai.com/docs/guides/batch)\n"},
+		{"a file for each model, and 50,000 requests", chats("a", "gpt-4o", 50_001) + chats("b", "gpt-4.1", 1), "", " within 24 h, in 3 files ("},
+		{"no price", chats("a", "gpt-9", 4), "", "OpenAI's own: 50 % less, within 24 h, in 1 file ("},
+		{"Anthropic", anthropic(400), "", "Anthropic's own: 50 % less, at most $1.00, within 24 h, in 1 file (https://platform.claude.com/"},
+		{"another server", chats("a", "gpt-4o", 4), "--base-url http://127.0.0.1:1", ""},
+		{"nothing", "", "--format openai-batch", ""},
+	} {
+		args := append([]string{"run", "--rpm", "5000", "--dry-run"}, strings.Fields(c.args)...)
+		_, stdout, stderr := paceline("", append(args, write(t, "in.jsonl", c.text))...)
+		if !strings.Contains(stdout, c.want) || strings.Contains(stdout, "batch API") != (c.want != "") {
+			t.Errorf("%s: expected %q in\n%s%s", c.name, c.want, stdout, stderr)
+		}
+	}
+}
+
 // What programs read says the same.
 func TestRunPricesAsJSON(t *testing.T) {
 	in := write(t, "in.jsonl", chats("a", "gpt-4o", 10)+chats("b", "gpt-9", 3))

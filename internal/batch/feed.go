@@ -31,8 +31,12 @@ func (r *Run) Check(name string, in io.Reader) error {
 	reader.pass, reader.ended = checking, r.hasEnded
 	began := time.Now()
 	t := &r.tally
+	before := int64(0)
 	for {
 		q, err := r.read(reader)
+		_, read := reader.in.Read()
+		size := read - before
+		before = read
 		if err == io.EOF {
 			break
 		}
@@ -48,7 +52,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		t.totals.Input++
 		add(&t.remaining, q.Cost, 1)
 		r.starts.add(q, r.lasts(q) > 0 && q.Created.IsZero())
-		r.planning.add(r, q)
+		r.planning.add(r, q, size)
 	}
 	if more := t.totals.Invalid - maxListed; more > 0 {
 		r.c.Notice(fmt.Sprintf("and %d more", more))

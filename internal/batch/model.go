@@ -60,7 +60,7 @@ func (r *Run) modelTotals(t *Totals) {
 		t.Models = append(t.Models, *m)
 	}
 	if published {
-		row, _ := quota.LookupProvider(l.provider.Name())
+		row, _ := quota.LookupProvider(l.seller)
 		t.PricesAsOf = row.ModelsAsOf
 	}
 	slices.SortFunc(t.Models, func(a, b ModelTotals) int {

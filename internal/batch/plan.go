@@ -38,6 +38,9 @@ type Plan struct {
 	PricesAsOf  string   `json:"prices_as_of,omitempty"`
 	Unpriced    []string `json:"unpriced,omitempty"`
 
+	// Batch is the same sent by the provider's own batch API, if it is the provider's and that has one.
+	Batch *PlanBatch `json:"batch_api,omitempty"`
+
 	Limits []PlanLimit `json:"limits"`
 	// Seconds is what the limits alone take, from the first request that is sent to the last. AnswerWithin is how long an
 	// answer may take on the average without InFlight slowing that down; 0: any time.
@@ -73,6 +76,18 @@ type PlanModel struct {
 	Note string `json:"note,omitempty"`
 
 	expected int64 // tokens out
+	bytes    int64 // of its lines
+}
+
+// PlanBatch is what a provider's own batch API would take.
+type PlanBatch struct {
+	Provider    string   `json:"provider"`
+	USDMax      *float64 `json:"usd_max,omitempty"` // after the discount, if prices are known
+	USDExpected *float64 `json:"usd_expected,omitempty"`
+	Discount    float64  `json:"discount"` // of the price, at best
+	WithinHours float64  `json:"within_hours"`
+	Files       int      `json:"files,omitempty"` // by the most requests and bytes of one; 0: not known
+	Docs        string   `json:"docs"`
 }
 
 // PlanOne is a request of a Plan.
@@ -115,8 +130,8 @@ func (p *planning) learn(e entry) {
 	}
 }
 
-// add puts a request into the plan unless it has ended before.
-func (p *planning) add(r *Run, q *Request) {
+// add puts a request, whose line has size bytes, into the plan unless it has ended before.
+func (p *planning) add(r *Run, q *Request, size int64) {
 	switch r.tally.past(r.tally.ledger[q.digest]) {
 	case &r.tally.totals.SkippedDone:
 		p.plan.DoneBefore++
@@ -158,6 +173,7 @@ func (p *planning) add(r *Run, q *Request) {
 	m.Input += e.Input
 	m.Output += e.MaxOutput
 	m.expected += expected
+	m.bytes += size
 }
 
 // Plan says what the run has before it, after Check.
@@ -175,6 +191,7 @@ func (r *Run) Plan(now time.Time) Plan {
 			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Model, b.Model))
 		})
 		r.priced(&plan)
+		plan.Batch = l.ownBatch(&plan)
 		if p.answers > 0 {
 			plan.Expected, plan.Answers = &p.expected, p.answers
 			if l.Count().Corrected() {
@@ -225,7 +242,7 @@ func (r *Run) priced(plan *Plan) {
 		most, expected = most+usd[0], expected+usd[1]
 	}
 	if l := r.c.Format.(*LLM); !r.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
-		row, _ := quota.LookupProvider(l.provider.Name())
+		row, _ := quota.LookupProvider(l.seller)
 		plan.PricesOf, plan.PricesAsOf = row.Name, row.ModelsAsOf
 	}
 	if len(plan.Unpriced) > 0 || len(plan.Models) == 0 && !r.c.Prices.given() {
@@ -235,4 +252,46 @@ func (r *Run) priced(plan *Plan) {
 	if r.planning.answers > 0 {
 		plan.USDExpected = &expected
 	}
+}
+
+// ownBatch is what a plan would be by the provider's own batch API.
+func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
+	row, _ := quota.LookupProvider(l.seller)
+	api := row.Batch
+	if !l.own || api == nil || plan.Requests == 0 {
+		return nil
+	}
+	b := &PlanBatch{Provider: row.Title, Discount: api.Discount, WithinHours: api.Within.Hours(), Docs: api.Docs}
+	less := func(usd *float64) *float64 {
+		if usd == nil {
+			return nil
+		}
+		n := *usd * (1 - api.Discount)
+		return &n
+	}
+	b.USDMax, b.USDExpected = less(plan.USDMax), less(plan.USDExpected)
+	if api.Requests == 0 && api.Bytes == 0 {
+		return b
+	}
+	files := func(requests int, bytes int64) int {
+		n := 1
+		if api.Requests > 0 {
+			n = max(n, int((int64(requests)+api.Requests-1)/api.Requests))
+		}
+		if api.Bytes > 0 {
+			n = max(n, int((bytes+api.Bytes-1)/api.Bytes))
+		}
+		return n
+	}
+	var bytes int64
+	for _, m := range plan.Models {
+		bytes += m.bytes
+		if l.c.Provider == OpenAI { // whose files have one model each
+			b.Files += files(m.Requests, m.bytes)
+		}
+	}
+	if l.c.Provider == Anthropic {
+		b.Files = files(plan.Requests, bytes)
+	}
+	return b
 }

@@ -32,7 +32,7 @@ func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 	if !ok || strings.HasPrefix(model, "ft:") {
 		return Prices{}, "", false
 	}
-	m, known := quota.LookupModel(l.provider.Name(), model)
+	m, known := quota.LookupModel(l.seller, model)
 	return Prices{m.Input, m.Output}, m.Note, known
 }
 

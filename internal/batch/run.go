@@ -262,7 +262,7 @@ func (r *Run) Close() (t Totals, err error) {
 	d := r.tally.final.Sub(r.tally.first)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds
-		t.Ceiling = r.ceiling()
+		t.Ceiling, t.Sustained = r.ceiling(d, false), r.ceiling(0, false)
 		t.Percent = r.percent(d, false)
 		t.Keys = r.tally.figures.totals(r.c.Limits, d)
 	}

@@ -38,8 +38,10 @@ type Totals struct {
 	Cost    int64   `json:"cost"`                         // of Sends
 	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
 	Rate    float64 `json:"rate"`                         // Done per second
-	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow, and the order of nonces
-	Percent float64 `json:"percent_of_ceiling,omitempty"` // of the most that they allow in so many seconds
+	Ceiling float64 `json:"ceiling,omitempty"`            // most cost per second that the limits, full at the start, and the order of nonces allow in so many Seconds
+	Percent float64 `json:"percent_of_ceiling,omitempty"` // of that, what was sent
+
+	Sustained float64 `json:"ceiling_sustained,omitempty"` // Ceiling in the long run
 
 	USD float64 `json:"usd_spent,omitempty"` // also by the runs before, as far as prices were given
 
