@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/batch"
@@ -102,5 +108,56 @@ func TestRunPricesAsJSON(t *testing.T) {
 	}
 	if m.USDMax == nil || *m.USDMax != (10*8*2.5+1000*10)/1e6 || *m.USDInput != 2.5 || *m.USDOutput != 10 {
 		t.Errorf("%+v", m)
+	}
+}
+
+// A model that does not exist is found by one request, whatever is in the file besides; its others are dead letters that were not sent, and
+// go once there is such a model.
+func TestRunWrongModel(t *testing.T) {
+	t.Setenv("A_KEY", "h1dden-Va7ueQ9")
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+	}{
+		{"OpenAI", 404, `{"error":{"message":"The model gpt-9 does not exist or you do not have access to it.","type":"invalid_request_error","param":null,"code":"model_not_found"}}`},
+		{"a project without it", 403, `{"error":{"message":"Project x does not have access to it","type":"invalid_request_error","code":"model_not_found"}}`},
+		{"DeepSeek", 400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`},
+		{"Mistral", 400, `{"object":"error","message":"Invalid model: gpt-9","type":"invalid_model","param":null,"code":"1500"}`},
+	} {
+		var mu sync.Mutex
+		asked, exists := 0, false
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			body, _ := io.ReadAll(q.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			if bytes.Contains(body, []byte(`"gpt-9"`)) {
+				if asked++; !exists {
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.body)
+					return
+				}
+			}
+			_, _ = io.WriteString(w, `{"id":"x","usage":{"prompt_tokens":8,"completion_tokens":5}}`)
+		}))
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		args := []string{"run", "--limit", "none", "--base-url", srv.URL, "--key-env", "A_KEY", "--out", out, write(t, "in.jsonl", chats("a", "gpt-4o", 50)+chats("b", "gpt-9", 400)+chats("c", "gpt-4o", 50))}
+		code, _, stderr := paceline("", args...)
+		errs, _ := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl")
+		if code != 3 || asked != 1 || strings.Count(stderr, "model gpt-9: answered ") != 1 || !strings.Contains(stderr, "model gpt-9: 399 requests were not sent") ||
+			!strings.Contains(stderr, "100 done") || !strings.Contains(stderr, "400 dead: 400 model; --retry-dead=model sends those again, once that is mended") {
+			t.Errorf("%s: exit %d, asked %d times\n%s", c.name, code, asked, stderr)
+		}
+		if n := bytes.Count(errs, []byte(`"response":null,"error":{"code":"model","message":"not sent: answered `)); n != 399 {
+			t.Errorf("%s: %d lines say that they were not sent:\n%.600s", c.name, n, errs)
+		}
+		mu.Lock()
+		exists = true
+		mu.Unlock()
+		code, _, stderr = paceline("", append(args, "--retry-dead=model")...)
+		if code != 0 || asked != 401 || !strings.Contains(stderr, "400 done") {
+			t.Errorf("%s: again: exit %d, asked %d times\n%s", c.name, code, asked, stderr)
+		}
+		srv.Close()
 	}
 }

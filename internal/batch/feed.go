@@ -211,7 +211,12 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	if r.c.HoldUnanswered && j.repeat {
 		j.repeat = false
 		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
-		r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason}})
+		r.deadUnsent(j)
+		return true
+	}
+	if j.first, j.reason = r.trials.enter(q.Estimate.Model); j.reason != "" {
+		j.class, j.reason = noModel, "not sent: "+j.reason+", to another request of model "+q.Estimate.Model
+		r.deadUnsent(j)
 		return true
 	}
 	ttl, renewal := r.due(q)
@@ -225,4 +230,9 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		r.fail(err)
 	}
 	return false
+}
+
+// deadUnsent has a request be a dead letter that is not even sent.
+func (r *Run) deadUnsent(j *job) {
+	r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: j.r.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason}})
 }

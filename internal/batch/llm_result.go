@@ -85,7 +85,11 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		case r.Status >= http.StatusBadRequest && body[0] == '{':
 			o.Result.Error = body
 		default:
-			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": "api_error", "message": r.Error}})
+			kind, text := "api_error", r.Error
+			if r.Class == noModel.String() {
+				kind, text = "not_found_error", "model: "+text // as its own would
+			}
+			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": text}})
 		}
 		v = o
 	}
@@ -122,7 +126,9 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 		}
 		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Response != nil {
-			e.Status = v.Response.Status
+			if e.Status = v.Response.Status; saysNoModel(e.Status, v.Response.Body) {
+				e.Class = noModel.String()
+			}
 		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
 			e.Class = expired.String()
 		}
@@ -156,7 +162,12 @@ func (o *anthropicOutcome) class() string {
 	}
 	_ = json.Unmarshal(o.Error, &e) // which may be anything that was answered
 	switch e.Error.Type {
-	case "invalid_request_error", "not_found_error", "request_too_large":
+	case "not_found_error":
+		if saysNoModel(http.StatusNotFound, o.Error) {
+			return noModel.String()
+		}
+		return invalid.String()
+	case "invalid_request_error", "request_too_large":
 		return invalid.String()
 	case "authentication_error", "permission_error", "billing_error":
 		return refused.String()
@@ -193,6 +204,9 @@ func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 	switch res := &j.res; {
 	case res.status >= http.StatusBadRequest:
 		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
+		if j.noModel = saysNoModel(res.status, res.body); j.noModel {
+			ans.Result, ans.Invalid, ans.Denied = limit.Failed, true, false
+		}
 		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
 	case res.status >= http.StatusMultipleChoices:
 		// No answer to a prompt: the wrong address.
