@@ -94,6 +94,41 @@ func TestRunBatchAPI(t *testing.T) {
 	}
 }
 
+// A line that is no request is among the errors, once, and nothing follows from it: not even for the request whose custom_id it has.
+func TestRunSkippedLines(t *testing.T) {
+	for name, c := range map[string]struct{ good, bad, want string }{
+		"OpenAI": {chats("a", "gpt-4o", 2), `{"custom_id":"bad","method":"GET","url":"/v1/responses","body":{}}` + "\n}\n" + chats("a", "gpt-4o", 1),
+			`"custom_id":"bad","response":null,"error":{"code":"skipped","message":"IN:3:29: method \"GET\", expected \"POST\""}}` + "\n"},
+		"Anthropic": {`{"custom_id":"a0","params":{"model":"claude-haiku-4-5","max_tokens":9,"messages":[]}}` + "\n", `{"custom_id":"bad"}` + "\n}\n",
+			`{"custom_id":"bad","result":{"type":"errored","error":{"error":{"message":"IN:2:1: there is no params, expected custom_id, params","type":"invalid_request_error"},"type":"error"}},"skipped":"batch_req_`},
+	} {
+		served := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			served++
+			_, _ = io.WriteString(w, `{"usage":{"input_tokens":8,"output_tokens":5}}`)
+		}))
+		in, out := write(t, "in.jsonl", c.good+c.bad), filepath.Join(t.TempDir(), "out.jsonl")
+		n, bad := strings.Count(c.good, "\n"), strings.Count(c.bad, "\n")
+		for range 3 {
+			for _, text := range []string{"", c.good + c.bad} { // a file, and a pipe
+				args := []string{"run", "--limit", "none", "--concurrency", "1", "--base-url", srv.URL, "--skip-invalid", "--out", out}
+				if text == "" {
+					args = append(args, in)
+				}
+				if code, _, stderr := paceline(text, args...); code != 3 || served != n {
+					t.Errorf("%s: exit %d, %d served\n%s", name, code, served, stderr)
+				}
+			}
+		}
+		srv.Close()
+		errs, _ := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl")
+		text := strings.ReplaceAll(string(errs), in, "IN")
+		if got := strings.Count(text, "\n"); got != bad || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %d lines, expected %d with %s in\n%s", name, got, bad, c.want, text)
+		}
+	}
+}
+
 // What programs read says the same.
 func TestRunPricesAsJSON(t *testing.T) {
 	in := write(t, "in.jsonl", chats("a", "gpt-4o", 10)+chats("b", "gpt-9", 3))

@@ -155,6 +155,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 		skip := invalid && r.c.SkipInvalid
 		switch {
 		case skip && t.checked: // it was told
+			r.skipped(reader, err)
 		case err != nil:
 			t.count(&t.totals.Invalid, 1)
 			if !skip {
@@ -162,6 +163,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 				return
 			}
 			r.c.Notice(err.Error())
+			r.skipped(reader, err)
 		case !r.offer(ctx, q):
 			return
 		}

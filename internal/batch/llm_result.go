@@ -2,7 +2,6 @@ package batch
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -40,6 +39,7 @@ type anthropicResult struct {
 	Result   anthropicOutcome `json:"result"`
 	Hidden   int              `json:"hidden,omitempty"`         // as in a Result
 	Digest   Digest           `json:"request_digest,omitempty"` // not of Anthropic
+	Skipped  string           `json:"skipped,omitempty"`        // not of Anthropic: the line was no request
 }
 
 type anthropicOutcome struct {
@@ -62,7 +62,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 	case OpenAI:
 		// The same request has the same one in every run, so that two files of results can be compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -76,7 +76,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{r.ID, anthropicOutcome{Type: "errored"}, r.Hidden, r.Digest}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
@@ -121,7 +121,13 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 			Error    *openAIProblem  `json:"error"`
 			Digest   Digest          `json:"request_digest"`
 		}
-		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.CustomID == "" || v.Response == nil && v.Error == nil {
+		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.Response == nil && v.Error == nil {
+			return e, false
+		}
+		if v.Error != nil && v.Error.Code == skippedCode {
+			return skippedEntry(v.ID), true
+		}
+		if v.CustomID == "" {
 			return e, false
 		}
 		e.ID, e.Digest = v.CustomID, v.Digest
@@ -137,8 +143,11 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 		}
 	case Anthropic:
 		var v anthropicResult
-		if json.Unmarshal(line, &v) != nil || v.CustomID == "" || v.Result.Type == "" {
+		if json.Unmarshal(line, &v) != nil || v.CustomID == "" && v.Skipped == "" || v.Result.Type == "" {
 			return e, false
+		}
+		if v.Skipped != "" {
+			return skippedEntry(v.Skipped), true
 		}
 		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Result.Type == "succeeded" && !dead {
