@@ -27,6 +27,9 @@ type LLM struct {
 	// which counts at the arrival, and from it. What is left is the server's work, none if they are longer. A refusal takes
 	// no work. A prompt meets the same latencies whatever the client does.
 	Latency, Forward, Back latency.Law
+	// Documented has the server be what OpenAI documents: a bucket of requests and one of tokens, each full at first and refilled evenly,
+	// of which a request takes the larger of its input and its MaxTokens when it arrives, and gets nothing back.
+	Documented bool
 	// Stated has each answer say for how many whole milliseconds the server worked on it, as openai-processing-ms does: it
 	// had arrived by then.
 	Stated bool
@@ -44,6 +47,25 @@ type Prompt struct {
 
 // Tokens is what a prompt really costs.
 func (p *Prompt) Tokens() int64 { return p.Input + p.Output }
+
+// Documented is what a prompt costs a server that is LLM.Documented.
+func (p *Prompt) Documented() int64 { return max(p.Input, p.MaxTokens) }
+
+// counted is what the server counts of a prompt.
+func (c *LLM) counted(p *Prompt) int64 {
+	if c.Documented {
+		return p.Documented()
+	}
+	return p.Tokens()
+}
+
+// rule is the server's for one of its limits.
+func (c *LLM) rule(n int64) (rule.Rule, error) {
+	if c.Documented {
+		return rule.NewBucket(rule.BucketConfig{Limit: n, Window: c.Window})
+	}
+	return rule.NewRolling(rule.RollingConfig{Limit: n, Window: c.Window})
+}
 
 // Trip is what an attempt meets: on its way, at the server, and on its way back.
 type Trip struct{ Forward, Work, Back time.Duration }
@@ -121,8 +143,8 @@ type llm struct {
 	LLMTally
 	loop     Loop[llmEvent]
 	client   llmClient
-	requests *rule.Rolling
-	tokens   *rule.Rolling
+	requests rule.Rule
+	tokens   rule.Rule
 	flights  []llmFlight
 	free     []int32
 	attempts []int
@@ -145,10 +167,10 @@ func (c LLM) Run() (LLMTally, error) {
 	x.Prompts = len(c.Work)
 	x.Waits = make([]time.Duration, len(c.Work))
 	var err error
-	if x.requests, err = rule.NewRolling(rule.RollingConfig{Limit: c.Requests, Window: c.Window}); err != nil {
+	if x.requests, err = c.rule(c.Requests); err != nil {
 		return LLMTally{}, err
 	}
-	if x.tokens, err = rule.NewRolling(rule.RollingConfig{Limit: c.Tokens, Window: c.Window}); err != nil {
+	if x.tokens, err = c.rule(c.Tokens); err != nil {
 		return LLMTally{}, err
 	}
 	for i, p := range c.Work {
@@ -188,7 +210,7 @@ func (x *llm) happen(now mono.Time, e llmEvent) {
 		x.client.wakes(now, e)
 	case llmArrives:
 		f := &x.flights[e.i]
-		n := x.Work[f.i].Tokens()
+		n := x.counted(&x.Work[f.i])
 		// Both are asked, so that both hear of the time.
 		r, t := x.requests.Fits(now, 1), x.tokens.Fits(now, n)
 		f.ok = r && t
@@ -257,6 +279,8 @@ const tick = mono.Time(time.Millisecond)
 //
 //	T ≥ r + (⌈what is made at r or later / N⌉ − 1)·W
 //
+// Of a server that is Documented, a bucket holds N at r and gets N more in every W: T ≥ r + (what is made at r or later − N)/N·W.
+//
 // It is close where all is made at once: a packing into k windows, each sent together and a tick more than W after the one
 // before, takes (k − 1)·(W + tick), and with many small prompts first fit decreasing finds the least k or one more.
 func (c LLM) Ideal(served func(i int) bool) (least time.Duration) {
@@ -268,7 +292,14 @@ func (c LLM) Ideal(served func(i int) bool) (least time.Duration) {
 		}
 		p := &c.Work[i]
 		requests++
-		tokens += p.Tokens()
+		tokens += c.counted(p)
+		if c.Documented {
+			needs := func(n, limit int64) time.Duration {
+				return time.Duration(float64(n-limit) / float64(limit) * float64(c.Window))
+			}
+			least = max(least, time.Duration(p.At)+max(0, needs(requests, c.Requests), needs(tokens, c.Tokens)))
+			continue
+		}
 		windows := max((requests-1)/c.Requests, (tokens-1)/c.Tokens) // before the last
 		least = max(least, time.Duration(p.At)+time.Duration(windows)*c.Window)
 	}

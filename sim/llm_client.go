@@ -20,9 +20,13 @@ const (
 	Bounded
 	// Estimated takes a quantile of the share of MaxTokens that earlier answers used.
 	Estimated
+	// AsDocumented takes what a server counts that is LLM.Documented, and gets nothing back.
+	AsDocumented
 )
 
-func (r Reserve) String() string { return [...]string{"exact", "bounded", "estimated"}[r] }
+func (r Reserve) String() string {
+	return [...]string{"exact", "bounded", "estimated", "documented"}[r]
+}
 
 // LLMLine is the line of a Gate before one limit.All of a Rolling of requests and a Rolling of tokens: the first is admitted as
 // soon as the limiters let it, and every answer settles what was reserved with what was used. A prompt that is refused takes a
@@ -64,11 +68,11 @@ func (c LLMLine) start(x *llm) (llmClient, error) {
 	if !(c.Quantile > 0 && c.Quantile <= 1) {
 		return nil, fmt.Errorf("sim: LLMLine: Quantile %v is not between 0 and 1", c.Quantile)
 	}
-	requests, err := limit.NewRolling(limit.RollingConfig{Limit: x.Requests, Window: x.Window})
+	requests, err := x.limiter(x.Requests, limit.Requests)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := limit.NewRolling(limit.RollingConfig{Limit: x.Tokens, Window: x.Window, Unit: limit.Tokens})
+	tokens, err := x.limiter(x.Tokens, limit.Tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +87,20 @@ func (c LLMLine) start(x *llm) (llmClient, error) {
 	return l, nil
 }
 
+// limiter is what keeps to one of the server's limits.
+func (x *llm) limiter(n int64, u limit.Unit) (limit.Limiter, error) {
+	if x.Documented {
+		return limit.NewBucket(limit.BucketConfig{Limit: n, Window: x.Window, Unit: u})
+	}
+	return limit.NewRolling(limit.RollingConfig{Limit: n, Window: x.Window, Unit: u})
+}
+
 func (l *llmLine) made(now mono.Time, i int32) {
 	p := &l.x.Work[i]
 	n := p.Tokens()
 	switch l.Reserve {
+	case AsDocumented:
+		n = p.Documented()
 	case Bounded:
 		n = p.Input + p.MaxTokens
 	case Estimated:
@@ -119,7 +133,9 @@ func (l *llmLine) answered(now mono.Time, f *llmFlight) {
 	if l.x.Stated {
 		o.ArrivedAgo = f.trip.Work.Truncate(time.Millisecond)
 	}
-	if f.ok {
+	if f.ok && l.Reserve == AsDocumented {
+		o.Result = limit.Accepted
+	} else if f.ok {
 		o.Result, o.Metered = limit.Accepted, true
 		o.Actual = limit.Cost{limit.Requests: 1, limit.Tokens: p.Tokens()}
 		if over := p.Tokens() - t.Cost[limit.Tokens]; over > 0 {

@@ -365,3 +365,32 @@ func TestLLMRefusesBadWork(t *testing.T) {
 		}
 	}
 }
+
+// A server as OpenAI documents it has a bucket of tokens and counts the larger of input and MaxTokens: what a bucket of that rule lets
+// through is served, in the shortest time that it can be, and who counts less than it does is refused.
+func TestLLMDocumented(t *testing.T) {
+	x := sim.LLM{Work: sim.LLMWork{Prompts: 300, Seed: 1}.Make(), Documented: true, Client: sim.LLMLine{Reserve: sim.AsDocumented, Fill: 64}, Seed: 1,
+		Latency: latency.Uniform(time.Second, 3*time.Second), Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond), Back: latency.Uniform(5*time.Millisecond, 40*time.Millisecond)}
+	got, err := x.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens int64
+	for _, p := range x.Work {
+		tokens += max(p.Input, p.MaxTokens)
+	}
+	ideal := time.Duration(float64(tokens-30_000) / 500 * float64(time.Second))
+	if d := x.Ideal(nil) - ideal; d < -time.Millisecond || d > time.Millisecond {
+		t.Errorf("the ideal is %v, expected %v", x.Ideal(nil), ideal)
+	}
+	if last := got.Last.Sub(0); got.Rejected != 0 || got.Lost != 0 || last < ideal || float64(last) > 1.01*float64(ideal) || got.Overruns != 0 {
+		t.Errorf("%d refused, %d lost, %d overruns, in %v of %v", got.Rejected, got.Lost, got.Overruns, last, ideal)
+	}
+	for i := range x.Work {
+		x.Work[i].Output = 0
+	}
+	x.Client = sim.LLMLine{Reserve: sim.Exact}
+	if got, err = x.Run(); err != nil || got.Rejected == 0 {
+		t.Errorf("%v; nobody is refused who counts what is used", err)
+	}
+}

@@ -25,6 +25,9 @@ same prompts arrive.
 Ours are a Gate before both limits, as it is recommended for language models: filled from the next 64 in line. The rows that
 end in -strict are first come, first served.
 
+The first row is what a user gets of whom nothing is known but when the answers came. The rows that end in -documented are against the
+server that OpenAI documents: a bucket of each, of which a request takes the larger of its input and max_tokens.
+
 A table of its own is about a server that counts output as it is produced, as Anthropic's does: 8,000 tokens a minute, and prompts
 of up to 4,096.
 

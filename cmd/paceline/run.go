@@ -83,8 +83,8 @@ func newRun() *cobra.Command {
 	p.DurationVar(&f.ttl, "ttl", 0, "how long a request without a deadline of its own is of use: from its field created, else from when it was read from a pipe, or its file first (default: for ever)")
 	p.BoolVar(&f.renew, "renew", false, "deadlines that are durations count anew at each retry; one that passes uses up an attempt")
 	p.StringVar(&f.until, "until", "", "when to send no more and end with exit code 5, to be resumed: a time of day (09:00), an instant as in RFC 3339, or a duration")
-	p.Var(&f.budget, "budget", "what may be spent, such as 20USD, over all runs with one --out: by --price-input and --price-output, or by --price")
-	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget (batches: --price-input, --price-output)")
+	p.Var(&f.budget, "budget", "what may be spent, such as 20USD, over all runs with one --out: batches by what their models cost (paceline models, or --price-input and --price-output), else by --price")
+	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget; not for batches")
 	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do, and keys may answer 401 or 403 to all before it does with 6; 0s: as soon as it is known (default: for ever; keys: 1m, or 1h once something was served)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
@@ -220,8 +220,6 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) err
 	}
 	in.reader, in.isLLM = reader, isLLM
 	switch {
-	case f.budget > 0 && isLLM && f.llm.prices.Input < 0:
-		return usageError{errors.New("--budget without prices: --price-input and --price-output, in USD per million tokens")}
 	case f.budget > 0 && !isLLM && f.price <= 0:
 		return usageError{errors.New("--budget without a price: --price, in USD per attempt of cost 1")}
 	}

@@ -170,8 +170,8 @@ func TestRunBudget(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s", c.args, code, stderr)
 		}
 	}
-	batch := write(t, "batch.jsonl", prompts(1))
-	if code, _, stderr := paceline("", "run", "--rpm", "5", "--base-url", srv.URL, "--budget", "2", batch); code != 2 || !strings.Contains(stderr, "--budget without prices") {
+	batch := write(t, "batch.jsonl", chats("a", "gpt-9", 1))
+	if code, _, stderr := paceline("", "run", "--rpm", "5", "--base-url", srv.URL, "--budget", "2", batch); code != 4 || !strings.Contains(stderr, "no price is known of gpt-9, and --budget needs it") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
@@ -46,8 +47,8 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI); sum, both (Azure, Groq, Cerebras); used, both until the answer and then what was used; produced, input, and output as it is produced (Anthropic); input (Gemini); documented: as the provider of --preset or --base-url, and of another the sum")
 	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve as much output as all but this share of the answers had, such as 0.05, instead of max_tokens: denser, and as safe as that share")
 	p.Int64Var(&f.maxOutput, "max-output", 0, "output of requests that do not bound it (default: the most that the model can)")
-	p.Float64Var(&f.prices.Input, "price-input", -1, "USD per million input tokens, for the plan and --budget")
-	p.Float64Var(&f.prices.Output, "price-output", -1, "USD per million output tokens, for the plan and --budget")
+	p.Float64Var(&f.prices.Input, "price-input", -1, "USD per million input tokens, for the plan, the summary and --budget (default: what is published of each model, as paceline models has it)")
+	p.Float64Var(&f.prices.Output, "price-output", -1, "USD per million output tokens, likewise; both or neither")
 	p.StringVar(&f.errors, "errors", "", "the same as --dead")
 	p.BoolVar(&f.dryRun, "dry-run", false, "print the plan (requests, tokens, money, time, the limit that binds) and send nothing; -o json")
 }
@@ -240,7 +241,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 
 // plan returns the plan and what is to be said of it.
 func (f *llmFlags) plan(r *batch.Run) batch.Plan {
-	p := r.Plan(time.Now().Round(time.Second), f.prices)
+	p := r.Plan(time.Now().Round(time.Second))
 	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
 	if len(p.Models) > 1 {
 		note("the limits hold for all %d models together, although a provider may have them of each model: a run for each model is faster then", len(p.Models))
@@ -256,8 +257,14 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 		}
 		note("%d requests have no max_tokens: %s; --max-output N says better", p.Unbounded, counts)
 	}
-	if p.Format != "jsonl" && f.prices.Input < 0 {
-		note("no price is known: --price-input and --price-output, in USD per million tokens")
+	if n := len(p.Unpriced); n > 0 {
+		const most = 5
+		note("no price is known of %s: --price-input and --price-output, in USD per million tokens, are then those of all models", shown.Some(p.Unpriced, most))
+	}
+	for _, m := range p.Models {
+		if m.Note != "" {
+			note("%s: %s", m.Model, m.Note)
+		}
 	}
 	return p
 }
@@ -286,7 +293,11 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		const most = 5
 		for _, m := range p.Models[:min(most, len(p.Models))] {
 			if len(p.Models) > 1 {
-				line("  "+m.Model, "%s, %s tokens in, at most %s out", grouped(int64(m.Requests)), grouped(m.Input), grouped(m.Output))
+				text := fmt.Sprintf("%s, %s tokens in, at most %s out", grouped(int64(m.Requests)), grouped(m.Input), grouped(m.Output))
+				if m.USDMax != nil {
+					text += ", at most " + moneyText(*m.USDMax)
+				}
+				line("  "+m.Model, "%s", text)
 			}
 		}
 		if more := len(p.Models) - most; more > 0 {
@@ -301,11 +312,17 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		}
 		line("output", "%s", text)
 		if p.USDMax != nil {
-			text := fmt.Sprintf("at most $%.2f", *p.USDMax)
+			text := "at most " + moneyText(*p.USDMax)
 			if p.USDExpected != nil {
-				text += fmt.Sprintf("; expected $%.2f", *p.USDExpected)
+				text += "; expected " + moneyText(*p.USDExpected)
+			}
+			if p.PricesAsOf != "" {
+				text += fmt.Sprintf(", by the prices of %s as of %s (paceline models)", p.PricesOf, p.PricesAsOf)
 			}
 			line("money", "%s", text)
+		}
+		if b := p.Batch; b != nil {
+			line("batch API", "%s", batchText(b))
 		}
 		if p.Largest != nil {
 			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, grouped(p.Largest.Tokens))
@@ -342,6 +359,22 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	return t.Flush()
 }
 
+// batchText is the provider's own batch API as a row of the plan.
+func batchText(b *batch.PlanBatch) string {
+	text := fmt.Sprintf("%s's own: %.0f %% less", b.Provider, 100*b.Discount)
+	if b.USDMax != nil {
+		text += ", at most " + moneyText(*b.USDMax)
+	}
+	if b.USDExpected != nil {
+		text += "; expected " + moneyText(*b.USDExpected)
+	}
+	text += fmt.Sprintf(", within %.0f h", b.WithinHours)
+	if b.Files > 0 {
+		text += ", in " + shown.Count(b.Files, "file", "files")
+	}
+	return text + " (" + b.Docs + ")"
+}
+
 // announce is what is said before a batch is sent.
 func announce(p batch.Plan) string {
 	var text strings.Builder
@@ -360,6 +393,14 @@ func seconds(s float64) time.Duration {
 		return d.Round(10 * time.Millisecond)
 	}
 	return d.Round(time.Second)
+}
+
+// moneyText is dollars, and cents, or less of them where they are few.
+func moneyText(usd float64) string {
+	if usd > 0 && usd < 0.1 {
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
 }
 
 // grouped writes 1234567 as 1,234,567.

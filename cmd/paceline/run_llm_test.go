@@ -145,7 +145,7 @@ func TestRunBatchAnswers(t *testing.T) {
 		out, errors string // in the first line
 	}{
 		{"a typing error in the model", 404, [2]string{}, `{"error":{"message":"The model 'gpt-9'\n does not exist"}}`, 3,
-			"3 dead letters in DIR/out.errors.jsonl, 3 of them because: answered 404 Not Found: The model 'gpt-9' does not exist\n", "", `"status_code":404,`},
+			"3 dead letters in DIR/out.errors.jsonl, 2 of them because: not sent: answered 404 Not Found: The model 'gpt-9' does not exist, to another request of model gpt-4o\n", "", `"status_code":404,`},
 		{"a wrong key", 401, [2]string{}, `{"error":{"message":"Incorrect API key provided: sk-s3cretOf9aQ"}}`, 6,
 			"key A_KEY is banned: answered 401 Unauthorized: Incorrect API key provided: [A_KEY]; it is not used any more\n", "", ""},
 		{"a wrong key in a long text", 401, [2]string{}, `{"error":{"message":"` + strings.Repeat("x", 192) + `sk-s3cretOf9aQ"}}`, 6,
@@ -241,8 +241,8 @@ func TestRunDryRun(t *testing.T) {
 	// What the clock says goes.
 	text := regexp.MustCompile(`last answer: .*|(?m)^read .*`).ReplaceAllString(stdout, "")
 	want := `requests              701 to send
-  gpt-4o              700, 8,400 tokens in, at most 87,500 out
-  o1                  1, 8 tokens in, at most 500 out
+  gpt-4o              700, 8,400 tokens in, at most 87,500 out, at most $0.89
+  o1                  1, 8 tokens in, at most 500 out, at most $0.0050
 input                 8,408 tokens
 output                at most 88,000 tokens; how many is not known before the first answers
 money                 at most $0.90

@@ -124,11 +124,17 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 			text += fmt.Sprintf(", %.1f %% of the ceiling", t.Percent)
 		}
 	}
+	text += usedText(&t)
 	if f.budget > 0 {
 		text += fmt.Sprintf("; $%.2f of $%.2f spent", t.USD, float64(f.budget))
 	}
 	if l := t.Latency; l != nil {
 		text += "; answers in " + l.String()
+	}
+	if len(t.Models) > 1 {
+		for _, m := range t.Models {
+			s.ours(modelText(&m))
+		}
 	}
 	const mostKeys = 20
 	if len(t.Keys) > 1 {
@@ -138,6 +144,42 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 	}
 	s.ours(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
 	return nil
+}
+
+// usedText is what all models have used; empty: nothing.
+func usedText(t *batch.Totals) string {
+	if t.InputTokens+t.OutputTokens == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %s tokens in, %s out", grouped(t.InputTokens), grouped(t.OutputTokens))
+	usd, unknown := 0.0, []string(nil)
+	for _, m := range t.Models {
+		if m.USD == nil {
+			unknown = append(unknown, m.Model)
+			continue
+		}
+		usd += *m.USD
+	}
+	if len(unknown) == len(t.Models) {
+		return text
+	}
+	text += ", " + moneyText(usd)
+	if len(unknown) > 0 {
+		text += " without " + shown.Some(unknown, 3)
+	}
+	if t.PricesAsOf != "" {
+		text += " by prices as of " + t.PricesAsOf
+	}
+	return text
+}
+
+// modelText is the figures of a model.
+func modelText(m *batch.ModelTotals) string {
+	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, grouped(int64(m.Done)), grouped(m.InputTokens), grouped(m.OutputTokens))
+	if m.USD != nil {
+		text += ", " + moneyText(*m.USD)
+	}
+	return text
 }
 
 // keyText is the figures of a key.

@@ -24,6 +24,8 @@ type job struct {
 	reason   string // likewise
 	astray   bool   // nothing came back from where only a redirect led
 	keyHost  bool   // a redirect was not followed, since a key would have gone along
+	first    bool   // of its model
+	noModel  bool   // there is no such model, as its answer says
 	unlike   bool   // its answer is not what Config.Success calls one
 	room     bool   // it holds a place in Run.room
 	key      string
@@ -79,12 +81,18 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	j.key, j.keyIndex, j.at = key.Name, a.Key, a.At
 	j.waited[1] = r.waits.until(time.Now())
 	went := j.hop.host // before a redirect
+	if j.first {
+		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
+		defer patience.Stop()
+	}
 	j.res = r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, id: j.r.ID, nonce: a.Nonce, attempt: a.Number})
 	ans, final := r.judge(j)
 	r.denials.heard(j.res.ended, &ans)
+	r.heard(j, &ans)
 	j.class, j.reason = classOf(j, &ans), ans.Reason
 	j.result, j.actual, j.cost = ans.Result, nil, r.cost(j, ans.Result, price)
 	r.budget.settle(price, j.cost)
+	r.tally.spend(j.r.Estimate.Model, j.cost)
 	cost := j.r.Cost
 	if ans.Metered {
 		actual := ans.Actual

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-
-	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/tokens"
 )
 
 // money is in billionths of a dollar, so that sums are exact.
@@ -76,40 +73,6 @@ func (b *budget) isSpent() money {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.spent
-}
-
-// of is what so many tokens, or a request of so much cost, cost.
-func (p Prices) of(input, output int64) money {
-	return toMoney((max(p.Input, 0)*float64(input) + max(p.Output, 0)*float64(output)) / 1e6)
-}
-
-// price is the most that an attempt at a request may cost. No text has more tokens than bytes.
-func (r *Run) price(q *Request) money {
-	if _, ok := r.c.Format.(*LLM); ok {
-		return r.c.Prices.of(max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput)
-	}
-	return toMoney(r.c.Price * float64(q.Cost[limit.Requests]))
-}
-
-// cost is what an attempt has cost, of the price that was reserved.
-func (r *Run) cost(j *job, result limit.Result, price money) money {
-	switch {
-	case result == limit.Unsent, result == limit.Limited:
-		return 0
-	case j.res.status == 0 || j.res.err != nil:
-		return price
-	}
-	l, ok := r.c.Format.(*LLM)
-	switch {
-	case !ok:
-		return price
-	case j.res.status >= 300:
-		return 0
-	}
-	if u, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body); err == nil && l != nil {
-		return r.c.Prices.of(u.Input, u.Output)
-	}
-	return price
 }
 
 // overBudget is why no more is sent.

@@ -26,10 +26,11 @@ const (
 	invalid           // the request
 	redirected        // to where it does not go
 	held              // it may have been served: HoldUnanswered
+	noModel           // there is no such model
 	classes
 )
 
-var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held"}
+var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held", "model"}
 
 func (c class) String() string { return classNames[c] }
 
@@ -102,6 +103,8 @@ func classOf(j *job, ans *dispatch.Answer) class {
 		return held
 	case j.astray:
 		return redirected
+	case j.noModel:
+		return noModel
 	case res.err != nil:
 		return outage
 	case ans.Misordered:

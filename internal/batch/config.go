@@ -52,7 +52,7 @@ type Config struct {
 	TTL   time.Duration
 	Renew bool
 	// Budget is what may be spent, in USD, over all runs with one journal. If zero, any amount. It is by Prices, for language models, or
-	// by Price, which is that of each attempt of cost 1.
+	// by Price, which is that of each attempt of cost 1. A model of which no price is known is not sent to then.
 	Budget, Price float64
 	Prices        Prices
 	// Until is when nothing more is sent. If zero, never.

@@ -79,6 +79,9 @@ func (w *endings) write() {
 	for i := range w.of {
 		j := w.of[i].job
 		size += j.size
+		if j.first {
+			r.trials.set(j.r.Estimate.Model, untried, "") // unless its answer has told
+		}
 		r.release(j)
 		j.res.body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while
 	}

@@ -31,8 +31,12 @@ func (r *Run) Check(name string, in io.Reader) error {
 	reader.pass, reader.ended = checking, r.hasEnded
 	began := time.Now()
 	t := &r.tally
+	before := int64(0)
 	for {
 		q, err := r.read(reader)
+		_, read := reader.in.Read()
+		size := read - before
+		before = read
 		if err == io.EOF {
 			break
 		}
@@ -48,7 +52,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		t.totals.Input++
 		add(&t.remaining, q.Cost, 1)
 		r.starts.add(q, r.lasts(q) > 0 && q.Created.IsZero())
-		r.planning.add(r, q)
+		r.planning.add(r, q, size)
 	}
 	if more := t.totals.Invalid - maxListed; more > 0 {
 		r.c.Notice(fmt.Sprintf("and %d more", more))
@@ -57,6 +61,11 @@ func (r *Run) Check(name string, in io.Reader) error {
 	p := &r.planning.plan
 	p.Lines, p.Bytes = reader.in.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()
+	if r.c.Budget > 0 {
+		if unpriced := r.Plan(began).Unpriced; len(unpriced) > 0 {
+			return r.unpriced(unpriced)
+		}
+	}
 	if n := t.totals.Invalid; n > 0 && !r.c.SkipInvalid {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n, n+t.totals.Input, ErrUnsent)
 	}
@@ -146,6 +155,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 		skip := invalid && r.c.SkipInvalid
 		switch {
 		case skip && t.checked: // it was told
+			r.skipped(reader, err)
 		case err != nil:
 			t.count(&t.totals.Invalid, 1)
 			if !skip {
@@ -153,6 +163,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 				return
 			}
 			r.c.Notice(err.Error())
+			r.skipped(reader, err)
 		case !r.offer(ctx, q):
 			return
 		}
@@ -191,6 +202,9 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	if !r.tally.read(q) {
 		return true
 	}
+	if r.noBudget(q) {
+		return false
+	}
 	if !r.course.take(j.size) {
 		return false
 	}
@@ -199,7 +213,12 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	if r.c.HoldUnanswered && j.repeat {
 		j.repeat = false
 		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
-		r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: q.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason}})
+		r.deadUnsent(j)
+		return true
+	}
+	if j.first, j.reason = r.trials.enter(q.Estimate.Model); j.reason != "" {
+		j.class, j.reason = noModel, "not sent: "+j.reason+", to another request of model "+q.Estimate.Model
+		r.deadUnsent(j)
 		return true
 	}
 	ttl, renewal := r.due(q)
@@ -213,4 +232,9 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		r.fail(err)
 	}
 	return false
+}
+
+// deadUnsent has a request be a dead letter that is not even sent.
+func (r *Run) deadUnsent(j *job) {
+	r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: j.r.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason}})
 }

@@ -54,6 +54,48 @@ func TestCeilingOfNonces(t *testing.T) {
 	}
 }
 
+// A ceiling, the rate below it and the percentage agree, in whatever unit the limit is that binds: before, 51.0/s were 12.2 % of 8.03/s,
+// as the percentage knew of the bucket that was full at the start and the ceiling did not.
+func TestCeilingAgrees(t *testing.T) {
+	minute := func(n int64, u limit.Unit, bucket bool) Rate {
+		return Rate{N: n, Per: time.Minute, Unit: u, Bucket: bucket}
+	}
+	chat := limit.Cost{limit.Requests: 1, limit.Input: 12, limit.Output: 50, limit.Tokens: 62}
+	for _, c := range []struct {
+		name   string
+		limits []Rate
+		keys   int
+		sends  int64
+		took   time.Duration
+		want   float64 // percent
+		lasts  float64 // per second, in the long run
+	}{
+		// In 1 s of a bucket that holds 30,000: 30,500.
+		{"tokens", []Rate{minute(500, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 51, time.Second, 100 * 51 * 62 / 30_500., 500. / 62},
+		{"tokens, many requests", []Rate{minute(5000, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 60, time.Second, 100 * 60 * 62 / 30_500., 500. / 62},
+		{"input", []Rate{minute(600, limit.Input, true)}, 1, 30, 2 * time.Second, 100 * 30 * 12 / 620., 10. / 12},
+		{"output", []Rate{minute(6000, limit.Output, true)}, 2, 100, time.Minute, 100 * 100 * 50 / 24_000., 4},
+		{"requests", []Rate{minute(60, limit.Requests, true)}, 1, 119, time.Minute, 100 * 119 / 120., 1},
+		{"requests of two keys", []Rate{minute(60, limit.Requests, false)}, 2, 100, 2 * time.Minute, 100 * 100 / 360., 2},
+		{"a second", []Rate{{N: 10, Per: time.Second}}, 1, 100, 10 * time.Second, 100 * 100 / 110., 10},
+	} {
+		r, err := New(Config{Limits: c.limits, Keys: []Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}[:c.keys]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.tally.totals.Sends = int(c.sends)
+		add(&r.tally.spent, chat, c.sends)
+		rate := float64(c.sends) / c.took.Seconds()
+		ceiling, percent := r.ceiling(c.took, false), r.percent(c.took, false)
+		if math.Abs(percent-c.want) > 1e-6 || math.Abs(100*rate/ceiling-percent) > 1e-6 {
+			t.Errorf("%s: %v %%, expected %v, of %v/s; %v/s is %v %% of that", c.name, percent, c.want, ceiling, rate, 100*rate/ceiling)
+		}
+		if got := r.ceiling(0, false); math.Abs(got-c.lasts) > 1e-9 {
+			t.Errorf("%s: %v/s in the long run, expected %v", c.name, got, c.lasts)
+		}
+	}
+}
+
 // What a run says of itself at its end, as a whole and of each key.
 func TestFiguresOfARun(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { time.Sleep(30 * time.Millisecond) })

@@ -75,6 +75,7 @@ type Reader struct {
 	limits InputLimits
 	pass   pass
 	one    Request              // that is read while checking: it is another after the next Next
+	raw    []byte               // the latest line, until the next
 	ended  func(id string) bool // if not nil: of these nobody needs the body, or the cost
 }
 
@@ -103,6 +104,7 @@ func NewReaderOf(f Format, name string, in io.Reader, limits InputLimits) *Reade
 // over but counted.
 func (r *Reader) Next() (*Request, error) {
 	line, err := r.in.Next()
+	r.raw = line.Raw
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,8 @@ type LLM struct {
 	base        *url.URL
 	header      http.Header
 	provider    quota.Dialect
+	own         bool   // the host is the provider's own
+	seller      string // whose prices hold
 	estimator   *tokens.Estimator
 	rough       *tokens.Estimator // guesses, which is quick
 	corrections map[string]*correction
@@ -108,8 +110,11 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if c.Provider == Anthropic {
 		l.header["Anthropic-Version"] = []string{"2023-06-01"}
 	}
-	if !known {
+	if l.own = known; !known {
 		l.provider, _ = quota.Lookup([...]string{"openai", "anthropic"}[c.Provider])
+	}
+	if l.seller = l.provider.Name(); !known && c.LimitsOf != "" {
+		l.seller = c.LimitsOf
 	}
 	l.c.Limits = l.drawn(c.Limits)
 	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {

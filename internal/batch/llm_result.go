@@ -2,7 +2,6 @@ package batch
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -40,6 +39,7 @@ type anthropicResult struct {
 	Result   anthropicOutcome `json:"result"`
 	Hidden   int              `json:"hidden,omitempty"`         // as in a Result
 	Digest   Digest           `json:"request_digest,omitempty"` // not of Anthropic
+	Skipped  string           `json:"skipped,omitempty"`        // not of Anthropic: the line was no request
 }
 
 type anthropicOutcome struct {
@@ -62,7 +62,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 	case OpenAI:
 		// The same request has the same one in every run, so that two files of results can be compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: "batch_req_" + hex.EncodeToString(sum[:12]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -76,7 +76,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{r.ID, anthropicOutcome{Type: "errored"}, r.Hidden, r.Digest}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
@@ -85,7 +85,11 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		case r.Status >= http.StatusBadRequest && body[0] == '{':
 			o.Result.Error = body
 		default:
-			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": "api_error", "message": r.Error}})
+			kind, text := "api_error", r.Error
+			if r.Class == noModel.String() {
+				kind, text = "not_found_error", "model: "+text // as its own would
+			}
+			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": text}})
 		}
 		v = o
 	}
@@ -117,12 +121,20 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 			Error    *openAIProblem  `json:"error"`
 			Digest   Digest          `json:"request_digest"`
 		}
-		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.CustomID == "" || v.Response == nil && v.Error == nil {
+		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.Response == nil && v.Error == nil {
+			return e, false
+		}
+		if v.Error != nil && v.Error.Code == skippedCode {
+			return skippedEntry(v.ID), true
+		}
+		if v.CustomID == "" {
 			return e, false
 		}
 		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Response != nil {
-			e.Status = v.Response.Status
+			if e.Status = v.Response.Status; saysNoModel(e.Status, v.Response.Body) {
+				e.Class = noModel.String()
+			}
 		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
 			e.Class = expired.String()
 		}
@@ -131,8 +143,11 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 		}
 	case Anthropic:
 		var v anthropicResult
-		if json.Unmarshal(line, &v) != nil || v.CustomID == "" || v.Result.Type == "" {
+		if json.Unmarshal(line, &v) != nil || v.CustomID == "" && v.Skipped == "" || v.Result.Type == "" {
 			return e, false
+		}
+		if v.Skipped != "" {
+			return skippedEntry(v.Skipped), true
 		}
 		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Result.Type == "succeeded" && !dead {
@@ -156,7 +171,12 @@ func (o *anthropicOutcome) class() string {
 	}
 	_ = json.Unmarshal(o.Error, &e) // which may be anything that was answered
 	switch e.Error.Type {
-	case "invalid_request_error", "not_found_error", "request_too_large":
+	case "not_found_error":
+		if saysNoModel(http.StatusNotFound, o.Error) {
+			return noModel.String()
+		}
+		return invalid.String()
+	case "invalid_request_error", "request_too_large":
 		return invalid.String()
 	case "authentication_error", "permission_error", "billing_error":
 		return refused.String()
@@ -193,6 +213,9 @@ func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 	switch res := &j.res; {
 	case res.status >= http.StatusBadRequest:
 		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
+		if j.noModel = saysNoModel(res.status, res.body); j.noModel {
+			ans.Result, ans.Invalid, ans.Denied = limit.Failed, true, false
+		}
 		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
 	case res.status >= http.StatusMultipleChoices:
 		// No answer to a prompt: the wrong address.
@@ -222,7 +245,7 @@ func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
 		return // it stays at what it was admitted with
 	}
 	used := l.used(usage)
-	r.tally.used(usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
+	r.tally.used(j.r.Estimate.Model, usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
 	if l.c.Count.Corrected() { // otherwise the server counts what it estimated itself, and not what came of it
 		l.estimator.Learn(j.r.Estimate, usage)
 		ans.Metered, ans.Actual = true, used

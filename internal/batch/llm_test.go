@@ -162,11 +162,11 @@ func (v *virtually) send(network *pipes, input string) {
 	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 		t.Fatal(err)
 	}
-	v.plan = r.Plan(time.Now(), Prices{-1, -1})
+	v.plan = r.Plan(time.Now())
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
-	v.opened = r.Plan(time.Now(), Prices{-1, -1})
+	v.opened = r.Plan(time.Now())
 	if v.tamper != nil {
 		v.tamper(r)
 	}
@@ -233,8 +233,9 @@ func TestLLMWithinTheLimits(t *testing.T) {
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 5 * time.Second},
 		{"sums that stay", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Sum},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
+		// The first goes alone, and every window later by that.
 		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 10 * time.Second},
+			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 13 * time.Second},
 		{"usage corrects", llm.Config{Count: llm.CountCorrected, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Used},
 			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
 		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic, LimitsOf: "anthropic"},

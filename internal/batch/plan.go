@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
 )
 
 // Plan is what a run has before it, by the limits. Fields are only ever added.
@@ -29,9 +30,16 @@ type Plan struct {
 	Models    []PlanModel `json:"models,omitempty"`         // most requests first
 	Largest   *PlanOne    `json:"largest,omitempty"`
 
-	// USD are there if prices are known.
+	// USD are there if the prices of all models are known. PricesAsOf is when those that were published were looked up, of whom
+	// PricesOf; empty: they were given. Unpriced are models of which no price is known.
 	USDMax      *float64 `json:"usd_max,omitempty"`
 	USDExpected *float64 `json:"usd_expected,omitempty"`
+	PricesOf    string   `json:"prices_of,omitempty"`
+	PricesAsOf  string   `json:"prices_as_of,omitempty"`
+	Unpriced    []string `json:"unpriced,omitempty"`
+
+	// Batch is the same sent by the provider's own batch API, if it is the provider's and that has one.
+	Batch *PlanBatch `json:"batch_api,omitempty"`
 
 	Limits []PlanLimit `json:"limits"`
 	// Seconds is what the limits alone take, from the first request that is sent to the last. AnswerWithin is how long an
@@ -57,6 +65,29 @@ type PlanModel struct {
 	Requests int    `json:"requests"`
 	Input    int64  `json:"input_tokens"`
 	Output   int64  `json:"output_tokens_max"`
+
+	// USD are there if the model's prices are known.
+	USDMax      *float64 `json:"usd_max,omitempty"`
+	USDExpected *float64 `json:"usd_expected,omitempty"`
+	USDInput    *float64 `json:"usd_per_million_input,omitempty"`
+	USDOutput   *float64 `json:"usd_per_million_output,omitempty"`
+
+	// Note is what the prices do not say.
+	Note string `json:"note,omitempty"`
+
+	expected int64 // tokens out
+	bytes    int64 // of its lines
+}
+
+// PlanBatch is what a provider's own batch API would take.
+type PlanBatch struct {
+	Provider    string   `json:"provider"`
+	USDMax      *float64 `json:"usd_max,omitempty"` // after the discount, if prices are known
+	USDExpected *float64 `json:"usd_expected,omitempty"`
+	Discount    float64  `json:"discount"` // of the price, at best
+	WithinHours float64  `json:"within_hours"`
+	Files       int      `json:"files,omitempty"` // by the most requests and bytes of one; 0: not known
+	Docs        string   `json:"docs"`
 }
 
 // PlanOne is a request of a Plan.
@@ -75,9 +106,6 @@ type PlanLimit struct {
 	Binds   bool    `json:"binds"`
 }
 
-// Prices are per million tokens. Negative: not known.
-type Prices struct{ Input, Output float64 }
-
 // planning adds up a Plan while the input is read.
 type planning struct {
 	plan     Plan
@@ -88,8 +116,11 @@ type planning struct {
 	expected int64
 }
 
-// mostModels bounds the memory for models that somebody made up.
-const mostModels = 100
+// mostModels bounds the memory for models that somebody made up: those beyond are one.
+const (
+	mostModels  = 100
+	otherModels = "others"
+)
 
 // learn takes in a result of the runs before.
 func (p *planning) learn(e entry) {
@@ -99,8 +130,8 @@ func (p *planning) learn(e entry) {
 	}
 }
 
-// add puts a request into the plan unless it has ended before.
-func (p *planning) add(r *Run, q *Request) {
+// add puts a request, whose line has size bytes, into the plan unless it has ended before.
+func (p *planning) add(r *Run, q *Request, size int64) {
 	switch r.tally.past(r.tally.ledger[q.digest]) {
 	case &r.tally.totals.SkippedDone:
 		p.plan.DoneBefore++
@@ -117,8 +148,10 @@ func (p *planning) add(r *Run, q *Request) {
 	e := q.Estimate
 	p.plan.Input += e.Input
 	p.plan.Output += e.MaxOutput
+	expected := int64(0)
 	if p.answers > 0 {
-		p.expected += min(p.output/int64(p.answers), e.MaxOutput)
+		expected = min(p.output/int64(p.answers), e.MaxOutput)
+		p.expected += expected
 	}
 	if q.Unbounded {
 		p.plan.Unbounded++
@@ -129,7 +162,7 @@ func (p *planning) add(r *Run, q *Request) {
 	}
 	name := e.Model
 	if p.models[name] == nil && len(p.models) >= mostModels {
-		name = "others"
+		name = otherModels
 	}
 	m := p.models[name]
 	if m == nil {
@@ -139,10 +172,12 @@ func (p *planning) add(r *Run, q *Request) {
 	m.Requests++
 	m.Input += e.Input
 	m.Output += e.MaxOutput
+	m.expected += expected
+	m.bytes += size
 }
 
 // Plan says what the run has before it, after Check.
-func (r *Run) Plan(now time.Time, prices Prices) Plan {
+func (r *Run) Plan(now time.Time) Plan {
 	p := r.planning
 	plan := p.plan
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
@@ -155,19 +190,10 @@ func (r *Run) Plan(now time.Time, prices Prices) Plan {
 		slices.SortFunc(plan.Models, func(a, b PlanModel) int {
 			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Model, b.Model))
 		})
-		usd := func(output int64) *float64 {
-			n := (prices.Input*float64(plan.Input) + prices.Output*float64(output)) / 1e6
-			return &n
-		}
-		known := prices.Input >= 0 && prices.Output >= 0
-		if known {
-			plan.USDMax = usd(plan.Output)
-		}
+		r.priced(&plan)
+		plan.Batch = l.ownBatch(&plan)
 		if p.answers > 0 {
 			plan.Expected, plan.Answers = &p.expected, p.answers
-			if known {
-				plan.USDExpected = usd(p.expected)
-			}
 			if l.Count().Corrected() {
 				cost[limit.Output] = p.expected
 				cost[limit.Tokens] = cost[limit.Input] + p.expected
@@ -196,4 +222,76 @@ func (r *Run) Plan(now time.Time, prices Prices) Plan {
 		plan.Until = &at
 	}
 	return plan
+}
+
+// priced puts prices on a plan's models, and on all of it if all of them have some.
+func (r *Run) priced(plan *Plan) {
+	most, expected := 0.0, 0.0
+	for i := range plan.Models {
+		m := &plan.Models[i]
+		p, note, known := r.pricesOf(m.Model)
+		if !known {
+			plan.Unpriced = append(plan.Unpriced, m.Model)
+			continue
+		}
+		usd := [...]float64{p.usd(m.Input, m.Output), p.usd(m.Input, m.expected), p.Input, p.Output}
+		m.Note, m.USDMax, m.USDInput, m.USDOutput = note, &usd[0], &usd[2], &usd[3]
+		if r.planning.answers > 0 {
+			m.USDExpected = &usd[1]
+		}
+		most, expected = most+usd[0], expected+usd[1]
+	}
+	if l := r.c.Format.(*LLM); !r.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
+		row, _ := quota.LookupProvider(l.seller)
+		plan.PricesOf, plan.PricesAsOf = row.Name, row.ModelsAsOf
+	}
+	if len(plan.Unpriced) > 0 || len(plan.Models) == 0 && !r.c.Prices.given() {
+		return
+	}
+	plan.USDMax = &most
+	if r.planning.answers > 0 {
+		plan.USDExpected = &expected
+	}
+}
+
+// ownBatch is what a plan would be by the provider's own batch API.
+func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
+	row, _ := quota.LookupProvider(l.seller)
+	api := row.Batch
+	if !l.own || api == nil || plan.Requests == 0 {
+		return nil
+	}
+	b := &PlanBatch{Provider: row.Title, Discount: api.Discount, WithinHours: api.Within.Hours(), Docs: api.Docs}
+	less := func(usd *float64) *float64 {
+		if usd == nil {
+			return nil
+		}
+		n := *usd * (1 - api.Discount)
+		return &n
+	}
+	b.USDMax, b.USDExpected = less(plan.USDMax), less(plan.USDExpected)
+	if api.Requests == 0 && api.Bytes == 0 {
+		return b
+	}
+	files := func(requests int, bytes int64) int {
+		n := 1
+		if api.Requests > 0 {
+			n = max(n, int((int64(requests)+api.Requests-1)/api.Requests))
+		}
+		if api.Bytes > 0 {
+			n = max(n, int((bytes+api.Bytes-1)/api.Bytes))
+		}
+		return n
+	}
+	var bytes int64
+	for _, m := range plan.Models {
+		bytes += m.bytes
+		if l.c.Provider == OpenAI { // whose files have one model each
+			b.Files += files(m.Requests, m.bytes)
+		}
+	}
+	if l.c.Provider == Anthropic {
+		b.Files = files(plan.Requests, bytes)
+	}
+	return b
 }

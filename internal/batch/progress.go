@@ -12,13 +12,18 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// ceiling is the requests (or, where a line of the input has a cost, the cost) per second that the keys allow in the long
-// run; 0: no limit. Limits of tokens count by what a request took on the average.
-func (r *Run) ceiling() float64 {
+// ceiling is the requests (or, where a line of the input has a cost, the cost) per second that the keys allow; 0: no limit. Limits of
+// tokens count by what a request took on the average. It is what they allow within d, as percent has it: with the bucket that was full
+// at the start. With d of 0 it is that of the long run.
+func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	least := math.Inf(1)
 	for _, l := range r.c.Limits {
-		if each := r.each(l.Unit); each > 0 {
-			least = min(least, l.perSecond()/each)
+		each, allowed := r.each(l.Unit), l.perSecond()
+		if d > 0 {
+			each, allowed = r.sentEach(l.Unit), l.within(d, goesOn)/d.Seconds()
+		}
+		if each > 0 {
+			least = min(least, allowed/each)
 		}
 	}
 	least *= float64(len(r.c.Keys))
@@ -42,6 +47,15 @@ func (r *Run) each(u limit.Unit) float64 {
 		return 1
 	}
 	return float64(max(of[u], 0)) / float64(max(of[limit.Requests], 1))
+}
+
+// sentEach is how much of a unit went with one of cost in requests.
+func (r *Run) sentEach(u limit.Unit) float64 {
+	of := &r.tally.spent
+	if u == limit.Requests || of[limit.Requests] <= 0 {
+		return 1
+	}
+	return float64(max(of[u], 0)) / float64(of[limit.Requests])
 }
 
 // percent is what was sent as a part of the most that can be sent within d, of the limit that is used most.
@@ -90,7 +104,7 @@ func (r *Run) Progress() Progress {
 		d := time.Since(r.tally.first)
 		p.Seconds = d.Seconds()
 		p.Rate = float64(p.Done) / p.Seconds
-		p.Ceiling, p.Percent = r.ceiling(), r.percent(d, true)
+		p.Ceiling, p.Sustained, p.Percent = r.ceiling(d, true), r.ceiling(0, true), r.percent(d, true)
 	}
 	if r.tally.checked {
 		p.Total = p.Input - p.SkippedDone - p.SkippedDead

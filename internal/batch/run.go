@@ -60,6 +60,7 @@ type Run struct {
 	notices  notices
 	lessons  lessons
 	denials  denials
+	trials   *trials
 	planning planning
 	starts   starts
 	waits    waits
@@ -91,7 +92,7 @@ func New(c Config) (*Run, error) {
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},
 		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
-		course: newCourse(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
+		course: newCourse(), trials: newTrials(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		budget:   newBudget(toMoney(c.Budget)),
 		endings:  sync.Pool{New: func() any { return new(endings) }},
 		planning: planning{models: map[string]*PlanModel{}},
@@ -191,7 +192,9 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		r.pool.Close()
 	}()
 	err := r.pool.Run(ctx)
+	r.trials.stop()
 	r.tellMisfits()
+	r.tellUnsent()
 	close(done)
 	beside.Wait()
 	if gone := r.course.left(); gone && known != nil {
@@ -240,6 +243,7 @@ func (r *Run) enough(why error) {
 // Drain sends no more. Send returns when what is in flight has been answered.
 func (r *Run) Drain() {
 	r.course.stop()
+	r.trials.stop()
 	r.pool.Drain()
 }
 
@@ -262,10 +266,11 @@ func (r *Run) Close() (t Totals, err error) {
 	d := r.tally.final.Sub(r.tally.first)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds
-		t.Ceiling = r.ceiling()
+		t.Ceiling, t.Sustained = r.ceiling(d, false), r.ceiling(0, false)
 		t.Percent = r.percent(d, false)
 		t.Keys = r.tally.figures.totals(r.c.Limits, d)
 	}
+	r.modelTotals(&t)
 	if f := &r.tally.figures; f.latency.N() > 0 {
 		l := latencyOf(&f.latency)
 		t.Latency = &l

@@ -38,13 +38,20 @@ type Totals struct {
 	Cost    int64   `json:"cost"`                         // of Sends
 	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
 	Rate    float64 `json:"rate"`                         // Done per second
-	Ceiling float64 `json:"ceiling,omitempty"`            // cost per second that the limits allow, and the order of nonces
-	Percent float64 `json:"percent_of_ceiling,omitempty"` // of the most that they allow in so many seconds
+	Ceiling float64 `json:"ceiling,omitempty"`            // most cost per second that the limits, full at the start, and the order of nonces allow in so many Seconds
+	Percent float64 `json:"percent_of_ceiling,omitempty"` // of that, what was sent
+
+	Sustained float64 `json:"ceiling_sustained,omitempty"` // Ceiling in the long run
 
 	USD float64 `json:"usd_spent,omitempty"` // also by the runs before, as far as prices were given
 
 	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
 	Keys    []KeyTotals `json:"keys,omitempty"`
+
+	// Models are those of a batch for language models, most requests done first, and PricesAsOf since when what they cost was published;
+	// empty: their prices were given.
+	Models     []ModelTotals `json:"models,omitempty"`
+	PricesAsOf string        `json:"prices_as_of,omitempty"`
 }
 
 // digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same room however long they are. Two
@@ -139,6 +146,7 @@ type tally struct {
 	final     time.Time          // answer
 	figures   figures
 	pace      pace
+	models    map[string]*ModelTotals
 }
 
 // add adds by times a cost.
@@ -246,10 +254,13 @@ func (t *tally) sent(key int, res *response, result limit.Result, cost limit.Cos
 	}
 }
 
-// used adds up what an answer says that it used.
-func (t *tally) used(u tokens.Usage, overrun bool) {
+// used adds up what an answer of a model says that it used.
+func (t *tally) used(model string, u tokens.Usage, overrun bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	m := t.model(model)
+	m.InputTokens += u.Input
+	m.OutputTokens += u.Output
 	t.totals.InputTokens += u.Input
 	t.totals.OutputTokens += u.Output
 	if overrun {
@@ -288,6 +299,9 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	case queue.Done:
 		t.totals.Done++
 		t.figures.keys[j.keyIndex].Done++
+		if name := j.r.Estimate.Model; name != "" {
+			t.model(name).Done++
+		}
 	default:
 		t.totals.Expired++
 		if j.r.At.IsZero() {

@@ -34,9 +34,11 @@ type LLMRow struct {
 	Note     string `json:"note"`
 	Filled   int    `json:"filled"` // how many behind the head may go ahead of it: GateConfig.Fill
 	Stated   bool   `json:"stated"` // answers say for how long the server worked on them
-	Sent     int    `json:"sent"`   // attempts
-	Rejected int    `json:"rejected"`
-	Lost     int    `json:"lost"` // prompts never answered
+	// Documented: the server has a bucket of each, and counts the larger of input and max_tokens, as OpenAI documents.
+	Documented bool `json:"documented,omitempty"`
+	Sent       int  `json:"sent"` // attempts
+	Rejected   int  `json:"rejected"`
+	Lost       int  `json:"lost"` // prompts never answered
 	// Seconds is from the start to the arrival of the last prompt that was served. Ideal is the least time in which anyone
 	// could have had what was served arrive: sim.LLM.Ideal.
 	Seconds        float64 `json:"seconds"`
@@ -93,6 +95,7 @@ type llmPolicy struct {
 	name, note string
 	client     sim.LLMClient
 	stated     bool
+	documented bool // the server
 }
 
 func llmPolicies() []llmPolicy {
@@ -104,19 +107,23 @@ func llmPolicies() []llmPolicy {
 		fill     = 64
 	)
 	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares(), Fill: fill} // 0.95: as dense as 0.9, and with a tenth of the refusals
+	documented := sim.LLMLine{Reserve: sim.AsDocumented, Fill: fill}
 	return []llmPolicy{
-		{"seed-gates", "as described; refused twice is lost", sim.LLMGates{}, true},
-		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100}, true},
-		{"seed-gates-retried", "as released, and the caller calls again until it is answered", sim.LLMGates{Concurrency: 100, Again: true}, true},
-		{"bucket-full", "the cookbook's: full at the start, max_tokens, polls every ms, pauses 15 s", sim.LLMBucket{}, true},
-		{"paceline-exact", "usage known; " + filled + stated, sim.LLMLine{Fill: fill}, true},
-		{"paceline-bounded", "input and max_tokens; " + filled + stated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true},
-		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + filled + stated, estimated, true},
-		{"paceline-exact-strict", "usage known; " + strict + stated, sim.LLMLine{}, true},
-		{"paceline-bounded-strict", "input and max_tokens; " + strict + stated, sim.LLMLine{Reserve: sim.Bounded}, true},
-		{"paceline-exact-unstated", "usage known; " + filled + unstated, sim.LLMLine{Fill: fill}, false},
-		{"paceline-bounded-unstated", "input and max_tokens; " + filled + unstated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, false},
-		{"paceline-exact-strict-unstated", "usage known; " + strict + unstated, sim.LLMLine{}, false},
+		// What a user gets comes first.
+		{"paceline-bounded-unstated", "input and max_tokens; " + filled + unstated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, false, false},
+		{"seed-gates", "as described; refused twice is lost", sim.LLMGates{}, true, false},
+		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100}, true, false},
+		{"seed-gates-retried", "as released, and the caller calls again until it is answered", sim.LLMGates{Concurrency: 100, Again: true}, true, false},
+		{"bucket-full", "the cookbook's: full at the start, max_tokens, polls every ms, pauses 15 s", sim.LLMBucket{}, true, false},
+		{"paceline-exact", "usage known; " + filled + stated, sim.LLMLine{Fill: fill}, true, false},
+		{"paceline-bounded", "input and max_tokens; " + filled + stated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true, false},
+		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + filled + stated, estimated, true, false},
+		{"paceline-exact-strict", "usage known; " + strict + stated, sim.LLMLine{}, true, false},
+		{"paceline-bounded-strict", "input and max_tokens; " + strict + stated, sim.LLMLine{Reserve: sim.Bounded}, true, false},
+		{"paceline-exact-unstated", "usage known; " + filled + unstated, sim.LLMLine{Fill: fill}, false, false},
+		{"paceline-exact-strict-unstated", "usage known; " + strict + unstated, sim.LLMLine{}, false, false},
+		{"bucket-full-documented", "the same loop, against the server that OpenAI documents", sim.LLMBucket{}, true, true},
+		{"paceline-documented", "what that server counts; " + filled + unstated, documented, false, true},
 	}
 }
 
@@ -145,7 +152,7 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 			Latency: latency.Lognormal(800*time.Millisecond, 8*time.Second),
 			Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
 			Back:    latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
-			Stated:  p.stated, Client: p.client, Seed: seed,
+			Stated:  p.stated, Documented: p.documented, Client: p.client, Seed: seed,
 		}
 		t, err := x.Run()
 		return func() {
@@ -178,7 +185,7 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 }
 
 func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) LLMRow {
-	row := LLMRow{Name: p.name, Note: p.note, Arrivals: a.String(), Stated: p.stated}
+	row := LLMRow{Name: p.name, Note: p.note, Arrivals: a.String(), Stated: p.stated, Documented: p.documented}
 	if line, ok := p.client.(sim.LLMLine); ok {
 		row.Filled = line.Fill
 	}
@@ -319,7 +326,7 @@ func (r *LLM) Failed() string {
 	for _, p := range r.Policies {
 		most := 0.0
 		switch p.Name {
-		case "seed-gates", "seed-gates-100", "seed-gates-retried", "bucket-full":
+		case "seed-gates", "seed-gates-100", "seed-gates-retried", "bucket-full", "bucket-full-documented":
 			continue
 		case "paceline-estimated":
 			most = max(2, 0.001*float64(r.Prompts*r.Seeds)) // of a short run, chance is allowed for
@@ -391,7 +398,8 @@ func (r *LLM) WriteText(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprint(w, "\nWhere prompts were lost, seconds and ideal are of those that were served.\n\n")
+	fmt.Fprintf(w, "\nThe rows that end in -documented are against the server that OpenAI documents: a bucket of %d requests and one of %d tokens, refilled\nevenly within a minute, of which a request takes the larger of input and max_tokens. Their ideal is of that, too.\n", llmRequests, llmTokens)
+	fmt.Fprint(w, "Where prompts were lost, seconds and ideal are of those that were served.\n\n")
 	fmt.Fprintln(t, "claim\tpolicy\tarrivals\tno wait %\tKS to exponential\tCV\tR² of a line\t")
 	for _, c := range r.Claims {
 		verdict := "not confirmed"

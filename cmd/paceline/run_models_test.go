@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/ratetest/llm"
+)
+
+// chats is a batch of n requests for a model, custom_id NAME0, NAME1, …: 8 tokens in, and 100 out at most.
+func chats(name, model string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"custom_id":"%s%d","method":"POST","url":"/v1/chat/completions","body":{"model":%q,"max_tokens":100,"messages":[{"role":"user","content":"x"}]}}`+"\n", name, i, model)
+	}
+	return b.String()
+}
+
+// What models cost is taken from the table, by names with dates too, and is said in the plan and afterwards; what is given replaces it,
+// and what nobody knows is named once.
+func TestRunPrices(t *testing.T) {
+	l := newLLM(t, llm.Config{})
+	t.Setenv("A_KEY", "h1dden-Va7ueQ9")
+	known := chats("a", "gpt-4o-2024-08-06", 300) + chats("b", "gpt-4.1", 100)
+	for _, c := range []struct {
+		name, text, args string
+		code             int
+		want             []string
+	}{
+		{"known", known, "--dry-run", 0, []string{
+			"  gpt-4o-2024-08-06", "at most 30,000 out, at most $0.31\n", "at most 10,000 out, at most $0.0816\n",
+			"at most $0.39, by the prices of openai as of 20", " (paceline models)\n"}},
+		{"given", known, "--dry-run --price-input 0 --price-output 1", 0, []string{"at most 30,000 out, at most $0.0300\n", "  at most $0.0400\n"}},
+		{"unknown", known + chats("c", "gpt-9", 7) + chats("d", "ft:gpt-4o:org::id", 2), "--dry-run", 0, []string{
+			"no price is known of gpt-9, ft:gpt-4o:org::id: --price-input"}},
+		{"sent", chats("a", "gpt-4o-2024-08-06", 3) + chats("b", "gpt-4.1", 2), "", 0, []string{
+			"model gpt-4o-2024-08-06: 3 done, 3 tokens in, ", "model gpt-4.1: 2 done, 2 tokens in, ", "; 5 tokens in, ", " by prices as of 20"}},
+		{"partly", chats("a", "gpt-4o", 1) + chats("b", "gpt-9", 1), "", 0, []string{" without gpt-9 by prices as of 20", "model gpt-9: 1 done, 1 tokens in, "}},
+		{"a budget", known, "--budget 0.0005", 5, []string{"of the budget of $0.00 are spent, and the next request may cost more than the rest"}},
+		{"a budget of what", known + chats("c", "gpt-9", 300), "--budget 5", 4, []string{
+			"paceline: bad configuration: no price is known of gpt-9, and --budget needs it: --price-input and --price-output, in USD per million tokens\n"}},
+	} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		args := append([]string{"run", "--limit", "none", "--base-url", l.URL(), "--key-env", "A_KEY", "--out", out}, strings.Fields(c.args)...)
+		code, stdout, stderr := paceline("", append(args, write(t, "in.jsonl", c.text))...)
+		for _, want := range c.want {
+			if got := stdout + stderr; code != c.code || strings.Count(got, want) != 1 {
+				t.Errorf("%s: %d, expected %d and once %q in\n%s", c.name, code, c.code, want, got)
+			}
+		}
+		if c.name == "a budget of what" {
+			code, _, stderr = paceline(c.text, append(args, "-")...) // of a pipe it is known when it is read
+			if code != 4 || !strings.Contains(stderr, "no price is known of gpt-9, and --budget needs it") {
+				t.Errorf("%s: %d %s", c.name, code, stderr)
+			}
+		}
+	}
+}
+
+// The provider's own batch API is a row of the plan, where it is the provider that is asked.
+func TestRunBatchAPI(t *testing.T) {
+	anthropic := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `{"custom_id":"p%d","params":{"model":"claude-haiku-4-5","max_tokens":1000,"messages":[{"role":"user","content":"x"}]}}`+"\n", i)
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name, text, args, want string
+	}{
+		{"one", chats("a", "gpt-4o", 400), "", "OpenAI's own: 50 % less, at most $0.20, within 24 h, in 1 file (https://platform.openai.com/docs/guides/batch)\n"},
+		{"a file for each model, and 50,000 requests", chats("a", "gpt-4o", 50_001) + chats("b", "gpt-4.1", 1), "", " within 24 h, in 3 files ("},
+		{"no price", chats("a", "gpt-9", 4), "", "OpenAI's own: 50 % less, within 24 h, in 1 file ("},
+		{"Anthropic", anthropic(400), "", "Anthropic's own: 50 % less, at most $1.00, within 24 h, in 1 file (https://platform.claude.com/"},
+		{"another server", chats("a", "gpt-4o", 4), "--base-url http://127.0.0.1:1", ""},
+		{"nothing", "", "--format openai-batch", ""},
+	} {
+		args := append([]string{"run", "--rpm", "5000", "--dry-run"}, strings.Fields(c.args)...)
+		_, stdout, stderr := paceline("", append(args, write(t, "in.jsonl", c.text))...)
+		if !strings.Contains(stdout, c.want) || strings.Contains(stdout, "batch API") != (c.want != "") {
+			t.Errorf("%s: expected %q in\n%s%s", c.name, c.want, stdout, stderr)
+		}
+	}
+}
+
+// A line that is no request is among the errors, once, and nothing follows from it: not even for the request whose custom_id it has.
+func TestRunSkippedLines(t *testing.T) {
+	for name, c := range map[string]struct{ good, bad, want string }{
+		"OpenAI": {chats("a", "gpt-4o", 2), `{"custom_id":"bad","method":"GET","url":"/v1/responses","body":{}}` + "\n}\n" + chats("a", "gpt-4o", 1),
+			`"custom_id":"bad","response":null,"error":{"code":"skipped","message":"IN:3:29: method \"GET\", expected \"POST\""}}` + "\n"},
+		"Anthropic": {`{"custom_id":"a0","params":{"model":"claude-haiku-4-5","max_tokens":9,"messages":[]}}` + "\n", `{"custom_id":"bad"}` + "\n}\n",
+			`{"custom_id":"bad","result":{"type":"errored","error":{"error":{"message":"IN:2:1: there is no params, expected custom_id, params","type":"invalid_request_error"},"type":"error"}},"skipped":"batch_req_`},
+	} {
+		served := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			served++
+			_, _ = io.WriteString(w, `{"usage":{"input_tokens":8,"output_tokens":5}}`)
+		}))
+		in, out := write(t, "in.jsonl", c.good+c.bad), filepath.Join(t.TempDir(), "out.jsonl")
+		n, bad := strings.Count(c.good, "\n"), strings.Count(c.bad, "\n")
+		for range 3 {
+			for _, text := range []string{"", c.good + c.bad} { // a file, and a pipe
+				args := []string{"run", "--limit", "none", "--concurrency", "1", "--base-url", srv.URL, "--skip-invalid", "--out", out}
+				if text == "" {
+					args = append(args, in)
+				}
+				if code, _, stderr := paceline(text, args...); code != 3 || served != n {
+					t.Errorf("%s: exit %d, %d served\n%s", name, code, served, stderr)
+				}
+			}
+		}
+		srv.Close()
+		errs, _ := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl")
+		text := strings.ReplaceAll(string(errs), in, "IN")
+		if got := strings.Count(text, "\n"); got != bad || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %d lines, expected %d with %s in\n%s", name, got, bad, c.want, text)
+		}
+	}
+}
+
+// What programs read says the same.
+func TestRunPricesAsJSON(t *testing.T) {
+	in := write(t, "in.jsonl", chats("a", "gpt-4o", 10)+chats("b", "gpt-9", 3))
+	_, stdout, stderr := paceline("", "run", "--rpm", "5", "--dry-run", "-o", "json", in)
+	var p batch.Plan
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
+		t.Fatalf("%v: %s%s", err, stdout, stderr)
+	}
+	m := p.Models[0]
+	if p.USDMax != nil || len(p.Unpriced) != 1 || p.Unpriced[0] != "gpt-9" || p.PricesOf != "openai" || p.PricesAsOf == "" || p.Models[1].USDMax != nil {
+		t.Errorf("%+v", p)
+	}
+	if m.USDMax == nil || *m.USDMax != (10*8*2.5+1000*10)/1e6 || *m.USDInput != 2.5 || *m.USDOutput != 10 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A model that does not exist is found by one request, whatever is in the file besides; its others are dead letters that were not sent, and
+// go once there is such a model.
+func TestRunWrongModel(t *testing.T) {
+	t.Setenv("A_KEY", "h1dden-Va7ueQ9")
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+	}{
+		{"OpenAI", 404, `{"error":{"message":"The model gpt-9 does not exist or you do not have access to it.","type":"invalid_request_error","param":null,"code":"model_not_found"}}`},
+		{"a project without it", 403, `{"error":{"message":"Project x does not have access to it","type":"invalid_request_error","code":"model_not_found"}}`},
+		{"DeepSeek", 400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`},
+		{"Mistral", 400, `{"object":"error","message":"Invalid model: gpt-9","type":"invalid_model","param":null,"code":"1500"}`},
+	} {
+		var mu sync.Mutex
+		asked, exists := 0, false
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			body, _ := io.ReadAll(q.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			if bytes.Contains(body, []byte(`"gpt-9"`)) {
+				if asked++; !exists {
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.body)
+					return
+				}
+			}
+			_, _ = io.WriteString(w, `{"id":"x","usage":{"prompt_tokens":8,"completion_tokens":5}}`)
+		}))
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		args := []string{"run", "--limit", "none", "--base-url", srv.URL, "--key-env", "A_KEY", "--out", out, write(t, "in.jsonl", chats("a", "gpt-4o", 50)+chats("b", "gpt-9", 400)+chats("c", "gpt-4o", 50))}
+		code, _, stderr := paceline("", args...)
+		errs, _ := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl")
+		if code != 3 || asked != 1 || strings.Count(stderr, "model gpt-9: answered ") != 1 || !strings.Contains(stderr, "model gpt-9: 399 requests were not sent") ||
+			!strings.Contains(stderr, "100 done") || !strings.Contains(stderr, "400 dead: 400 model; --retry-dead=model sends those again, once that is mended") {
+			t.Errorf("%s: exit %d, asked %d times\n%s", c.name, code, asked, stderr)
+		}
+		if n := bytes.Count(errs, []byte(`"response":null,"error":{"code":"model","message":"not sent: answered `)); n != 399 {
+			t.Errorf("%s: %d lines say that they were not sent:\n%.600s", c.name, n, errs)
+		}
+		mu.Lock()
+		exists = true
+		mu.Unlock()
+		code, _, stderr = paceline("", append(args, "--retry-dead=model")...)
+		if code != 0 || asked != 401 || !strings.Contains(stderr, "400 done") {
+			t.Errorf("%s: again: exit %d, asked %d times\n%s", c.name, code, asked, stderr)
+		}
+		srv.Close()
+	}
+}

@@ -1,0 +1,69 @@
+package batch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/paceline-go/paceline/quota"
+)
+
+// ModelTotals are what a run has used of a model.
+type ModelTotals struct {
+	Model        string   `json:"model"`
+	Done         int      `json:"done"`
+	InputTokens  int64    `json:"input_tokens"`  // as the answers say
+	OutputTokens int64    `json:"output_tokens"` //
+	USD          *float64 `json:"usd,omitempty"` // of all attempts; of those without an answer the most they may have cost. None: no price is known
+
+	spent money
+}
+
+// model is what is counted of a model. t.mu is held.
+func (t *tally) model(name string) *ModelTotals {
+	if t.models[name] == nil && len(t.models) >= mostModels {
+		name = otherModels
+	}
+	m := t.models[name]
+	if m == nil {
+		if t.models == nil {
+			t.models = map[string]*ModelTotals{}
+		}
+		m = &ModelTotals{Model: name}
+		t.models[name] = m
+	}
+	return m
+}
+
+// spend counts what an attempt has cost.
+func (t *tally) spend(model string, n money) {
+	if n == 0 || model == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.model(model).spent += n
+}
+
+// modelTotals puts what was used of each model into totals.
+func (r *Run) modelTotals(t *Totals) {
+	l, ok := r.c.Format.(*LLM)
+	if !ok {
+		return
+	}
+	published := false
+	for name, m := range r.tally.models {
+		if _, _, known := r.pricesOf(name); known {
+			usd := float64(m.spent) / float64(dollar)
+			m.USD = &usd
+			published = !r.c.Prices.given()
+		}
+		t.Models = append(t.Models, *m)
+	}
+	if published {
+		row, _ := quota.LookupProvider(l.seller)
+		t.PricesAsOf = row.ModelsAsOf
+	}
+	slices.SortFunc(t.Models, func(a, b ModelTotals) int {
+		return cmp.Or(cmp.Compare(b.Done, a.Done), cmp.Compare(a.Model, b.Model))
+	})
+}
