@@ -192,11 +192,6 @@ func (c *Config) policies() (row *tableRow, name string, limits []quota.Policy, 
 			p.Rule = with.Rule
 		}
 	}
-	for i := range limits {
-		if limits[i].Rule == "" {
-			limits[i].Rule = row.assume
-		}
-	}
 	return row, set.name, limits, nil
 }
 

@@ -1,0 +1,93 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/service"
+)
+
+// unserved are published limits of providers that have a fake, and not these.
+var unserved = map[string]string{
+	"coinbase:public": "who has no key has this one in each of the fake's sets",
+}
+
+// differences compares what quota says of the limits of a name with what a fake enforces. It is one line for each.
+func differences(preset string, published, enforced []quota.Policy) (all []string) {
+	for _, q := range published {
+		i := slices.IndexFunc(enforced, func(p quota.Policy) bool { return p.Name == q.Name })
+		if i < 0 {
+			all = append(all, fmt.Sprintf("%s: quota has %q, the fake does not", preset, q.Name))
+			continue
+		}
+		say := func(what string, q, p any) {
+			if q != p {
+				all = append(all, fmt.Sprintf("%s: %s: %s %v in quota, %v in the fake", preset, enforced[i].Name, what, q, p))
+			}
+		}
+		p := enforced[i]
+		say("limit", q.Limit, p.Limit)
+		say("window", q.Window, p.Window)
+		say("burst", q.Burst, p.Burst)
+		say("unit", q.Unit, p.Unit)
+		say("scope", q.Scope, p.Scope)
+		if q.Rule != "" { // documented
+			say("rule", q.Rule, p.Rule)
+		}
+	}
+	return all
+}
+
+// TestServiceKnowsWhatQuotaKnows: two readings of the same documentation, of which neither looks at the other, say the same.
+func TestServiceKnowsWhatQuotaKnows(t *testing.T) {
+	compared, served := 0, map[string]bool{}
+	for _, info := range service.All() {
+		for _, name := range info.Presets {
+			served[name] = true
+			if published, ok := quota.LookupPreset(name); ok {
+				compared++
+				for _, d := range differences(name, published.Policies, newServer(t, service.Config{Provider: info.Name, Preset: name}).Limits()) {
+					t.Error(d)
+				}
+			}
+		}
+	}
+	for _, p := range quota.Presets() {
+		provider, _, _ := strings.Cut(p.Name, ":")
+		fake := slices.ContainsFunc(service.All(), func(i service.Info) bool { return i.Name == provider })
+		if fake && !served[p.Name] && unserved[p.Name] == "" {
+			t.Errorf("%s: quota has it, the fake does not, and nothing says why", p.Name)
+		}
+	}
+	if compared < 20 {
+		t.Errorf("%d compared", compared)
+	}
+	for name := range unserved {
+		if _, ok := quota.LookupPreset(name); !ok || served[name] {
+			t.Errorf("%s need not be left out", name)
+		}
+	}
+}
+
+// TestDifferencesAreFound: each fact that is changed is named.
+func TestDifferencesAreFound(t *testing.T) {
+	p := quota.Policy{Name: "requests", Unit: quota.Requests, Scope: quota.Key, Rule: quota.Bucket, Limit: 10, Window: sec, Burst: 20}
+	for want, change := range map[string]func(*quota.Policy){
+		"limit 10 in quota, 11 in the fake": func(p *quota.Policy) { p.Limit++ }, "window 1s in quota, 2s": func(p *quota.Policy) { p.Window *= 2 },
+		"burst 20 in quota, 0": func(p *quota.Policy) { p.Burst = 0 }, "unit ": func(p *quota.Policy) { p.Unit = quota.Weight },
+		"scope ": func(p *quota.Policy) { p.Scope = quota.IP }, "rule ": func(p *quota.Policy) { p.Rule = quota.Rolling },
+		`quota has "requests", the fake does not`: func(p *quota.Policy) { p.Name = "x" },
+	} {
+		q := p
+		change(&q)
+		if all := differences("a", []quota.Policy{p}, []quota.Policy{q}); len(all) != 1 || !strings.Contains(all[0], want) {
+			t.Errorf("%q, want %q", all, want)
+		}
+	}
+	if all := differences("a", []quota.Policy{p}, []quota.Policy{p}); all != nil {
+		t.Error(all)
+	}
+}

@@ -1,0 +1,4 @@
+package service
+
+// What businesses run on.
+var businesses = []*tableRow{}

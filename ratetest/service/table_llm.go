@@ -1,0 +1,121 @@
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
+)
+
+// Language models.
+var llms = []*tableRow{
+	{
+		name: "groq", about: "Groq's API: requests and tokens, of a minute and of a day",
+		limits: []limitSet{
+			{"groq:free", []quota.Policy{
+				policy("requests per minute", 30, quota.Requests, time.Minute, quota.Bucket, quota.Model),
+				policy("requests", 1000, quota.Requests, day, quota.Bucket, quota.Model),
+				policy("tokens", 8000, quota.Tokens, time.Minute, quota.Bucket, quota.Model),
+				policy("tokens per day", 200_000, quota.Tokens, day, quota.Bucket, quota.Model),
+			}},
+		},
+		assumed: "tokens are estimated: one per four bytes of the body, and max_tokens",
+		cost:    tokensToo,
+		speak: func(a *reply) {
+			a.set("X-Groq-Region", "ratetest")
+			a.set("X-Request-Id", fmt.Sprintf("req_%020d", a.n))
+			for _, name := range []string{"requests", "tokens"} { // requests are always those of a day, tokens those of a minute
+				l := a.limit(name)
+				a.set("X-Ratelimit-Limit-"+name, l.Limit)
+				a.set("X-Ratelimit-Remaining-"+name, l.Left)
+				a.set("X-Ratelimit-Reset-"+name, host.RoundUp(l.Whole.Sub(a.now), time.Millisecond))
+			}
+			if a.by == nil {
+				return
+			}
+			what := map[string]string{"tokens": "tokens per minute (TPM)", "tokens per day": "tokens per day (TPD)", "requests": "requests per day (RPD)", "requests per minute": "requests per minute (RPM)"}[a.by.Name]
+			says := fmt.Sprintf("Rate limit reached for model `%s` in organization `org_ratetest` service tier `on_demand` on %s: Limit %d, Used %d, Requested %d. Please try again in %v.",
+				a.Model, what, a.by.Limit, a.by.Used(), a.by.Cost, host.RoundUp(a.wait, time.Millisecond))
+			if a.never {
+				a.status = http.StatusRequestEntityTooLarge
+				says = fmt.Sprintf("Request too large for model `%s` in organization `org_ratetest` service tier `on_demand` on %s: Limit %d, Requested %d, please reduce your message size and try again.",
+					a.Model, what, a.by.Limit, a.by.Cost)
+			}
+			a.retryAfter()
+			kind, _, _ := strings.Cut(a.by.Name, " ")
+			a.body = object{"error": object{"message": says, "type": kind, "code": "rate_limit_exceeded"}}
+		},
+	},
+	{
+		name: "azure-openai", about: "Azure OpenAI: tokens of a minute, and requests of its tenth, of a deployment",
+		limits: []limitSet{{"azure-openai", []quota.Policy{
+			policy("requests", 120, quota.Requests, 10*time.Second, quota.Calendar, quota.Model), policy("tokens", 120_000, quota.Tokens, time.Minute, quota.Calendar, quota.Model),
+		}}},
+		assumed: "a deployment of 120,000 tokens a minute, to which 720 requests belong; intervals are those of the clock; tokens are estimated: one per four bytes of the body, and max_tokens",
+		cost:    tokensToo,
+		speak: func(a *reply) {
+			a.set("Apim-Request-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
+			a.set("X-Ms-Region", "Ratetest")
+			for _, name := range []string{"requests", "tokens"} {
+				l := a.limit(name)
+				a.set("X-Ratelimit-Limit-"+name, l.Limit)
+				a.set("X-Ratelimit-Remaining-"+name, l.Left)
+				a.set("X-Ratelimit-Reset-"+name, a.in(l.Whole))
+			}
+			if a.by == nil {
+				return
+			}
+			what := "call rate limit"
+			if a.by.Name == "tokens" {
+				what = "token rate limit"
+			}
+			says := fmt.Sprintf("Requests to the ChatCompletions_Create Operation have exceeded %s of your current pricing tier.", what)
+			if a.wait > 0 {
+				a.set("Retry-After-Ms", host.RoundUp(a.wait, time.Millisecond).Milliseconds())
+				a.retryAfter()
+				says += fmt.Sprintf(" Please retry after %d seconds.", wholeSeconds(a.wait))
+			}
+			a.body = object{"error": object{"code": "429", "message": says}}
+		},
+	},
+	{
+		name: "gemini", about: "The Gemini API's free tier: everything in the body of a refusal",
+		limits: []limitSet{{"gemini", []quota.Policy{
+			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, quota.Requests, time.Minute, quota.Anchored, quota.Model),
+			policy("GenerateContentInputTokensPerModelPerMinute-FreeTier", 250_000, quota.Input, time.Minute, quota.Anchored, quota.Model),
+			policy("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 250, quota.Requests, day, quota.Calendar, quota.Model),
+		}}},
+		assumed:  "the limits of gemini-2.5-flash; minutes begin with a request; days begin at midnight Pacific Standard Time, in summer too; tokens are estimated: one per four bytes of the body",
+		midnight: 8 * time.Hour,
+		cost:     tokensToo,
+		speak: func(a *reply) {
+			if a.by == nil {
+				return
+			}
+			var violations []object
+			for _, l := range a.limits {
+				metric := "generativelanguage.googleapis.com/generate_content_free_tier_requests"
+				if l.Unit == quota.Input {
+					metric = "generativelanguage.googleapis.com/generate_content_free_tier_input_token_count"
+				}
+				if l.Over {
+					violations = append(violations, object{
+						"quotaMetric": metric, "quotaId": l.Name, "quotaValue": fmt.Sprint(l.Limit), "quotaDimensions": object{"location": "global", "model": a.Model},
+					})
+				}
+			}
+			details := []object{{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": violations}}
+			says := "You exceeded your current quota, please check your plan and billing details."
+			if a.wait > 0 {
+				// A quota of a day asks for less than a minute, too.
+				delay := seconds(min(a.wait, time.Minute)) + "s"
+				says += " Please retry in " + delay + "."
+				details = append(details, object{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
+			}
+			a.body = object{"error": object{"code": 429, "message": says, "status": "RESOURCE_EXHAUSTED", "details": details}}
+		},
+	},
+}

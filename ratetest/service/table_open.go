@@ -1,0 +1,4 @@
+package service
+
+// What people share.
+var opens = []*tableRow{}

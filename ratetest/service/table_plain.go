@@ -1,0 +1,103 @@
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/quota"
+)
+
+// ietfLimits are those of the draft's examples.
+var ietfLimits = []quota.Policy{
+	policy("burst", 100, quota.Requests, time.Minute, quota.Anchored, quota.Key),
+	policy("daily", 1000, quota.Requests, day, quota.Anchored, quota.Key),
+}
+
+// What is nobody's in particular: the drafts, and the fields that many send.
+var plains = []*tableRow{
+	{
+		name: "ietf", about: "The IETF draft's RateLimit fields; ietf:07 and ietf:06 are its earlier generations",
+		limits:  []limitSet{{"ietf", ietfLimits}, {"ietf:07", ietfLimits}, {"ietf:06", ietfLimits}},
+		assumed: "both limits are the draft's examples; it leaves open how they count: in intervals that begin with a request",
+		speak: func(a *reply) {
+			var windows []string
+			for _, l := range a.limits {
+				windows = append(windows, fmt.Sprintf("%d;w=%d", l.Limit, wholeSeconds(l.Window)))
+			}
+			switch l := a.tightest(); a.preset {
+			case "ietf:07":
+				a.set("RateLimit", fmt.Sprintf("limit=%d, remaining=%d, reset=%d", l.Limit, l.Left, a.in(l.Whole)))
+				a.set("RateLimit-Policy", strings.Join(windows, ", "))
+			case "ietf:06":
+				a.fields("RateLimit-", l, a.in(l.Whole))
+				a.set("RateLimit-Policy", strings.Join(windows, ", "))
+			default:
+				a.structured(ownName)
+			}
+			if a.refused(object{
+				"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Request cannot be satisfied as assigned quota has been exceeded",
+				"violated-policies": a.violated(),
+			}) {
+				a.set("Content-Type", "application/problem+json")
+				a.retryAfter()
+			}
+		},
+	},
+	{
+		name: "cloudflare", about: "Cloudflare's client API",
+		limits: []limitSet{
+			{"cloudflare", []quota.Policy{policy("requests", 1200, quota.Requests, 5*time.Minute, quota.Anchored, quota.Key)}},
+		},
+		assumed: "in intervals that begin with a request",
+		speak: func(a *reply) {
+			a.structured(func(*standing) string { return "default" })
+			if a.refused(object{
+				"success": false, "errors": []object{{"code": 971, "message": "Please wait and consider throttling your request speed"}},
+				"messages": []string{}, "result": nil,
+			}) {
+				a.retryAfter()
+			}
+		},
+	},
+	{
+		name: "generic", about: "Any server: 429 and Retry-After, in seconds, or with generic:date as a date",
+		limits: []limitSet{
+			{"generic", []quota.Policy{policy("requests", 100, quota.Requests, time.Minute, quota.Rolling, quota.Key)}},
+			{"generic:date", []quota.Policy{policy("requests", 100, quota.Requests, time.Minute, quota.Rolling, quota.Key)}},
+		},
+		assumed: "the limit is made up",
+		speak: func(a *reply) {
+			l := a.tightest()
+			a.set("X-RateLimit-Limit", l.Limit)
+			a.set("X-RateLimit-Remaining", l.Left)
+			if a.refused(object{"error": "too many requests"}) && a.wait > 0 {
+				a.retryAfter()
+				if a.preset == "generic:date" {
+					a.set("Retry-After", atSecond(a.now.Add(a.wait)).UTC().Format(http.TimeFormat))
+				}
+			}
+		},
+	},
+	{
+		name: "x-ratelimit-epoch", about: "X-RateLimit fields whose reset counts from 1970",
+		limits:  []limitSet{{"x-ratelimit-epoch", []quota.Policy{policy("requests", 60, quota.Requests, time.Minute, quota.Calendar, quota.Key)}}},
+		assumed: "the limit is made up, of minutes of the clock",
+		speak: func(a *reply) {
+			l := a.tightest()
+			a.fields("X-RateLimit-", l, secondOf(l.Whole))
+			a.refused(object{"error": "too many requests"})
+		},
+	},
+	{
+		name: "x-ratelimit-seconds", about: "X-RateLimit fields whose reset counts from now",
+		limits:  []limitSet{{"x-ratelimit-seconds", []quota.Policy{policy("requests", 60, quota.Requests, time.Minute, quota.Anchored, quota.Key)}}},
+		assumed: "the limit is made up, of minutes that begin with a request",
+		speak: func(a *reply) {
+			l := a.tightest()
+			a.fields("X-RateLimit-", l, a.in(l.Whole))
+			a.refused(object{"error": "too many requests"})
+		},
+	},
+}

@@ -1,0 +1,286 @@
+package service
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/internal/host"
+)
+
+// APIs of the web.
+var webs = []*tableRow{
+	{
+		name: "heroku", about: "Heroku's Platform API: what is left of a bucket, and nothing else",
+		limits: []limitSet{
+			{"heroku", []quota.Policy{policy("requests", 4500, quota.Requests, time.Hour, quota.Bucket, quota.Key)}},
+		},
+		speak: func(a *reply) {
+			a.set("RateLimit-Remaining", a.tightest().Left)
+			a.set("RateLimit-Multiplier", 1)
+			a.refused(object{"id": "rate_limit", "message": "Your account reached the API rate limit\nPlease wait a few minutes before making new requests",
+				"url": "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits"})
+		},
+	},
+	{
+		name: "github", about: "GitHub's REST API: primary limits, and secondary ones of requests at once",
+
+		limits: []limitSet{
+			{"github", []quota.Policy{
+				policy("requests", 5000, quota.Requests, time.Hour, quota.Anchored, quota.Key),
+				policy("concurrent", 100, quota.Concurrent, 0, quota.Concurrency, quota.Key),
+			}},
+			{"github:unauthenticated", []quota.Policy{policy("requests", 60, quota.Requests, time.Hour, quota.Anchored, quota.IP)}},
+			{"github:search", []quota.Policy{policy("requests", 30, quota.Requests, time.Minute, quota.Anchored, quota.Key)}},
+		},
+		extra: []quota.Policy{policy("search", 30, quota.Requests, time.Minute, quota.Anchored, quota.Key)},
+		cost: func(a *asked, p *quota.Policy) int64 {
+			if searching := strings.HasPrefix(a.path(), "/search/"); p.Name == "search" && !searching || p.Name == "requests" && searching {
+				return 0
+			}
+			return 1
+		},
+		speak: func(a *reply) {
+			a.set("X-GitHub-Media-Type", "github.v3; format=json")
+			a.set("X-GitHub-Request-Id", fmt.Sprintf("%04X:1", a.n))
+			l, resource := a.limit("requests"), "core"
+			if l == nil {
+				l, resource = a.limit("search"), "search"
+			} else if a.preset == "github:search" {
+				resource = "search"
+			}
+			a.fields("X-RateLimit-", l, secondOf(l.Whole))
+			a.set("X-RateLimit-Used", l.Used())
+			a.set("X-RateLimit-Resource", resource)
+			if a.by == nil {
+				return
+			}
+			a.status = http.StatusForbidden
+			about := "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"
+			if a.by.Rule == quota.Concurrency {
+				a.set("Retry-After", 60)
+				a.body = object{"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.", "documentation_url": about}
+				return
+			}
+			a.body = object{"message": "API rate limit exceeded for user ID 1.", "documentation_url": about}
+		},
+	},
+	{
+		name: "shopify", about: "Shopify's Admin API: REST by calls in a leaking bucket, GraphQL by the cost of queries",
+
+		limits: []limitSet{
+			{"shopify", []quota.Policy{policy("requests", 40, quota.Requests, 20*time.Second, quota.Bucket, quota.Key)}},
+		},
+		extra: []quota.Policy{{Name: "query cost", Unit: quota.Weight, Scope: quota.Key, Rule: quota.Bucket, Limit: 50, Window: time.Second, Burst: 1000}},
+		cost: func(a *asked, p *quota.Policy) int64 {
+			switch graph := strings.HasSuffix(a.path(), "/graphql.json"); {
+			case graph != (p.Name == "query cost"):
+				return 0
+			case graph:
+				return queryCost(a.Body)
+			}
+			return 1
+		},
+		speak: func(a *reply) {
+			a.set("X-Shopid", 1)
+			a.set("X-Shopify-Api-Version", "2025-01")
+			if l := a.limit("requests"); l != nil {
+				a.set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", l.Used(), most(&l.Policy)))
+				if a.refused(object{"errors": "Exceeded 2 calls per second for api client. Reduce request rates to resume uninterrupted service."}) && a.wait > 0 {
+					a.set("Retry-After", strconv.FormatFloat(host.RoundUp(a.wait, 100*time.Millisecond).Seconds(), 'f', 1, 64))
+				}
+				return
+			}
+			l := a.limit("query cost")
+			cost := object{"requestedQueryCost": l.Cost, "actualQueryCost": l.Cost, "throttleStatus": object{
+				"maximumAvailable": most(&l.Policy), "currentlyAvailable": l.Left, "restoreRate": float64(l.Limit) / l.Window.Seconds(),
+			}}
+			a.body = object{"data": object{}, "extensions": object{"cost": cost}}
+			if a.by == nil {
+				return
+			}
+			a.status = http.StatusOK
+			if a.never {
+				a.body = object{"errors": []object{{"message": "Query cost is too high", "extensions": object{"code": "MAX_COST_EXCEEDED", "cost": l.Cost, "maxCost": most(&l.Policy)}}}}
+				return
+			}
+			cost["actualQueryCost"] = nil
+			a.body = object{"errors": []object{{"message": "Throttled", "extensions": object{"code": "THROTTLED"}}}, "extensions": object{"cost": cost}}
+		},
+	},
+	{
+		name: "stripe", about: "Stripe's API: a field says which limiter refused",
+		limits: []limitSet{
+			{"stripe", []quota.Policy{policy("requests", 100, quota.Requests, time.Second, quota.Bucket, quota.Key)}},
+			{"stripe:sandbox", []quota.Policy{policy("requests", 25, quota.Requests, time.Second, quota.Bucket, quota.Key)}},
+		},
+		assumed: "a bucket, as Stripe's engineers describe theirs",
+		speak: func(a *reply) {
+			a.set("Stripe-Version", "2026-08-26.dahlia")
+			a.set("Request-Id", fmt.Sprintf("req_%014d", a.n))
+			if a.refused(object{"error": object{
+				"type": "rate_limit_error", "code": "rate_limit", "message": "Request rate limit exceeded. Learn more about rate limits at https://docs.stripe.com/rate-limits.",
+			}}) {
+				a.set("Stripe-Should-Retry", a.wait > 0)
+				reason := "global-rate"
+				if a.by.Rule == quota.Concurrency {
+					reason = "global-concurrency"
+				}
+				a.set("Stripe-Rate-Limited-Reason", reason)
+			}
+		},
+	},
+	{
+		name: "discord", about: "Discord's API: the bucket of a route, and a limit of the bot's",
+		limits: []limitSet{
+			{"discord", []quota.Policy{policy("requests", 50, quota.Requests, time.Second, quota.Anchored, quota.Key)}},
+		},
+		extra:   []quota.Policy{policy("route", 5, quota.Requests, 5*time.Second, quota.Anchored, quota.Route)},
+		assumed: "in intervals that begin with a request; the limit of routes is made up, as Discord says to read it from answers",
+		speak: func(a *reply) {
+			if a.by != nil && a.by.Name != "route" {
+				a.set("X-RateLimit-Global", true)
+				a.set("X-RateLimit-Scope", "global")
+			} else {
+				l := a.limit("route")
+				h := fnv.New32a()
+				h.Write([]byte(l.Who))
+				after := host.RoundUp(l.Whole.Sub(a.now), time.Millisecond)
+				a.fields("X-RateLimit-", l, seconds(time.Duration(milliOf(l.Whole))*time.Millisecond))
+				a.set("X-RateLimit-Reset-After", seconds(after))
+				a.set("X-RateLimit-Bucket", fmt.Sprintf("%08x", h.Sum32()))
+			}
+			if a.by == nil {
+				return
+			}
+			if a.by.Name == "route" {
+				a.set("X-RateLimit-Scope", "user")
+			}
+			a.retryAfter()
+			a.body = object{"message": "You are being rate limited.", "retry_after": host.RoundUp(a.wait, time.Millisecond).Seconds(), "global": a.by.Name != "route"}
+		},
+	},
+	{
+		name: "x", about: "X's API v2: windows of 15 minutes, of a user and an endpoint",
+		limits:  []limitSet{{"x", []quota.Policy{policy("15 minutes", 900, quota.Requests, 15*time.Minute, quota.Anchored, quota.Route)}}},
+		assumed: "the limit of each endpoint is that of the documentation's example",
+		speak: func(a *reply) {
+			l := a.tightest()
+			a.set("X-Transaction-Id", fmt.Sprintf("%016x", a.n))
+			a.fields("X-Rate-Limit-", l, secondOf(l.Whole))
+			a.refused(object{"title": "Too Many Requests", "detail": "Too Many Requests", "type": "about:blank", "status": 429})
+		},
+	},
+	{
+		name: "slack", about: "Slack's Web API: Retry-After when it refuses, and nothing before",
+
+		limits: []limitSet{
+			{"slack:tier3", []quota.Policy{policy("requests", 50, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
+			{"slack:tier1", []quota.Policy{policy("requests", 1, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
+			{"slack:tier2", []quota.Policy{policy("requests", 20, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
+			{"slack:tier4", []quota.Policy{policy("requests", 100, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
+		},
+		assumed: "in any minute, for each method and token, without the bursts that Slack does not promise",
+		route:   func(a *asked) string { return strings.TrimPrefix(a.path(), "/api/") },
+		speak: func(a *reply) {
+			a.set("X-Slack-Req-Id", fmt.Sprintf("%032x", a.n))
+			a.body = object{"ok": a.by == nil}
+			if a.refused(object{"ok": false, "error": "ratelimited"}) {
+				a.retryAfter()
+			}
+		},
+	},
+	{
+		name: "notion", about: "Notion's API: three requests per second on average",
+		limits:  []limitSet{{"notion", []quota.Policy{policy("requests", 3, quota.Requests, time.Second, quota.Bucket, quota.Key)}}},
+		assumed: "three may come at once: Notion promises some bursts and does not say how large",
+		speak: func(a *reply) {
+			id := fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n)
+			a.set("X-Notion-Request-Id", id)
+			if a.refused(object{
+				"object": "error", "status": 429, "code": "rate_limited", "message": "You have been rate limited. Please try again in a few minutes.", "request_id": id,
+				"additional_data": object{"rate_limit_reason": "public_api_request_rate_limit", "retry_after": fmt.Sprint(wholeSeconds(a.wait))},
+			}) {
+				a.retryAfter()
+			}
+		},
+	},
+	{
+		name: "reddit", about: "Reddit's Data API: what is used and left of ten minutes",
+		limits: []limitSet{
+			{"reddit", []quota.Policy{policy("requests", 1000, quota.Requests, 10*time.Minute, quota.Anchored, quota.Key)}},
+		},
+		speak: func(a *reply) {
+			l := a.tightest()
+			a.set("X-Ratelimit-Used", l.Used())
+			a.set("X-Ratelimit-Remaining", fmt.Sprintf("%d.0", l.Left))
+			a.set("X-Ratelimit-Reset", a.in(l.Whole))
+			a.refused(object{"message": "Too Many Requests", "error": 429})
+		},
+	},
+	{
+		name: "okta", about: "Okta's API: minutes of an endpoint, and requests at once",
+		limits: []limitSet{{"okta", []quota.Policy{
+			policy("requests", 600, quota.Requests, time.Minute, quota.Anchored, quota.Route), policy("concurrent", 75, quota.Concurrent, 0, quota.Concurrency, quota.Key),
+		}}},
+		assumed: "minutes begin with a request, and each endpoint has the limit of the documentation's example",
+		speak: func(a *reply) {
+			a.set("X-Okta-Request-Id", fmt.Sprintf("req%022d", a.n))
+			l := a.limit("requests")
+			a.fields("X-Rate-Limit-", l, secondOf(l.Whole))
+			if a.refused(object{"errorCode": "E0000047", "errorSummary": "API call exceeded rate limit due to too many requests.", "errorLink": "E0000047", "errorCauses": []string{}}) &&
+				a.by.Rule == quota.Concurrency {
+				a.set("X-Rate-Limit-Limit", 0)
+				a.set("X-Rate-Limit-Remaining", 0)
+				a.set("X-Rate-Limit-Reset", secondOf(a.now)+60)
+			}
+		},
+	},
+	{
+		name: "atlassian", about: "Jira's and Confluence's API: points of an hour, and bursts of an endpoint",
+		limits: []limitSet{
+			{"atlassian", []quota.Policy{policy("weight", 65_000, quota.Weight, time.Hour, quota.Calendar, quota.Key)}},
+		},
+		extra:   []quota.Policy{policy("burst", 100, quota.Requests, time.Second, quota.Anchored, quota.Route)},
+		assumed: "a request costs one point; bursts count in seconds that begin with a request",
+		speak: func(a *reply) {
+			points, burst := a.limit("weight"), a.limit("burst")
+			a.set("Atl-Traceid", fmt.Sprintf("%032x", a.n))
+			n := `"global-app-quota"`
+			a.set("RateLimit-Policy", fmt.Sprintf("%s;q=%d;w=%d", n, points.Limit, wholeSeconds(points.Window)))
+			a.set("RateLimit", fmt.Sprintf("%s;r=%d;t=%d", n, points.Left, a.in(points.Whole)))
+			shown := burst
+			if a.by == points {
+				shown = points
+			}
+			a.fields("X-RateLimit-", shown, atSecond(shown.Whole).UTC().Format(time.RFC3339))
+			if shown.Left*5 < shown.Limit || points.Left*5 < points.Limit {
+				a.set("X-RateLimit-NearLimit", true)
+			}
+			if a.refused(object{"errorMessages": []string{"Rate limit exceeded."}}) {
+				a.set("RateLimit-Reason", map[bool]string{true: "jira-quota-global-based", false: "jira-burst-based"}[a.by == points])
+				a.retryAfter()
+			}
+		},
+	},
+}
+
+var connection = regexp.MustCompile(`\b(?:first|last)\s*:\s*([0-9]{1,5})`)
+
+// queryCost is what Shopify documents: ten points for a mutation, two and one per object for a connection, one otherwise.
+func queryCost(body []byte) int64 {
+	if strings.Contains(string(body), "mutation") {
+		return 10
+	}
+	var cost int64
+	for _, m := range connection.FindAllSubmatch(body, 100) {
+		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		cost += 2 + n
+	}
+	return max(cost, 1)
+}
