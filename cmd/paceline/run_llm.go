@@ -243,7 +243,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	p := r.Plan(time.Now().Round(time.Second))
 	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
-	if len(p.Alone) > 0 {
+	if len(p.Alone) > 0 && p.Alone[0].Seconds < p.Seconds {
 		var alone []string
 		for _, a := range p.Alone {
 			text := fmt.Sprintf("%s %v", a.Model, seconds(a.Seconds))

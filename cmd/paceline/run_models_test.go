@@ -82,6 +82,7 @@ func TestRunEachModelAlone(t *testing.T) {
 		{"nobody knows whose", two, "--rpm 60 --base-url http://127.0.0.1:1", []string{"the provider may have limits of each model, "}},
 		{"one", chats("a", "gpt-4o", 200) + chats("b", "gpt-4o-2024-08-06", 100), "--preset openai:tier1", nil},
 		{"no limit", two, "--limit none", nil},
+		{"nothing to gain", two, "--rpm 6000", nil},
 	} {
 		_, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), write(t, "in.jsonl", c.text))...)
 		for _, want := range c.want {
