@@ -243,11 +243,32 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	p := r.Plan(time.Now().Round(time.Second))
 	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
-	if len(p.Models) > 1 {
-		note("the limits hold for all %d models together, although a provider may have them of each model: a run for each model is faster then", len(p.Models))
-	} else if f.models != "" && len(p.Models) == 1 {
-		if preset, _ := quota.LookupPreset(f.models); !preset.Fits(p.Models[0].Model) {
-			note("%s is %s, as published %s; the file has %s: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, p.Models[0].Model)
+	if len(p.Alone) > 0 && p.Alone[0].Seconds < p.Seconds {
+		var alone []string
+		for _, a := range p.Alone {
+			text := fmt.Sprintf("%s %v", a.Model, seconds(a.Seconds))
+			if a.Limit != "" {
+				text += " (" + a.Limit + " binds)"
+			}
+			alone = append(alone, text)
+		}
+		whose := "the provider may have"
+		if p.LimitsOf != "" {
+			whose = p.LimitsOf + " has"
+		}
+		note("%s limits of each model, and the run keeps to those given for all %d together; alone they take: %s. Runs side by side, each with a file and an --out of its own, take as long as the first of these",
+			whose, len(p.Alone), shown.Some(alone, 5))
+	}
+	if f.models != "" {
+		preset, _ := quota.LookupPreset(f.models)
+		var others []string
+		for _, m := range p.Models {
+			if !preset.Fits(m.Model) {
+				others = append(others, m.Model)
+			}
+		}
+		if len(others) > 0 {
+			note("%s is %s, as published %s; of %s the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, shown.Some(others, 5))
 		}
 	}
 	if p.Unbounded > 0 && f.maxOutput == 0 {

@@ -67,6 +67,35 @@ func TestRunPrices(t *testing.T) {
 	}
 }
 
+// What each model would take by itself is said where its provider has limits of each, or may have: names that share one are one model.
+func TestRunEachModelAlone(t *testing.T) {
+	two := chats("a", "gpt-4o", 200) + chats("b", "gpt-4o-2024-08-06", 100) + chats("c", "gpt-4.1", 100) + chats("d", "o3", 1)
+	for _, c := range []struct {
+		name, text, args string
+		want             []string // none: no note
+	}{
+		{"a preset", two, "--preset openai:tier1 --rpm 60", []string{
+			"OpenAI has limits of each model, and the run keeps to those given for all 3 together; alone they take: gpt-4o 4m0s (60/m requests binds), gpt-4.1 40s (60/m requests binds), o3 0s. Runs",
+			"of gpt-4.1, o3 the same numbers are kept to, which may be wrong"}},
+		{"another limit for each", chats("a", "gpt-4o", 200) + strings.ReplaceAll(chats("b", "o3", 10), `"max_tokens":100`, `"max_tokens":3000`), "--rpm 100 --tpm 6000",
+			[]string{"o3 4m0s (6000/m tokens binds), gpt-4o 2m20s (6000/m tokens binds)"}},
+		{"nobody knows whose", two, "--rpm 60 --base-url http://127.0.0.1:1", []string{"the provider may have limits of each model, "}},
+		{"one", chats("a", "gpt-4o", 200) + chats("b", "gpt-4o-2024-08-06", 100), "--preset openai:tier1", nil},
+		{"no limit", two, "--limit none", nil},
+		{"nothing to gain", two, "--rpm 6000", nil},
+	} {
+		_, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), write(t, "in.jsonl", c.text))...)
+		for _, want := range c.want {
+			if strings.Count(stdout, want) != 1 {
+				t.Errorf("%s: expected %q in\n%s%s", c.name, want, stdout, stderr)
+			}
+		}
+		if strings.Contains(stdout, "limits of each model") != (c.want != nil) || c.want == nil && strings.Contains(stdout, "same numbers") {
+			t.Errorf("%s: %s", c.name, stdout)
+		}
+	}
+}
+
 // The provider's own batch API is a row of the plan, where it is the provider that is asked.
 func TestRunBatchAPI(t *testing.T) {
 	anthropic := func(n int) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -217,7 +218,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		return true
 	}
 	if j.first, j.reason = r.trials.enter(q.Estimate.Model); j.reason != "" {
-		j.class, j.reason = noModel, "not sent: "+j.reason+", to another request of model "+q.Estimate.Model
+		j.class, j.reason = noModel, "not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
 		r.deadUnsent(j)
 		return true
 	}

@@ -48,6 +48,11 @@ type Plan struct {
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
 
+	// Alone is what each model takes by itself, longest first, where there are several and the provider may have limits of each: the run keeps
+	// to those of one for all of them together. Models that share limits are one, by the name of their family. LimitsOf is the provider; empty: nobody knows whether it has.
+	Alone    []PlanAlone `json:"each_model_alone,omitempty"`
+	LimitsOf string      `json:"limits_of,omitempty"`
+
 	// Until is when no more is sent.
 	Until *time.Time `json:"until,omitempty"`
 
@@ -77,6 +82,15 @@ type PlanModel struct {
 
 	expected int64 // tokens out
 	bytes    int64 // of its lines
+	cost     limit.Cost
+}
+
+// PlanAlone is what the limits take if they let nothing go but what is for one model.
+type PlanAlone struct {
+	Model    string  `json:"model"`
+	Requests int     `json:"requests"`
+	Limit    string  `json:"limit,omitempty"` // that binds; empty: all goes at once
+	Seconds  float64 `json:"seconds"`
 }
 
 // PlanBatch is what a provider's own batch API would take.
@@ -174,6 +188,7 @@ func (p *planning) add(r *Run, q *Request, size int64) {
 	m.Output += e.MaxOutput
 	m.expected += expected
 	m.bytes += size
+	add(&m.cost, q.Cost, 1)
 }
 
 // Plan says what the run has before it, after Check.
@@ -199,6 +214,7 @@ func (r *Run) Plan(now time.Time) Plan {
 				cost[limit.Tokens] = cost[limit.Input] + p.expected
 			}
 		}
+		r.alone(l, &plan)
 	}
 	longest, binds := time.Duration(-1), -1
 	for i, l := range r.c.Limits {
@@ -294,4 +310,44 @@ func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 		b.Files = files(plan.Requests, bytes)
 	}
 	return b
+}
+
+// alone says what each model takes by itself.
+func (r *Run) alone(l *LLM, plan *Plan) {
+	row, known := quota.LookupProvider(l.c.LimitsOf)
+	if known && row.Limited != quota.Model || len(r.c.Limits) == 0 {
+		return
+	}
+	costs, index := []limit.Cost(nil), map[string]int{}
+	for _, m := range plan.Models {
+		name := quota.SharedModel(cmp.Or(row.Name, l.provider.Name()), m.Model)
+		i, seen := index[name]
+		if !seen {
+			i = len(costs)
+			index[name], costs = i, append(costs, limit.Cost{})
+			plan.Alone = append(plan.Alone, PlanAlone{Model: name})
+		}
+		plan.Alone[i].Requests += m.Requests
+		cost := m.cost
+		if plan.Expected != nil && l.Count().Corrected() {
+			cost[limit.Output] = m.expected
+			cost[limit.Tokens] = cost[limit.Input] + m.expected
+		}
+		add(&costs[i], cost, 1)
+	}
+	if len(costs) < 2 {
+		plan.Alone = nil
+		return
+	}
+	plan.LimitsOf = row.Title
+	for i := range plan.Alone {
+		a := &plan.Alone[i]
+		for _, rate := range r.c.Limits {
+			d := rate.takes(costs[i][rate.Unit], len(r.c.Keys), rate.most()*int64(len(r.c.Keys)))
+			if s := d.Seconds(); s > a.Seconds {
+				a.Seconds, a.Limit = s, rate.Text
+			}
+		}
+	}
+	slices.SortStableFunc(plan.Alone, func(a, b PlanAlone) int { return cmp.Compare(b.Seconds, a.Seconds) })
 }

@@ -103,7 +103,7 @@ func (r *Run) heard(j *job, ans *dispatch.Answer) {
 	case !j.first:
 	case j.noModel:
 		if r.trials.set(model, wrong, ans.Reason) {
-			r.tell("model %s: %s; its other requests are not sent", shown.Text(model), ans.Reason)
+			r.tell("model %s: %s; its other requests are not sent", shown.Text(model), strings.TrimSuffix(ans.Reason, "."))
 		}
 	case ans.Denied, ans.Banned: // the key's, or that of both: another may tell
 	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid, ans.Invalid && j.res.status/100 == 4:
