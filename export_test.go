@@ -105,3 +105,6 @@ func (g *Gate) Spinning() bool {
 	defer j.mu.Unlock()
 	return j.spinner != nil
 }
+
+// Without is without.
+var Without = without

@@ -555,9 +555,7 @@ func (p *Pool) tell() {
 	p.mu.Lock()
 	for p.untoldLocked() {
 		batch, outages, learned := p.told[:copy(p.told[:], p.ended)], p.outages, p.learned
-		rest := append(p.ended[:0], p.ended[len(batch):]...)
-		clear(p.ended[len(rest):])
-		p.ended, p.outages, p.learned = rest, nil, nil
+		p.ended, p.outages, p.learned = without(p.ended, len(batch)), nil, nil
 		lessons := make([][]limit.Lesson, len(learned))
 		for i, key := range learned {
 			lessons[i] = p.dispatcher.Lessons(key)
@@ -587,6 +585,19 @@ func (p *Pool) tell() {
 		p.step() // it may have been all that was left, or all that Submit waited for
 	}
 	p.unlock()
+}
+
+// without returns all but the first n, and uses their room again unless more would have to be moved for that: of requests that wait
+// any number may expire at once.
+func without(all []queue.Ended, n int) []queue.Ended {
+	rest := all[n:]
+	if len(rest) > n {
+		clear(all[:n])
+		return rest
+	}
+	rest = append(all[:0], rest...)
+	clear(all[len(rest):])
+	return rest
 }
 
 func (p *Pool) tellOutage(h *dispatch.HostInfo) {
