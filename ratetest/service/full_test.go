@@ -58,6 +58,22 @@ var fullRate = []struct {
 	{"coinbase", "", "GET /orders", 2 * time.Minute},
 	{"okx", "", "GET /api/v5/account/balance", 2 * time.Minute},
 	{"cme", "", "POST /", 12 * time.Second},
+	{"etherscan", "", "GET /api?module=account", 2 * time.Minute},
+	{"gitlab", "", "GET /api/v4/user", 3 * time.Minute},
+	{"gitlab", "", "GET /api/v4/projects/1/jobs", 5 * time.Minute},
+	{"twitch", "", "GET /helix/users", 5 * time.Minute},
+	{"hubspot", "", "GET /crm/v3/objects/contacts", 2 * time.Minute},
+	{"hubspot", "hubspot:professional", "POST /crm/v3/objects/contacts/search", 2 * time.Minute},
+	{"zendesk", "", "GET /api/v2/users", 5 * time.Minute},
+	{"zendesk", "zendesk:enterprise", "GET /api/v2/tickets.json", 5 * time.Minute},
+	{"mistral", "", `POST /v1/chat/completions {"model":"m","max_tokens":9}`, 10 * time.Minute},
+	{"mistral", "", `POST /v1/chat/completions {"model":"m","max_tokens":1988}`, 10 * time.Minute},
+	{"docker-hub", "", "GET /v2/library/alpine/manifests/latest", 18 * time.Hour},
+	{"docker-hub", "docker-hub:personal", "GET /v2/library/alpine/manifests/latest", 18 * time.Hour},
+	{"strava", "", "POST /api/v3/activities", 45 * time.Minute},
+	{"strava", "", "GET /api/v3/athlete", 45 * time.Minute},
+	{"spotify", "", "GET /v1/me", 10 * time.Minute},
+	{"riot", "", "GET /lol/status/v4/platform-data", 20 * time.Minute},
 }
 
 // limiterOf is what a client makes of what is published. Where that does not say how a limit counts, any window of its length
