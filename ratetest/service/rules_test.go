@@ -56,7 +56,7 @@ func TestServiceIsJudged(t *testing.T) {
 							for range 60 {
 								time.Sleep(time.Duration(rng.ExpFloat64() * float64([]time.Duration{0, window / 100, window}[rng.IntN(3)])))
 								sends(s, []string{"", "a", "b"}[rng.IntN(3)], []string{
-									"GET /a", "POST /order", "GET /search/x", "GET /depth?limit=5000", `POST /graphql.json {"query":"mutation"}`,
+									"GET /v2/x/manifests/y", "POST /order", "GET /search/x", "GET /depth?limit=5000", `POST /graphql.json {"query":"mutation"}`,
 									`POST /v1/models/m:x {"model":"m","max_tokens":3}`, `POST /api/v5/trade/order {"instId":"A-B"}`, "POST /0/private/Ledgers",
 								}[rng.IntN(8)])
 							}
@@ -316,6 +316,27 @@ func TestServiceShares(t *testing.T) {
 		{"slack", "requests", "a", "GET /api/x", "a", "GET /api/y", false},
 		{"okx", "endpoint", "a", "GET /p?instId=A", "a", "GET /p?instId=B", false},
 		{"okx", "endpoint", "a", `POST /p {"instId":"A"}`, "a", `POST /p {"instId": "A"}`, true},
+		{"gitlab", "requests", "a", "GET /x", "a", "POST /y", true},
+		{"gitlab", "jobs", "a", "GET /api/v4/projects/1/jobs", "a", "GET /api/v4/projects/2/jobs", false},
+		{"gitlab", "jobs", "a", "GET /x", "a", "GET /x", false},
+		{"twitch", "requests", "a", "GET /x", "b", "GET /x", false},
+		{"hubspot", "search", "a", "POST /crm/v3/objects/contacts/search", "a", "POST /crm/v3/objects/deals/search", true},
+		{"hubspot", "search", "a", "POST /crm/v3/objects/contacts/search", "a", "POST /crm/v3/objects/contacts", false},
+		{"zendesk", "tickets-index", "a", "GET /api/v2/tickets", "a", "GET /api/v2/tickets.json", true},
+		{"zendesk", "tickets-index", "a", "GET /api/v2/tickets", "a", "POST /api/v2/tickets", false},
+		{"zendesk", "incremental export", "a", "GET /api/v2/incremental/users", "a", "GET /api/v2/incremental/tickets.json", true},
+		{"mistral", "requests", "a", `POST /p {"model":"m"}`, "a", `POST /p {"model":"n"}`, false},
+		{"docker-hub", "requests", "a", "GET /v2/x/manifests/1", "b", "GET /v2/y/manifests/2", true}, // of the address
+		{"docker-hub", "requests", "a", "GET /v2/x/manifests/1", "a", "HEAD /v2/x/manifests/1", false},
+		{"docker-hub", "requests", "a", "GET /v2/x/manifests/1", "a", "GET /v2/x/blobs/1", false},
+		{"strava", "reads, day", "a", "GET /x", "a", "GET /y", true},
+		{"strava", "reads, day", "a", "GET /x", "a", "POST /y", false},
+		{"spotify", "day", "a", "GET /x", "a", "GET /y", true},
+		{"riot", "method", "a", "GET /x", "a", "GET /y", false},
+		{"riot", "2 minutes", "a", "GET /x", "a", "GET /y", true},
+		{"etherscan", "requests", "a", "GET /x", "a", "GET /y", true},
+		{"etherscan", "address", "", "GET /x", "", "GET /y", true},
+		{"etherscan", "address", "a", "GET /x", "", "GET /x", false},
 		{"groq", "requests per minute", "a", `POST /p {"model":"m"}`, "a", `POST /q {"model":"m"}`, true},
 		{"groq", "requests per minute", "a", `POST /p {"model":"m"}`, "a", `POST /p {"model":"n"}`, false},
 		{"gemini", "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "a", `POST /v1/models/m:x {}`, "a", `POST /v1/models/n:x {}`, false},
@@ -326,6 +347,36 @@ func TestServiceShares(t *testing.T) {
 		if r := s.Report(); r.Accepted+r.Limited != 2 || (r.Limited == 1) != c.shared {
 			t.Errorf("%+v: %+v", c, r)
 		}
+	}
+}
+
+// TestDockerHubLooks: who asks with HEAD is told what is left, refused or not, and takes nothing of it.
+func TestDockerHubLooks(t *testing.T) {
+	s := newServer(t, service.Config{Provider: "docker-hub", Limits: []quota.Policy{{Name: "requests", Limit: 2}}})
+	for i, step := range []struct {
+		method, left string
+		status       int
+	}{{"HEAD", "2", 200}, {"GET", "1", 200}, {"HEAD", "1", 200}, {"GET", "0", 200}, {"GET", "0", 429}, {"HEAD", "0", 200}} {
+		r := sends(s, "", step.method+" /v2/library/alpine/manifests/latest")
+		if left := r.Header.Get("RateLimit-Remaining"); r.Status != step.status || left != step.left+";w=21600" || r.Header.Get("Docker-RateLimit-Source") != "192.0.2.1" {
+			t.Errorf("step %d: %d, %v", i, r.Status, r.Header)
+		}
+	}
+	if r := s.Report(); r.Accepted != 5 || r.Limited != 1 || r.Wrong != 0 || r.Limits[0].Cost != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestStravaCountsRefusals: what the quarter of an hour refuses is gone from the day.
+func TestStravaCountsRefusals(t *testing.T) {
+	s := newServer(t, service.Config{Provider: "strava", Limits: []quota.Policy{{Name: "15 minutes", Limit: 3}, {Name: "day", Limit: 8}}})
+	for i, used := range []string{"1,1", "2,2", "3,3", "3,4", "3,5"} {
+		if r := sends(s, "k", "POST /api/v3/activities"); r.Header.Get("X-RateLimit-Usage") != used || (r.Status == 200) != (i < 3) {
+			t.Errorf("request %d: %d, %v, want %s", i, r.Status, r.Header, used)
+		}
+	}
+	if r := s.Report(); r.Wrong != 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -218,7 +219,7 @@ func servedRule(row *tableRow, p quota.Policy, epoch time.Time) (rule.Timed, fun
 		if p.Window >= day {
 			phase = phase.Add(row.midnight)
 		}
-		c := rule.CalendarConfig{Limit: p.Limit, Window: p.Window, Phase: phase}
+		c := rule.CalendarConfig{Limit: p.Limit, Window: p.Window, Phase: phase, RefusedCount: row.refusedCount}
 		r, err := rule.NewCalendar(c)
 		return r, c.Witness, err
 	case quota.Anchored:
@@ -292,7 +293,7 @@ type asked struct {
 // keyFields are where providers want a key.
 var keyFields = []string{
 	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "Ok-Access-Key", "X-Bapi-Api-Key", "Cb-Access-Key",
-	"X-Shopify-Access-Token", "X-Auth-Key",
+	"X-Shopify-Access-Token", "X-Auth-Key", "Private-Token", "X-Riot-Token",
 }
 
 const mostRead = 64 << 10
@@ -335,7 +336,8 @@ func (s *Server) read(r *http.Request) *asked {
 		}
 	}
 	if secret == "" && r.URL != nil {
-		secret = r.URL.Query().Get("key")
+		q := r.URL.Query()
+		secret = cmp.Or(q.Get("key"), q.Get("apikey"))
 	}
 	a.Addr = clipped(a.Addr)
 	a.Client = a.Addr
@@ -516,6 +518,9 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 	line.Status = a.status
 	for i := range a.limits {
 		l := &a.limits[i]
+		if l.Cost == 0 {
+			continue
+		}
 		c := Count{Policy: l.Name, Who: l.Who, Cost: l.Cost, Left: l.Left}
 		if !l.Whole.IsZero() {
 			c.Whole = int64(l.Whole.Sub(clock))
@@ -547,13 +552,14 @@ func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 		if s.row.cost != nil {
 			cost = s.row.cost(a.asked, &p)
 		}
-		if cost <= 0 {
+		if cost == 0 {
 			continue
 		}
 		g := s.gauge(i, s.who(a.asked, &p))
-		l := standing{Policy: p, Who: g.who, Cost: cost}
-		fits := false
-		if g.rule == nil {
+		l := standing{Policy: p, Who: g.who, Cost: max(cost, 0)}
+		fits := cost < 0
+		if fits {
+		} else if g.rule == nil {
 			l.Cost = 1
 			fits = g.open < p.Limit
 		} else if fits = g.rule.Fits(now, cost); !fits {
@@ -581,7 +587,9 @@ func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 			l.Left = l.Limit - g.open
 			continue
 		}
-		g.rule.Count(now, l.Cost, by < 0)
+		if l.Cost > 0 {
+			g.rule.Count(now, l.Cost, by < 0)
+		}
 		g.left = rule.Left(g.rule, now, most(&l.Policy), g.left)
 		l.Left = g.left
 		t, _ := g.rule.Ready(now, most(&l.Policy))

@@ -28,7 +28,9 @@ type tableRow struct {
 	assumed string
 	// midnight is when the provider's days begin, after midnight UTC.
 	midnight time.Duration
-	// cost is what a request takes of a limit, 0 if it does not count in it. Nil: 1.
+	// refusedCount: what is refused counts in windows of the clock as well.
+	refusedCount bool
+	// cost is what a request takes of a limit, 0 if it does not count in it, looks if it is told of it all the same. Nil: 1.
 	cost func(a *asked, p *quota.Policy) int64
 	// route is what limits of a route are of, besides a key. Nil: method and path.
 	route func(a *asked) string
@@ -36,6 +38,8 @@ type tableRow struct {
 	// speak writes an answer: status and body are set for one that was served, status for one that was not.
 	speak func(a *reply)
 }
+
+const looks = -1
 
 type limitSet struct {
 	name     string

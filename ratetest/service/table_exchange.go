@@ -134,6 +134,28 @@ var exchanges = []*tableRow{
 			}
 		},
 	},
+	{
+		name: "etherscan", about: "Etherscan's API: refused with 200, in words; without a key one in five seconds",
+		limits: []limitSet{{"etherscan", []quota.Policy{
+			policy("requests", 3, quota.Requests, time.Second, quota.Calendar, quota.Key), policy("day", 100_000, quota.Requests, day, quota.Calendar, quota.Key),
+		}}},
+		extra:   []quota.Policy{policy("address", 1, quota.Requests, 5*time.Second, quota.Calendar, quota.IP)},
+		assumed: "in seconds of the clock, and days that end at midnight UTC",
+		cost:    func(a *asked, p *quota.Policy) int64 { return one(a.Keyed != (p.Scope == quota.IP)) },
+		speak: func(a *reply) {
+			a.body = object{"status": "1", "message": "OK", "result": "0"}
+			if a.by == nil {
+				return
+			}
+			a.status = http.StatusOK
+			says := map[string]string{
+				"requests": fmt.Sprintf("Max calls per sec rate limit reached (%d/sec)", a.by.Limit),
+				"day":      fmt.Sprintf("Max daily rate limit reached. %d (100%%) of %d day/limit", a.by.Used(), a.by.Limit),
+				"address":  "Max rate limit reached, please use API Key for higher rate limit",
+			}[a.by.Name]
+			a.body = object{"status": "0", "message": "NOTOK", "result": says}
+		},
+	},
 }
 
 var okxInstrument = regexp.MustCompile(`"instId"\s*:\s*"([^"]{1,60})"`)

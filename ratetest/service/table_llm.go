@@ -118,4 +118,23 @@ var llms = []*tableRow{
 			a.body = object{"error": object{"code": 429, "message": says, "status": "RESOURCE_EXHAUSTED", "details": details}}
 		},
 	},
+	{
+		name: "mistral", about: "Mistral's API: requests and tokens of a minute that rolls, and never when to come back",
+		limits: []limitSet{{"mistral", []quota.Policy{
+			policy("requests", 50, quota.Requests, time.Minute, quota.Rolling, quota.Model), policy("tokens", 50_000, quota.Tokens, time.Minute, quota.Rolling, quota.Model),
+		}}},
+		assumed: "the limits of mistral-small in the free plan; tokens are estimated: one per four bytes of the body, and max_tokens, all of which is produced",
+		cost:    tokensToo,
+		speak: func(a *reply) {
+			a.set("Mistral-Correlation-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
+			for _, family := range []struct{ name, field string }{{"requests", "req"}, {"tokens", "tokens"}} {
+				if l := a.limit(family.name); a.by == nil || a.by == l { // of a refusal, what is used up
+					a.set("X-Ratelimit-Limit-"+family.field+"-Minute", l.Limit)
+					a.set("X-Ratelimit-Remaining-"+family.field+"-Minute", l.Left)
+				}
+			}
+			a.set("X-Ratelimit-Tokens-Query-Cost", a.Tokens+a.Output)
+			a.refused(object{"object": "error", "message": "Rate limit exceeded", "type": "rate_limited", "param": nil, "code": "1300", "raw_status_code": 429})
+		},
+	},
 }
