@@ -108,6 +108,7 @@ type pairOf struct {
 	from, to *node
 	lease    limit.Lease
 	parts    []partOf
+	ends     []func(now mono.Time) // of what is drawn as it is produced
 }
 
 // partOf is what is carried to a limiter of several, beyond what is carried to all: of a minute nothing may count any more that
@@ -202,6 +203,14 @@ func (p *pairOf) carry(now mono.Time) {
 	p.lease = p.to.guard.Admit(now, c)
 	for i, to := range limit.Parts(p.to.guard.Own()) {
 		p.parts = append(p.parts, partOf{i, to, to.Admit(now, p.beyond(i, &c, now))})
+		if to, ok := to.(*limit.Produced); ok {
+			for _, old := range p.old(i) {
+				if old, ok := old.(*limit.Produced); ok {
+					p.ends = append(p.ends, old.CarryTo(now, to))
+				}
+			}
+			continue
+		}
 		for range p.open(i) - 2 { // beside these two
 			p.parts = append(p.parts, partOf{-1, to, to.Admit(now, limit.Cost{})})
 		}
@@ -217,6 +226,9 @@ func (p *pairOf) settle(now mono.Time) {
 			o = limit.Outcome{Result: limit.Accepted, Metered: true, Actual: p.beyond(part.index, &c, now)}
 		}
 		part.to.Settle(now, part.lease, o)
+	}
+	for _, end := range p.ends {
+		end(now)
 	}
 	p.to.guard.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
 }

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,49 @@ func TestJoiningForgetsNoneInFlight(t *testing.T) {
 		close(o.answer)
 		all.Wait()
 		if n := transport.Active(tr); n != 0 || len(o.sent["a"]) != 5 {
+			t.Errorf("%d under way; sent at %v", n, o.sent["a"])
+		}
+	})
+}
+
+// What a key that joins has in flight counts, too, where it is drawn on as it is produced.
+func TestJoiningForgetsNoOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			l, err := limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute, PerSecond: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}, Cost: func(r *http.Request, c limit.Cost) limit.Cost {
+			if c[limit.Output] = 1; r.URL.Path == "/v1/models/slow" {
+				c[limit.Output] = 400
+			}
+			return c
+		}})
+		var all sync.WaitGroup
+		send := func(key, path string) {
+			all.Go(func() { do(t, tr, get(t, "https://api.openai.com/v1/models"+path, "Authorization", "Bearer "+key)) })
+			synctest.Wait()
+		}
+		send("a", "")
+		send("b", "/slow")
+		send("b", "/slow")
+		send("b", "")
+		time.Sleep(time.Second)
+		for range 3 {
+			send("a", "/slow")
+		}
+		if n := len(o.sent["a"]) - 1; n > 1 {
+			t.Errorf("%d of 400 go beside two, of 1000", n)
+		}
+		close(o.answer)
+		all.Wait()
+		if n := transport.Active(tr); n != 0 || len(o.sent["a"]) != 4 || o.sent["a"][3] > 5*time.Minute {
 			t.Errorf("%d under way; sent at %v", n, o.sent["a"])
 		}
 	})
