@@ -63,3 +63,23 @@ func (a *All) Settle(now mono.Time, lease Lease, o Outcome) {
 		l.Settle(now, a.leases[first+i], o)
 	}
 }
+
+// Parts returns the limiters that l is made of, where it is an All or has another in it: to ask each what All of them cannot tell. They
+// stay l's.
+func Parts(l Limiter) []Limiter {
+	switch l := l.(type) {
+	case nil:
+		return nil
+	case *All:
+		var parts []Limiter
+		for _, each := range l.each {
+			parts = append(parts, Parts(each)...)
+		}
+		return parts
+	case *named:
+		return Parts(l.Limiter)
+	case *Fitted:
+		return Parts(l.own)
+	}
+	return []Limiter{l}
+}

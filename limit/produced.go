@@ -55,6 +55,7 @@ type Produced struct {
 	full    mono.Time // Θ
 	book    Book[producing]
 	lingers []lingering // unknown outcomes, by their end
+	drew    int64       // by what was settled so far, of which what lingers is not yet
 	scratch []producing // for Ready, which changes nothing
 }
 
@@ -212,6 +213,7 @@ func (p *Produced) tick(now mono.Time) {
 	n := 0
 	for n < len(p.lingers) && p.lingers[n].ends(p) <= p.last {
 		p.full = p.lingers[n].folded(p, p.full)
+		p.drew = plus(p.drew, p.by(&p.lingers[n].producing, p.lingers[n].until))
 		n++
 	}
 	if n > 0 {
@@ -430,6 +432,7 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 			w = p.by(&r, p.last)
 		}
 		p.fold(p.began(&r, p.last, w), w)
+		p.drew = plus(p.drew, w)
 	}
 }
 

@@ -107,6 +107,16 @@ type carried struct {
 type pairOf struct {
 	from, to *node
 	lease    limit.Lease
+	parts    []partOf
+	ends     []func(now mono.Time) // of what is drawn as it is produced
+}
+
+// partOf is what is carried to a limiter of several, beyond what is carried to all: of a minute nothing may count any more that
+// counts for the day, and some count requests alone.
+type partOf struct {
+	index int // -1: it is one more in flight, which costs nothing
+	to    limit.Limiter
+	lease limit.Lease
 }
 
 // moveLocked has the requests of a key go on in the limits of another.
@@ -165,7 +175,7 @@ func (m *carried) begin() {
 	m.t.update(func(now mono.Time) {
 		for i := range m.pairs {
 			p := &m.pairs[i]
-			p.lease = p.to.guard.Admit(now, used(p.from.guard.Own(), now))
+			p.carry(now)
 			p.from.guard.Close()
 		}
 	}, changed)
@@ -178,13 +188,77 @@ func (m *carried) end() {
 		changed = append(changed, m.pairs[i].to)
 	}
 	m.t.update(func(now mono.Time) {
-		for _, p := range m.pairs {
-			p.to.guard.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: used(p.from.guard.Own(), now)})
+		for i := range m.pairs {
+			m.pairs[i].settle(now)
 		}
 	}, changed)
 	for _, l := range m.to {
 		l.release()
 	}
+}
+
+// carry has what is used in the old limiter count in the new one.
+func (p *pairOf) carry(now mono.Time) {
+	c := used(p.from.guard.Own(), now)
+	p.lease = p.to.guard.Admit(now, c)
+	for i, to := range limit.Parts(p.to.guard.Own()) {
+		p.parts = append(p.parts, partOf{i, to, to.Admit(now, p.beyond(i, &c, now))})
+		if to, ok := to.(*limit.Produced); ok {
+			for _, old := range p.old(i) {
+				if old, ok := old.(*limit.Produced); ok {
+					p.ends = append(p.ends, old.CarryTo(now, to))
+				}
+			}
+			continue
+		}
+		for range p.open(i) - 2 { // beside these two
+			p.parts = append(p.parts, partOf{-1, to, to.Admit(now, limit.Cost{})})
+		}
+	}
+}
+
+// settle has it count as what it has come to.
+func (p *pairOf) settle(now mono.Time) {
+	c := used(p.from.guard.Own(), now)
+	for i := range p.parts {
+		part, o := &p.parts[i], limit.Outcome{Result: limit.Unsent}
+		if part.index >= 0 {
+			o = limit.Outcome{Result: limit.Accepted, Metered: true, Actual: p.beyond(part.index, &c, now)}
+		}
+		part.to.Settle(now, part.lease, o)
+	}
+	for _, end := range p.ends {
+		end(now)
+	}
+	p.to.guard.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
+}
+
+// old returns the parts of the old limiter that part i of the new one stands for: all, where the two are not made of the same.
+func (p *pairOf) old(i int) []limit.Limiter {
+	parts := limit.Parts(p.from.guard.Own())
+	if len(parts) == len(limit.Parts(p.to.guard.Own())) {
+		return parts[i : i+1]
+	}
+	return parts
+}
+
+// beyond returns what is used of part i that c has not.
+func (p *pairOf) beyond(i int, c *limit.Cost, now mono.Time) (more limit.Cost) {
+	for _, part := range p.old(i) {
+		for u, n := range used(part, now) {
+			more[u] = max(more[u], n-c[u])
+		}
+	}
+	return more
+}
+
+// open returns how many are in flight of part i, which may count each as one whatever it costs.
+func (p *pairOf) open(i int) (n int) {
+	for _, part := range p.old(i) {
+		open, _ := limit.Unsettled(part)
+		n = max(n, open)
+	}
+	return n
 }
 
 // used returns what of a limiter's limits cannot be had at once, in each unit: what was used lately, or is in flight.

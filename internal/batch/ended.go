@@ -95,12 +95,13 @@ func (w *endings) write() {
 	w.of, w.lines, w.line = w.of[:0], w.lines[:0], Result{}
 }
 
-// results writes the lines at once, or where that fails, as there is little room left, one by one.
+// results writes the lines at once, or where that fails, as there is little room left, one by one: not to a stream, which keeps what it
+// has of them.
 func (w *endings) results() error {
 	err := w.to.Append(w.lines)
 	for i := range w.of {
 		e := &w.of[i]
-		e.written = err == nil || len(w.of) > 1 && w.to.Append(w.lines[e.from:e.to]) == nil
+		e.written = err == nil || len(w.of) > 1 && w.to.Regular() && w.to.Append(w.lines[e.from:e.to]) == nil
 	}
 	return err
 }

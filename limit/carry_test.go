@@ -1,0 +1,83 @@
+package limit_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Of two that share a bucket, one carried to the other when it turns out: from then on nothing goes before it would if one had counted
+// all from the beginning.
+func TestCarriedIsNoLess(t *testing.T) {
+	for _, c := range []limit.ProducedConfig{{Limit: 6000, Window: time.Minute}, {Limit: 6000, Window: time.Minute, PerSecond: -1}, {Limit: 60_000, Window: time.Minute, Burst: 1000}} {
+		random := rand.New(rand.NewPCG(1, 2))
+		waits := 0
+		for range 300 {
+			made := func() *limit.Produced {
+				p, err := limit.NewProduced(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p
+			}
+			type open struct {
+				of          *limit.Produced
+				lease, both limit.Lease
+				cost        int64
+			}
+			home, from, both := made(), made(), made()
+			var all []open
+			now := mono.Time(0)
+			settle := func(i int) {
+				o := limit.Outcome{Result: limit.Accepted, Metered: true}
+				if o.Actual[limit.Output] = random.Int64N(all[i].cost + 1); random.IntN(5) == 0 {
+					o = limit.Outcome{Result: limit.Unknown}
+				}
+				all[i].of.Settle(now, all[i].lease, o)
+				both.Settle(now, all[i].both, o)
+				all[i] = all[len(all)-1]
+				all = all[:len(all)-1]
+			}
+			looks := func(when string) {
+				for _, n := range []int64{1, 100, 2000} {
+					var cost limit.Cost
+					cost[limit.Output] = n
+					at, want := home.Ready(now, cost), both.Ready(now, cost)
+					if want > now {
+						waits++
+					}
+					if want > now && at < want && (want < limit.AfterSettle || at <= now) && want.Sub(at) > time.Millisecond {
+						t.Fatalf("%s: %v: %d may go at %v, all told at %v", when, now, n, at, want)
+					}
+				}
+			}
+			some := func(of []*limit.Produced) {
+				for range random.IntN(25) {
+					now = now.Add(time.Duration(random.Int64N(int64(time.Second / 4))))
+					var cost limit.Cost
+					cost[limit.Output] = random.Int64N(1500)
+					to := of[random.IntN(len(of))]
+					all = append(all, open{to, to.Admit(now, cost), both.Admit(now, cost), cost[limit.Output]})
+				}
+			}
+			some([]*limit.Produced{home, from})
+			end := from.CarryTo(now, home)
+			looks("carried")
+			some([]*limit.Produced{home})
+			looks("later")
+			for len(all) > 0 {
+				settle(0)
+			}
+			end(now)
+			looks("settled")
+			now = now.Add(4 * time.Second)
+			looks("after that")
+		}
+		if waits < 100 {
+			t.Errorf("%d waits", waits)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package transport_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// What a key that joins has used of a long window counts for both, though a short one beside it has nothing used any more.
+func TestJoiningForgetsNoWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{"a": "org", "b": "org"}, sent: map[string][]time.Duration{}, begin: time.Now()}
+		named := o.of
+		o.of = map[string]string{}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			return limit.NewAll(rolling(t, 2, time.Second, limit.Requests), rolling(t, 6, time.Hour, limit.Requests))
+		}})
+		var all sync.WaitGroup
+		send := func(key string) {
+			all.Go(func() { do(t, tr, get(t, "https://api.openai.com/v1/models", "Authorization", "Bearer "+key)) })
+			synctest.Wait()
+		}
+		for range 4 {
+			send("b")
+			time.Sleep(10 * time.Second)
+		}
+		o.of = named
+		send("a")
+		send("b") // of the hour's 6 all are used
+		time.Sleep(time.Minute)
+		send("a")
+		all.Wait()
+		// The minute in between is not lost on a short window, and the hour begins with the answer that told.
+		if at := o.sent["a"]; len(at) != 2 || at[1] < time.Hour || len(o.sent["b"]) != 5 {
+			t.Errorf("a: sent at %v, b at %v", at, o.sent["b"])
+		}
+	})
+}
+
+// What a key that joins has in flight counts as so many, also where each counts as one whatever its cost.
+func TestJoiningForgetsNoneInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}})
+		var all sync.WaitGroup
+		send := func(key, path string) {
+			all.Go(func() { do(t, tr, get(t, "https://api.openai.com/v1/models"+path, "Authorization", "Bearer "+key)) })
+			synctest.Wait()
+		}
+		for range 3 {
+			send("b", "/slow")
+		}
+		send("a", "")
+		send("b", "")
+		time.Sleep(time.Second)
+		for range 4 {
+			send("a", "/slow")
+		}
+		// The one of b that told counts, too, until the others are answered.
+		if n := len(o.sent["a"]) - 1 + 3; n != 4 {
+			t.Errorf("%d in flight", n)
+		}
+		close(o.answer)
+		all.Wait()
+		if n := transport.Active(tr); n != 0 || len(o.sent["a"]) != 5 {
+			t.Errorf("%d under way; sent at %v", n, o.sent["a"])
+		}
+	})
+}
+
+// What a key that joins has in flight counts, too, where it is drawn on as it is produced.
+func TestJoiningForgetsNoOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			l, err := limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute, PerSecond: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}, Cost: func(r *http.Request, c limit.Cost) limit.Cost {
+			if c[limit.Output] = 1; r.URL.Path == "/v1/models/slow" {
+				c[limit.Output] = 400
+			}
+			return c
+		}})
+		var all sync.WaitGroup
+		send := func(key, path string) {
+			all.Go(func() { do(t, tr, get(t, "https://api.openai.com/v1/models"+path, "Authorization", "Bearer "+key)) })
+			synctest.Wait()
+		}
+		send("a", "")
+		send("b", "/slow")
+		send("b", "/slow")
+		send("b", "")
+		time.Sleep(time.Second)
+		for range 3 {
+			send("a", "/slow")
+		}
+		if n := len(o.sent["a"]) - 1; n > 1 {
+			t.Errorf("%d of 400 go beside two, of 1000", n)
+		}
+		close(o.answer)
+		all.Wait()
+		if n := transport.Active(tr); n != 0 || len(o.sent["a"]) != 4 || o.sent["a"][3] > 5*time.Minute {
+			t.Errorf("%d under way; sent at %v", n, o.sent["a"])
+		}
+	})
+}
