@@ -208,7 +208,8 @@ var aws = &row{
 		Silent: true, Limited: Route, Banned: Key,
 	},
 	is: func(r *Response) bool {
-		return r.Status >= 400 && (sends("X-Amzn-Errortype", "X-Amz-Retry-After")(r) || mentions(r, "com.amazon") && mentions(r, `"__type"`))
+		return r.Status >= 400 && (sends("X-Amzn-Errortype", "X-Amz-Retry-After")(r) || mentions(r, "com.amazon") && mentions(r, `"__type"`) ||
+			mentions(r, "<Code>SlowDown<") || mentions(r, "<Code>RequestLimitExceeded<") || mentions(r, "(ThrottlingException)"))
 	},
 	read: func(r *reading) {
 		r.anybody() // what stands behind an API gateway has words of its own
@@ -225,7 +226,7 @@ var aws = &row{
 		{path: "__type", is: throttling, why: RateLimited},
 		{path: "code", is: throttling, why: RateLimited},
 		{is: []Pattern{"<Code>PriorRequestNotComplete<"}, why: Conflict},
-		{is: []Pattern{"<Code>SlowDown<", "<Code>Throttling", "<Code>RequestLimitExceeded<", "<Code>RequestThrottled", "<Code>ThrottledException<", "<Code>TooManyRequests"}, why: RateLimited},
+		{is: []Pattern{"<Code>SlowDown<", "<Code>Throttling", "<Code>RequestLimitExceeded<", "<Code>RequestThrottled", "<Code>ThrottledException<", "<Code>TooManyRequests", "(ThrottlingException)"}, why: RateLimited},
 		{status: []int{429}, path: "message", is: []Pattern{"Limit Exceeded"}, why: QuotaExhausted, note: "the quota of the usage plan is used up"},
 	},
 }

@@ -42,7 +42,7 @@ type saying struct {
 }
 
 func (s *saying) json() explained {
-	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, At: s.now.UTC(), Advice: advice(s.now, s.o), Observation: s.o, Published: s.published}
+	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, At: s.now.UTC(), Advice: advice(s.now, s.answer.Status, s.o), Observation: s.o, Published: s.published}
 	if at, ok := s.o.ComeBack(s.now); ok {
 		at = at.UTC()
 		seconds := at.Sub(s.now).Seconds()
@@ -84,7 +84,7 @@ func (s *saying) words() string {
 		}
 	}
 	s.fromTheTable(&b)
-	fmt.Fprintf(&b, "\n%s\n", advice(now, o))
+	fmt.Fprintf(&b, "\n%s\n", advice(now, s.answer.Status, o))
 	for _, n := range o.Notes {
 		fmt.Fprintf(&b, "Note: %s.\n", n)
 	}
@@ -204,7 +204,7 @@ func leftWords(now time.Time, l quota.ServiceLimit, limit int64) string {
 }
 
 // advice says when to come back.
-func advice(now time.Time, o quota.Observation) string {
+func advice(now time.Time, status int, o quota.Observation) string {
 	at, ok := o.ComeBack(now)
 	wait := at.Sub(now)
 	when := ""
@@ -218,6 +218,8 @@ func advice(now time.Time, o quota.Observation) string {
 	switch o.Refusal {
 	case quota.None:
 		switch {
+		case status >= 400 && wait <= 0:
+			return "It failed, and for no limit that is known: no wait is asked for, and the same again may fail the same."
 		case !ok:
 			return "Nothing is left, and the server does not say when there will be more."
 		case wait <= 0:

@@ -76,7 +76,7 @@ func modelsOf(args []string) ([]providerModels, error) {
 		for _, m := range p.Models {
 			wanted := len(args) == 0
 			for i, a := range args {
-				if a == p.Name || a != "" && strings.HasPrefix(m.Name, a) {
+				if known, ok := quota.LookupModel(p.Name, a); ok && known.Name == m.Name || a == p.Name || a != "" && strings.HasPrefix(m.Name, a) {
 					wanted, used[i] = true, true
 				}
 			}

@@ -15,6 +15,7 @@ func TestModels(t *testing.T) {
 		{"", exitOK, "gpt-4o-mini"},
 		{"anthropic", exitOK, "claude-opus-5"},
 		{"gpt-4o", exitOK, "openai, USD per million tokens, as of 20"},
+		{"gpt-4o-mini-2024-07-18", exitOK, "0.15"},
 		{"gemini-3.8", exitOK, "(twice that from 2027-01-01)"},
 		{"openai nobody", exitUsage, `"nobody": no provider with published models`},
 		{"-o xml", exitUsage, `--output "xml"`},

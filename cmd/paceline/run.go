@@ -91,7 +91,7 @@ func newRun() *cobra.Command {
 	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
 	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "answers that take the key out of use (with --key-env)")
 	p.IntSliceVar(&f.nonceStatus, "nonce-status", nil, "answers that say that a {nonce} did not rise, beside those that say so in words: such a request goes again with a new one")
-	p.StringVar(&f.provider, "provider", "", "whose words answers are read in, refusals with status 200 among them (default: by host, by --preset, or as they look); `paceline explain --providers` lists them")
+	p.StringVar(&f.provider, "provider", "", "whose words answers are read in, refusals with status 200 among them (default: by host, by --preset, or as they look); see paceline explain --providers")
 	p.StringVar(&f.success, "success", "", "jq expression that is true of the JSON of a success, such as '.status == \"OK\"': any other answer 2xx is a failed attempt")
 	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
 	p.StringVarP(&f.out, "out", "O", "-", "file for the results, to which a run that is repeated adds; - is standard output, without resuming")

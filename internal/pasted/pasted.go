@@ -56,6 +56,9 @@ func Parse(text []byte) (Answer, error) {
 				return c.Answer, nil
 			}
 		}
+		if a, ok := told(s); ok {
+			return a, nil
+		}
 	}
 	if begins := strings.TrimSpace(lines[first(lines)])[0]; begun || strings.IndexByte("{[('\"<&", begins) >= 0 {
 		return Answer{}, errObject
@@ -205,6 +208,15 @@ func hostOf(s string) string {
 	return u.Host
 }
 
+// told reads what an error says in words and no more: 429 Client Error: Too Many Requests for url: https://…
+func told(s string) (a Answer, ok bool) {
+	if !a.state(statusIn(s)) || a.Status < 400 {
+		return a, false
+	}
+	a.Host, a.Body = hostOf(s), []byte(s)
+	return a.end(), true
+}
+
 // statusIn finds a status in words: 429 Too Many Requests, status code 429, <Response [429]>, Error code: 429, StatusCode:429.
 func statusIn(s string) string {
 	for i := 0; i+3 <= len(s); i++ {
@@ -214,6 +226,11 @@ func statusIn(s string) string {
 		reason := http.StatusText(int(s[i]-'0')*100 + int(s[i+1]-'0')*10 + int(s[i+2]-'0'))
 		if rest := strings.TrimLeft(s[i+3:], " "); reason != "" && len(rest) >= len(reason) && strings.EqualFold(rest[:len(reason)], reason) {
 			return s[i : i+3]
+		}
+		for _, kind := range []string{" Client Error", " Server Error"} {
+			if strings.HasPrefix(s[i+3:], kind) {
+				return s[i : i+3]
+			}
 		}
 		before := strings.ToLower(strings.TrimRight(s[max(0, i-40):i], ` :=["'(`))
 		for _, word := range []string{"status", "statuscode", "status code", "status_code", "code", "http", "http/1.1", "http/2", "http/2.0", "response", "error"} {

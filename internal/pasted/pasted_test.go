@@ -208,3 +208,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// An error that says in words what it was, and nothing else, is a refusal all the same.
+func TestTold(t *testing.T) {
+	for text, want := range map[string]int{
+		"requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://api.github.com/users/octocat": 429,
+		"HTTPError: Response code 429 (Too Many Requests)":                                                                 429,
+		"503 Server Error: Service Unavailable for url: https://x.example/":                                                503,
+	} {
+		a, err := Parse([]byte(text))
+		if err != nil || a.Status != want || !a.Said || strings.Contains(text, "github") != (a.Host == "api.github.com") {
+			t.Errorf("%s: %d %q, %v", text, a.Status, a.Host, err)
+		}
+	}
+}
