@@ -147,6 +147,9 @@ func (x *exchange) answers(res *http.Response, req *http.Request) {
 
 // Read reads the body.
 func (x *exchange) Read(b []byte) (int, error) {
+	if x.body == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n, err := x.body.Read(b)
 	x.whole = x.whole || err == io.EOF
 	return n, err
@@ -154,6 +157,9 @@ func (x *exchange) Read(b []byte) (int, error) {
 
 // Close keeps the connection for others, if the body was read to its end.
 func (x *exchange) Close() error {
+	if x.body == nil { // it is: twice among those that are kept two would have it
+		return nil
+	}
 	x.kept = true
 	if x.body == http.NoBody {
 		x.whole = true
