@@ -45,6 +45,7 @@ type Bucket struct {
 	late    log     // unknown outcomes, at their u
 	rate    rate
 	raised  mono.Time // the last time that the rate rose: before it less was refilled than per says
+	alone   bool
 }
 
 // levels are the folded part of a bucket from each instant on at which it was full, oldest first: Θ rises and what has gone
@@ -127,6 +128,9 @@ type BucketConfig struct {
 	Unit Unit
 	// Margin is one tick of the server's clock and a little. If zero, 1.1 ms. Negative: none.
 	Margin time.Duration
+	// Alone says that the server serves a cost above Burst, too, when the bucket is full, and leaves it overdrawn: nothing else goes
+	// until that is refilled. Such a request goes when nothing is open and all that went has been refilled. Otherwise it never goes.
+	Alone bool
 	Arrivals
 }
 
@@ -154,7 +158,7 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 	if err := r.fills("Bucket", c.Burst); err != nil {
 		return nil, err
 	}
-	b := &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0), raised: mono.Min}
+	b := &Bucket{account: a, rate: r, per: r.per(), margin: max(m, 0), raised: mono.Min, alone: c.Alone}
 	if c.OneWayMax > 0 {
 		bold, safe := *b, *b
 		safe.sure()
@@ -269,6 +273,14 @@ func (b *Bucket) fold(now mono.Time) {
 	}
 }
 
+// asks is what a cost asks of the bucket: no more than a full one, if that will do.
+func (b *Bucket) asks(w int64) int64 {
+	if b.alone {
+		return min(w, b.limit)
+	}
+	return w
+}
+
 // Ready implements Limiter.
 func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	if b.pair != nil {
@@ -279,7 +291,7 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	if w == 0 {
 		return t
 	}
-	if w > b.limit {
+	if w = b.asks(w); w > b.limit {
 		return Never
 	}
 	levels := b.levels

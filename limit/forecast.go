@@ -221,8 +221,9 @@ func (b *Bucket) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if b.pair != nil {
 		return b.pair.NotBefore(now, n, ahead, cost)
 	}
+	cost[b.unit] = b.asks(cost.of(b.unit))
 	q, t, done := b.ask(now, &ahead, &cost)
-	if done {
+	if done || b.alone && q.cost == 0 { // the last of those ahead may have overdrawn it by any amount
 		return t
 	}
 	from := q.now // nothing that is to be folded arrives before

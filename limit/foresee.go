@@ -97,7 +97,11 @@ func (b *Bucket) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 		after.levels.simplify()
 		b = &after
 	}
-	return b.Ready(now, b.both(first, cost))
+	both := b.both(first, cost)
+	if b.alone && both.of(b.unit) > b.limit && first.of(b.unit) > 0 && cost.of(b.unit) > 0 {
+		return AfterSettle // neither is alone
+	}
+	return b.Ready(now, both)
 }
 
 // ReadyAfter implements Foreseer.

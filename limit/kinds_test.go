@@ -125,6 +125,28 @@ func TestAnchoredWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
+// What is more than a full bucket goes by itself, when the bucket is full, and overdraws it.
+func TestBucketAlone(t *testing.T) {
+	l := newTimeline[*limit.Bucket](t)(limit.NewBucket(limit.BucketConfig{Limit: 1000, Window: time.Second, Margin: -1, Alone: true}))
+	per := func(n time.Duration) time.Duration { return n * 1000201 } // what n take, by a clock that drifts
+	l.send(0, 400, "small")
+	l.ready(0, 2500, limit.AfterSettle) // something else is open
+	if at := l.Limiter.(limit.Foreseer).ReadyAfter(0, limit.Cost{100}, limit.Cost{2500}); at != limit.AfterSettle {
+		t.Errorf("after a small one, a large one is ready at %v", at)
+	}
+	l.answered(10*ms, "small", limit.Accepted)
+	full := 10*ms + per(400)
+	l.ready(20*ms, 2500, at(full))
+	l.ready(20*ms, 600, at(20*ms))
+	l.send(full, 2500, "large")
+	l.ready(full, 1, limit.AfterSettle)
+	l.ready(full, 0, at(full))
+	l.answered(full+10*ms, "large", limit.Accepted)
+	l.ready(full+10*ms, 1, at(full+10*ms+per(1501)))
+	l.ready(full+10*ms, 1000, at(full+10*ms+per(2500)))
+	l.ready(full+10*ms, 9000, at(full+10*ms+per(2500)))
+}
+
 // 10 per second, 3 at once.
 func TestBucketTimeline(t *testing.T) {
 	l := newTimeline[*limit.Bucket](t)(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Second, Burst: 3, Margin: -1}))

@@ -43,6 +43,21 @@ func enforced[S rule.Server](server func() (S, error)) func([]limittest.Arrival)
 	}
 }
 
+// aloneFrom is a server that serves more than a full bucket when it is full.
+func aloneFrom(n int64, window time.Duration, burst int64) func([]limittest.Arrival) error {
+	return func(arrivals []limittest.Arrival) error {
+		s := must(rule.NewBucket(rule.BucketConfig{Limit: n, Window: window, Capacity: burst}))
+		for _, a := range arrivals {
+			c := a.Cost[limit.Requests]
+			if c > 0 && !s.Fits(a.At, min(c, burst)) {
+				return fmt.Errorf("cost %d is refused at %v", c, a.At)
+			}
+			s.Count(a.At, c, c > 0)
+		}
+		return nil
+	}
+}
+
 func both(promises ...func([]limittest.Arrival) error) func([]limittest.Arrival) error {
 	return func(arrivals []limittest.Arrival) error {
 		for _, p := range promises {
@@ -320,6 +335,13 @@ var specs = map[string]limittest.Spec{
 		},
 		Costs:   costs,
 		Promise: limittest.Bucket(5, time.Second, 1, limit.Requests),
+	},
+	"Bucket/alone": {
+		New: func() limit.Limiter {
+			return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second, Burst: 2, Alone: true}))
+		},
+		Costs:   costs,
+		Promise: aloneFrom(5, time.Second, 2),
 	},
 	"Bucket/changing limits": {
 		New:   func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },

@@ -16,7 +16,7 @@ var openai = &row{
 	Provider: Provider{
 		Name: "openai", Title: "OpenAI", AsOf: "2026-11",
 		Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
-		Tokens: CountsReserved, Organization: "OpenAI-Organization", Shares: dated,
+		Tokens: CountsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
 		Hosts:   []string{"api.openai.com", ".api.openai.com"},
 		Docs:    "https://platform.openai.com/docs/guides/rate-limits",
 		Limited: Model, Banned: Key, Refusers: families,

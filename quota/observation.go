@@ -100,6 +100,8 @@ type Policy struct {
 	Window time.Duration
 	// Burst is how much a Bucket holds. 0: Limit.
 	Burst int64
+	// Alone: a request of more than Burst is served when the Bucket is full, and nothing else until what it took is refilled.
+	Alone bool
 	// Partition is the server's name for the share that the request counts in, in base64 as it was sent.
 	Partition string
 	// Source says how Limit is known, WindowSource how Window is.

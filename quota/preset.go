@@ -40,6 +40,29 @@ func LookupPreset(name string) (Preset, bool) {
 	return Preset{}, false
 }
 
+// PerSecond returns the preset with a second's share of each limit per minute besides. It reports false where the provider does not
+// say that its limits per minute also hold per second.
+func (p Preset) PerSecond() (Preset, bool) {
+	who, _ := Publisher(p.Name)
+	p = p.own()
+	for _, minute := range p.Policies {
+		if second, ok := minute.PerSecond(); ok {
+			p.Policies = append(p.Policies, second)
+		}
+	}
+	return p, who.PerSecond
+}
+
+// PerSecond returns the share of a second of a limit per minute, as OpenAI says that it may hold too: 60,000 as 1,000, rounded down
+// to a whole number, but at least 1. It is a bucket of that size; what asks for more goes alone.
+func (p Policy) PerSecond() (Policy, bool) {
+	if p.Window != time.Minute || p.Rule != Bucket {
+		return Policy{}, false
+	}
+	p.Name, p.Limit, p.Window, p.Burst, p.Alone = p.Name+" per second", max(p.Limit/60, 1), time.Second, 0, true
+	return p, true
+}
+
 // Fits reports whether the limits are those of a model: its name, or a dated one of it, is what About begins with, or About names no
 // model.
 func (p Preset) Fits(model string) bool {

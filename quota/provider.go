@@ -43,6 +43,8 @@ type Provider struct {
 	Refusers []Refuser
 	// Published are limits that it publishes.
 	Published []Preset
+	// PerSecond: it says that its limits per minute may also hold per second.
+	PerSecond bool
 	// Tokens is how it counts tokens. Empty: it does not, or nobody knows.
 	Tokens Counting
 	// Organization is the header field of an answer that names the organization, project or account whose keys share limits.

@@ -18,9 +18,11 @@ import (
 // Limits of tokens need Config.Tokens, and limits of weight or orders Config.Cost: where nobody says what a request costs of
 // a limit, it does not apply.
 //
+// With PerSecond, limits per minute hold per second besides.
+//
 // Published limits change, and an account may have others; Config.Adopt is told what the server states. The error names
 // the names there are.
-func Published(name string) (func(Partition) limit.Limiter, error) {
+func Published(name string, variants ...Variant) (func(Partition) limit.Limiter, error) {
 	preset, ok := quota.LookupPreset(name)
 	if !ok {
 		var names []string
@@ -28,6 +30,14 @@ func Published(name string) (func(Partition) limit.Limiter, error) {
 			names = append(names, p.Name)
 		}
 		return nil, fmt.Errorf("transport: no limits are published as %q: want one of %s", name, strings.Join(names, ", "))
+	}
+	for _, v := range variants {
+		if v != PerSecond {
+			return nil, fmt.Errorf("transport: there is no Variant %d of published limits", v)
+		}
+		if preset, ok = preset.PerSecond(); !ok {
+			return nil, fmt.Errorf("transport: PerSecond: whoever publishes %q does not say that limits per minute also hold per second", name)
+		}
 	}
 	counts := counting(name)
 	for _, p := range preset.Policies {
@@ -53,9 +63,18 @@ func Published(name string) (func(Partition) limit.Limiter, error) {
 	}, nil
 }
 
+// Variant is another reading of published limits.
+type Variant uint8
+
+// PerSecond: limits per minute also hold per second, where the provider says that they may (OpenAI): 60,000 a minute as a bucket of
+// 1,000, rounded down to a whole number, but at least 1. What asks for more than a second's tokens goes when nothing else is under
+// way and all that went is refilled, and nothing else goes until what it took is. What is under way counts, so answers that take
+// more than a part of a second hold up who comes next.
+const PerSecond Variant = 1
+
 // MustPublished is Published for a name that is known to be right. It panics on an error.
-func MustPublished(name string) func(Partition) limit.Limiter {
-	f, err := Published(name)
+func MustPublished(name string, variants ...Variant) func(Partition) limit.Limiter {
+	f, err := Published(name, variants...)
 	if err != nil {
 		panic(err.Error())
 	}
@@ -80,7 +99,7 @@ func limiter(p quota.Policy, counts quota.Counting) (l limit.Limiter, err error)
 		case p.Rule == quota.Bucket && u == limit.Output && counts == quota.CountsProduced:
 			l, err = limit.NewProduced(limit.ProducedConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst})
 		case p.Rule == quota.Bucket:
-			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u})
+			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u, Alone: p.Alone})
 		default:
 			l, err = limit.NewRolling(limit.RollingConfig{Limit: p.Limit, Window: p.Window, Unit: u})
 		}

@@ -65,6 +65,8 @@ type Config struct {
 	// host, that provider is taken for who runs it. Its numbers are those of the model that it names: that a request is for another is
 	// said once for each (see Logger). If empty, none.
 	Preset string
+	// PerSecond: the limits of Preset per minute also hold per second (see PerSecond).
+	PerSecond bool
 	// Partition says what a request counts in; it must not read the body. Its Scope is ignored. If nil, PartitionOf. Where
 	// it leaves Model empty, the model is the body's, if Tokens is set.
 	Partition func(r *http.Request) Partition
@@ -304,12 +306,19 @@ func New(c Config) (*Transport, error) {
 // preset puts in the limits of the Preset, and returns it and whose it is.
 func (c *Config) preset() (preset quota.Preset, publisher quota.Provider, err error) {
 	if c.Preset == "" {
-		return preset, publisher, nil
+		if c.PerSecond {
+			err = errors.New("transport: PerSecond without a Preset")
+		}
+		return preset, publisher, err
 	}
 	if c.Limit != nil {
 		return preset, publisher, fmt.Errorf("transport: Preset %q and Limit are set: want one of them", c.Preset)
 	}
-	c.Limit, err = Published(c.Preset)
+	var variants []Variant
+	if c.PerSecond {
+		variants = append(variants, PerSecond)
+	}
+	c.Limit, err = Published(c.Preset, variants...)
 	preset, _ = quota.LookupPreset(c.Preset)
 	publisher, _ = quota.Publisher(c.Preset)
 	return preset, publisher, err

@@ -28,7 +28,7 @@ type llmFlags struct {
 	estimate                             float64
 	prices                               batch.Prices
 	errors                               string
-	dryRun                               bool
+	dryRun, perSecond                    bool
 
 	models  string   // the preset, if its limits are of each model
 	bounded []string // the flags that need tokens
@@ -44,6 +44,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute (batches)")
 	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute (batches)")
 	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if given, also the limits of --preset")
+	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: 60000 as 1000, rounded down")
 	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI); sum, both (Azure, Groq, Cerebras); used, both until the answer and then what was used; produced, input, and output as it is produced (Anthropic); input (Gemini); documented: as the provider of --preset or --base-url, and of another the sum")
 	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve as much output as all but this share of the answers had, such as 0.05, instead of max_tokens: denser, and as safe as that share")
 	p.Int64Var(&f.maxOutput, "max-output", 0, "output of requests that do not bound it (default: the most that the model can)")
@@ -97,6 +98,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		}
 		c.Dead = f.errors
 	}
+	first := len(c.Limits) // of those of these flags
 	if f.preset != "" {
 		preset, ok := quota.LookupPreset(f.preset)
 		if !ok {
@@ -134,6 +136,26 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		if m.unit != limit.Requests {
 			f.bounded = append(f.bounded, "--"+m.flag)
 		}
+	}
+	return f.alsoPerSecond(c, first)
+}
+
+// alsoPerSecond is --per-second, for the limits from the first on.
+func (f *llmFlags) alsoPerSecond(c *batch.Config, first int) error {
+	if !f.perSecond {
+		return nil
+	}
+	if who, ok := quota.Publisher(f.preset); ok && !who.PerSecond {
+		return usageError{fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title)}
+	}
+	all := c.Limits
+	for _, minute := range all[first:] {
+		if second, ok := minute.PerSecond(); ok {
+			c.Limits = append(c.Limits, second)
+		}
+	}
+	if len(c.Limits) == len(all) {
+		return usageError{errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling")}
 	}
 	return nil
 }

@@ -67,6 +67,8 @@ func TestRunBatchRefuses(t *testing.T) {
 		{"--rpm 5 --estimate 0.05 --base-url http://h " + good, 2, "an estimate of the output helps only where the server counts what was used, not with sum\n"},
 		{"--rpm 5 --base-url ftp://h " + good, 2, `base URL "ftp://h", expected http:// or https://, a host and perhaps a path` + "\n"},
 		{"--rpm 5 --price-input 1 " + good, 2, "--price-input and --price-output, expected both or neither\n"},
+		{"--rpm 5 --per-second --rule rolling " + good, 2, "--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling\n"},
+		{"--preset anthropic:start --per-second " + good, 2, "--per-second with --preset anthropic:start: Anthropic does not say that limits per minute also hold per second\n"},
 		{"--rpm 5 --errors e --dead d " + good, 2, "--errors and --dead are the same, expected one of them\n"},
 		{"--tpm 5000 " + plain, 2, "--tpm: tokens are known of batches for language models only (--format openai-batch)\n"},
 		{"--rpm 5 " + good, 4, "https://api.openai.com asks for a key: name its environment variable with --key-env, or another server with --base-url\n"},

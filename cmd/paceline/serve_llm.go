@@ -33,6 +33,10 @@ Point a client at it by its base URL, such as OPENAI_BASE_URL=http://127.0.0.1:9
 those that do, and any published model, by a dated name too: --models names others. Limits are of each key and model.
 
 ` + serveLimits + `
+With --per-second they also hold per second, as the provider warns: 60,000 a minute as a bucket of 1,000 that is refilled in a
+second, rounded down to a whole number, but at least 1. A request of more tokens than that is served when the bucket is full, which
+is when nothing else was, and nothing else until what it took is refilled.
+
 What a request counts toward the limit of tokens is, as documented, the larger of its max_tokens and an estimate of its
 input (a token per 4 characters), when it arrives, whatever it uses in the end. Every answer has
 
@@ -159,6 +163,9 @@ func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
 	f.Int64Var(&l.RequestsPerDay, "rpd", 0, "most requests in 24 hours (0: any number)")
 	f.Int64Var(&l.TokensPerDay, "tpd", 0, "most tokens in 24 hours (0: any number)")
 	f.DurationVar(&l.Window, "window", time.Minute, "the window")
+	if p == llm.OpenAI {
+		f.BoolVar(&l.PerSecond, "per-second", false, "what holds per window also holds per second: 60000 a minute as 1000 a second, rounded down")
+	}
 	f.BoolVar(&s.config.Rolling, "rolling", false, "count rolling windows, not buckets")
 	f.BoolVar(&s.config.RefusedCount, "refused-count", false, "what is refused counts as a request (with --rolling)")
 	f.StringVar(&s.count, "count", countings[0], "what counts toward limits of tokens: "+strings.Join(countings, ", "))
@@ -222,6 +229,9 @@ func enforced(l llm.Limits) string {
 	add(l.Output, "output tokens")
 	add(l.Tokens, "tokens")
 	text := fmt.Sprintf("%s per %v for each key and model", strings.Join(all, ", "), l.Window)
+	if l.PerSecond {
+		text += ", also per second"
+	}
 	all = nil
 	add(l.RequestsPerDay, "requests")
 	add(l.TokensPerDay, "tokens")
@@ -250,6 +260,8 @@ func (s *serveLLM) check() (err error) {
 		return fmt.Errorf("--count %q: want one of %s", s.count, strings.Join(countings, ", "))
 	case c.RefusedCount && !c.Rolling:
 		return errors.New("--refused-count: want --rolling, too")
+	case c.Limits.PerSecond && (c.Rolling || c.Limits.Window < time.Second):
+		return errors.New("--per-second: want buckets, not --rolling, and a window of a second or more")
 	case !(c.TokensPerSecond >= 0):
 		return fmt.Errorf("--tokens-per-second %v: want 0 or more", c.TokensPerSecond)
 	case !(c.Law.Cached >= 0 && c.Law.Cached <= 1):

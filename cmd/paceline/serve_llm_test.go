@@ -164,6 +164,8 @@ func TestServeLLMBadFlags(t *testing.T) {
 		"--tpd -1: want 0 or more":                            "anthropic --tpd -1",
 		"--window 1.5ms: want a whole number of milliseconds": "openai --window 1.5ms",
 		`--count "x": want one of documented, reserved`:       "openai --count x",
+		"--per-second: want buckets, not --rolling":           "openai --per-second --rolling",
+		"unknown flag: --per-second":                          "anthropic --per-second",
 		"--refused-count: want --rolling":                     "openai --refused-count",
 		"--models any,gpt-4o: any is all of them":             "openai --models any,gpt-4o",
 		"--tokens-per-second NaN":                             "openai --tokens-per-second NaN",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
 )
 
 // Rate is a limit: N of cost in any span of Per. Text is how it was written.
@@ -24,10 +25,18 @@ type Rate struct {
 	Burst int64
 	// Produced: the bucket is drawn on as answers are produced, and a request may come to more than it holds.
 	Produced bool
+	// Alone: a request may come to more than the bucket holds. It goes when that is full.
+	Alone bool
+}
+
+// PerSecond is the share of a second of a limit per minute, as quota.Policy has it.
+func (l Rate) PerSecond() (Rate, bool) {
+	p, ok := quota.Policy{Rule: quota.Bucket, Limit: l.N, Window: l.Per}.PerSecond()
+	return Rate{N: p.Limit, Per: p.Window, Unit: l.Unit, Bucket: true, Alone: p.Alone, Text: fmt.Sprintf("%d/s %v", p.Limit, l.Unit)}, ok && l.Bucket && !l.Produced
 }
 
 // fits tells whether a request of n fits, if it is alone.
-func (l Rate) fits(n int64) bool { return n <= l.most() || l.Produced }
+func (l Rate) fits(n int64) bool { return n <= l.most() || l.Produced || l.Alone }
 
 // most is what may go at once.
 func (l Rate) most() int64 {
@@ -83,7 +92,7 @@ func (l Rate) limiter(a limit.Arrivals) (limit.Limiter, error) {
 	if l.Produced {
 		made, err = limit.NewProduced(limit.ProducedConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit})
 	} else if l.Bucket {
-		made, err = limit.NewBucket(limit.BucketConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit, Arrivals: a})
+		made, err = limit.NewBucket(limit.BucketConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit, Alone: l.Alone, Arrivals: a})
 	} else {
 		made, err = limit.NewRolling(limit.RollingConfig{Limit: l.N, Window: l.Per, Unit: l.Unit, Arrivals: a})
 	}

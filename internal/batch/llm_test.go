@@ -273,6 +273,32 @@ func TestLLMWithinTheLimits(t *testing.T) {
 	}
 }
 
+// Where the limits also hold per second, too, and a request is of more than a second's tokens.
+func TestLLMPerSecond(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		limits := []Rate{minutely(300, limit.Requests, true), minutely(6000, limit.Tokens, true)}
+		for _, minute := range limits[:2:2] {
+			second, ok := minute.PerSecond()
+			if !ok {
+				t.Fatal(minute.Text)
+			}
+			limits = append(limits, second)
+		}
+		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Limits: limits},
+			server: llm.Config{Limits: llm.Limits{Requests: 300, Tokens: 6000, PerSecond: true}, Before: latency.Uniform(0, 10*time.Millisecond), Seed: 1}}
+		v.run(prompts(OpenAI, n, 0))
+		v.once(n)
+		planned := time.Duration(v.plan.Seconds * float64(time.Second))
+		t.Logf("%v of %v as planned", v.took, planned)
+		if len(v.report.Verdicts) != 1 || v.report.Verdicts["accepted"] != n || v.report.Wrong != 0 || planned < 2*time.Minute || v.took > planned*102/100 {
+			t.Errorf("%v; %v of %v as planned; the server: %v, wrong %v", v.err, v.took, planned, v.report.Verdicts, v.report.FirstWrong)
+		}
+	})
+}
+
 // Answers of every kind: nothing is lost, nothing is there twice.
 func TestLLMFaults(t *testing.T) {
 	t.Parallel()

@@ -117,12 +117,17 @@ func (c Config) filled() (Config, error) {
 	if err := c.Limits.check("Limits"); err != nil {
 		return c, err
 	}
+	perSecond := c.Limits.PerSecond
 	for model, l := range c.ModelLimits {
+		perSecond = perSecond || l.PerSecond
 		l = l.filled(c.Provider)
 		if err := l.check(fmt.Sprintf("ModelLimits[%q]", model)); err != nil {
 			return c, err
 		}
 		c.ModelLimits[model] = l
+	}
+	if perSecond && (c.Provider != OpenAI || c.Rolling) {
+		return bad("PerSecond of %v, Rolling %t: it is of OpenAI's buckets", c.Provider, c.Rolling)
 	}
 	if c.Count > CountProduced {
 		return bad("there is no Count %d", c.Count)

@@ -154,7 +154,9 @@ func (j *judge) account(key, model string) (*judged, error) {
 }
 
 // spread is the counts of a line by family.
-func spread(c [4]int64) amounts { return amounts{c[0], c[1], c[2], c[3], c[0], c[3]} }
+func spread(c [4]int64) amounts {
+	return amounts{c[0], c[1], c[2], c[3], c[0], c[3], c[0], c[1], c[2], c[3]}
+}
 
 func (j *judge) hear(line *Line) error {
 	if line.Event == "request" {
@@ -198,7 +200,11 @@ func (j *judge) hear(line *Line) error {
 			continue
 		}
 		before := w.Finding()
-		w.Hear(at, counted[f], passed)
+		asked := asks(f, counted[f], a.limits[f])
+		w.Hear(at, asked, passed)
+		if passed && asked < counted[f] {
+			w.Amend(at, at, counted[f]-asked)
+		}
 		after := w.Finding()
 		if passed && after.Most > after.Limit && after.Most > before.Most {
 			j.wrong("request %d passed though %d of %d %s were used with it", line.N, after.Most, after.Limit, familyNames[f])
@@ -206,7 +212,7 @@ func (j *judge) hear(line *Line) error {
 		if !passed && after.Refused > before.Refused && after.Needless == before.Needless {
 			obstacles++
 		}
-		over = over || counted[f] > a.limits[f]
+		over = over || asked > a.limits[f]
 		a.all[f].Hear(at, used[f])
 		if passed {
 			a.true[f].Hear(at, used[f])

@@ -15,6 +15,10 @@ type Limits struct {
 	Requests, Input, Output, Tokens int64
 	// Window is what they are per. If zero, a minute. A whole number of milliseconds.
 	Window time.Duration
+	// PerSecond: what holds per Window also holds per second, as OpenAI warns: 60,000 a minute as 1,000 a second, rounded down to a
+	// whole number, but at least 1. That is a bucket of a second's share. A request of more tokens passes when it is full, and
+	// nothing else until what it took is refilled. For OpenAI and without Rolling.
+	PerSecond bool
 	// RequestsPerDay and TokensPerDay are per 24 hours. If zero, there is no such limit.
 	RequestsPerDay, TokensPerDay int64
 }
@@ -41,6 +45,9 @@ func (l Limits) check(name string) error {
 			return fmt.Errorf("ratetest: LLM: %s.%s %d is above %d", name, field, n, int64(1<<40))
 		}
 	}
+	if l.PerSecond && l.Window < time.Second {
+		return fmt.Errorf("ratetest: LLM: %s.PerSecond with a Window of %v, which is less than a second", name, l.Window)
+	}
 	if l.Window < time.Millisecond || l.Window%time.Millisecond != 0 || l.Window > 366*24*time.Hour {
 		return fmt.Errorf("ratetest: LLM: %s.Window %v is not a whole number of milliseconds up to a year", name, l.Window)
 	}
@@ -55,26 +62,46 @@ const (
 	total
 	requestsDay
 	totalDay
+	requestsSecond // these four in the order of the first four
+	inputSecond
+	outputSecond
+	totalSecond
 	families
 )
 
-var familyNames = [families]string{"requests", "input_tokens", "output_tokens", "tokens", "requests_per_day", "tokens_per_day"}
+var familyNames = [families]string{"requests", "input_tokens", "output_tokens", "tokens", "requests_per_day", "tokens_per_day",
+	"requests_per_second", "input_tokens_per_second", "output_tokens_per_second", "tokens_per_second"}
 
 // words is how messages call a family, with what OpenAI abbreviates it to.
 var words = [families]struct{ long, short string }{
 	{"requests per min", "RPM"}, {"input tokens per min", "ITPM"}, {"output tokens per min", "OTPM"}, {"tokens per min", "TPM"},
 	{"requests per day", "RPD"}, {"tokens per day", "TPD"},
+	{"requests per second", "RPS"}, {"input tokens per second", "ITPS"}, {"output tokens per second", "OTPS"}, {"tokens per second", "TPS"},
 }
 
 const day = 24 * time.Hour
 
 // of returns the limit of a family, 0 if there is none, and what it is per.
 func (l Limits) of(family int) (limit int64, window time.Duration) {
-	limit = [families]int64{l.Requests, l.Input, l.Output, l.Tokens, l.RequestsPerDay, l.TokensPerDay}[family]
+	if family >= requestsSecond {
+		if limit, window = l.of(family - requestsSecond); !l.PerSecond || limit == 0 {
+			return 0, time.Second
+		}
+		return max(limit*1000/window.Milliseconds(), 1), time.Second
+	}
+	limit = [requestsSecond]int64{l.Requests, l.Input, l.Output, l.Tokens, l.RequestsPerDay, l.TokensPerDay}[family]
 	if window = l.Window; family >= requestsDay {
 		window = day
 	}
 	return max(limit, 0), window
+}
+
+// asks is what a cost asks of a limit: no more than a full second, where more is served alone.
+func asks(family int, cost, limit int64) int64 {
+	if family >= requestsSecond {
+		return min(cost, limit)
+	}
+	return cost
 }
 
 // Counting says what of a request counts against the limits of tokens, and when.
@@ -100,7 +127,7 @@ const (
 // amounts is how much of each family.
 type amounts [families]int64
 
-func amountsOf(in, out, sum int64) amounts { return amounts{1, in, out, sum, 1, sum} }
+func amountsOf(in, out, sum int64) amounts { return amounts{1, in, out, sum, 1, sum, 1, in, out, sum} }
 
 // reserved is what counts when the request arrives.
 func (c *Config) reserved(a *Ask, u Usage) amounts {
@@ -180,10 +207,10 @@ func (a *account) arrive(now mono.Time, cost amounts) decision {
 	d := decision{passed: true}
 	for f := range a.meters {
 		m := &a.meters[f]
-		if m.rule == nil || m.rule.Fits(now, cost[f]) {
+		if m.rule == nil || m.rule.Fits(now, asks(f, cost[f], m.limit)) {
 			continue
 		}
-		at, ok := m.rule.Ready(now, cost[f])
+		at, ok := m.rule.Ready(now, asks(f, cost[f], m.limit))
 		if wait := at.Sub(now); d.passed || !ok || !d.never && wait > d.wait {
 			m.left = rule.Left(m.rule, now, m.limit, m.left)
 			d = decision{by: f, never: !ok, limit: m.limit, used: m.limit - m.left, asked: cost[f], wait: wait}

@@ -470,7 +470,7 @@ func (l *Server) settle(c *call, used Usage) {
 	for f := range by {
 		by[f] -= c.counted[f]
 	}
-	by[requests], by[requestsDay] = 0, 0
+	by[requests], by[requestsDay], by[requestsSecond] = 0, 0, 0
 	l.amend(a, c, by)
 }
 
@@ -480,7 +480,7 @@ func (l *Server) produced(c *call, done int64) {
 	if c.account == nil || l.config.Count != CountProduced || n <= 0 {
 		return
 	}
-	by := amounts{output: n, total: n, totalDay: n}
+	by := amounts{output: n, total: n, totalDay: n, outputSecond: n, totalSecond: n}
 	for f := range by {
 		c.counted[f] += by[f]
 	}

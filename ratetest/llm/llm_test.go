@@ -87,6 +87,56 @@ func prompt(inputTokens, maxTokens int) string {
 
 func at(start time.Time, d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
 
+// 150 requests and 630 tokens a minute are 2 and 10 a second, in buckets that are full after a second; more than 10 tokens pass by
+// themselves.
+func TestLLMPerSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newServer(t, llm.Config{Limits: llm.Limits{Requests: 150, Tokens: 630, PerSecond: true}, Truth: uses(1, 0, 1)})
+		start := time.Now()
+		for i, s := range []struct {
+			at     time.Duration
+			out    int
+			status int
+			says   string
+		}{
+			{0, 3, 200, ""},
+			{0, 25, 429, "on tokens per second (TPS): Limit 10, Used 3, Requested 25. Please try again in 300ms."},
+			{0, 8, 429, "on tokens per second (TPS): Limit 10, Used 3, Requested 8. Please try again in 100ms."},
+			{0, 7, 200, ""},
+			{499 * time.Millisecond, 1, 429, "on requests per second (RPS): Limit 2, Used 2, Requested 1. Please try again in 1ms."},
+			{999 * time.Millisecond, 25, 429, "Please try again in 1ms."},
+			{time.Second, 25, 200, ""},
+			{2599 * time.Millisecond, 1, 429, "on tokens per second (TPS): Limit 10, Used 10, Requested 1. Please try again in 1ms."},
+			{2600 * time.Millisecond, 1, 200, ""},
+			{3600 * time.Millisecond, 631, 429, "Request too large for m in organization org-ratetest on tokens per min (TPM): Limit 630, Requested 631."},
+		} {
+			at(start, s.at)
+			w := ask(l, chat, "sk-1", prompt(1, s.out))
+			if w.Code != s.status || !strings.Contains(w.Body.String(), s.says) || w.Header().Get("x-ratelimit-limit-requests") != "150" {
+				t.Errorf("step %d: %d, %v, %s", i, w.Code, w.Header(), w.Body)
+			}
+		}
+		l.Close()
+		r := l.Report()
+		if r.Wrong != 0 || r.Verdicts["accepted"] != 4 || r.Verdicts["limited"] != 5 || r.Verdicts["too_large"] != 1 {
+			t.Errorf("%+v", r)
+		}
+		for _, w := range r.Accounts[0].Limits {
+			if w.Counted > w.Limit {
+				t.Errorf("%+v", w)
+			}
+		}
+		// A limit of less than one a second is one.
+		l = newServer(t, llm.Config{Limits: llm.Limits{Requests: 30, PerSecond: true}})
+		for i, want := range []int{200, 429} {
+			if w := ask(l, chat, "sk-1", prompt(1, 1)); w.Code != want {
+				t.Errorf("request %d: %d %s", i, w.Code, w.Body)
+			}
+		}
+		l.Close()
+	})
+}
+
 // A bucket of 3 requests and 100 tokens a minute as OpenAI counts: the larger of the input and of what a request allows
 // itself. Instant, request, answer and the three fields of each limit.
 func TestLLMOpenAITimeline(t *testing.T) {
@@ -916,6 +966,9 @@ func TestLLMRefusesBadConfig(t *testing.T) {
 		`ModelLimits["x"].Window -1s`:          {ModelLimits: map[string]llm.Limits{"x": {Window: -time.Second}}},
 		"no Count 9":                           {Count: 9},
 		"RefusedCount without Rolling":         {RefusedCount: true},
+		"PerSecond of openai, Rolling true":    {Rolling: true, Limits: llm.Limits{PerSecond: true}},
+		"PerSecond of anthropic":               {Provider: llm.Anthropic, ModelLimits: map[string]llm.Limits{"x": {PerSecond: true}}},
+		"Limits.PerSecond with a Window of 1m": {Limits: llm.Limits{PerSecond: true, Window: time.Millisecond}},
 		"Law.Spread NaN":                       {Law: llm.Law{Spread: math.NaN()}},
 		"OutputMedian 10 and OutputP99 9":      {Law: llm.Law{OutputMedian: 10, OutputP99: 9}},
 		"Law.Cached 2":                         {Law: llm.Law{Cached: 2}},

@@ -121,7 +121,7 @@ func (openAI) refusal(p *problem, _ string) (int, any) {
 	case rateLimited:
 		status = http.StatusTooManyRequests
 		code("rate_limit_exceeded")
-		if e.Type = "tokens"; p.by == requests || p.by == requestsDay {
+		if e.Type = "tokens"; p.by == requests || p.by == requestsDay || p.by == requestsSecond {
 			e.Type = "requests"
 		}
 		e.Message = p.openAI()
