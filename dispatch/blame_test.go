@@ -348,9 +348,19 @@ func TestDenialsOfWhatExpiresAreForgotten(t *testing.T) {
 		now += 2 * time.Hour
 		return a
 	}
+	full := 0
 	for range 5000 {
 		deny(time.Hour)
 		r.Next(at(now)) // expires
+		switch n := r.Denied(); {
+		case n > 64:
+			t.Fatalf("%d denials are kept in mind of requests that are no more", n)
+		case n == 64:
+			full++
+		}
+	}
+	if full < 5000/64 {
+		t.Errorf("64 denials were kept in mind %d times: they are looked through for fewer", full)
 	}
 	if c := r.queue.Counts(); c.Expired != 5000 || c.Dead != 0 {
 		t.Errorf("%+v", c)
@@ -423,4 +433,49 @@ func TestDeniedByTheOnlyKeyThere(t *testing.T) {
 		t.Errorf("sent at %v and %v", sent[0], sent[1])
 	}
 	r.has("0 dead")
+}
+
+// A request for which its key is to blame goes at once only if another key is there that serves.
+func TestWhoMayAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		says   dispatch.Answer // of the other key
+		then   func(r *rig, now mono.Time)
+		atOnce bool
+	}{
+		"serving": {accepted, func(*rig, mono.Time) {}, true},
+		"banned":  {accepted, func(r *rig, _ mono.Time) { r.Ban(1, "") }, false},
+		"held":    {accepted, func(r *rig, now mono.Time) { r.Hold(now, 1, now.Add(time.Hour)) }, false},
+		"refused": {limited, func(*rig, mono.Time) {}, false},
+		"denied":  {denied, func(*rig, mono.Time) {}, false},
+	} {
+		r := newRig(t, queue.Config{}, dispatch.Key{InFlight: 1}, dispatch.Key{InFlight: 1})
+		both := func(now time.Duration) (byKey [2]dispatch.Attempt) {
+			r.submit(now, fmt.Sprint("a", now), fmt.Sprint("b", now))
+			for i := range 2 {
+				a, _, ok := r.Next(at(now))
+				if !ok {
+					t.Fatalf("%s: at %v only %d go", name, now, i)
+				}
+				byKey[a.Key] = a
+			}
+			return byKey
+		}
+		end := func(now time.Duration, a dispatch.Attempt, ans dispatch.Answer) {
+			r.done(now, a, ans)
+			r.queue.Cancel(at(now), a.Ticket)
+		}
+		for i, own := range []dispatch.Answer{accepted, accepted, limited} {
+			now := time.Duration(i) * time.Minute
+			a := both(now)
+			end(now, a[0], own)
+			end(now, a[1], c.says)
+		}
+		now := 3 * time.Minute
+		a := both(now)
+		c.then(r, at(now))
+		r.done(now, a[0], limited)
+		if wait := time.Duration(r.queue.Info(a[0].Ticket).NotBefore) - now; (wait == 0) != c.atOnce {
+			t.Errorf("where the other key is %s, the request goes on after %v", name, wait)
+		}
+	}
 }

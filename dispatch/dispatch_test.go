@@ -707,14 +707,23 @@ func TestZeroNonce(t *testing.T) {
 }
 
 func TestNoncesKeepOneInFlight(t *testing.T) {
-	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}})
+	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{After: 7}})
+	last := func(now time.Duration, want uint64) {
+		t.Helper()
+		if k := r.KeyInfo(at(now), 0); k.Nonce != want {
+			t.Errorf("at %v the last nonce is %d, want %d", now, k.Nonce, want)
+		}
+	}
+	last(0, 7)
 	r.submit(0, "1", "2", "3")
 	a := r.sends(0, limit.AfterSettle, "1/1 on 0")[0]
+	last(0, 8)
 	r.done(70*ms, a, accepted)
 	b := r.sends(70*ms, limit.AfterSettle, "2/1 on 0")[0]
 	if b.Nonce <= a.Nonce {
 		t.Errorf("nonces %d, %d", a.Nonce, b.Nonce)
 	}
+	last(70*ms, b.Nonce)
 	// Nobody knows whether the second has arrived: the third must not overtake it.
 	r.done(100*ms, b, dispatch.Answer{})
 	r.sends(100*ms, at(1100*ms)) // 2 is back after its backoff, and asks for its key

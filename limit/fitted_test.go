@@ -440,3 +440,68 @@ func TestRefusalsAtRandom(t *testing.T) {
 		}
 	}
 }
+
+// A refusal in the first window may be due to the process before, so nothing is said; of one after it is. The first window says nothing
+// at all where it is longer than a minute.
+func TestFittedFirstWindow(t *testing.T) {
+	for _, c := range []struct {
+		per, sent  time.Duration // the request that is refused
+		held, told bool
+	}{
+		{time.Second, time.Second - 1, true, false},
+		{time.Second, time.Second, true, true},
+		{time.Minute, time.Minute - 1, true, false},
+		{time.Minute, time.Minute, true, true},
+		{time.Minute + 1, time.Minute, false, false},
+		{time.Minute + 1, time.Minute + 1, true, true},
+	} {
+		f := fitted(limit.MustRolling(50, c.per))
+		f.Settle(0, f.Admit(0, limit.Cost{}), limit.Outcome{Result: limit.Accepted}) // the first window begins
+		for range 10 {
+			f.Settle(at(c.sent-ms), f.Admit(at(c.sent-ms), limit.One), limit.Outcome{Result: limit.Accepted})
+		}
+		f.Settle(at(c.sent), f.Admit(at(c.sent), limit.One), limit.Outcome{Result: limit.Limited})
+		if held := f.Ready(at(c.sent), limit.One) > at(c.sent); held != c.held || (len(f.Misfits()) > 0) != c.told {
+			t.Errorf("window of %v, refused at %v: held %v, want %v; told %v", c.per, c.sent, held, c.held, f.Misfits())
+		}
+	}
+}
+
+// However often one alone is refused, the gap is an hour at most.
+func TestFittedLongestGap(t *testing.T) {
+	f := fitted(limit.MustRolling(2, time.Second))
+	f.burst(0, 2)
+	now, longest := 2*time.Second, time.Duration(0)
+	for i := range 60 {
+		f.burst(at(now), (i+1)%2)
+		if all := f.Misfits(); len(all) > 0 {
+			longest = max(longest, all[0].Gap)
+		}
+		now = time.Duration(f.Ready(at(now+20*ms), limit.One))
+	}
+	if longest != time.Hour {
+		t.Errorf("the longest gap is %v", longest)
+	}
+}
+
+// Of tokens half of what fits has to be used in a window before more is tried, since nobody knows what those in flight take.
+func TestFittedTokens(t *testing.T) {
+	for used, want := range map[int64]int64{159: 320, 160: 340, 320: 340} {
+		f := limit.NewFitted(must(limit.NewRolling(limit.RollingConfig{Limit: 1000, Window: time.Second, Unit: limit.Tokens, Margin: -1})))
+		send := func(now time.Duration, n int64, r limit.Result) {
+			f.Settle(at(now), f.Admit(at(now), limit.Cost{limit.Requests: 1, limit.Tokens: n}), limit.Outcome{Result: r})
+		}
+		send(0, 320, limit.Accepted)
+		send(ms, 400, limit.Limited) // 320 fit; a sixteenth more is tried when a window has shown it
+		send(1200*ms, used-1, limit.Accepted)
+		send(1300*ms, 1, limit.Accepted)
+		send(10*time.Second, 1, limit.Accepted) // a cost larger than what fits goes where nothing else does
+		room := int64(1)
+		for room < 1000 && f.Ready(at(10*time.Second), limit.Cost{limit.Requests: 1, limit.Tokens: room}) <= at(10*time.Second) {
+			room++
+		}
+		if room != want {
+			t.Errorf("%d of 320 were used, and now %d fit, want %d", used, room, want)
+		}
+	}
+}

@@ -230,3 +230,43 @@ func BenchmarkForecast(b *testing.B) {
 		})
 	}
 }
+
+// What a Sequence says of those behind others: what is in flight may be answered at once, and a gap that is learned become the smallest;
+// what was lost, and a gap that is given, stay.
+func TestSequenceForetells(t *testing.T) {
+	for name, c := range map[string]struct {
+		config              limit.SequenceConfig
+		open, lost, ordered time.Duration // with one in flight; and one lost before it; and the two in the wrong order
+	}{
+		"given":   {limit.SequenceConfig{Gap: 50 * ms}, 10500 * time.Microsecond, 60 * ms, 5010500 * time.Microsecond},
+		"learned": {limit.SequenceConfig{}, 10500 * time.Microsecond, 11 * ms, 5010500 * time.Microsecond},
+	} {
+		s := must(limit.NewSequence(c.config))
+		says := func(now time.Duration, n int, want time.Duration) {
+			t.Helper()
+			if got := s.NotBefore(at(now), n, limit.Cost{int64(n)}, limit.One); got != at(want) {
+				t.Errorf("%s: at %v, with %d ahead, not before %v, want %v", name, now, n, time.Duration(got), want)
+			}
+		}
+		says(7*ms, 0, 7*ms)
+		says(7*ms, 1, 7*ms)
+		a := s.Admit(0, limit.One)
+		b := s.Admit(at(10*ms), limit.One)
+		says(10500*time.Microsecond, 0, c.open)
+		says(0, 0, 10*ms) // time that went back
+		s.Settle(at(10500*time.Microsecond), a, limit.Outcome{})
+		says(10500*time.Microsecond, 0, c.lost)
+		says(10500*time.Microsecond, 3, c.lost)
+		says(4*time.Second, 3, 4*time.Second)
+		says(6*time.Second, 3, 6*time.Second)
+		s.Settle(at(10500*time.Microsecond), b, limit.Outcome{Result: limit.Failed, Misordered: true})
+		says(20*ms, 1, c.ordered)
+		says(20*ms, 0, c.ordered) // nothing is in flight: it is known
+		says(6*time.Second, 0, 6*time.Second)
+	}
+	s := must(limit.NewSequence(limit.SequenceConfig{}))
+	s.Settle(at(ms/4), s.Admit(0, limit.One), limit.Outcome{})
+	if alone, behind := s.NotBefore(at(ms/2), 0, limit.Cost{}, limit.One), s.NotBefore(at(ms/2), 1, limit.One, limit.One); alone != at(5*time.Second+ms/4) || behind != at(ms) {
+		t.Errorf("after one that was lost the next goes at %v, and none behind it before %v", time.Duration(alone), time.Duration(behind))
+	}
+}

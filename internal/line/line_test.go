@@ -70,6 +70,54 @@ func TestOneLaneOneLimit(t *testing.T) {
 	want(t, at, second)
 }
 
+// Pending says when a driver has to call Next: as long as somebody has a verdict, or is to be looked at, or the instant has come.
+func TestPending(t *testing.T) {
+	l := line.New(line.Config{})
+	pending := func(now mono.Time, expected bool) {
+		t.Helper()
+		want(t, l.Pending(now), expected)
+	}
+	r := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1}))
+	m := l.Limit(r, line.Sharing{})
+	lane := l.Lane(line.LaneConfig{}, []*line.Limit{m})
+	a, b, c := ticket("a", 0), ticket("b", 0), ticket("c", 0)
+	l.Enter(0, lane, a)
+	l.Enter(0, lane, b)
+	pending(0, false)
+	l.Enter(0, lane, c)
+	want(t, next(l, 0), "")
+	pending(mono.Time(time.Hour), false) // only an answer can tell
+	l.Settle(0, a.Pass, accepted)
+	pending(0, true) // there is news
+	want(t, next(l, 0), "")
+	pending(second-1, false)
+	want(t, l.Wake(), second)
+	pending(second, true)
+	l.Tick(second)
+	pending(second, true)
+	d := ticket("d", second)
+	l.Enter(second, lane, d) // serves c, which nobody was told
+	pending(second, true)
+	want(t, l.Next(second), c)
+	pending(second, false)
+	want(t, next(l, second), "")
+	want(t, d.State, line.Waiting)
+	l.Settle(second, b.Pass, accepted)
+	want(t, next(l, second), "")
+	// What does not fit any more is refused when the limit is looked at anew.
+	big := ticket("big", second)
+	big.Cost = limit.Cost{limit.Requests: 2}
+	want(t, l.Enter(second, lane, big), line.Waiting)
+	if err := r.SetLimit(second, 1); err != nil {
+		t.Fatal(err)
+	}
+	l.Review(second, m)
+	pending(second, true)
+	want(t, next(l, second), "big")
+	want(t, big.State, line.Never)
+	pending(second, false)
+}
+
 // Nobody holds what others could use while it waits for something else: thirty for a slow model, two hundred for a fast one on the
 // same route.
 func TestSlowModelHoldsUpNobody(t *testing.T) {
