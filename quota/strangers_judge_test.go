@@ -288,7 +288,7 @@ func TestStrangersJudge(t *testing.T) {
 		{"rate: requests; 0.5/s\nback: 0s 1s", quota.Observation{Policies: []quota.Policy{{Unit: quota.Requests, Limit: 1, Window: time.Second}}}, wrong},
 	} {
 		var w wanted
-		for _, line := range strings.Split(c.want, "\n") {
+		for line := range strings.SplitSeq(c.want, "\n") {
 			if err := w.add(line); err != nil {
 				t.Fatal(i, err)
 			}

@@ -156,7 +156,7 @@ func (w *wanted) add(line string) error {
 		f, err = readRate(value)
 		w.rates = append(w.rates, f)
 	case "refusal":
-		for _, v := range strings.Split(value, " | ") {
+		for v := range strings.SplitSeq(value, " | ") {
 			r := quota.Refusal(strings.TrimPrefix(v, "none"))
 			if r != quota.None && !slices.Contains(quota.Refusals(), r) {
 				return fmt.Errorf("no refusal %q", v)
@@ -164,7 +164,7 @@ func (w *wanted) add(line string) error {
 			w.refusals = append(w.refusals, r)
 		}
 	case "whom":
-		for _, v := range strings.Split(value, " | ") {
+		for v := range strings.SplitSeq(value, " | ") {
 			s := quota.Scope(v)
 			if !slices.Contains([]quota.Scope{quota.Key, quota.IP, quota.Model, quota.Route, quota.All}, s) {
 				return fmt.Errorf("no scope %q", v)
@@ -197,7 +197,7 @@ var units = []quota.Unit{quota.Requests, quota.Weight, quota.Orders, quota.Input
 
 func readFact(value string) (f fact, err error) {
 	fields := strings.Split(value, "; ")
-	for _, v := range strings.Split(fields[0], " | ") {
+	for v := range strings.SplitSeq(fields[0], " | ") {
 		u := quota.Unit(v)
 		if !slices.Contains(units, u) {
 			return f, fmt.Errorf("no unit %q", v)

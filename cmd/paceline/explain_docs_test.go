@@ -92,9 +92,10 @@ func providerLine(r providerRow) string {
 	words := func(s string) string {
 		return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`).Replace(s)
 	}
-	who := fmt.Sprintf("`%s` %s", r.Name, r.Title)
+	var who strings.Builder
+	who.WriteString(fmt.Sprintf("`%s` %s", r.Name, r.Title))
 	for _, h := range r.Hosts {
-		who += "<br>" + h
+		who.WriteString("<br>" + h)
 	}
 	var published []string
 	for _, v := range r.Published {
@@ -105,6 +106,6 @@ func providerLine(r providerRow) string {
 		asOf = fmt.Sprintf("[%s](%s)", r.AsOf, r.Docs)
 	}
 	tokens := strings.Join(append([]string{r.Tokens}, r.Shares...), "; ")
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", who, cell(r.Fields, code), cell(r.Refusals, words), words(r.Concerns),
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", who.String(), cell(r.Fields, code), cell(r.Refusals, words), words(r.Concerns),
 		cell(published, func(s string) string { return s }), words(strings.Trim(tokens, "; ")), asOf)
 }

@@ -200,18 +200,19 @@ var whomWords = map[quota.Scope]string{quota.Key: "the key", quota.IP: "the addr
 
 // concerns says whom a refusal concerns.
 func concerns(p quota.Provider) string {
-	text := whomWords[p.Limited]
+	var text strings.Builder
+	text.WriteString(whomWords[p.Limited])
 	if p.Banned != p.Limited {
-		text += "; a ban: " + whomWords[p.Banned]
+		text.WriteString("; a ban: " + whomWords[p.Banned])
 	}
 	for _, r := range p.Refusers {
 		name := string(r.Pattern)
 		if name == "*" {
 			name = "any other name"
 		}
-		text += "; " + name + ": " + whomWords[r.Scope]
+		text.WriteString("; " + name + ": " + whomWords[r.Scope])
 	}
-	return text
+	return text.String()
 }
 
 // row prints what is known of a provider.

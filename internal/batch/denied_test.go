@@ -172,12 +172,12 @@ func TestNoKeyIsNamed(t *testing.T) {
 					t.Errorf("%s: %s", c.name, got.notices)
 				}
 			}
-			why := ""
+			var why strings.Builder
 			for _, p := range got.progress {
-				why += p.Why + "\n"
+				why.WriteString(p.Why + "\n")
 			}
-			if err := fmt.Sprint(got.err); c.ends != "" && err != c.ends || c.ends == "" && got.err != nil || strings.Contains(err+got.notices+why, "default") || strings.Contains(got.notices, "key") {
-				t.Errorf("%s: %v, %s%s", c.name, got.err, got.notices, why)
+			if err := fmt.Sprint(got.err); c.ends != "" && err != c.ends || c.ends == "" && got.err != nil || strings.Contains(err+got.notices+why.String(), "default") || strings.Contains(got.notices, "key") {
+				t.Errorf("%s: %v, %s%s", c.name, got.err, got.notices, why.String())
 			}
 		})
 	}
