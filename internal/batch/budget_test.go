@@ -116,3 +116,69 @@ func TestCostOfAnAttempt(t *testing.T) {
 		}
 	}
 }
+
+// A budget is spent to the last of it; who may have what others have reserved and do not use waits for them, and nobody else does.
+func TestBudgetTimeline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(10)
+		reserve := func(n money) chan bool {
+			got := make(chan bool, 1)
+			go func() {
+				ok, err := b.reserve(t.Context(), n)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- ok
+			}()
+			synctest.Wait()
+			return got
+		}
+		want := func(name string, got chan bool, expected bool) {
+			t.Helper()
+			select {
+			case ok := <-got:
+				if ok != expected {
+					t.Errorf("%s: %v", name, ok)
+				}
+			default:
+				t.Errorf("%s: it waits", name)
+			}
+		}
+		want("all of it", reserve(10), true)
+		want("more than there ever is", reserve(11), false)
+		some := reserve(4)
+		if len(some) > 0 {
+			t.Fatal("what others may leave is not waited for")
+		}
+		b.settle(10, 6)
+		synctest.Wait()
+		want("what is left", some, true)
+		want("with what is spent too much", reserve(5), false)
+		b.settle(4, 4)
+		want("one more", reserve(1), false)
+		want("nothing", reserve(0), true)
+		if b.isSpent() != 10 {
+			t.Errorf("%d are spent", b.isSpent())
+		}
+		b = newBudget(10)
+		want("all of it but one", reserve(9), true)
+		all := reserve(10)
+		b.settle(9, 0) // it was never sent
+		synctest.Wait()
+		want("all of it, after one that cost nothing", all, true)
+		b = newBudget(0) // no bound
+		want("without a bound", reserve(1<<40), true)
+	})
+}
+
+// Money is rounded up to a billionth of a dollar, and too much of it is no less than that.
+func TestMoney(t *testing.T) {
+	for usd, want := range map[float64]money{0: 0, 1: dollar, 0.25: dollar / 4, 1e-10: 1, 2.0000000001: 2*dollar + 1, 1e300: 1<<61 - 1} {
+		if got := toMoney(usd); got < want || got > want+1 {
+			t.Errorf("%v: %d, want %d", usd, got, want)
+		}
+	}
+	if got := (12*dollar + dollar/2).String(); got != "$12.50" {
+		t.Errorf("%s", got)
+	}
+}

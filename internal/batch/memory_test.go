@@ -109,3 +109,14 @@ func TestMemoryGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// Of an answer to a request that waits 64 kB are kept, and not the room that the whole of it took.
+func TestShorten(t *testing.T) {
+	for n, cut := range map[int]bool{0: false, 64 << 10: false, 64<<10 + 1: true, 1 << 20: true} {
+		res := &response{body: make([]byte, n)}
+		res.shorten()
+		if want := min(n, 64<<10); len(res.body) != want || res.cut != cut || cut && cap(res.body) > 2*want {
+			t.Errorf("of %d bytes %d are kept, in %d, cut %v", n, len(res.body), cap(res.body), res.cut)
+		}
+	}
+}
