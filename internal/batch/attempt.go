@@ -45,14 +45,11 @@ type job struct {
 func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	r, j := g.r, a.Request.Value.(*job)
 	returned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
-	if r.flights != nil {
-		select {
-		case r.flights <- struct{}{}:
-			defer func() { <-r.flights }()
-		case <-ctx.Done():
-			return returned
-		}
+	land, ok := r.takeOff(ctx, a.Key)
+	if !ok {
+		return returned
 	}
+	defer land()
 	// Whoever reads the results may be slow. Then no more is sent than can be kept.
 	select {
 	case r.room <- struct{}{}:

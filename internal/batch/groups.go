@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/dispatch"
@@ -86,7 +87,7 @@ func (r *Run) divide() error {
 		}
 	}
 	if len(names) > 1 {
-		r.flights = make(chan struct{}, r.c.Concurrency)
+		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
 	}
 	for i, name := range names {
 		g := &group{r: r, index: i, model: name}
@@ -157,8 +158,29 @@ func (g *group) key(name string) (key int, ours bool) {
 	return 0, false
 }
 
+// takeOff waits until an attempt may be in flight with those of the other groups, which land ends. False: it may not go any more.
+func (r *Run) takeOff(ctx context.Context, key int) (land func(), ok bool) {
+	if r.flights == nil {
+		return func() {}, true
+	}
+	select {
+	case r.flights <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false
+	}
+	if r.bans[key].Load() { // while it waited
+		<-r.flights
+		return nil, false
+	}
+	return func() { <-r.flights }, true
+}
+
 // banned has what a key is banned for hold in the other groups.
 func (g *group) banned(key int, reason string) {
+	if g.r.flights == nil {
+		return
+	}
+	g.r.bans[key].Store(true)
 	for _, other := range g.r.groups {
 		if other != g {
 			other.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Ban(key, reason) })

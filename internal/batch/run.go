@@ -43,7 +43,8 @@ type Run struct {
 	epoch    time.Time     // of the Pool's clock
 	keep     time.Duration // how far back the journal goes
 	groups   []*group      // of what counts in limits of its own, once it is open
-	flights  chan struct{} // one for each attempt in flight, over all groups; nil: there is one
+	flights  chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
+	bans     []atomic.Bool // of each key, what one group tells the others
 	trouble  atomic.Int64  // until when refusals are news, since the epoch
 	room     chan struct{} // one for each answer that is on its way to the results
 	homes    secret.Places // where keys go, once the first line is read
