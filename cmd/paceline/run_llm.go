@@ -119,7 +119,9 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 			if !knows(p.Unit) {
 				return usage("--preset %s limits %s, of which run knows nothing; expected --limit, with the cost of each line in the input", f.preset, p.Unit)
 			}
-			c.Limits = append(c.Limits, rateOf(p.Limit, p.Window, units[p.Unit], f.isBucket(cmd, p.Rule), p.Burst))
+			rate := rateOf(p.Limit, p.Window, units[p.Unit], f.isBucket(cmd, p.Rule), p.Burst)
+			rate.EachModel = p.Scope == quota.Model
+			c.Limits = append(c.Limits, rate)
 			if p.Scope == quota.Model {
 				f.models = f.preset
 			}
@@ -132,7 +134,9 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		if m.n == 0 {
 			continue
 		}
-		c.Limits = append(c.Limits, rateOf(m.n, time.Minute, m.unit, f.rule == "bucket", 0))
+		rate := rateOf(m.n, time.Minute, m.unit, f.rule == "bucket", 0)
+		rate.EachModel = true // where the provider's are
+		c.Limits = append(c.Limits, rate)
 		if m.unit != limit.Requests {
 			f.bounded = append(f.bounded, "--"+m.flag)
 		}
@@ -265,7 +269,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	p := r.Plan(time.Now().Round(time.Second))
 	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
-	if len(p.Alone) > 0 && p.Alone[0].Seconds < p.Seconds {
+	if len(p.Alone) > 0 && p.Alone[0].Seconds > 0 && (p.EachModel || p.Alone[0].Seconds < p.Seconds) {
 		var alone []string
 		for _, a := range p.Alone {
 			text := fmt.Sprintf("%s %v", a.Model, seconds(a.Seconds))
@@ -278,8 +282,12 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 		if p.LimitsOf != "" {
 			whose = p.LimitsOf + " has"
 		}
-		note("%s limits of each model, and the run keeps to those given for all %d together; alone they take: %s. Runs side by side, each with a file and an --out of its own, take as long as the first of these",
-			whose, len(p.Alone), shown.Some(alone, 5))
+		if p.EachModel {
+			note("%s limits of each model, and so has the run: %s", whose, shown.Some(alone, 5))
+		} else {
+			note("%s limits of each model, and the run keeps to those given for all %d together; alone they take: %s. Runs side by side, each with a file and an --out of its own, take as long as the first of these",
+				whose, len(p.Alone), shown.Some(alone, 5))
+		}
 	}
 	if f.models != "" {
 		preset, _ := quota.LookupPreset(f.models)
@@ -379,7 +387,11 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		if l.Binds {
 			binds = "  <- binds"
 		}
-		line("limit "+l.Limit, "%s: %v%s", grouped(l.Cost), seconds(l.Seconds), binds)
+		of := ""
+		if l.Model != "" {
+			of = ", for " + l.Model
+		}
+		line("limit "+l.Limit, "%s: %v%s%s", grouped(l.Cost), seconds(l.Seconds), of, binds)
 	}
 	switch {
 	case p.Seconds > 0:

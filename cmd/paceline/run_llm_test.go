@@ -250,12 +250,12 @@ output                at most 88,000 tokens; how many is not known before the fi
 money                 at most $0.90
 largest               other on line 701: 500 tokens as counted
 counted               the larger of input and max_tokens, whatever is used (--count reserved)
-limit 500/m requests  701: 24s
-limit 20000/m tokens  88,000: 3m24s  <- binds
-time                  3m24s and the 
-in flight             64 are enough as long as an answer takes less than 19s on the average (--concurrency)
+limit 500/m requests  701: 24s, for gpt-4o
+limit 20000/m tokens  88,000: 3m23s, for gpt-4o  <- binds
+time                  3m23s and the 
+in flight             64 are enough as long as an answer takes less than 18s on the average (--concurrency)
 
-note                  OpenAI has limits of each model, and the run keeps to those given for all 2 together; alone they take: gpt-4o 3m23s (20000/m tokens binds), o1 0s. Runs side by side, each with a file and an --out of its own, take as long as the first of these
+note                  OpenAI has limits of each model, and so has the run: gpt-4o 3m23s (20000/m tokens binds), o1 0s
 note                  openai:tier1 is gpt-4o, tier 1, as published 2024-07; of o1 the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm
 `
 	if code != 0 || stderr != "" || text != want {
@@ -281,8 +281,19 @@ note                  openai:tier1 is gpt-4o, tier 1, as published 2024-07; of o
 // The process is killed again and again, at random. In the end every custom_id is there once, and over all processes the
 // server has refused nothing: the tokens of the dead ones still count.
 func TestRunBatchKilled(t *testing.T) {
+	killed(t, 1, func(int) string { return "gpt-4o" })
+}
+
+// So it is where each model has its limits for itself: what two models use would not fit into those of one.
+func TestRunBatchOfModelsKilled(t *testing.T) {
+	killed(t, 2, func(i int) string { return [...]string{"gpt-4o", "gpt-4.1"}[i/56] }, "--preset", "openai:tier1", "--rpm", "5000")
+}
+
+// killed sends 56 requests for each of some models, and is killed.
+func killed(t *testing.T, models int, model func(i int) string, flags ...string) {
 	t.Parallel()
-	const n, kills, each = 56, 3, 4000 // 60 at once, and one a second
+	const kills, each = 3, 4000 // 60 at once, and one a second
+	n := 56 * models
 	l := newLLM(t, llm.Config{Limits: llm.Limits{Requests: 5000, Tokens: 60 * each}, Before: latency.Uniform(0, 5*time.Millisecond), First: latency.Uniform(0, 40*time.Millisecond)})
 	count := func() (n int) {
 		for _, c := range l.Report().Verdicts {
@@ -293,9 +304,11 @@ func TestRunBatchKilled(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	var in strings.Builder
 	for i := range n {
-		fmt.Fprintf(&in, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","max_output_tokens":%d,"input":"%d"}}`+"\n", i, each, i)
+		fmt.Fprintf(&in, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":%q,"max_output_tokens":%d,"input":"%d"}}`+"\n", i, model(i), each, i)
 	}
-	c := program(t, "run", "--tpm", fmt.Sprint(60*each), "--base-url", l.URL(), "--key-env", "PL_BATCH_KEY", "--concurrency", "4", "--out", out, write(t, "in.jsonl", in.String()))
+	flags = append([]string{"run", "--tpm", fmt.Sprint(60 * each), "--base-url", l.URL(), "--key-env", "PL_BATCH_KEY", "--concurrency", "4", "--out", out}, flags...)
+	c := program(t, append(flags, write(t, "in.jsonl", in.String()))...)
+	began := time.Now()
 	args, env := c.Args, append(c.Env, "PL_BATCH_KEY=h1dden-Va7ueQ9")
 	var stderr bytes.Buffer
 	for kill := 0; ; kill++ {
@@ -349,8 +362,12 @@ func TestRunBatchKilled(t *testing.T) {
 	if strings.Contains(stderr.String(), "h1dden") {
 		t.Errorf("a key is shown: %s", stderr.String())
 	}
-	if !strings.Contains(stderr.String(), "plan: 56 requests, ") {
+	if !strings.Contains(stderr.String(), fmt.Sprintf("plan: %d requests, ", n)) {
 		t.Errorf("no plan: %s", stderr.String())
 	}
-	t.Logf("%d sends of %d requests over %d crashes", r.Verdicts["accepted"], n, kills)
+	// Past what goes at once, what was sent twice goes at one a second.
+	if took := time.Since(began); models > 1 && took > 40*time.Second {
+		t.Errorf("it took %v: the limits of one are for all", took)
+	}
+	t.Logf("%d sends of %d requests over %d crashes in %v", r.Verdicts["accepted"], n, kills, time.Since(began))
 }

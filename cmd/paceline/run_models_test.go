@@ -67,7 +67,7 @@ func TestRunPrices(t *testing.T) {
 	}
 }
 
-// What each model would take by itself is said where its provider has limits of each, or may have: names that share one are one model.
+// What each model takes is said where its provider has limits of each, or may have: names that share one are one model.
 func TestRunEachModelAlone(t *testing.T) {
 	two := chats("a", "gpt-4o", 200) + chats("b", "gpt-4o-2024-08-06", 100) + chats("c", "gpt-4.1", 100) + chats("d", "o3", 1)
 	for _, c := range []struct {
@@ -75,10 +75,13 @@ func TestRunEachModelAlone(t *testing.T) {
 		want             []string // none: no note
 	}{
 		{"a preset", two, "--preset openai:tier1 --rpm 60", []string{
-			"OpenAI has limits of each model, and the run keeps to those given for all 3 together; alone they take: gpt-4o 4m0s (60/m requests binds), gpt-4.1 40s (60/m requests binds), o3 0s. Runs",
+			"OpenAI has limits of each model, and so has the run: gpt-4o 4m0s (60/m requests binds), gpt-4.1 40s (60/m requests binds), o3 0s\n",
 			"of gpt-4.1, o3 the same numbers are kept to, which may be wrong"}},
 		{"another limit for each", chats("a", "gpt-4o", 200) + strings.ReplaceAll(chats("b", "o3", 10), `"max_tokens":100`, `"max_tokens":3000`), "--rpm 100 --tpm 6000",
 			[]string{"o3 4m0s (6000/m tokens binds), gpt-4o 2m20s (6000/m tokens binds)"}},
+		{"per second, too", two, "--preset openai:tier1 --rpm 60 --per-second", []string{"limits of each model, and so has the run: gpt-4o 4m59s (1/s requests binds), "}},
+		{"one that is for all", two, "--preset openai:tier1 --rpm 60 --limit 100/m", []string{
+			"OpenAI has limits of each model, and the run keeps to those given for all 3 together; alone they take: gpt-4o 4m0s (60/m requests binds), "}},
 		{"nobody knows whose", two, "--rpm 60 --base-url http://127.0.0.1:1", []string{"the provider may have limits of each model, "}},
 		{"one", chats("a", "gpt-4o", 200) + chats("b", "gpt-4o-2024-08-06", 100), "--preset openai:tier1", nil},
 		{"no limit", two, "--limit none", nil},

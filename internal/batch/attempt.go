@@ -15,6 +15,7 @@ import (
 // job is a request on its way.
 type job struct {
 	r        *Request
+	group    *group
 	hop      hop
 	size     int64
 	repeat   bool   // it may have been served before
@@ -41,9 +42,14 @@ type job struct {
 }
 
 // send makes one attempt: a trace in the journal first, then the request, then what it says about limits.
-func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
-	j := a.Request.Value.(*job)
+func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+	r, j := g.r, a.Request.Value.(*job)
 	returned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+	land, ok := r.takeOff(ctx, a.Key)
+	if !ok {
+		return returned
+	}
+	defer land()
 	// Whoever reads the results may be slow. Then no more is sent than can be kept.
 	select {
 	case r.room <- struct{}{}:
@@ -69,7 +75,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		r.release(j)
 		return returned
 	}
-	if err := r.sending(j, a, key.Name, price); err != nil {
+	if err := r.sending(j, a, g.name(a.Key), price); err != nil {
 		r.budget.settle(price, 0)
 		r.release(j)
 		r.fail(err)
@@ -79,7 +85,7 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		j.repeat = true
 	}
 	j.key, j.keyIndex, j.at = key.Name, a.Key, a.At
-	j.waited[1] = r.waits.until(time.Now())
+	j.waited[1] = g.waits.until(time.Now())
 	went := j.hop.host // before a redirect
 	if j.first {
 		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
@@ -89,6 +95,9 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	ans, final := r.judge(j)
 	r.denials.heard(j.res.ended, &ans)
 	r.heard(j, &ans)
+	if ans.Banned {
+		g.banned(a.Key, ans.Reason)
+	}
 	j.class, j.reason = classOf(j, &ans), ans.Reason
 	j.result, j.actual, j.cost = ans.Result, nil, r.cost(j, ans.Result, price)
 	r.budget.settle(price, j.cost)
@@ -98,15 +107,15 @@ func (r *Run) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		actual := ans.Actual
 		j.actual, cost = &actual, actual
 	}
-	r.tally.sent(a.Key, &j.res, ans.Result, cost)
+	r.tally.sent(g.index, a.Key, &j.res, ans.Result, cost)
 	if j.res.status != 0 {
 		r.hosts.note(went, answered)
 	}
-	r.tellTrouble(&ans)
+	g.tellTrouble(&ans)
 	j.hold = time.Time{}
 	if d := holds(&ans); d > 0 {
 		j.hold = j.res.ended.Add(d)
-		r.tellHold(key.Name, j.hold, ans.Reason)
+		r.tellHold(g.called(a.Key), j.hold, ans.Reason)
 	}
 	if !final {
 		if err := r.answered(j); err != nil {
@@ -185,7 +194,7 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *queue.Ended) {
 	}
 	if !j.res.ended.IsZero() {
 		line.WaitedMS = milliseconds(j.at.Sub(e.Submitted))
-		line.WaitedFor = r.waits.between(j.waited[0], j.waited[1])
+		line.WaitedFor = j.group.waits.between(j.waited[0], j.waited[1])
 		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
 		line.setHeaders(j.res.header, keep, r.sender.secrets)
 		if j.res.status != 0 {

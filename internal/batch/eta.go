@@ -111,8 +111,14 @@ func together(keys []serving, d time.Duration) (at time.Duration) {
 
 // eta is how long what is left takes: by the limits of the keys that serve, by the answers where Concurrency binds, and by what was done
 // lately where that is well below; 0: not known. waits is what the next request waits for, in a word.
-func (r *Run) eta(now time.Time, keys []serving, waiting bool, waits string) time.Duration {
+func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) time.Duration {
 	t := &r.tally
+	keys := of[0]
+	for i := range of {
+		if t.uses[i].remaining[limit.Requests] > 0 {
+			keys = of[i]
+		}
+	}
 	patience := standstill
 	if isLimit(waits) {
 		patience += rests(r.c.Limits)
@@ -122,7 +128,13 @@ func (r *Run) eta(now time.Time, keys []serving, waiting bool, waits string) tim
 	}
 	n := &t.totals
 	left := float64(max(n.Input-n.SkippedDone-n.SkippedDead-n.Done-n.Dead-n.Expired, 0))
-	longest := max(r.byAnswers(keys, left), r.byLimits(now, keys))
+	longest := r.byAnswers(keys, left)
+	for i := range of {
+		if len(of[i]) == 0 {
+			continue // what that is left with nobody knows
+		}
+		longest = max(longest, r.groups[i].byLimits(now, of[i]))
+	}
 	const wellBelow = 2
 	if rate, known := t.pace.perSecond(now); known && left > rate*longest.Seconds()*wellBelow {
 		if rate == 0 {
@@ -147,15 +159,16 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 }
 
 // byLimits is how long it takes by the limits.
-func (r *Run) byLimits(now time.Time, keys []serving) (longest time.Duration) {
-	t := &r.tally
+func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) {
+	r, t := g.r, &g.r.tally
+	u := &t.uses[g.index]
 	for n, l := range r.c.Limits {
-		left := float64(max(t.remaining[limit.Requests], 0)) * r.each(l.Unit)
+		left := float64(max(u.remaining[limit.Requests], 0)) * u.each(l.Unit)
 		if l.Bucket && !t.first.IsZero() {
 			// What is in the bucket goes at once.
 			all := float64(len(r.c.Keys))
-			room := min(float64(r.rooms[n])/all+l.perSecond()*t.first.Sub(r.epoch).Seconds(), float64(l.most()))
-			room += l.perSecond()*now.Sub(t.first).Seconds() - float64(t.spent[l.Unit])/all
+			room := min(float64(g.rooms[n])/all+l.perSecond()*t.first.Sub(r.epoch).Seconds(), float64(l.most()))
+			room += l.perSecond()*now.Sub(t.first).Seconds() - float64(u.spent[l.Unit])/all
 			left = max(left-min(max(room, 0), float64(l.most()))*float64(len(keys)), 0)
 		}
 		if left > 0 {

@@ -30,6 +30,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 	}
 	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
 	reader.pass, reader.ended = checking, r.hasEnded
+	r.planning.again = takesTurns(in)
 	began := time.Now()
 	t := &r.tally
 	before := int64(0)
@@ -51,7 +52,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 			return err
 		}
 		t.totals.Input++
-		add(&t.remaining, q.Cost, 1)
+		add(&t.uses[0].remaining, q.Cost, 1)
 		r.starts.add(q, r.lasts(q) > 0 && q.Created.IsZero())
 		r.planning.add(r, q, size)
 	}
@@ -133,14 +134,18 @@ func notHome(u *url.URL, homes secret.Places) string {
 	return fmt.Sprintf("a key is not sent to %v, only to %v: --key-host names more", secret.PlaceOf(u), homes)
 }
 
-// feed reads the input and hands it to the Pool.
-func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
+// feed reads the input and hands it to the Pools: of a group, if it is not nil, only what is that's.
+func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
 	t := &r.tally
 	if t.checked {
 		reader.pass, reader.ended = checked, r.hasEnded
 	}
-	for r.course.isReading(true) {
+	isFirst := of == nil || of.index == 0 // who tells what is wrong
+	if of != nil {
+		reader.passes = func(model string) bool { return r.of(model) != of }
+	}
+	for r.course.isReading(of == nil) { // a file that is read again and again is no terminal
 		q, err := r.read(reader)
 		if !r.course.isReading(false) {
 			return
@@ -155,6 +160,9 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader) {
 		_, invalid := errors.AsType[*InputError](err)
 		skip := invalid && r.c.SkipInvalid
 		switch {
+		case err == nil && q.passed, skip && !isFirst:
+		case err != nil && !isFirst:
+			return
 		case skip && t.checked: // it was told
 			r.skipped(reader, err)
 		case err != nil:
@@ -198,7 +206,8 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 
 // offer hands a request to the Pool, or passes over one that has ended before. False: the run is over.
 func (r *Run) offer(ctx context.Context, q *Request) bool {
-	j := &job{r: q, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
+	g := r.of(q.Estimate.Model)
+	j := &job{r: q, group: g, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
 	_, j.repeat = r.store.history.Doubts[q.ID]
 	if !r.tally.read(q) {
 		return true
@@ -223,8 +232,8 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		return true
 	}
 	ttl, renewal := r.due(q)
-	j.waited[0] = r.waits.until(time.Now())
-	err := r.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
+	j.waited[0] = g.waits.until(time.Now())
+	err := g.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
 	if err == nil {
 		return true
 	}
@@ -237,5 +246,5 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 
 // deadUnsent has a request be a dead letter that is not even sent.
 func (r *Run) deadUnsent(j *job) {
-	r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: j.r.ID, Value: j}, Submitted: r.pool.Now(), Reason: j.reason}})
+	r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: j.r.ID, Value: j}, Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
 }

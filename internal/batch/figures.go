@@ -51,7 +51,7 @@ type keyFigures struct {
 	KeyTotals
 	latency histogram.Histogram
 	best    []*rule.Ceiling // with nonces: the best client of each window, and of none
-	spent   limit.Cost
+	spent   []limit.Cost    // in each group
 }
 
 // maxBest bounds the memory for limits that let so much go at once that the order of nonces is what binds.
@@ -88,10 +88,13 @@ func newFigures(c *Config, numbered bool) figures {
 }
 
 // sent takes in an attempt that was written and how long it took.
-func (f *figures) sent(key int, took time.Duration, answered bool, cost limit.Cost) {
+func (f *figures) sent(group, key int, took time.Duration, answered bool, cost limit.Cost) {
 	k := &f.keys[key]
 	k.Sends++
-	add(&k.spent, cost, 1)
+	for len(k.spent) <= group {
+		k.spent = append(k.spent, limit.Cost{})
+	}
+	add(&k.spent[group], cost, 1)
 	if answered {
 		f.latency.Add(took)
 		k.latency.Add(took)
@@ -128,7 +131,7 @@ func (k *keyFigures) takes() (least time.Duration) {
 func (f *figures) inOrder() (perSecond float64) {
 	for i := range f.keys {
 		if d := f.keys[i].takes(); d > 0 {
-			perSecond += float64(f.keys[i].spent[limit.Requests]) / d.Seconds()
+			perSecond += float64(f.keys[i].spent[0][limit.Requests]) / d.Seconds() // with nonces there is one group
 		}
 	}
 	return perSecond
@@ -142,7 +145,9 @@ func (f *figures) totals(limits []Rate, d time.Duration) []KeyTotals {
 		k.Latency = latencyOf(&k.latency)
 		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
 		for _, l := range limits {
-			k.Percent = max(k.Percent, 100*float64(k.spent[l.Unit])/l.within(d, false))
+			for _, spent := range k.spent {
+				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.within(d, false))
+			}
 		}
 		all = append(all, k.KeyTotals)
 	}

@@ -36,7 +36,7 @@ func TestCeilingOfNonces(t *testing.T) {
 	} {
 		f := newFigures(&Config{Keys: []Key{{Name: "A"}, {Name: "B"}}, Limits: c.limits, Gap: c.gap}, c.numbered)
 		for range c.sends {
-			f.sent(1, c.took, true, c.cost)
+			f.sent(0, 1, c.took, true, c.cost)
 		}
 		if got := f.keys[1].takes(); got != c.want {
 			t.Errorf("%s: the best client takes %v, expected %v", c.name, got, c.want)
@@ -84,7 +84,10 @@ func TestCeilingAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.tally.totals.Sends = int(c.sends)
-		add(&r.tally.spent, chat, c.sends)
+		if err := r.divide(); err != nil {
+			t.Fatal(err)
+		}
+		add(&r.tally.uses[0].spent, chat, c.sends)
 		rate := float64(c.sends) / c.took.Seconds()
 		ceiling, percent := r.ceiling(c.took, false), r.percent(c.took, false)
 		if math.Abs(percent-c.want) > 1e-6 || math.Abs(100*rate/ceiling-percent) > 1e-6 {

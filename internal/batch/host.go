@@ -38,6 +38,8 @@ type hosts struct {
 
 	mu sync.Mutex
 	of map[uint64]known
+	// down is in how many groups a host is: each finds out for itself.
+	down map[string]int
 }
 
 type known uint8
@@ -47,7 +49,9 @@ const (
 	answered                   // in this run
 )
 
-func newHosts() hosts { return hosts{seed: maphash.MakeSeed(), of: map[uint64]known{}} }
+func newHosts() hosts {
+	return hosts{seed: maphash.MakeSeed(), of: map[uint64]known{}, down: map[string]int{}}
+}
 
 func (h *hosts) note(host string, k known) {
 	id := maphash.String(h.seed, host)
@@ -64,10 +68,29 @@ func (h *hosts) known(host string) known {
 	return h.of[maphash.String(h.seed, host)]
 }
 
-// outage tells of a host that goes down or is back. It is called by the Pool, one at a time. One of the input that has never
+// isNews notes that a host goes down in a group or is back, and says whether it is the first to go or the last to be back.
+func (h *hosts) isNews(host string, down bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if down {
+		h.down[host]++
+		return h.down[host] == 1
+	}
+	if h.down[host]--; h.down[host] > 0 {
+		return false
+	}
+	delete(h.down, host)
+	return true
+}
+
+// outage tells of a host that goes down or is back. It is called by each Pool, one at a time. One of the input that has never
 // answered, with a wrong name or certificate, is most likely wrong in the input, and ends the run.
 func (r *Run) outage(h dispatch.HostInfo) {
 	host := called(h.Host)
+	isNews := r.hosts.isNews(h.Host, h.Down)
+	if !h.Down && !isNews {
+		return
+	}
 	if !h.Down {
 		r.tell("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond))
 		return
@@ -75,6 +98,9 @@ func (r *Run) outage(h dispatch.HostInfo) {
 	if r.hosts.known(h.Host) == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate) {
 		r.course.first(&r.course.wrong, fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h)))
 		r.Drain()
+		return
+	}
+	if !isNews {
 		return
 	}
 	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))

@@ -47,6 +47,7 @@ type Request struct {
 	// Estimate is what a request to a language model is expected to use; Unbounded: it does not bound its output.
 	Estimate  tokens.Estimate
 	Unbounded bool
+	passed    bool // over: it is another reader's
 }
 
 // InputLimits bound what one line may ask for. Zero fields have the defaults named.
@@ -74,9 +75,10 @@ type Reader struct {
 	format Format
 	limits InputLimits
 	pass   pass
-	one    Request              // that is read while checking: it is another after the next Next
-	raw    []byte               // the latest line, until the next
-	ended  func(id string) bool // if not nil: of these nobody needs the body, or the cost
+	one    Request                 // that is read while checking: it is another after the next Next
+	raw    []byte                  // the latest line, until the next
+	ended  func(id string) bool    // if not nil: of these nobody needs the body, or the cost
+	passes func(model string) bool // if not nil: these are passed over
 }
 
 // NewReader returns a Reader of in, which errors call name.

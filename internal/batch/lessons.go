@@ -46,26 +46,27 @@ func (l Rate) rule() string {
 }
 
 // recall has the limits go on from what the runs before have learned of them; of others nothing binds.
-func (r *Run) recall() {
-	for i, k := range r.c.Keys {
-		for _, f := range r.store.history.Fits[k.Name] {
+func (g *group) recall() {
+	r := g.r
+	for i := range r.c.Keys {
+		for _, f := range r.store.history.Fits[g.name(i)] {
 			n := slices.IndexFunc(r.c.Limits, func(l Rate) bool { return l.rule() == f.Limit })
 			if n < 0 {
 				continue
 			}
 			l := f.Moved(-time.Duration(r.epoch.UnixNano()))
 			l.Index = n
-			r.fitted[i].Recall(0, l)
+			g.fitted[i].Recall(0, l)
 		}
-		for _, m := range r.fitted[i].Misfits() {
-			r.tellMisfit(k.Name, &m, m.Sure, " in a run before")
+		for _, m := range g.fitted[i].Misfits() {
+			r.tellMisfit(g.called(i), &m, m.Sure, " in a run before")
 		}
 	}
 }
 
 // learned keeps what a key has learned, and tells of it. It is called by the Pool, one at a time.
-func (r *Run) learned(key int, all []limit.Lesson) {
-	name := r.c.Keys[key].Name
+func (g *group) learned(key int, all []limit.Lesson) {
+	r, name := g.r, g.name(key)
 	for _, l := range r.lessons.news(name, all) {
 		if r.store.journal == nil {
 			break
@@ -76,8 +77,8 @@ func (r *Run) learned(key int, all []limit.Lesson) {
 		}
 		r.store.wake()
 	}
-	for _, m := range r.pool.Keys()[key].Misfits {
-		r.tellMisfit(name, &m, m.Sure, "")
+	for _, m := range g.pool.Keys()[key].Misfits {
+		r.tellMisfit(g.called(key), &m, m.Sure, "")
 	}
 }
 
@@ -124,19 +125,26 @@ func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 
 // tellMisfits tells, at the end, what would fit as far as it is known by then, and keeps what was learned since it was kept last.
 func (r *Run) tellMisfits() {
+	for _, g := range r.groups {
+		g.tellMisfits()
+	}
+}
+
+func (g *group) tellMisfits() {
+	r := g.r
 	all := make([][]limit.Lesson, len(r.c.Keys))
-	r.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+	g.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
 		for i := range all {
 			all[i] = d.Lessons(i)
 		}
 	})
-	for i, k := range r.pool.Keys() {
+	for i, k := range g.pool.Keys() {
 		if len(all[i]) > 0 {
-			r.learned(i, all[i])
+			g.learned(i, all[i])
 		}
 		for _, m := range k.Misfits {
-			if r.notices.isFirst("fits " + which(k.Name, &m)) {
-				r.tellMisfit(k.Name, &m, true, "")
+			if r.notices.isFirst("fits " + which(g.called(i), &m)) {
+				r.tellMisfit(g.called(i), &m, true, "")
 			}
 		}
 	}

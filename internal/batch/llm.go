@@ -186,6 +186,9 @@ func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
 	if err != nil {
 		return nil, seen[bodyName].Errorf("%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
 	}
+	if q.passed = r.passes != nil && r.passes(body.Model); q.passed {
+		return q, nil
+	}
 	if body.Stream {
 		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
 	}

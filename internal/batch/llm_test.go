@@ -449,10 +449,10 @@ func TestReplayBucket(t *testing.T) {
 		for i := range c.sends {
 			c.sends[i].Counts += r.epoch.UnixNano()
 		}
-		if err := r.newPool(); err != nil {
+		if err := r.newPools(); err != nil {
 			t.Fatal(err)
 		}
-		l, free := r.limiters[0][0], int64(0)
+		l, free := r.groups[0].limiters[0][0], int64(0)
 		for l.Ready(mono.Time(0), cost(1)) <= 0 {
 			l.Settle(0, l.Admit(0, cost(1)), limit.Outcome{Result: limit.Accepted})
 			free++
@@ -510,11 +510,11 @@ func TestReplayBucketLate(t *testing.T) {
 	for range 64 {
 		r.store.history.Sends = append(r.store.history.Sends, journal.Sent{Key: "A", Cost: limit.Cost{limit.Tokens: 4000}, Counts: r.epoch.Add(journal.Late).UnixNano(), Result: limit.Unknown})
 	}
-	if err := r.newPool(); err != nil {
+	if err := r.newPools(); err != nil {
 		t.Fatal(err)
 	}
 	one := limit.Cost{limit.Tokens: 1}
-	at := r.limiters[0][0].Ready(0, one)
+	at := r.groups[0].limiters[0][0].Ready(0, one)
 	if at == limit.AfterSettle || at == limit.Never {
 		t.Fatalf("never")
 	}

@@ -73,14 +73,15 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 const troubled = time.Minute
 
 // tellTrouble tells, once each, what refusals up to now prove: of an opt-in that is wrong, and of a key that does nothing but refuse.
-func (r *Run) tellTrouble(ans *dispatch.Answer) {
+func (g *group) tellTrouble(ans *dispatch.Answer) {
+	r := g.r
 	now := time.Since(r.epoch)
 	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
 		r.trouble.Store(int64(now + troubled))
 	} else if int64(now) > r.trouble.Load() {
 		return
 	}
-	keys := r.pool.Keys()
+	keys := g.pool.Keys()
 	if ans.Denied {
 		r.giveUp(keys, ans.Reason)
 	}

@@ -48,10 +48,12 @@ type Plan struct {
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
 
-	// Alone is what each model takes by itself, longest first, where there are several and the provider may have limits of each: the run keeps
-	// to those of one for all of them together. Models that share limits are one, by the name of their family. LimitsOf is the provider; empty: nobody knows whether it has.
-	Alone    []PlanAlone `json:"each_model_alone,omitempty"`
-	LimitsOf string      `json:"limits_of,omitempty"`
+	// Alone is what each model takes by itself, longest first, where there are several and the provider may have limits of each. Models that
+	// share limits are one, by the name of their family. LimitsOf is the provider; empty: nobody knows whether it has. EachModel: the run
+	// has the limits for each of them; otherwise it keeps to those of one for all of them together.
+	Alone     []PlanAlone `json:"each_model_alone,omitempty"`
+	LimitsOf  string      `json:"limits_of,omitempty"`
+	EachModel bool        `json:"limits_of_each_model,omitempty"`
 
 	// Until is when no more is sent.
 	Until *time.Time `json:"until,omitempty"`
@@ -115,7 +117,8 @@ type PlanOne struct {
 type PlanLimit struct {
 	Limit   string  `json:"limit"`
 	Unit    string  `json:"unit"`
-	Cost    int64   `json:"cost"` // of all requests, with Expected if it is known and the server counts what was used
+	Model   string  `json:"model,omitempty"` // that takes longest, where each model has the limit for itself
+	Cost    int64   `json:"cost"`            // of all requests, with Expected if it is known and the server counts what was used
 	Seconds float64 `json:"seconds"`
 	Binds   bool    `json:"binds"`
 }
@@ -125,6 +128,7 @@ type planning struct {
 	plan     Plan
 	cost     limit.Cost
 	models   map[string]*PlanModel
+	again    bool // the input can be read by several at once
 	answers  int
 	output   int64 // of answers
 	expected int64
@@ -216,14 +220,27 @@ func (r *Run) Plan(now time.Time) Plan {
 		}
 		r.alone(l, &plan)
 	}
+	names, costs := r.eachModel(plan.Expected != nil)
+	plan.EachModel = len(names) > 1
+	if len(names) == 0 {
+		names, costs = []string{""}, map[string]*limit.Cost{"": &cost}
+	}
 	longest, binds := time.Duration(-1), -1
 	for i, l := range r.c.Limits {
-		room := l.most() * int64(len(r.c.Keys))
-		if r.rooms != nil { // it is open
-			room = r.rooms[i]
+		d, of := time.Duration(-1), ""
+		for n, name := range names {
+			room := l.most() * int64(len(r.c.Keys))
+			if n < len(r.groups) { // it is open
+				room = r.groups[n].rooms[i]
+			}
+			if t := l.takes(costs[name][l.Unit], len(r.c.Keys), room); t > d {
+				d, of = t, name
+			}
 		}
-		d := l.takes(cost[l.Unit], len(r.c.Keys), room)
 		plan.Limits = append(plan.Limits, PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: cost[l.Unit], Seconds: d.Seconds()})
+		if plan.EachModel {
+			plan.Limits[i].Model = of
+		}
 		if d > longest {
 			longest, binds = d, i
 		}
@@ -312,6 +329,16 @@ func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 	return b
 }
 
+// likely is what a model's requests cost, with the output that answers have taught to expect if there are any.
+func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
+	cost := m.cost
+	if expected && l.Count().Corrected() {
+		cost[limit.Output] = m.expected
+		cost[limit.Tokens] = cost[limit.Input] + m.expected
+	}
+	return cost
+}
+
 // alone says what each model takes by itself.
 func (r *Run) alone(l *LLM, plan *Plan) {
 	row, known := quota.LookupProvider(l.c.LimitsOf)
@@ -320,7 +347,7 @@ func (r *Run) alone(l *LLM, plan *Plan) {
 	}
 	costs, index := []limit.Cost(nil), map[string]int{}
 	for _, m := range plan.Models {
-		name := quota.SharedModel(cmp.Or(row.Name, l.provider.Name()), m.Model)
+		name := l.sharedModel(m.Model)
 		i, seen := index[name]
 		if !seen {
 			i = len(costs)
@@ -328,12 +355,7 @@ func (r *Run) alone(l *LLM, plan *Plan) {
 			plan.Alone = append(plan.Alone, PlanAlone{Model: name})
 		}
 		plan.Alone[i].Requests += m.Requests
-		cost := m.cost
-		if plan.Expected != nil && l.Count().Corrected() {
-			cost[limit.Output] = m.expected
-			cost[limit.Tokens] = cost[limit.Input] + m.expected
-		}
-		add(&costs[i], cost, 1)
+		add(&costs[i], l.likely(&m, plan.Expected != nil), 1)
 	}
 	if len(costs) < 2 {
 		plan.Alone = nil

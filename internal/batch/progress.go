@@ -16,17 +16,10 @@ import (
 // tokens count by what a request took on the average. It is what they allow within d, as percent has it: with the bucket that was full
 // at the start. With d of 0 it is that of the long run.
 func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
-	least := math.Inf(1)
-	for _, l := range r.c.Limits {
-		each, allowed := r.each(l.Unit), l.perSecond()
-		if d > 0 {
-			each, allowed = r.sentEach(l.Unit), l.within(d, goesOn)/d.Seconds()
-		}
-		if each > 0 {
-			least = min(least, allowed/each)
-		}
+	least := 0.0
+	for i := range r.groups {
+		least += r.ceilingOf(&r.tally.uses[i], d, goesOn)
 	}
-	least *= float64(len(r.c.Keys))
 	if ordered := r.tally.figures.inOrder(); ordered > 0 {
 		least = min(least, ordered)
 	}
@@ -36,12 +29,27 @@ func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	return least
 }
 
+// ceilingOf is that of a group.
+func (r *Run) ceilingOf(u *use, d time.Duration, goesOn bool) float64 {
+	least := math.Inf(1)
+	for _, l := range r.c.Limits {
+		each, allowed := u.each(l.Unit), l.perSecond()
+		if d > 0 {
+			each, allowed = u.sentEach(l.Unit), l.within(d, goesOn)/d.Seconds()
+		}
+		if each > 0 {
+			least = min(least, allowed/each)
+		}
+	}
+	return least * float64(len(r.c.Keys))
+}
+
 // each is how much of a unit goes with one of cost in requests: of those sent, once there are enough, else of what is left.
-func (r *Run) each(u limit.Unit) float64 {
+func (g *use) each(u limit.Unit) float64 {
 	const enough = 20
-	of := &r.tally.remaining
-	if r.tally.totals.Sends >= enough || of[limit.Requests] <= 0 {
-		of = &r.tally.spent
+	of := &g.remaining
+	if g.spent[limit.Requests] >= enough || of[limit.Requests] <= 0 {
+		of = &g.spent
 	}
 	if u == limit.Requests {
 		return 1
@@ -50,8 +58,8 @@ func (r *Run) each(u limit.Unit) float64 {
 }
 
 // sentEach is how much of a unit went with one of cost in requests.
-func (r *Run) sentEach(u limit.Unit) float64 {
-	of := &r.tally.spent
+func (g *use) sentEach(u limit.Unit) float64 {
+	of := &g.spent
 	if u == limit.Requests || of[limit.Requests] <= 0 {
 		return 1
 	}
@@ -62,10 +70,12 @@ func (r *Run) sentEach(u limit.Unit) float64 {
 func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for _, l := range r.c.Limits {
-		p = max(p, 100*float64(r.tally.spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
+		for i := range r.tally.uses {
+			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
+		}
 	}
 	if ordered := r.tally.figures.inOrder(); ordered > 0 {
-		p = max(p, 100*float64(r.tally.spent[limit.Requests])/(ordered*d.Seconds()))
+		p = max(p, 100*float64(r.tally.uses[0].spent[limit.Requests])/(ordered*d.Seconds()))
 	}
 	if goesOn {
 		return min(p, 100)
@@ -87,16 +97,24 @@ type Progress struct {
 // Progress returns how far the run is.
 func (r *Run) Progress() Progress {
 	p := Progress{}
-	short, keys := "", []serving(nil)
-	r.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
-		c := q.Counts()
-		p.InFlight, p.Waiting = c.InFlight, c.Waiting
-		short, p.Why = r.why(now, q, d)
-		for _, h := range d.Down(now) {
-			p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
-		}
-		keys = r.serves(now, d)
-	})
+	short, most, keys := "", -1, make([][]serving, len(r.groups))
+	for i, g := range r.groups {
+		g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
+			c := q.Counts()
+			p.InFlight, p.Waiting = p.InFlight+c.InFlight, p.Waiting+c.Waiting
+			if c.Waiting > most { // what most wait for
+				most = c.Waiting
+				short, p.Why = g.why(now, q, d)
+			}
+			if i == 0 { // they all go to the same hosts
+				for _, h := range d.Down(now) {
+					p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
+				}
+			}
+			keys[i] = r.serves(now, d)
+		})
+	}
+	p.InFlight = min(p.InFlight, r.c.Concurrency)
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	p.Totals = r.tally.totals
@@ -119,7 +137,8 @@ const limitOf = "limit "
 func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
 
 // why says what the next request waits for: in a word or two, and in words.
-func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short, text string) {
+func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short, text string) {
+	r := g.r
 	c := q.Counts()
 	if c.Waiting == 0 {
 		if c.InFlight > 0 {
@@ -140,12 +159,12 @@ func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short,
 	}
 	best := limit.Never
 	short, text = "ban", "a key that is not banned"
-	for i := range r.limiters {
+	for i := range g.limiters {
 		info := d.KeyInfo(now, i)
 		if info.State == dispatch.Banned {
 			continue
 		}
-		if at, s, t := r.whyKey(now, i, &info, head.Cost); at < best || best == limit.Never {
+		if at, s, t := g.whyKey(now, i, &info, head.Cost); at < best || best == limit.Never {
 			best, short, text = at, s, t
 		}
 	}
@@ -153,7 +172,8 @@ func (r *Run) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short,
 }
 
 // whyKey says when a key may be used, and what it waits for until then.
-func (r *Run) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
+func (g *group) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
+	r := g.r
 	at = now
 	if info.State == dispatch.Cooling {
 		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
@@ -161,7 +181,7 @@ func (r *Run) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limit.
 			short, text = "pause", "the server, which asked to stay away, "
 		}
 	}
-	for n, l := range r.limiters[key] {
+	for n, l := range g.limiters[key] {
 		if t := l.Ready(now, cost); t > at {
 			at, short = t, limitOf+r.c.Limits[n].Text
 			if text = short + ", "; !r.c.keyless {

@@ -12,35 +12,48 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
+// newPools makes the groups, each with a Pool.
+func (r *Run) newPools() error {
+	if err := r.divide(); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	for _, g := range r.groups {
+		if err := g.newPool(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // newPool replays the history into the limiters: a window that the process before filled still counts.
-func (r *Run) newPool() error {
-	index := map[string]int{}
+func (g *group) newPool() error {
+	r := g.r
 	keys := make([]dispatch.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
-		index[k.Name] = i
-		keys[i] = dispatch.Key{Name: k.Name, Limiter: r.fitted[i], Gap: r.c.Gap}
+		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap}
 		if r.numbered {
 			keys[i].Nonce = &dispatch.NonceConfig{Unit: r.c.NonceUnit, After: r.store.history.Nonces[k.Name]}
 		}
 	}
-	r.replay(index)
-	r.recall()
+	g.replay()
+	g.recall()
 	onExpiry := queue.End
 	if r.c.Renew {
 		onExpiry = queue.Retry
 	}
 	var err error
-	r.pool, err = paceline.NewPool(paceline.PoolConfig{
-		Keys: keys, Send: r.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
+	g.pool, err = paceline.NewPool(paceline.PoolConfig{
+		Keys: keys, Send: g.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
 		Queue:     queue.Config{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
-		MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: r.learned,
+		MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	r.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+	g.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
 		for name, until := range r.store.history.Holds {
-			if i, ours := index[name]; ours && until > r.epoch.UnixNano() {
+			if i, ours := g.key(name); ours && until > r.epoch.UnixNano() {
+				r.tellHold(g.called(i), time.Unix(0, until), "by an answer to the run before")
 				d.Hold(now, i, mono.Time(until-r.epoch.UnixNano()))
 			}
 		}
@@ -48,12 +61,13 @@ func (r *Run) newPool() error {
 	return nil
 }
 
-// replay has the limiters know what was sent before, by the index of each key.
-func (r *Run) replay(index map[string]int) {
+// replay has the limiters know what was sent before.
+func (g *group) replay() {
+	r := g.r
 	// Of a bucket it is not known what it held when the history begins: at least nothing. The history is long enough for
 	// it to have filled since, unless it was used.
-	for i := range r.limiters {
-		for n, l := range r.limiters[i] {
+	for i := range g.limiters {
+		for n, l := range g.limiters[i] {
 			if rate := r.c.Limits[n]; rate.Bucket && r.store.history.Last > 0 {
 				at := mono.Time(-r.keep)
 				var all limit.Cost
@@ -62,12 +76,12 @@ func (r *Run) replay(index map[string]int) {
 			}
 		}
 	}
-	underway := make([][]int64, len(r.limiters)) // what may still arrive, of each key and limit
+	underway := make([][]int64, len(g.limiters)) // what may still arrive, of each key and limit
 	for i := range underway {
 		underway[i] = make([]int64, len(r.c.Limits))
 	}
 	for _, s := range r.store.history.Sends {
-		i, ours := index[s.Key]
+		i, ours := g.key(s.Key)
 		// Not after the epoch even if the clock was set back since: that would only count longer.
 		counts := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
 		if !ours || counts < mono.Time(-r.keep) {
@@ -79,8 +93,8 @@ func (r *Run) replay(index map[string]int) {
 		} else if s.Result == limit.Unknown {
 			o.Result = limit.Failed // counts is its bound already
 		}
-		r.fitted[i].Count(min(counts, 0), s.Cost, o)
-		for n, l := range r.limiters[i] {
+		g.fitted[i].Count(min(counts, 0), s.Cost, o)
+		for n, l := range g.limiters[i] {
 			cost := s.Cost
 			if rate := r.c.Limits[n]; rate.Bucket && !rate.Produced {
 				// A bucket that let it go was not below empty then. Ours could be, and for hours, where its limit was higher
@@ -96,11 +110,11 @@ func (r *Run) replay(index map[string]int) {
 			l.Settle(min(counts, 0), l.Admit(min(counts, 0), cost), o)
 		}
 	}
-	r.rooms = make([]int64, len(r.c.Limits))
+	g.rooms = make([]int64, len(r.c.Limits))
 	for n, rate := range r.c.Limits {
-		for i := range r.limiters {
+		for i := range g.limiters {
 			if rate.Bucket {
-				r.rooms[n] += rate.room(r.limiters[i][n], 0)
+				g.rooms[n] += rate.room(g.limiters[i][n], 0)
 			}
 		}
 	}

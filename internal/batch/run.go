@@ -13,7 +13,6 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/verdict"
 )
 
@@ -40,13 +39,12 @@ type Run struct {
 	c        Config
 	sender   *sender
 	policy   verdict.Policy
-	numbered bool              // requests carry nonces
-	epoch    time.Time         // of the Pool's clock
-	keep     time.Duration     // how far back the journal goes
-	limiters [][]limit.Limiter // of each key, one per limit
-	fitted   []*limit.Fitted   // of each key, over all of them
-	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
-	pool     *paceline.Pool
+	numbered bool          // requests carry nonces
+	epoch    time.Time     // of the Pool's clock
+	keep     time.Duration // how far back the journal goes
+	groups   []*group      // of what counts in limits of its own, once it is open
+	flights  chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
+	bans     []atomic.Bool // of each key, what one group tells the others
 	trouble  atomic.Int64  // until when refusals are news, since the epoch
 	room     chan struct{} // one for each answer that is on its way to the results
 	homes    secret.Places // where keys go, once the first line is read
@@ -63,7 +61,6 @@ type Run struct {
 	trials   *trials
 	planning planning
 	starts   starts
-	waits    waits
 	budget   *budget
 	endings  sync.Pool // of *endings
 }
@@ -91,22 +88,16 @@ func New(c Config) (*Run, error) {
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  store{kick: make(chan struct{}, 1)},
-		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, figures: newFigures(&c, c.uses("nonce"))},
+		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, uses: make([]use, 1), figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), trials: newTrials(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		budget:   newBudget(toMoney(c.Budget)),
 		endings:  sync.Pool{New: func() any { return new(endings) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
-	for range c.Keys {
-		each := make([]limit.Limiter, len(c.Limits))
-		for n, l := range c.Limits {
-			var err error
-			if each[n], err = l.limiter(c.Arrivals); err != nil {
-				return fail("%w", err)
-			}
+	for _, l := range c.Limits {
+		if _, err := l.limiter(c.Arrivals); err != nil {
+			return fail("%w", err)
 		}
-		r.limiters = append(r.limiters, each)
-		r.fitted = append(r.fitted, limit.NewFitted(limit.NewAll(each...)))
 	}
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
@@ -150,12 +141,7 @@ func (r *Run) Open() error {
 		r.tell(what, strings.Join(weak, ", "))
 	}
 	r.tellOpen(r.store.history.Open)
-	for _, k := range r.c.Keys {
-		if until := r.store.history.Holds[k.Name]; until > 0 {
-			r.tellHold(k.Name, time.Unix(0, until), "by an answer to the run before")
-		}
-	}
-	err := r.newPool()
+	err := r.newPools()
 	if err != nil {
 		r.store.close()
 	}
@@ -182,16 +168,20 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	var known *io.LimitedReader
 	if r.tally.checked {
 		known = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
-		in = known
+		if len(r.groups) == 1 {
+			in = known
+		}
 	}
 	// It may be stuck in a read that nothing ends when the Pool stops: then it is left behind, and touches nothing.
 	r.course.feeding = true
 	go func() {
-		r.feed(ctx, name, in)
+		r.feedAll(ctx, name, in)
 		r.course.set(func() { r.course.feeding = false })
-		r.pool.Close()
+		for _, g := range r.groups {
+			g.pool.Close()
+		}
 	}()
-	err := r.pool.Run(ctx)
+	err := r.runPools(ctx)
 	r.trials.stop()
 	r.tellMisfits()
 	r.tellUnsent()
@@ -205,10 +195,10 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		return fmt.Errorf("%w: %w", ErrOutput, c.failure)
 	case c.wrong != nil:
 		return c.wrong
-	case c.enough != nil && !r.tally.finished(c.whole && r.pool.Counts().Waiting == 0):
+	case c.enough != nil && !r.tally.finished(c.whole && r.waiting() == 0):
 		return c.enough
 	case r.c.keyless && errors.Is(err, dispatch.ErrExhausted):
-		return exhausted("the server refuses for good: " + r.pool.Keys()[0].Reason)
+		return exhausted("the server refuses for good: " + r.groups[0].pool.Keys()[0].Reason)
 	case err != nil:
 		return err
 	default:
@@ -244,7 +234,7 @@ func (r *Run) enough(why error) {
 func (r *Run) Drain() {
 	r.course.stop()
 	r.trials.stop()
-	r.pool.Drain()
+	r.drainPools()
 }
 
 // fail stops the sending after a write that failed.
@@ -262,7 +252,7 @@ func (r *Run) Close() (t Totals, err error) {
 	err = r.store.readBack(&r.tally)
 	defer func() { t.USD = float64(r.budget.isSpent()) / float64(dollar) }()
 	var lost error
-	t, lost = r.tally.close(r.pool.Counts().Waiting)
+	t, lost = r.tally.close(r.waiting())
 	d := r.tally.final.Sub(r.tally.first)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds

@@ -82,10 +82,10 @@ func TestReplay(t *testing.T) {
 		for i := range r.store.history.Sends {
 			r.store.history.Sends[i].Counts += epoch.UnixNano()
 		}
-		if err := r.newPool(); err != nil {
+		if err := r.newPools(); err != nil {
 			t.Fatal(err)
 		}
-		l := r.limiters[0][0]
+		l := r.groups[0].limiters[0][0]
 		free := 0
 		for l.Ready(0, limit.One) == 0 {
 			l.Settle(0, l.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})

@@ -133,20 +133,19 @@ type reason struct {
 type tally struct {
 	retry Dead // which dead letters are sent again
 
-	mu        sync.Mutex
-	ledger    ledger
-	checked   bool // the first pass counted the input
-	totals    Totals
-	remaining limit.Cost         // that is still to go, if checked
-	spent     limit.Cost         // of the sends
-	busy      time.Duration      // that answers took, of all sends
-	reasons   map[string]*reason // why requests are dead, by what is alike
-	bad       ends               // of this run, and dead letters of the runs before that are not sent again
-	first     time.Time          // send
-	final     time.Time          // answer
-	figures   figures
-	pace      pace
-	models    map[string]*ModelTotals
+	mu      sync.Mutex
+	ledger  ledger
+	checked bool // the first pass counted the input
+	totals  Totals
+	uses    []use              // of each group
+	busy    time.Duration      // that answers took, of all sends
+	reasons map[string]*reason // why requests are dead, by what is alike
+	bad     ends               // of this run, and dead letters of the runs before that are not sent again
+	first   time.Time          // send
+	final   time.Time          // answer
+	figures figures
+	pace    pace
+	models  map[string]*ModelTotals
 }
 
 // add adds by times a cost.
@@ -222,7 +221,7 @@ func (t *tally) read(q *Request) bool {
 	is := t.ledger[q.digest]
 	past := t.past(is)
 	if past != nil {
-		add(&t.remaining, q.Cost, -1)
+		add(&t.uses[0].remaining, q.Cost, -1) // of a batch it is nothing
 	}
 	if !t.checked { // else both were counted then
 		t.totals.Input++
@@ -234,7 +233,7 @@ func (t *tally) read(q *Request) bool {
 }
 
 // sent counts an attempt.
-func (t *tally) sent(key int, res *response, result limit.Result, cost limit.Cost) {
+func (t *tally) sent(group, key int, res *response, result limit.Result, cost limit.Cost) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if res.written {
@@ -245,8 +244,8 @@ func (t *tally) sent(key int, res *response, result limit.Result, cost limit.Cos
 		t.totals.Sends++
 		t.busy += res.ended.Sub(res.began)
 		t.totals.Cost += cost[limit.Requests]
-		add(&t.spent, cost, 1)
-		t.figures.sent(key, res.ended.Sub(res.began), res.status != 0, cost)
+		add(&t.uses[group].spent, cost, 1)
+		t.figures.sent(group, key, res.ended.Sub(res.began), res.status != 0, cost)
 	}
 	if result == limit.Limited || res.status == http.StatusTooManyRequests {
 		t.totals.Rejected++
@@ -280,7 +279,7 @@ func (t *tally) ended(all []ended, blind bool) {
 
 func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	j := e.job
-	add(&t.remaining, j.r.Cost, -1)
+	add(&t.uses[j.group.index].remaining, j.r.Cost, -1)
 	t.pace.ended(now)
 	if !e.written {
 		t.totals.Unwritten++

@@ -89,20 +89,27 @@ func (r *Run) watch(done <-chan struct{}) {
 	t := time.NewTicker(lookEvery * time.Duration(1+len(r.c.Keys)/50))
 	defer t.Stop()
 	for {
-		cause := ""
-		r.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
-			if q.Counts().Waiting > 0 {
-				cause, _ = r.why(now, q, d)
-			}
-			if cause == "concurrency" && len(r.c.Limits) == 0 { // what else
-				cause = ""
-			}
-		})
-		r.waits.look(time.Now(), cause)
+		for _, g := range r.groups {
+			g.look()
+		}
 		select {
 		case <-t.C:
 		case <-done:
 			return
 		}
 	}
+}
+
+// look looks what the head of the queue waits for.
+func (g *group) look() {
+	r, cause := g.r, ""
+	g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
+		if q.Counts().Waiting > 0 {
+			cause, _ = g.why(now, q, d)
+		}
+		if cause == "concurrency" && len(r.c.Limits) == 0 { // what else
+			cause = ""
+		}
+	})
+	g.waits.look(time.Now(), cause)
 }

@@ -1,0 +1,260 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// group is what counts in limits of its own on every key: the requests of one model, or all of them.
+type group struct {
+	r        *Run
+	index    int
+	model    string            // as quota.SharedModel has it; empty: all
+	limiters [][]limit.Limiter // of each key, one per limit
+	fitted   []*limit.Fitted   // of each key, over all of them
+	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
+	pool     *paceline.Pool
+	waits    waits
+}
+
+// use is what a group costs. The tally has it.
+type use struct {
+	remaining limit.Cost // that is still to go, if checked
+	spent     limit.Cost // of the sends
+}
+
+// mostGroups bounds how often the input is read: each group reads it for itself, lest one that is sorted by model leave all but
+// the first with nothing to send.
+const mostGroups = 16
+
+// eachModel returns the names of limits that the models of the input count in, in order, and what goes in each; none where the limits
+// are for all together, or nobody knows. expected: by what answers have taught to expect.
+func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
+	l, ok := r.c.Format.(*LLM)
+	if !ok || !r.planning.again || r.numbered || r.c.Gap > 0 || len(r.c.Limits) == 0 {
+		return nil, nil
+	}
+	row, known := quota.LookupProvider(l.c.LimitsOf)
+	if !known || row.Limited != quota.Model || slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return !l.EachModel }) {
+		return nil, nil
+	}
+	const longest = 256
+	costs = map[string]*limit.Cost{}
+	for _, m := range r.planning.models {
+		name := l.sharedModel(m.Model)
+		if name == "" || len(name) > longest || m.Model == otherModels {
+			return nil, nil
+		}
+		if costs[name] == nil {
+			names, costs[name] = append(names, name), new(limit.Cost)
+		}
+		add(costs[name], l.likely(m, expected), 1)
+	}
+	if len(names) > mostGroups {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return names, costs
+}
+
+// sharedModel is the name of the limits that a model counts in.
+func (l *LLM) sharedModel(model string) string {
+	row, _ := quota.LookupProvider(l.c.LimitsOf)
+	return quota.SharedModel(cmp.Or(row.Name, l.provider.Name()), model)
+}
+
+// divide makes the groups.
+func (r *Run) divide() error {
+	names, costs := r.eachModel(false)
+	if len(names) == 0 {
+		names = []string{""}
+	} else {
+		r.tally.uses = make([]use, len(names))
+		for i, name := range names {
+			r.tally.uses[i].remaining = *costs[name]
+		}
+	}
+	if len(names) > 1 {
+		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
+	}
+	for i, name := range names {
+		g := &group{r: r, index: i, model: name}
+		if err := g.limit(); err != nil {
+			return err
+		}
+		r.groups = append(r.groups, g)
+	}
+	return nil
+}
+
+// limit makes the limiters.
+func (g *group) limit() error {
+	c := &g.r.c
+	for range c.Keys {
+		each := make([]limit.Limiter, len(c.Limits))
+		for n, l := range c.Limits {
+			var err error
+			if each[n], err = l.limiter(c.Arrivals); err != nil {
+				return err
+			}
+		}
+		g.limiters = append(g.limiters, each)
+		g.fitted = append(g.fitted, limit.NewFitted(limit.NewAll(each...)))
+	}
+	return nil
+}
+
+// of is the group of a request's model.
+func (r *Run) of(model string) *group {
+	if l, ok := r.c.Format.(*LLM); ok && len(r.groups) > 1 {
+		name := l.sharedModel(model)
+		for _, g := range r.groups {
+			if g.model == name {
+				return g
+			}
+		}
+	}
+	return r.groups[0]
+}
+
+// name is that of a key in the journal.
+func (g *group) name(key int) string {
+	name := g.r.c.Keys[key].Name
+	if g.model != "" {
+		name += "/" + g.model
+	}
+	return name
+}
+
+// called is a key as people are told of it.
+func (g *group) called(key int) string {
+	if len(g.r.groups) > 1 {
+		return g.name(key)
+	}
+	return g.r.c.Keys[key].Name
+}
+
+// key is which of the keys a name of the journal is of, if what it did counts here: in the limits of one model what was sent to that, or
+// by a run that did not tell models apart; in those of all models everything.
+func (g *group) key(name string) (key int, ours bool) {
+	for i, k := range g.r.c.Keys {
+		of, is := strings.CutPrefix(name, k.Name)
+		if is && (of == "" || of[0] == '/' && (g.model == "" || of[1:] == g.model)) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// takeOff waits until an attempt may be in flight with those of the other groups, which land ends. False: it may not go any more.
+func (r *Run) takeOff(ctx context.Context, key int) (land func(), ok bool) {
+	if r.flights == nil {
+		return func() {}, true
+	}
+	select {
+	case r.flights <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false
+	}
+	if r.bans[key].Load() { // while it waited
+		<-r.flights
+		return nil, false
+	}
+	return func() { <-r.flights }, true
+}
+
+// banned has what a key is banned for hold in the other groups.
+func (g *group) banned(key int, reason string) {
+	if g.r.flights == nil {
+		return
+	}
+	g.r.bans[key].Store(true)
+	for _, other := range g.r.groups {
+		if other != g {
+			other.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Ban(key, reason) })
+		}
+	}
+}
+
+// runPools runs until all groups have ended. What ends one of them ends all.
+func (r *Run) runPools(ctx context.Context) error {
+	if len(r.groups) == 1 {
+		return r.groups[0].pool.Run(ctx)
+	}
+	errs := make([]error, len(r.groups))
+	var all sync.WaitGroup
+	for i, g := range r.groups {
+		all.Go(func() {
+			if errs[i] = g.pool.Run(ctx); errs[i] != nil {
+				r.drainPools()
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) drainPools() {
+	for _, g := range r.groups {
+		g.pool.Drain()
+	}
+}
+
+// waiting is how many requests wait.
+func (r *Run) waiting() (n int) {
+	for _, g := range r.groups {
+		n += g.pool.Counts().Waiting
+	}
+	return n
+}
+
+// feedAll feeds all groups until the input's end. Where it can be read from several places each reads it for itself.
+func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
+	at, ok := in.(io.ReaderAt)
+	if ok = ok && takesTurns(in); !ok && r.tally.checked && len(r.groups) > 1 {
+		in = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
+	}
+	if !ok || len(r.groups) == 1 {
+		r.feed(ctx, name, in, nil)
+		return
+	}
+	from := int64(0)
+	if s, ok := in.(io.Seeker); ok {
+		from, _ = s.Seek(0, io.SeekCurrent)
+	}
+	var all sync.WaitGroup
+	for _, g := range r.groups {
+		all.Go(func() {
+			r.feed(ctx, name, &io.LimitedReader{R: io.NewSectionReader(at, from, r.planning.plan.Bytes), N: r.planning.plan.Bytes}, g)
+		})
+	}
+	all.Wait()
+}
+
+// takesTurns says that the input can be read by several at once, from its beginning.
+func takesTurns(in io.Reader) bool {
+	_, ok := in.(io.ReaderAt)
+	s, seeks := in.(io.Seeker)
+	if !ok || !seeks {
+		return false
+	}
+	_, err := s.Seek(0, io.SeekCurrent) // a pipe has a file's methods, too
+	return err == nil
+}
