@@ -222,18 +222,18 @@ func TestLLMWithinTheLimits(t *testing.T) {
 		llm    LLMConfig
 		limits []Rate
 		n      int
-		late   time.Duration // the last answer, after the time that the plan says; 0: the plan has what is reserved, which is not used
+		late   time.Duration // the trial of the first alone, 3 s at most, and the last answer, after the time that the plan says; 0: the plan has what is reserved, which is not used
 	}{
 		{"OpenAI as documented", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
+			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 8 * time.Second},
 		{"OpenAI, requests bind", llm.Config{Limits: llm.Limits{Requests: 60, Tokens: 90_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(60, limit.Requests, true), minutely(90_000, limit.Tokens, true)}, 130, 5 * time.Second},
+			[]Rate{minutely(60, limit.Requests, true), minutely(90_000, limit.Tokens, true)}, 130, 8 * time.Second},
 		// Their tokens have more than four characters each, by which the server counts.
 		{"embeddings", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 5 * time.Second},
+			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 8 * time.Second},
 		{"sums that stay", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Sum},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 5 * time.Second},
-		// The first goes alone, and every window later by that.
+			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 8 * time.Second},
+		// Every window later by the trial.
 		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
 			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 13 * time.Second},
 		{"usage corrects", llm.Config{Count: llm.CountCorrected, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Used},
