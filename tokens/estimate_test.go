@@ -496,7 +496,7 @@ func FuzzLearn(f *testing.F) {
 			}
 			if enough := float64(n) >= 1/chance; enough && output <= most && est.Output < output {
 				t.Fatalf("after %d answers of %d tokens: %+v", n, output, est)
-			} else if enough && input > 0 && input <= 1<<44 && est.Input < input {
+			} else if enough && n >= 20 && input > 0 && input <= 1<<44 && est.Input < input { // which vocabulary the model has is found out meanwhile
 				t.Fatalf("after %d prompts of %d tokens: %+v", n, input, est)
 			}
 			e.Learn(est, tokens.Usage{Input: input, Output: output})
