@@ -145,6 +145,7 @@ func (q *Quota) check(duration time.Duration, refuse func(field, format string, 
 
 func (q *Quota) checkHeaders(refuse func(field, format string, a ...any)) {
 	h := &q.Headers
+	h.checkWrong(refuse)
 	for _, p := range []struct {
 		field string
 		p     Precision
@@ -155,6 +156,36 @@ func (q *Quota) checkHeaders(refuse func(field, format string, a ...any)) {
 		case p.p != Untold && (q.Kind == GCRA || q.Kind == DecreaseOnly || q.Kind == Weighted):
 			refuse("Server.Headers."+p.field, "%v of a %v quota, which does not tell it", p.p, q.Kind)
 		}
+	}
+}
+
+// checkWrong refuses what no header says, however wrong.
+func (h *Headers) checkWrong(refuse func(field, format string, a ...any)) {
+	for _, d := range []struct {
+		field string
+		d     time.Duration
+	}{{"Skew", h.Skew}, {"Stale", h.Stale}} {
+		if d.d < 0 || d.d > longestRun {
+			refuse("Server.Headers."+d.field, "%v is not from 0 to %v", d.d, longestRun)
+		}
+	}
+	if h.Skew != 0 && h.Reset == Untold {
+		refuse("Server.Headers.Skew", "%v of a reset that is not told", h.Skew)
+	}
+	if h.Replicas < 1 || h.Replicas > 1000 || h.Replicas > 1 && h.Stale == 0 {
+		refuse("Server.Headers.Replicas", "%d is not from 1 to 1000, or has no Stale: %v", h.Replicas, h.Stale)
+	}
+	if h.Stale > 0 && h.Stale/time.Duration(max(h.Replicas, 1)) < time.Millisecond {
+		refuse("Server.Headers.Stale", "%v of %d replicas: want a millisecond or more between two of their questions", h.Stale, h.Replicas)
+	}
+	if !(h.Factor > 0 && h.Factor <= 1e6) {
+		refuse("Server.Headers.Factor", "%v is not above 0 and at most 1e6", h.Factor)
+	}
+	if !(h.Noise >= 0 && h.Noise <= mostQuota) {
+		refuse("Server.Headers.Noise", "%v is not from 0 to %d", h.Noise, int64(mostQuota))
+	}
+	if h.Rounded < 1 || h.Rounded > mostQuota {
+		refuse("Server.Headers.Rounded", "%d is not from 1 to %d", h.Rounded, int64(mostQuota))
 	}
 }
 

@@ -40,6 +40,7 @@ func (d *delays) add(t time.Duration) {
 type processState struct {
 	limiter    limit.Limiter // nil: its threads decide
 	sleeper    throttle.Sleeper
+	skew       time.Duration
 	wake       mono.Time // for which a readied event is under way; 0: none
 	head, tail int32     // of the line; −1: nobody
 	gen        uint32
@@ -87,6 +88,10 @@ func (f *Fleet) populate() error {
 			}
 			p.limiter = limiter
 			p.sleeper, _ = limiter.(throttle.Sleeper)
+			if skew := f.scenario.Server.Headers.Skew; skew > 0 {
+				own := rand.New(rand.NewPCG(f.scenario.Seed, 0x5c<<32+uint64(len(f.processes))))
+				p.skew = time.Duration(own.Int64N(2*int64(skew)+1)) - skew
+			}
 			for range g.Threads {
 				t := threadState{group: int32(i), process: int32(len(f.processes)), behind: -1}
 				if process != nil {
@@ -277,6 +282,9 @@ func (f *Fleet) answer(now mono.Time, who int32) {
 		t.served++
 	}
 	f.m.answered(t.told.limited)
+	if f.scenario.Server.Headers.Reset != Untold {
+		t.told.skewed(f.processes[t.process].skew)
+	}
 	if t.thread != nil {
 		t.thread.Answer(now, f.scenario.Server.answer(&t.told, t.sent))
 	} else {

@@ -23,6 +23,7 @@ type Fleet struct {
 	scenario  Scenario
 	loop      sim.Loop[event]
 	link      *rand.Rand // latencies
+	words     *rand.Rand // what headers say
 	server    quotaServer
 	groups    []groupState
 	processes []processState
@@ -46,6 +47,7 @@ const (
 	joined    eventKind = iota // a group
 	left                       // a group
 	changed                    // the quota
+	looked                     // a replica
 	sampled                    // the series
 	entered                    // a thread begins
 	wanted                     // a request comes to a thread
@@ -70,7 +72,7 @@ func New(s Scenario) (*Fleet, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	f := &Fleet{scenario: s, link: rand.New(rand.NewPCG(s.Seed, 0x11c4)), end: mono.Time(s.Duration), open: len(s.Groups),
+	f := &Fleet{scenario: s, link: rand.New(rand.NewPCG(s.Seed, 0x11c4)), words: rand.New(rand.NewPCG(s.Seed, 0x4ead)), end: mono.Time(s.Duration), open: len(s.Groups),
 		mostCost: s.Server.least()}
 	f.server = newQuotaServer(&f.scenario.Server)
 	if err := f.populate(); err != nil {
@@ -125,6 +127,9 @@ func (f *Fleet) happen(e event) {
 		f.leave(e.who)
 	case changed:
 		f.m.lost += f.server.change(now, f.scenario.Server.Changes[e.who].Factor)
+	case looked:
+		f.server.look(now, e.who)
+		f.loop.At(now.Add(f.scenario.Server.Headers.Stale), e)
 	case sampled:
 		f.m.sample(f, now)
 		f.loop.At(now.Add(f.scenario.Sample), e)
@@ -162,8 +167,12 @@ func (f *Fleet) happen(e event) {
 // arrive has the server decide.
 func (f *Fleet) arrive(now mono.Time, who int32) {
 	t := &f.threads[who]
+	first := !f.server.started
 	passed := f.server.arrive(now, t.cost)
-	t.told = f.server.tell(now, t.cost, !passed)
+	if first {
+		f.replicate(now)
+	}
+	t.told = f.server.tell(now, t.cost, !passed, f.words)
 	f.m.arrival(now, t.cost, &t.told)
 	answered := now
 	if service := &f.scenario.Server.Service; *service != (latency.Law{}) {
@@ -174,4 +183,13 @@ func (f *Fleet) arrive(now mono.Time, who int32) {
 		f.m.sameInstant(now)
 	}
 	f.loop.At(answered.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), event{what: wasServed, who: who})
+}
+
+// replicate has the replicas begin: all know of the first request, and then ask one after another.
+func (f *Fleet) replicate(now mono.Time) {
+	for i := range f.server.replicas {
+		f.server.look(now, int32(i))
+		first := f.scenario.Server.Headers.Stale / time.Duration(len(f.server.replicas)) * time.Duration(i+1)
+		f.loop.At(now.Add(first), event{what: looked, who: int32(i)})
+	}
 }

@@ -187,3 +187,108 @@ func keysOf(m map[int]bool) (keys []int) {
 	}
 	return keys
 }
+
+// lefts returns what a client is told and what truly remained, answer by answer, where one sends every second and nothing comes
+// back that it could notice.
+func lefts(t *testing.T, h fleet.Headers) (told []int64, f fleet.Report) {
+	t.Helper()
+	var outcomes []limit.Outcome
+	var costs []limit.Cost
+	strategy := spaced(time.Second)
+	inner := strategy.NewLimiter
+	strategy.NewLimiter = func(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+		l, err := inner(p, rng)
+		return heard{l, &costs, &outcomes}, err
+	}
+	r := ran(t, fleet.Scenario{Duration: 500 * time.Second, Server: fleet.Quota{Kind: fleet.Calendar, Limit: 1000, Headers: h},
+		Groups: []fleet.Group{{Strategy: strategy, Link: latency.Constant(ms)}}})
+	for _, o := range outcomes {
+		told = append(told, o.Remaining[limit.Requests])
+	}
+	if len(told) != 500 || r.Level.Last != 500 {
+		t.Fatalf("%d answers, %d left in the end", len(told), r.Level.Last)
+	}
+	return told, r
+}
+
+// The n-th answer truly leaves 1000 − n; headers say something else.
+func TestHeadersThatAreWrong(t *testing.T) {
+	errs := func(h fleet.Headers) (mean, sd float64, told []int64) {
+		told, _ = lefts(t, h)
+		for i, n := range told {
+			mean += float64(n-int64(999-i)) / float64(len(told))
+		}
+		for i, n := range told {
+			d := float64(n-int64(999-i)) - mean
+			sd += d * d / float64(len(told))
+		}
+		return mean, math.Sqrt(sd), told
+	}
+	if mean, sd, _ := errs(fleet.Headers{}); mean != 0 || sd != 0 {
+		t.Errorf("true headers are wrong by %v ± %v", mean, sd)
+	}
+	if mean, sd, _ := errs(fleet.Headers{Noise: 10}); math.Abs(mean) > 1.5 || math.Abs(sd-10) > 1 {
+		t.Errorf("noise of 10 is %v ± %v", mean, sd)
+	}
+	if mean, _, told := errs(fleet.Headers{Rounded: 10}); math.Abs(mean+4.5) > 1e-9 || slices.ContainsFunc(told, func(n int64) bool { return n%10 != 0 }) {
+		t.Errorf("tens are told as %v, wrong by %v", told[:20], mean)
+	}
+	if _, _, told := errs(fleet.Headers{Factor: 20}); told[0] != 999*20 || told[499] != 500*20 {
+		t.Errorf("of what costs 20, %d and %d are left", told[0], told[499])
+	}
+	// It asks every 5 s from the first request on, which leaves 999: at 5 s, 10 s, ... before the request of that instant.
+	if _, _, told := errs(fleet.Headers{Stale: 5 * time.Second}); !slices.Equal(told[:12], []int64{999, 999, 999, 999, 999, 995, 995, 995, 995, 995, 990, 990}) {
+		t.Errorf("cached for 5 s: %v", told[:12])
+	}
+	if _, _, told := errs(fleet.Headers{Stale: time.Hour}); slices.Max(told) != 999 || slices.Min(told) != 999 {
+		t.Errorf("stuck, and yet it moves: %v", told[:12])
+	}
+	// Of three that ask every 30 s, one every 10 s: told is at most 30 s old, 15 s on average, and not in order.
+	mean, _, told := errs(fleet.Headers{Stale: 30 * time.Second, Replicas: 3})
+	rises := 0
+	for i := range told[1:] {
+		if told[i+1] > told[i] {
+			rises++
+		}
+		if age := told[i] - int64(999-i); age < 0 || age > 30 {
+			t.Fatalf("answer %d says %d, which was true %d s ago", i, told[i], age)
+		}
+	}
+	if math.Abs(mean-15) > 2 || rises < 100 {
+		t.Errorf("replicas are %v s old on average, and %d of 499 answers say that more is left", mean, rises)
+	}
+}
+
+// To each process the reset is at another instant, the same for all of its answers.
+func TestSkewedClocks(t *testing.T) {
+	resets := map[float64]int{}
+	strategy := spaced(time.Second)
+	inner := strategy.NewLimiter
+	strategy.NewLimiter = func(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+		l, err := inner(p, rng)
+		return resetAt{l, resets}, err
+	}
+	ran(t, fleet.Scenario{Duration: 50 * time.Second, Server: fleet.Quota{Kind: fleet.Calendar, Window: time.Minute, Headers: fleet.Headers{Reset: fleet.Exact, Skew: 5 * time.Second}},
+		Groups: []fleet.Group{{Strategy: strategy, Processes: 20, Work: time.Microsecond}}})
+	least, most := 60., 60.
+	for at, answers := range resets {
+		if answers < 40 || math.Abs(at-60) > 5 {
+			t.Errorf("%d answers say that the reset is at %v s", answers, at)
+		}
+		least, most = min(least, at), max(most, at)
+	}
+	if len(resets) != 20 || least > 57 || most < 63 {
+		t.Errorf("%d instants from %v to %v, of 20 processes", len(resets), least, most)
+	}
+}
+
+// resetAt counts the instants that resets are told for.
+type resetAt struct {
+	limit.Limiter
+	seen map[float64]int
+}
+
+func (r resetAt) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	r.seen[now.Add(o.Reset[limit.Requests]).Sub(0).Seconds()]++
+	r.Limiter.Settle(now, l, o)
+}

@@ -91,8 +91,8 @@ func (m *measures) arrival(now mono.Time, cost int64, t *told) {
 		m.firstArrival = now
 	}
 	m.arrivals++
-	m.level, m.levelLeast = t.remaining, min(m.levelLeast, t.remaining)
-	m.levelSum += float64(t.remaining)
+	m.level, m.levelLeast = t.left, min(m.levelLeast, t.left)
+	m.levelSum += float64(t.left)
 	if !t.limited {
 		m.passed += cost
 	} else if now.Sub(m.firstArrival) > 2*time.Minute {

@@ -87,6 +87,8 @@ func (s Scenario) filled() Scenario {
 	if q.Full || q.Level == 0 && q.Kind != Bucket && q.Kind != GCRA {
 		q.Level = q.Capacity
 	}
+	h := &q.Headers
+	h.Factor, h.Rounded, h.Replicas = cmp.Or(h.Factor, 1), cmp.Or(h.Rounded, 1), cmp.Or(h.Replicas, 1)
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
 		g := &s.Groups[i]

@@ -21,6 +21,7 @@ type quotaServer struct {
 	hint     int64 // what remained last
 	passed   []pass
 	begun    mono.Time // the interval of an Anchored quota, if anything passed in it
+	replicas []view    // if Headers are stale
 	keep     bool      // passed: what a counting rule that changes has to be told again
 }
 
@@ -31,7 +32,11 @@ type pass struct {
 }
 
 func newQuotaServer(q *Quota) quotaServer {
-	return quotaServer{quota: q, limit: q.Limit, capacity: q.Capacity, hint: q.Level, keep: q.Kind.counts() && len(q.Changes) > 0}
+	s := quotaServer{quota: q, limit: q.Limit, capacity: q.Capacity, hint: q.Level, keep: q.Kind.counts() && len(q.Changes) > 0}
+	if q.Headers.Stale > 0 {
+		s.replicas = make([]view, q.Headers.Replicas)
+	}
+	return s
 }
 
 // counts tells the kinds that count what passed from those that something flows back to.

@@ -65,6 +65,12 @@ var serverFields = []field[fleet.Quota]{
 var headerFields = []field[fleet.Headers]{
 	{"reset", func(d *decoder, n *yaml.Node, h *fleet.Headers) { d.named(n, "reset", &h.Reset) }},
 	{"retry_after", func(d *decoder, n *yaml.Node, h *fleet.Headers) { d.named(n, "retry_after", &h.RetryAfter) }},
+	{"skew", func(d *decoder, n *yaml.Node, h *fleet.Headers) { h.Skew = d.duration(n, "skew") }},
+	{"stale", func(d *decoder, n *yaml.Node, h *fleet.Headers) { h.Stale = d.duration(n, "stale") }},
+	{"replicas", func(d *decoder, n *yaml.Node, h *fleet.Headers) { h.Replicas = d.count(n, "replicas") }},
+	{"factor", func(d *decoder, n *yaml.Node, h *fleet.Headers) { h.Factor = d.number(n, "factor") }},
+	{"noise", func(d *decoder, n *yaml.Node, h *fleet.Headers) { h.Noise = d.number(n, "noise") }},
+	{"rounded", func(d *decoder, n *yaml.Node, h *fleet.Headers) { h.Rounded = int64(d.count(n, "rounded")) }},
 }
 
 var changeFields = []field[fleet.Change]{
