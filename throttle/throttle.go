@@ -33,6 +33,7 @@ type Answer struct {
 	Limited    bool          // refused by the quota
 	Known      bool          // Remaining holds
 	Remaining  float64       // requests left by the server's word
+	Reset      time.Duration // until there is more, by the server's word; 0: none
 	RetryAfter time.Duration // 0: none
 	Sent       mono.Time     // when the request went out
 }
@@ -123,9 +124,16 @@ func (s *Sharing) UnmarshalText(b []byte) error {
 // Params are what a client knows of the quota, and the constants of its strategy. A strategy ignores what it has no use
 // for. Only Rate and Burst must be set.
 type Params struct {
-	// Rate is the quota's refill in requests per second, Burst its capacity in requests: known to all.
+	// Rate is the quota's refill in requests per second, Burst its capacity in requests: known to all. Where Unit is another,
+	// they are in that.
 	Rate  float64
 	Burst float64
+	// Window is in what time Rate lets Burst requests pass, if the quota is of windows. If zero, unknown.
+	Window time.Duration
+	// Unit is the component of a limit.Cost that the quota counts. If zero, requests.
+	Unit limit.Unit
+	// MeanCost is what a request takes of it on average, known to all. If zero, 1.
+	MeanCost float64
 
 	// Start is the sleep to begin with, at most a year. If zero, what was published: none for the gem's, MinSleep for the
 	// demo's; 1/Rate for AIMD, none before the first limit for CUBIC.
@@ -154,6 +162,8 @@ type Params struct {
 
 	// Weight is how many shares Slot claims. If zero, 1.
 	Weight float64
+	// Sharers is how many clients a quota is meant for, of which each is entitled to its part. If zero, unknown.
+	Sharers float64
 	// MaxWait is the longest that Slot waits, whatever the server says. If zero, see SlotConfig.
 	MaxWait time.Duration
 }

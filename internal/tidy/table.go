@@ -41,7 +41,7 @@ var Table = []Package{
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
 	{Name: "sim", Core: true, Ours: decisions, Std: pure},
 	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim internal/histogram", Std: pure + " encoding/json io"},
-	{Name: "sim/scenario", Ours: "sim/fleet throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "sim/scenario", Ours: "sim/fleet limit throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim", Std: pure + " testing"},
 
 	// Words on the wire.

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/paceline-go/paceline/limit"
 )
 
 // FieldError is a value of a Scenario that cannot be. Field is its path, such as Groups[1].Processes or
@@ -69,6 +71,9 @@ func (s *Scenario) check() error {
 			refuse(at("Leave"), "%v is not after Join %v and at most %v; 0 is never", g.Leave, g.Join, longestRun)
 		}
 		g.Demand.check(at, refuse)
+		if most := s.Server.least(); most > 0 && !(g.Costs.Mean >= 1 && g.Costs.Mean <= float64(most)) {
+			refuse(at("Costs.Mean"), "%v is not from 1 to what the quota holds, %d at its least", g.Costs.Mean, most)
+		}
 	}
 	if clients > mostClients {
 		refuse("Groups", "has %d clients in all, more than %d", clients, mostClients)
@@ -94,8 +99,7 @@ func (q *Quota) check(duration time.Duration, refuse func(field, format string, 
 			return
 		}
 	}
-	counts := q.Kind == Rolling || q.Kind == Calendar || q.Kind == Weighted
-	if counts && q.Capacity != q.Limit {
+	if q.Kind.counts() && q.Capacity != q.Limit {
 		refuse("Server.Capacity", "%d of a %v quota, which has none but its Limit of %d", q.Capacity, q.Kind, q.Limit)
 	}
 	if q.Level > q.Capacity {
@@ -108,6 +112,13 @@ func (q *Quota) check(duration time.Duration, refuse func(field, format string, 
 		refuse("Server.Window", "%v is not from 1ms to %v", q.Window, longestRun)
 		return
 	}
+	if calendar := q.Kind == Calendar || q.Kind == Weighted; q.Into != 0 && (!calendar || q.Into < 0 || q.Into >= q.Window) {
+		refuse("Server.Into", "%v of a %v quota: want 0, or for a calendar's interval a time from 0 to less than its window", q.Into, q.Kind)
+	}
+	if int(q.Unit) >= len(limit.Cost{}) {
+		refuse("Server.Unit", "%v is no unit of a cost", q.Unit)
+	}
+	q.checkHeaders(refuse)
 	before := time.Duration(0)
 	for i, c := range q.Changes {
 		field := fmt.Sprintf("Server.Changes[%d].", i)
@@ -129,6 +140,52 @@ func (q *Quota) check(duration time.Duration, refuse func(field, format string, 
 			refuse("Server", "cannot be: %v", err)
 			return
 		}
+	}
+}
+
+func (q *Quota) checkHeaders(refuse func(field, format string, a ...any)) {
+	h := &q.Headers
+	h.checkWrong(refuse)
+	for _, p := range []struct {
+		field string
+		p     Precision
+	}{{"Reset", h.Reset}, {"RetryAfter", h.RetryAfter}} {
+		switch {
+		case int(p.p) >= len(precisions):
+			refuse("Server.Headers."+p.field, "%v is none of %s", p.p, strings.Join(precisions[:], ", "))
+		case p.p != Untold && (q.Kind == GCRA || q.Kind == DecreaseOnly || q.Kind == Weighted):
+			refuse("Server.Headers."+p.field, "%v of a %v quota, which does not tell it", p.p, q.Kind)
+		}
+	}
+}
+
+// checkWrong refuses what no header says, however wrong.
+func (h *Headers) checkWrong(refuse func(field, format string, a ...any)) {
+	for _, d := range []struct {
+		field string
+		d     time.Duration
+	}{{"Skew", h.Skew}, {"Stale", h.Stale}} {
+		if d.d < 0 || d.d > longestRun {
+			refuse("Server.Headers."+d.field, "%v is not from 0 to %v", d.d, longestRun)
+		}
+	}
+	if h.Skew != 0 && h.Reset == Untold {
+		refuse("Server.Headers.Skew", "%v of a reset that is not told", h.Skew)
+	}
+	if h.Replicas < 1 || h.Replicas > 1000 || h.Replicas > 1 && h.Stale == 0 {
+		refuse("Server.Headers.Replicas", "%d is not from 1 to 1000, or has no Stale: %v", h.Replicas, h.Stale)
+	}
+	if h.Stale > 0 && h.Stale/time.Duration(max(h.Replicas, 1)) < time.Millisecond {
+		refuse("Server.Headers.Stale", "%v of %d replicas: want a millisecond or more between two of their questions", h.Stale, h.Replicas)
+	}
+	if !(h.Factor > 0 && h.Factor <= 1e6) {
+		refuse("Server.Headers.Factor", "%v is not above 0 and at most 1e6", h.Factor)
+	}
+	if !(h.Noise >= 0 && h.Noise <= mostQuota) {
+		refuse("Server.Headers.Noise", "%v is not from 0 to %d", h.Noise, int64(mostQuota))
+	}
+	if h.Rounded < 1 || h.Rounded > mostQuota {
+		refuse("Server.Headers.Rounded", "%d is not from 1 to %d", h.Rounded, int64(mostQuota))
 	}
 }
 
@@ -158,12 +215,14 @@ func (d *Demand) check(at func(string) string, refuse func(field, format string,
 }
 
 var (
-	quotaKinds  = [...]string{"bucket", "gcra", "decrease-only", "rolling", "calendar", "weighted"}
+	quotaKinds  = [...]string{"bucket", "gcra", "decrease-only", "rolling", "calendar", "weighted", "anchored"}
+	precisions  = [...]string{"untold", "exact", "whole-seconds"}
 	demandKinds = [...]string{"always", "on-off", "light"}
 )
 
 func (k QuotaKind) String() string  { return nameOf(quotaKinds[:], int(k)) }
 func (k DemandKind) String() string { return nameOf(demandKinds[:], int(k)) }
+func (p Precision) String() string  { return nameOf(precisions[:], int(p)) }
 
 func nameOf(names []string, i int) string {
 	if i < len(names) {
@@ -182,6 +241,16 @@ func (k DemandKind) MarshalText() ([]byte, error) { return []byte(k.String()), n
 func (k *QuotaKind) UnmarshalText(b []byte) error {
 	i, err := indexOf(quotaKinds[:], b)
 	*k = QuotaKind(i)
+	return err
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Precision) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Precision) UnmarshalText(b []byte) error {
+	i, err := indexOf(precisions[:], b)
+	*p = Precision(i)
 	return err
 }
 

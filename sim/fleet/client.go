@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -39,6 +40,7 @@ func (d *delays) add(t time.Duration) {
 type processState struct {
 	limiter    limit.Limiter // nil: its threads decide
 	sleeper    throttle.Sleeper
+	skew       time.Duration
 	wake       mono.Time // for which a readied event is under way; 0: none
 	head, tail int32     // of the line; −1: nobody
 	gen        uint32
@@ -51,17 +53,18 @@ type threadState struct {
 	behind  int32 // in the line
 	busy    bool  // has a request
 	waiting bool  // sleeps, or stands in the line
-	limited bool  // the answer under way
+	told    told  // the answer under way
 
-	remaining int64
-	lease     limit.Lease
-	since     mono.Time // when the request at hand came
-	asked     mono.Time // when the try at hand did
-	sent      mono.Time
+	lease limit.Lease
+	cost  int64     // of the request at hand
+	since mono.Time // when it came
+	asked mono.Time // when the try at hand did
+	sent  mono.Time
 
 	served, refused int
 	longest, last   time.Duration // sleep
 	demand          *demand       // of Light
+	costs           *rand.Rand    // of Exponential
 }
 
 // demand is what comes to a thread.
@@ -85,6 +88,10 @@ func (f *Fleet) populate() error {
 			}
 			p.limiter = limiter
 			p.sleeper, _ = limiter.(throttle.Sleeper)
+			if skew := f.scenario.Server.Headers.Skew; skew > 0 {
+				own := rand.New(rand.NewPCG(f.scenario.Seed, 0x5c<<32+uint64(len(f.processes))))
+				p.skew = time.Duration(own.Int64N(2*int64(skew)+1)) - skew
+			}
 			for range g.Threads {
 				t := threadState{group: int32(i), process: int32(len(f.processes)), behind: -1}
 				if process != nil {
@@ -94,6 +101,9 @@ func (f *Fleet) populate() error {
 					// Of its own, so that every strategy meets the same demand.
 					t.demand = &demand{rng: *rand.New(rand.NewPCG(f.scenario.Seed, 0xde<<32+uint64(len(f.threads))))}
 				}
+				if g.Costs.Exponential {
+					t.costs = rand.New(rand.NewPCG(f.scenario.Seed, 0xc0<<32+uint64(len(f.threads))))
+				}
 				f.threads = append(f.threads, t)
 			}
 			f.processes = append(f.processes, p)
@@ -102,6 +112,14 @@ func (f *Fleet) populate() error {
 		f.groups = append(f.groups, group)
 	}
 	return nil
+}
+
+// draw returns the cost of a request. Exponential ones are 1 and a number of trials that fail, Mean − 1 on average.
+func (c *Costs) draw(rng *rand.Rand, most int64) int64 {
+	if rng == nil || c.Mean == 1 {
+		return int64(math.Round(c.Mean))
+	}
+	return 1 + int64(min(rng.ExpFloat64()/-math.Log1p(-1/c.Mean), float64(most-1)))
 }
 
 // process returns a process of a group: threads that decide for themselves, or their limiter.
@@ -114,13 +132,14 @@ func (g *Group) process(rng *rand.Rand) (throttle.Process, limit.Limiter, error)
 	return p, nil, err
 }
 
-// join has the threads of a group begin.
+// join has the threads of a group begin, those of a process together.
 func (f *Fleet) join(now mono.Time, who int32) {
 	g := &f.scenario.Groups[who]
+	at, process := now, int32(-1)
 	for t := f.groups[who].threads.from; t < f.groups[who].threads.to; t++ {
-		at := now
-		if g.Spread > 0 {
-			at = at.Add(time.Duration(f.link.Uint64N(uint64(g.Spread))))
+		if g.Spread > 0 && f.threads[t].process != process {
+			process = f.threads[t].process
+			at = now.Add(time.Duration(f.link.Uint64N(uint64(g.Spread))))
 		}
 		f.loop.At(at, event{what: entered, who: t})
 	}
@@ -185,7 +204,7 @@ func (f *Fleet) next(now mono.Time, who int32) {
 		g.todo--
 		g.doing++
 	}
-	t.since = now
+	t.since, t.cost = now, d.Costs.draw(t.costs, f.mostCost)
 	if t.demand != nil {
 		t.since = t.demand.queue[0]
 		t.demand.queue = t.demand.queue[1:]
@@ -226,7 +245,10 @@ func (f *Fleet) try(now mono.Time, who int32) {
 func (f *Fleet) ask(now mono.Time, process int32) {
 	p := &f.processes[process]
 	for p.head >= 0 {
-		at := p.limiter.Ready(now, limit.One)
+		who := p.head
+		t := &f.threads[who]
+		cost := f.scenario.Server.costs(t.cost)
+		at := p.limiter.Ready(now, cost)
 		if at > now {
 			if at < limit.AfterSettle && at != p.wake {
 				p.gen++
@@ -235,11 +257,9 @@ func (f *Fleet) ask(now mono.Time, process int32) {
 			}
 			return
 		}
-		who := p.head
-		t := &f.threads[who]
 		p.head = t.behind
 		f.m.slept(t, now.Sub(t.asked))
-		t.lease = p.limiter.Admit(now, limit.One)
+		t.lease = p.limiter.Admit(now, cost)
 		f.send(now, who)
 	}
 }
@@ -256,34 +276,27 @@ func (f *Fleet) send(now mono.Time, who int32) {
 func (f *Fleet) answer(now mono.Time, who int32) {
 	t := &f.threads[who]
 	g, c := &f.groups[t.group], &f.scenario.Groups[t.group]
-	if t.limited {
+	if t.told.limited {
 		t.refused++
 	} else {
 		t.served++
 	}
-	f.m.answered(t.limited)
+	f.m.answered(t.told.limited)
+	if f.scenario.Server.Headers.Reset != Untold {
+		t.told.skewed(f.processes[t.process].skew)
+	}
 	if t.thread != nil {
-		a := throttle.Answer{Limited: t.limited, Known: !f.scenario.Server.Silent, Sent: t.sent}
-		if a.Known {
-			a.Remaining = float64(t.remaining)
-		}
-		t.thread.Answer(now, a)
+		t.thread.Answer(now, f.scenario.Server.answer(&t.told, t.sent))
 	} else {
-		o := limit.Outcome{Result: limit.Accepted, RTT: now.Sub(t.sent)}
-		if t.limited {
-			o.Result = limit.Limited
-		}
-		if !f.scenario.Server.Silent {
-			o.Known = 1 << limit.Requests
-			o.Remaining[limit.Requests] = t.remaining
-		}
+		o := f.scenario.Server.outcome(&t.told)
+		o.RTT = now.Sub(t.sent)
 		f.processes[t.process].limiter.Settle(now, t.lease, o)
 		f.ask(now, t.process) // who waits is before who comes again
 	}
-	again := t.limited && !c.Strategy.GivesUp
+	again := t.told.limited && !c.Strategy.GivesUp
 	switch {
 	case again:
-	case t.limited:
+	case t.told.limited:
 		g.gaveUp++
 		if c.Demand.Total > 0 {
 			g.doing--

@@ -80,6 +80,12 @@ func (t tracedThread) Answer(now mono.Time, a throttle.Answer) {
 	if a.Known {
 		said += fmt.Sprintf(", %v left", a.Remaining)
 	}
+	if a.Reset > 0 {
+		said += fmt.Sprintf(", more in %v", a.Reset)
+	}
+	if a.RetryAfter > 0 {
+		said += fmt.Sprintf(", again in %v", a.RetryAfter)
+	}
 	*t.log = append(*t.log, fmt.Sprintf("%v: sent at %v, %s", now, a.Sent, said))
 	t.Thread.Answer(now, a)
 }

@@ -17,7 +17,8 @@ type measures struct {
 
 	// at the server
 	firstArrival, lastArrival mono.Time
-	arrivals, passed          int
+	arrivals                  int
+	passed                    int64 // in the quota's unit
 	late                      int
 	level, levelLeast         int64
 	levelSum                  float64
@@ -56,15 +57,15 @@ func (m *measures) start(f *Fleet) {
 		if at >= f.end {
 			break
 		}
-		n, rate := 0, s.Server.perSecond(at)
+		n, rate := 0.0, s.Server.perSecond(at)
 		for _, g := range s.Groups {
 			if mono.Time(g.Join) <= at && (g.Leave == 0 || at < mono.Time(g.Leave)) && g.Demand.Kind != Light {
-				n += g.Processes * g.Threads
+				n += float64(g.Processes*g.Threads) * g.Costs.Mean
 			}
 		}
 		m.optimum = 0
 		if rate > 0 {
-			m.optimum = float64(n) / rate
+			m.optimum = n / rate
 		}
 		m.optimumMost = max(m.optimumMost, m.optimum)
 		last = at
@@ -85,19 +86,19 @@ func (m *measures) start(f *Fleet) {
 }
 
 // arrival is a request that the server decided about.
-func (m *measures) arrival(now mono.Time, limited bool, level int64) {
+func (m *measures) arrival(now mono.Time, cost int64, t *told) {
 	if m.arrivals == 0 {
 		m.firstArrival = now
 	}
 	m.arrivals++
-	m.level, m.levelLeast = level, min(m.levelLeast, level)
-	m.levelSum += float64(level)
-	if !limited {
-		m.passed++
+	m.level, m.levelLeast = t.left, min(m.levelLeast, t.left)
+	m.levelSum += float64(t.left)
+	if !t.limited {
+		m.passed += cost
 	} else if now.Sub(m.firstArrival) > 2*time.Minute {
 		m.late++
 	}
-	m.settling.count(now)
+	m.settling.count(now, cost)
 }
 
 func (m *measures) enterServer() {
@@ -161,7 +162,7 @@ type settling struct {
 	from   mono.Time
 	bin    time.Duration
 	wanted float64 // per span
-	bins   []int32
+	bins   []int64
 }
 
 const (
@@ -177,17 +178,17 @@ func (s *settling) start(from, end mono.Time, perSecond, spanSeconds float64) {
 	span := time.Duration(spanSeconds * 1e9)
 	s.from, s.bin = from, max(span/binsPerSpan, longest/maxBins, 1)
 	s.wanted = perSecond * (s.bin * binsPerSpan).Seconds()
-	s.bins = make([]int32, longest/s.bin+1)
+	s.bins = make([]int64, longest/s.bin+1)
 }
 
 const maxBins = 1 << 17
 
-func (s *settling) count(now mono.Time) {
+func (s *settling) count(now mono.Time, cost int64) {
 	if s.bin == 0 || now < s.from {
 		return
 	}
 	if i := int(now.Sub(s.from) / s.bin); i < len(s.bins) {
-		s.bins[i]++
+		s.bins[i] += cost
 	}
 }
 

@@ -191,7 +191,7 @@ func (f *Fleet) sleeping(who int32) time.Duration {
 	}
 	until := f.m.now
 	if p := &f.processes[t.process]; p.head == who {
-		if at := p.limiter.Ready(f.m.now, limit.One); at < limit.AfterSettle {
+		if at := p.limiter.Ready(f.m.now, f.scenario.Server.costs(t.cost)); at < limit.AfterSettle {
 			until = at
 		}
 	}

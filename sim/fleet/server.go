@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -18,26 +19,45 @@ type quotaServer struct {
 	limit    int64 // as of the last change
 	capacity int64
 	hint     int64 // what remained last
-	passed   []mono.Time
-	keep     bool // passed: what a counting rule that changes has to be told again
+	passed   []pass
+	begun    mono.Time // the interval of an Anchored quota, if anything passed in it
+	replicas []view    // if Headers are stale
+	keep     bool      // passed: what a counting rule that changes has to be told again
+}
+
+// pass is a request that passed.
+type pass struct {
+	at   mono.Time
+	cost int64
 }
 
 func newQuotaServer(q *Quota) quotaServer {
-	counts := q.Kind == Rolling || q.Kind == Calendar || q.Kind == Weighted
-	return quotaServer{quota: q, limit: q.Limit, capacity: q.Capacity, hint: q.Level, keep: counts && len(q.Changes) > 0}
+	s := quotaServer{quota: q, limit: q.Limit, capacity: q.Capacity, hint: q.Level, keep: q.Kind.counts() && len(q.Changes) > 0}
+	if q.Headers.Stale > 0 {
+		s.replicas = make([]view, q.Headers.Replicas)
+	}
+	return s
+}
+
+// counts tells the kinds that count what passed from those that something flows back to.
+func (k QuotaKind) counts() bool {
+	return k == Rolling || k == Calendar || k == Weighted || k == Anchored
 }
 
 // arrive decides about a request.
-func (s *quotaServer) arrive(now mono.Time) bool {
+func (s *quotaServer) arrive(now mono.Time, cost int64) bool {
 	if !s.started {
 		s.started, s.first = true, now
 		s.rule = s.must()
 		// All start full, and lack what somebody has used before.
-		s.rule.Arrive(now, s.most()-min(s.quota.Level, s.most()))
+		if used := s.most() - min(s.quota.Level, s.most()); used > 0 {
+			s.rule.Arrive(now, used)
+			s.remember(now, used)
+		}
 	}
-	ok := s.rule.Arrive(now, 1)
-	if ok && s.keep {
-		s.remember(now)
+	ok := s.rule.Arrive(now, cost)
+	if ok {
+		s.remember(now, cost)
 	}
 	return ok
 }
@@ -62,9 +82,11 @@ func (s *quotaServer) make() (rule.Rule, error) {
 	case Rolling:
 		return rule.NewRolling(rule.RollingConfig{Limit: s.limit, Window: q.Window, Tick: q.Tick})
 	case Calendar:
-		return rule.NewCalendar(rule.CalendarConfig{Limit: s.limit, Window: q.Window, Phase: s.first, Tick: q.Tick})
+		return rule.NewCalendar(rule.CalendarConfig{Limit: s.limit, Window: q.Window, Phase: s.first.Add(-q.Into), Tick: q.Tick})
 	case Weighted:
-		return rule.NewWeighted(rule.WeightedConfig{Limit: s.limit, Window: q.Window, Phase: s.first, Tick: q.Tick})
+		return rule.NewWeighted(rule.WeightedConfig{Limit: s.limit, Window: q.Window, Phase: s.first.Add(-q.Into), Tick: q.Tick})
+	case Anchored:
+		return rule.NewAnchored(rule.AnchoredConfig{Limit: s.limit, Window: q.Window, Tick: q.Tick})
 	}
 	return &finite{s.capacity}, nil
 }
@@ -77,41 +99,31 @@ func (s *quotaServer) must() rule.Rule {
 	return r
 }
 
-// remaining returns the largest cost that would pass. It searches outwards from what remained last, which is seldom far.
+// remaining returns the largest cost that would pass.
 func (s *quotaServer) remaining(now mono.Time) int64 {
 	if !s.started {
 		return min(s.quota.Level, s.most())
 	}
-	fits := func(n int64) bool { return s.rule.Fits(now, n) }
-	lo, hi := int64(0), s.most()+1 // lo fits, hi does not
-	if n := min(s.hint, hi-1); fits(n) {
-		lo = n
-		for step := int64(1); lo+step < hi; step *= 2 {
-			if !fits(lo + step) {
-				hi = lo + step
-				break
-			}
-			lo += step
-		}
-	} else {
-		hi = n
-		for step := int64(1); hi-step > lo; step *= 2 {
-			if fits(hi - step) {
-				lo = hi - step
-				break
-			}
-			hi -= step
+	s.hint = rule.Left(s.rule, now, s.most(), s.hint)
+	return s.hint
+}
+
+// ready returns when a request of that cost would pass if no other came, or now if the rule does not tell.
+func (s *quotaServer) ready(now mono.Time, cost int64) mono.Time {
+	if timed, ok := s.rule.(rule.Timed); ok {
+		if at, ok := timed.Ready(now, cost); ok {
+			return max(at, now)
 		}
 	}
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; fits(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
+	return now
+}
+
+// more returns when Headers.Reset says that there is more, where so much remains.
+func (s *quotaServer) more(now mono.Time, remaining int64) mono.Time {
+	if s.quota.Kind == Rolling {
+		return s.ready(now, min(remaining+1, s.limit))
 	}
-	s.hint = lo
-	return lo
+	return s.ready(now, s.most())
 }
 
 // change makes the quota another one and returns how much of what was left did not fit into it. A bucket keeps its level, to
@@ -127,11 +139,28 @@ func (s *quotaServer) change(now mono.Time, factor float64) (lost int64) {
 		s.rule.Arrive(now, s.capacity-min(level, s.capacity))
 		return max(level-s.capacity, 0)
 	}
-	most := int(min(s.span()*s.limit, int64(len(s.passed))))
-	for _, at := range s.passed[max(s.old(now), len(s.passed)-most):] {
-		s.rule.Arrive(at, 1)
+	for _, p := range s.counted(now) {
+		if n := rule.Left(s.rule, p.at, s.limit, p.cost); n > 0 {
+			s.rule.Arrive(p.at, min(n, p.cost))
+		}
 	}
 	return 0
+}
+
+// counted returns what passed and may still count. Where that is more than a smaller limit holds, the latest do, as they will
+// for longest; in an Anchored interval all go at once, and the first of it says when.
+func (s *quotaServer) counted(now mono.Time) []pass {
+	passed := s.passed[s.old(now):]
+	if s.quota.Kind == Anchored {
+		return passed
+	}
+	room := s.span() * s.limit
+	for i := len(passed) - 1; i >= 0; i-- {
+		if room -= passed[i].cost; room <= 0 {
+			return passed[i:]
+		}
+	}
+	return passed
 }
 
 // scaled rounds to the nearest; a quota is 1 at least.
@@ -145,19 +174,29 @@ func (s *quotaServer) span() int64 {
 	return 1
 }
 
-// remember keeps what passed, in memory for at most twice what may be needed.
-func (s *quotaServer) remember(now mono.Time) {
+// remember keeps what passed if it may have to be told again, in memory for at most twice what may be needed.
+func (s *quotaServer) remember(now mono.Time, cost int64) {
+	if !s.keep {
+		return
+	}
+	if s.quota.Kind == Anchored && (len(s.passed) == 0 || now.Sub(s.begun) >= s.quota.Window) {
+		s.begun, s.passed = now, s.passed[:0]
+	}
 	if len(s.passed) == cap(s.passed) {
 		if n := s.old(now); 2*n >= len(s.passed) {
 			s.passed = slices.Delete(s.passed, 0, n)
 		}
 	}
-	s.passed = append(s.passed, now)
+	s.passed = append(s.passed, pass{now, cost})
 }
 
 // old returns how many of those that passed no longer matter.
 func (s *quotaServer) old(now mono.Time) int {
-	n, _ := slices.BinarySearch(s.passed, now.Add(-s.quota.Window*time.Duration(s.span())))
+	since := now.Add(-s.quota.Window * time.Duration(s.span()))
+	if s.quota.Kind == Anchored {
+		since = s.begun
+	}
+	n, _ := slices.BinarySearchFunc(s.passed, since, func(p pass, at mono.Time) int { return cmp.Compare(p.at, at) })
 	return n
 }
 
@@ -169,7 +208,7 @@ func (q *Quota) refill(first, from, to mono.Time) float64 {
 	}
 	sum := 0.0
 	if q.Kind != Bucket && q.Kind != GCRA { // all of a window comes back when it is over
-		for at := first.Add(q.Window); at <= to; at = at.Add(q.Window) {
+		for at := first.Add(q.Window - q.Into); at <= to; at = at.Add(q.Window) {
 			if at > from {
 				sum += float64(scaled(q.Limit, q.factor(at)))
 			}
@@ -189,6 +228,15 @@ func (q *Quota) refill(first, from, to mono.Time) float64 {
 		}
 	}
 	return sum
+}
+
+// least is the most that could pass at once when the quota is smallest.
+func (q *Quota) least() int64 {
+	least := q.Capacity
+	for _, c := range q.Changes {
+		least = min(least, scaled(q.Capacity, c.Factor))
+	}
+	return least
 }
 
 // factor is what the last change by an instant says.

@@ -10,12 +10,12 @@ import (
 
 // What is said to remain is exactly what would pass: one by one, that many do, and no more.
 func FuzzQuotaRemaining(f *testing.F) {
-	for kind := range uint8(6) {
-		f.Add(uint64(kind), kind, uint16(17), uint16(40))
-		f.Add(uint64(kind)+100, kind, uint16(300), uint16(3))
+	for kind := range uint8(len(quotaKinds)) {
+		f.Add(uint64(kind), kind, uint16(17), uint16(40), uint8(1))
+		f.Add(uint64(kind)+100, kind, uint16(300), uint16(3), uint8(9))
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, kind uint8, limit, factor uint16) {
-		q := Quota{Kind: QuotaKind(kind % 6), Limit: int64(limit%500) + 1, Window: time.Second}
+	f.Fuzz(func(t *testing.T, seed uint64, kind uint8, limit, factor uint16, most uint8) {
+		q := Quota{Kind: QuotaKind(kind % uint8(len(quotaKinds))), Limit: int64(limit%500) + 1, Window: time.Second}
 		if q.Kind != DecreaseOnly {
 			q.Changes = []Change{{time.Second, 1}} // so that it keeps what passed
 		}
@@ -31,7 +31,8 @@ func FuzzQuotaRemaining(f *testing.F) {
 				twin.change(now, by)
 			}
 			for range rng.IntN(int(q.Limit) + 2) {
-				if a, b := server.arrive(now), twin.arrive(now); a != b {
+				cost := 1 + rng.Int64N(int64(most)+1)
+				if a, b := server.arrive(now, cost), twin.arrive(now, cost); a != b {
 					t.Fatalf("%v at %v: %v, and %v if asked what remains", q.Kind, now, b, a)
 				}
 			}
@@ -42,6 +43,13 @@ func FuzzQuotaRemaining(f *testing.F) {
 			}
 			if twin.started && n != passed {
 				t.Fatalf("%v at %v: said that %d remain, but %d would pass", q.Kind, now, n, passed)
+			}
+			// What is to come is told to the tick: not a tick before, but then.
+			if at := server.ready(now, n+1); twin.started && n < server.most() && at > now {
+				if twin.rule.Fits(at.Add(-time.Millisecond), n+1) || !server.rule.Fits(at, n+1) {
+					t.Fatalf("%v at %v: %d are told for %v", q.Kind, now, n+1, at)
+				}
+				return // twin and server differ by what they were asked
 			}
 		}
 	})

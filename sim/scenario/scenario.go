@@ -6,9 +6,10 @@
 //	seed: 1
 //	sample: 10s                   # for charts
 //	server:
-//	  kind: bucket                # or gcra, decrease-only, rolling, calendar, weighted
+//	  kind: bucket                # or gcra, decrease-only, rolling, calendar, weighted, anchored
 //	  quota: 4500/h
 //	  capacity: 4500
+//	  headers: {reset: whole-seconds, retry_after: exact}
 //	  level: 0                    # when the first request arrives; full: all of it
 //	  service: exponential:20ms
 //	  changes:                    # which nobody is told of
@@ -25,6 +26,7 @@
 //	    join: 30m
 //	    leave: 2h
 //	    demand: {kind: on-off, on: 5m, off: 10m}
+//	    costs: {mean: 20, exponential: true}
 //
 // Only version, duration and groups with a strategy must be there. Every name is that of a field of fleet.Scenario, whose
 // documentation says what is done without it, in lower case; quota is its Limit per Window, and the rate of a light demand

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/sim/scenario"
 	"github.com/paceline-go/paceline/throttle"
@@ -39,6 +40,13 @@ func TestExamples(t *testing.T) {
 					Join: 22 * time.Hour, Spread: 10 * time.Second, Leave: 24 * time.Hour, Demand: fleet.Demand{Total: 2000}},
 				{Name: "slow start", Processes: 2, Link: near, Params: throttle.Params{Start: 20 * time.Second}},
 				{Name: "fast start", Processes: 2, Link: near, Params: throttle.Params{Start: 4 * time.Second}},
+			}},
+		"day": {Name: "from two until the next evening", Duration: 30 * time.Hour,
+			Server: fleet.Quota{Kind: fleet.Calendar, Limit: 200_000, Window: 24 * time.Hour, Unit: limit.Tokens, Into: 14 * time.Hour, Level: 50_000,
+				Headers: fleet.Headers{Reset: fleet.WholeSeconds, RetryAfter: fleet.WholeSeconds, Skew: 2 * time.Second, Stale: 5 * time.Second, Replicas: 3, Factor: 0.5, Noise: 10, Rounded: 100}},
+			Groups: []fleet.Group{
+				{Name: "small", Processes: 2, Params: throttle.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 20}},
+				{Name: "large", Threads: 2, Params: throttle.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 400, Exponential: true}, Spread: 3 * time.Second},
 			}},
 	}
 	for name, want := range want {
@@ -168,6 +176,16 @@ func TestErrors(t *testing.T) {
 		{head + group + "server:\n  quota: 5/10000h\n", []string{`test.yaml:6: server.quota: 10000h0m0s is not from 1ms`}},
 		{head + group + "server:\n  level: -5\n", []string{`test.yaml:6: level (which may be full, too, or 0): "-5" is not a whole number`}},
 		{head + group + "server:\n  kind: rolling\n  level: 0\n", []string{`test.yaml:7: level: 0 of a rolling server: want 1 or more, or full`}},
+		{head + group + "server: {headers: {reset: soon}}\n", []string{`test.yaml:5: reset: "soon" is none of untold, exact, whole-seconds`}},
+		{head + group + "server:\n  kind: gcra\n  headers:\n    reset: exact\n", []string{`test.yaml:8: server.headers.reset: exact of a gcra quota, which does not tell it`}},
+		{head + group + "server:\n  headers:\n    replicas: 3\n", []string{`test.yaml:7: server.headers.replicas: 3 is not from 1 to 1000, or has no Stale: 0s`}},
+		{head + group + "server: {headers: {factor: -1}}\n", []string{`test.yaml:5: server.headers.factor: -1 is not above 0`}},
+		{head + group + "server: {headers: {skew: 3s}}\n", []string{`test.yaml:5: server.headers.skew: 3s of a reset that is not told`}},
+		{head + group + "server: {headers: {noise: -3}}\n", []string{`test.yaml:5: server.headers.noise: -3 is not from 0`}},
+		{head + group + "server: {headers: {stale: 1us}}\n", []string{`test.yaml:5: server.headers.stale: 1µs of 1 replicas: want a millisecond`}},
+		{head + group + "server:\n  into: 5m\n", []string{`test.yaml:6: server.into: 5m0s of a bucket quota: want 0, or for a calendar's`}},
+		{head + group + "server: {unit: pounds}\n", []string{`test.yaml:5: unit: "pounds" is none of requests, weight, orders, input tokens,`}},
+		{head + group + "    costs: {mean: 5000}\n", []string{`test.yaml:5: groups[0].costs.mean: 5000 is not from 1 to what the quota holds, 4500 at its least`}},
 		{head + group + "server: {silent: maybe}\n", []string{`test.yaml:5: silent: "maybe" is neither true nor false`}},
 		{head + group + "server:\n  changes:\n    - {at: 20m, factor: 2}\n    - {at: 10m, factor: 1}\n", []string{
 			`test.yaml:8: server.changes[1].at: 10m0s is not after the change before at 20m0s`}},
