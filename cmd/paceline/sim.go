@@ -231,6 +231,14 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		}
 	}
 	fmt.Fprintf(&b, "\nfairness        standard deviation of the clients' requests %.1f, Jain's index %.4f\n", r.RequestSD, r.Jain)
+	fmt.Fprintf(&b, "shares          CV %.1f %%, the poorest client has %.2f and the richest %.2f of a fair one\n", r.Shares.CV, r.Shares.Least, r.Shares.Most)
+	fmt.Fprintf(&b, "last 2 thirds   %.2f %% of %d requests limited; CV of shares %.1f %%, %.2f to %.2f of a fair one\n",
+		r.Steady.Percent, r.Steady.Requests, r.SharesSteady.CV, r.SharesSteady.Least, r.SharesSteady.Most)
+	if w := r.Windows; w != nil && w.Windows > 0 {
+		fmt.Fprintf(&b, "windows         %d: median and worst CV of shares %.1f and %.1f %%, of what was not used %.1f and %.1f %%; the first's CV %.1f %%\n",
+			w.Windows, w.CV.Median, w.CV.Worst, w.Unused.Median, w.Unused.Worst, w.FirstCV)
+	}
+	fmt.Fprintf(&b, "waits           %.1f s at most until a request is served\n", r.LongestWait)
 	fmt.Fprintf(&b, "quota           %.1f %% of %.0f requests not used; level %.1f on average, %d at least, %d at the end\n", r.UnusedPercent, r.Offered, r.Level.Mean, r.Level.Least, r.Level.Last)
 	fmt.Fprintf(&b, "at the server   %d requests at once at most\n", r.PeakConcurrent)
 	if r.Clear != nil {
@@ -242,6 +250,9 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	case r.Change != nil:
 		fmt.Fprintf(&b, "settled         never after the change at %.0f s\n", *r.Change)
 	}
+	if r.SettleClients != nil {
+		fmt.Fprintf(&b, "every client    has its share %.0f s after that, or the beginning\n", *r.SettleClients)
+	}
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		title := g.Name
@@ -249,6 +260,9 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 			title = fmt.Sprintf("group %d", i+1)
 		}
 		fmt.Fprintf(&b, "\n%s: %s, %d × %d; a request is served %.1f s after it comes, %.1f s at most\n", title, g.Strategy, g.Processes, g.Threads, g.Delay.Mean, g.Delay.Max)
+		if len(r.Groups) > 1 && len(g.Share) > 0 {
+			fmt.Fprintf(&b, "mean share: %.2f of a fair one, %.2f in the last two thirds\n", g.MeanShare, g.MeanShareSteady)
+		}
 		whole := func(n int) string { return strconv.Itoa(n) }
 		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 		fmt.Fprintf(&b, "max_sleep_val: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))

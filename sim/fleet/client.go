@@ -19,6 +19,7 @@ type groupState struct {
 	gone      bool
 	gaveUp    int
 	delay     delays
+	fair      time.Duration // between two sendings of a client, at the end; 0: nobody can tell
 }
 
 type span32 struct{ from, to int32 }
@@ -56,15 +57,18 @@ type threadState struct {
 	told    told  // the answer under way
 
 	lease limit.Lease
-	cost  int64     // of the request at hand
+	cost  int64     // of the request at hand; 0: none
 	since mono.Time // when it came
 	asked mono.Time // when the try at hand did
 	sent  mono.Time
 
 	served, refused int
 	longest, last   time.Duration // sleep
-	demand          *demand       // of Light
-	costs           *rand.Rand    // of Exponential
+	longestWait     time.Duration // from a request's coming to its being served
+	taken           taken
+	pace            pace
+	demand          *demand    // of Light
+	costs           *rand.Rand // of Exponential
 }
 
 // demand is what comes to a thread.
@@ -183,7 +187,7 @@ func (f *Fleet) want(now mono.Time, who int32) {
 func (f *Fleet) next(now mono.Time, who int32) {
 	t := &f.threads[who]
 	g, d := &f.groups[t.group], &f.scenario.Groups[t.group]
-	t.busy = false
+	t.busy, t.cost = false, 0
 	switch d.Demand.Kind {
 	case OnOff:
 		period := d.Demand.On + d.Demand.Off
@@ -268,7 +272,7 @@ func (f *Fleet) ask(now mono.Time, process int32) {
 func (f *Fleet) send(now mono.Time, who int32) {
 	t := &f.threads[who]
 	t.sent, t.waiting = now, false
-	f.m.sending(now)
+	f.m.sending(f, now, who)
 	f.loop.At(now.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), event{what: arrived, who: who})
 }
 
@@ -304,6 +308,7 @@ func (f *Fleet) answer(now mono.Time, who int32) {
 		}
 	default:
 		g.delay.add(now.Sub(t.since))
+		t.longestWait = max(t.longestWait, now.Sub(t.since))
 		if c.Demand.Total > 0 {
 			if g.doing--; g.todo == 0 && g.doing == 0 {
 				f.open--

@@ -3,7 +3,8 @@
 // one of your own.
 //
 // scenario.go and quota.go have what is run, fleet.go runs it: client.go the clients, server.go the quota, headers.go what its
-// answers say; measure.go has what is counted and report.go what is made of that, standard.go the scenarios that strategies are
+// answers say; measure.go has what is counted, settle.go how long it
+// took to settle, shares.go who had how much, and report.go what is made of that; standard.go the scenarios that strategies are
 // compared in. Package sim/scenario reads them from files.
 //
 // The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own may be concurrent.
@@ -173,7 +174,7 @@ func (f *Fleet) arrive(now mono.Time, who int32) {
 		f.replicate(now)
 	}
 	t.told = f.server.tell(now, t.cost, !passed, f.words)
-	f.m.arrival(now, t.cost, &t.told)
+	f.m.arrival(f, now, who)
 	answered := now
 	if service := &f.scenario.Server.Service; *service != (latency.Law{}) {
 		answered = now.Add(service.Draw(f.link))

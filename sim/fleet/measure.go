@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"math"
-
 	"slices"
 	"time"
 
@@ -20,6 +18,9 @@ type measures struct {
 	arrivals                  int
 	passed                    int64 // in the quota's unit
 	late                      int
+	steadyFrom                mono.Time
+	steady                    Steady
+	windows                   windows
 	level, levelLeast         int64
 	levelSum                  float64
 	lost                      int64 // of the level, to changes
@@ -34,7 +35,24 @@ type measures struct {
 
 	optimum, optimumMost float64
 	settling             settling
+	lastChange           mono.Time
+	paced                bool // clients have a fair interval since then
 	series               Series
+}
+
+// Steady is what was answered of the requests that arrived in the last two thirds of the run.
+type Steady struct {
+	Requests int `json:"requests"`
+	Limited  int `json:"limited"`
+	// Percent of Requests were Limited.
+	Percent float64 `json:"limited_percent"`
+}
+
+func (s *Steady) count(limited bool) {
+	s.Requests++
+	if limited {
+		s.Limited++
+	}
 }
 
 // start computes what can be told beforehand.
@@ -70,10 +88,14 @@ func (m *measures) start(f *Fleet) {
 		m.optimumMost = max(m.optimumMost, m.optimum)
 		last = at
 	}
+	m.lastChange, m.steadyFrom = last, mono.Time(s.Duration/3)
 	saturated := m.optimum > 0
 	for _, g := range s.Groups {
 		stays := g.Join < s.Duration && (g.Leave == 0 || g.Leave >= s.Duration)
 		saturated = saturated && (!stays || g.Demand.Kind == Always && g.Demand.Total == 0)
+	}
+	if saturated {
+		m.paced = f.fairIntervals(s.Server.perSecond(last))
 	}
 	if last > 0 && saturated {
 		rate := s.Server.perSecond(last)
@@ -86,15 +108,23 @@ func (m *measures) start(f *Fleet) {
 }
 
 // arrival is a request that the server decided about.
-func (m *measures) arrival(now mono.Time, cost int64, t *told) {
+func (m *measures) arrival(f *Fleet, now mono.Time, who int32) {
+	client := &f.threads[who]
+	cost, t := client.cost, &client.told
 	if m.arrivals == 0 {
 		m.firstArrival = now
+		m.windows.start(f, now)
+	}
+	m.windows.until(f, now)
+	if now >= m.steadyFrom {
+		m.steady.count(t.limited)
 	}
 	m.arrivals++
 	m.level, m.levelLeast = t.left, min(m.levelLeast, t.left)
 	m.levelSum += float64(t.left)
 	if !t.limited {
 		m.passed += cost
+		client.taken.add(cost, now < m.steadyFrom)
 	} else if now.Sub(m.firstArrival) > 2*time.Minute {
 		m.late++
 	}
@@ -115,9 +145,13 @@ func (m *measures) sameInstant(now mono.Time) {
 	m.enterServer()
 }
 
-func (m *measures) sending(now mono.Time) {
+func (m *measures) sending(f *Fleet, now mono.Time, who int32) {
 	if !m.sent {
 		m.sent, m.firstSending = true, now
+	}
+	t := &f.threads[who]
+	if fair := f.groups[t.group].fair; fair > 0 && now >= m.lastChange {
+		t.pace.send(now, fair)
 	}
 }
 
@@ -155,65 +189,4 @@ func (m *measures) sample(f *Fleet, now mono.Time) {
 		s.Sleep[i] = append(s.Sleep[i], sleep.Seconds())
 		s.ServedBy[i] = append(s.ServedBy[i], t.served)
 	}
-}
-
-// settling counts arrivals from the last change on, in bins of a fortieth of the span that is looked at.
-type settling struct {
-	from   mono.Time
-	bin    time.Duration
-	wanted float64 // per span
-	bins   []int64
-}
-
-const (
-	binsPerSpan    = 40
-	spansToBelieve = 10
-)
-
-func (s *settling) start(from, end mono.Time, perSecond, spanSeconds float64) {
-	longest := end.Sub(from)
-	if spanSeconds*1e9 > float64(longest) {
-		return // no span fits
-	}
-	span := time.Duration(spanSeconds * 1e9)
-	s.from, s.bin = from, max(span/binsPerSpan, longest/maxBins, 1)
-	s.wanted = perSecond * (s.bin * binsPerSpan).Seconds()
-	s.bins = make([]int64, longest/s.bin+1)
-}
-
-const maxBins = 1 << 17
-
-func (s *settling) count(now mono.Time, cost int64) {
-	if s.bin == 0 || now < s.from {
-		return
-	}
-	if i := int(now.Sub(s.from) / s.bin); i < len(s.bins) {
-		s.bins[i] += cost
-	}
-}
-
-// settled returns from when on, counted from the change, every span that has passed by now held what it should. It takes
-// ten spans to believe it: one may hold it by chance.
-func (s *settling) settled(now mono.Time) (time.Duration, bool) {
-	if s.bin == 0 || now < s.from {
-		return 0, false
-	}
-	whole := min(int(now.Sub(s.from)/s.bin), len(s.bins))
-	sum, since := 0, -1
-	for i, n := range s.bins[:whole] {
-		sum += int(n)
-		begin := i - binsPerSpan + 1
-		if begin > 0 {
-			sum -= int(s.bins[begin-1])
-		}
-		if begin < 0 {
-			continue
-		}
-		if math.Abs(float64(sum)-s.wanted) > 0.1*s.wanted {
-			since = -1
-		} else if since < 0 {
-			since = begin
-		}
-	}
-	return time.Duration(max(since, 0)) * s.bin, since >= 0 && whole-since >= spansToBelieve*binsPerSpan
 }

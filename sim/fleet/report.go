@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -30,6 +29,8 @@ type Report struct {
 	RetryPercentPooled float64 `json:"retry_percent_pooled"`
 	// LimitedLate were refused more than two minutes after the first request arrived.
 	LimitedLate int `json:"limited_late"`
+	// Steady is of the last two thirds of the run alone.
+	Steady Steady `json:"steady"`
 
 	// Sleep is what the tries waited for, with jitter. A sleep that lasts beyond the end counts as it was planned, as in the
 	// published simulations.
@@ -44,6 +45,13 @@ type Report struct {
 	// mean of the like.
 	RequestSD float64 `json:"request_sd"`
 	Jain      float64 `json:"jain"`
+	// Shares is how what was served was shared, SharesSteady that of the last two thirds of the run, and Windows of each window of
+	// the quota: nil if there is no whole one, or too many.
+	Shares       Shares        `json:"shares"`
+	SharesSteady Shares        `json:"shares_steady"`
+	Windows      *WindowShares `json:"windows"`
+	// LongestWait is the longest from the coming of a request to its being served, or to the end.
+	LongestWait float64 `json:"longest_wait_s"`
 
 	// Offered is how many requests could have been served since the first arrived: the level then and what came back, all of
 	// it. UnusedPercent of them were not.
@@ -63,6 +71,10 @@ type Report struct {
 	Settle *float64 `json:"settle_s"`
 	// Change is when the change was after which Settle is measured. Nil if it is not.
 	Change *float64 `json:"change_s"`
+	// SettleClients is how long after the last change, or the beginning, the last client had settled: from then on every three
+	// intervals in a row between two of its sendings are on average what is fair by weight, give or take a quarter. Nil if one had
+	// not, not all that stay are Always, or costs are drawn.
+	SettleClients *float64 `json:"settle_clients_s"`
 
 	Groups []GroupReport `json:"groups"`
 	Series *Series       `json:"series,omitempty"`
@@ -95,6 +107,14 @@ type GroupReport struct {
 	Limited    []int     `json:"limited_count"`
 	RetryRatio []float64 `json:"retry_ratio"`
 	MaxSleep   []float64 `json:"max_sleep_s"`
+	// Share is as in Shares, of what the server served each client, ShareSteady in the last two thirds of the run; MeanShare and
+	// MeanShareSteady are the group's. Empty and 0 where there is nothing to compare.
+	Share           []float64 `json:"share"`
+	ShareSteady     []float64 `json:"share_steady"`
+	MeanShare       float64   `json:"mean_share"`
+	MeanShareSteady float64   `json:"mean_share_steady"`
+	// LongestWait is as in Report.
+	LongestWait []float64 `json:"longest_wait_s"`
 
 	// Delay is from the coming of a request to its being served, of all the group's.
 	Delay Delays `json:"delay_s"`
@@ -149,11 +169,15 @@ func (f *Fleet) Report() Report {
 			of.Limited = append(of.Limited, t.refused)
 			of.RetryRatio = append(of.RetryRatio, ratio)
 			of.MaxSleep = append(of.MaxSleep, sleep.Seconds())
+			wait := max(t.longestWait, f.waiting(j)).Seconds()
+			of.LongestWait = append(of.LongestWait, wait)
+			r.LongestWait = max(r.LongestWait, wait)
 		}
 		peers.add(c, of.Requests)
 		r.GivenUp += g.gaveUp
 		r.Groups = append(r.Groups, of)
 	}
+	f.reportShares(&r)
 	r.RetryPercent = percent(ratios, float64(asking))
 	r.RetryPercentPooled = percent(float64(r.Limited), float64(r.Requests))
 	r.Sleep = Sleeps{most.Seconds(), min(m.sleeps.Quantile(0.99), most).Seconds(), min(m.sleeps.Quantile(0.5), most).Seconds()}
@@ -175,6 +199,10 @@ func (f *Fleet) Report() Report {
 	if d, ok := m.settling.settled(m.now); ok {
 		settle := d.Seconds()
 		r.Settle = &settle
+	}
+	if d, ok := f.paced(); ok {
+		settle := d.Seconds()
+		r.SettleClients = &settle
 	}
 	if s.Sample > 0 {
 		series := m.series
@@ -198,6 +226,48 @@ func (f *Fleet) sleeping(who int32) time.Duration {
 	return until.Sub(t.asked)
 }
 
+// waiting returns how long the request of a thread that has waited longest does so.
+func (f *Fleet) waiting(who int32) time.Duration {
+	t := &f.threads[who]
+	switch {
+	case f.groups[t.group].gone:
+		return 0
+	case t.cost > 0:
+		return f.m.now.Sub(t.since)
+	case t.demand != nil && len(t.demand.queue) > 0:
+		return f.m.now.Sub(t.demand.queue[0])
+	}
+	return 0
+}
+
+// reportShares fills in who had how much.
+func (f *Fleet) reportShares(r *Report) {
+	m := &f.m
+	m.windows.until(f, m.now)
+	r.Windows, r.Steady = m.windows.report(), m.steady
+	r.Steady.Percent = percent(float64(m.steady.Limited), float64(m.steady.Requests))
+	everybody := func(*Group) bool { return true }
+	all := f.shares(func(t *taken) int64 { return t.all }, everybody)
+	steady := f.shares(func(t *taken) int64 { return t.all - t.early }, everybody)
+	r.Shares, r.SharesSteady = all.Shares, steady.Shares
+	for i := range r.Groups {
+		g, from, to := &r.Groups[i], f.groups[i].threads.from, f.groups[i].threads.to
+		g.Share, g.MeanShare = listed(all.all[from:to])
+		g.ShareSteady, g.MeanShareSteady = listed(steady.all[from:to])
+	}
+}
+
+// listed returns shares of a group and their mean, or none.
+func listed(shares []float64) (all []float64, mean float64) {
+	if len(shares) == 0 || math.IsNaN(shares[0]) {
+		return []float64{}, 0
+	}
+	for _, s := range shares {
+		mean += s / float64(len(shares))
+	}
+	return shares, mean
+}
+
 // WriteJSON writes the report.
 func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
@@ -211,61 +281,4 @@ func percent(a, b float64) float64 {
 		return 0
 	}
 	return 100 * a / b
-}
-
-// peers are clients that are alike but for their strategy and its parameters.
-type peers struct {
-	classes []class
-}
-
-type class struct {
-	demand      Demand
-	join, leave time.Duration
-	counts      []int
-}
-
-func (p *peers) add(g *Group, counts []int) {
-	i := slices.IndexFunc(p.classes, func(c class) bool { return c.demand == g.Demand && c.join == g.Join && c.leave == g.Leave })
-	if i < 0 {
-		i = len(p.classes)
-		p.classes = append(p.classes, class{demand: g.Demand, join: g.Join, leave: g.Leave})
-	}
-	p.classes[i].counts = append(p.classes[i].counts, counts...)
-}
-
-// spread returns the standard deviation, pooled over the classes, and Jain's index (Σx)²/(n Σx²) of the counts in units of the
-// mean of their class, where a class that did nothing is left out.
-func (p *peers) spread() (sd, jain float64) {
-	squares, free := 0.0, 0 // of freedom
-	sum, sumSquares, n := 0.0, 0.0, 0
-	for _, c := range p.classes {
-		mean := 0.0
-		for _, x := range c.counts {
-			mean += float64(x) / float64(len(c.counts))
-		}
-		for _, x := range c.counts {
-			squares += (float64(x) - mean) * (float64(x) - mean)
-			if mean > 0 {
-				unit := float64(x) / mean
-				sum += unit
-				sumSquares += unit * unit
-				n++
-			}
-		}
-		free += len(c.counts) - 1
-	}
-	jain = 1
-	if n > 0 {
-		jain = sum * sum / (float64(n) * sumSquares)
-	}
-	if free > 0 {
-		sd = math.Sqrt(squares / float64(free))
-	}
-	return sd, jain
-}
-
-// Spread returns the sample standard deviation of the counts, and Jain's index of fairness (Σx)²/(n Σx²), as in Report.
-func Spread(counts []int) (sd, jain float64) {
-	p := peers{classes: []class{{counts: counts}}}
-	return p.spread()
 }
