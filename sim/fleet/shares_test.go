@@ -149,7 +149,9 @@ func TestSettleByClient(t *testing.T) {
 		{"after 40 s some leave that nobody misses", func(s *fleet.Scenario) {
 			s.Groups = append(s.Groups, fleet.Group{Strategy: scripted(false, time.Second), Processes: 3, Leave: 40 * time.Second})
 		}, 16},
-		{"one stops", func(s *fleet.Scenario) { s.Groups[1].Strategy = scripted(false, 8*time.Second, 8*time.Second, 8*time.Second, 8*time.Second, 20*time.Minute) }, math.NaN()},
+		{"one stops", func(s *fleet.Scenario) {
+			s.Groups[1].Strategy = scripted(false, 8*time.Second, 8*time.Second, 8*time.Second, 8*time.Second, 20*time.Minute)
+		}, math.NaN()},
 		{"light demand", func(s *fleet.Scenario) { s.Groups[1].Demand = fleet.Demand{Kind: fleet.Light, PerSecond: 1. / 8} }, math.NaN()},
 		{"a cost of 2 doubles what is fair", func(s *fleet.Scenario) {
 			s.Server.Unit = limit.Tokens
