@@ -178,7 +178,7 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 func runSeeds(ctx context.Context, scenarios []fleet.Scenario, n int, progress func(done, all int)) ([][]fleet.Report, error) {
 	reports := make([][]fleet.Report, len(scenarios))
 	done, all := 0, n*len(scenarios)
-	err := onAllCores(ctx, all, each(func(i int) (func(), error) {
+	err := OnAllCores(ctx, all, Each(func(i int) (func(), error) {
 		s := scenarios[i/n]
 		s.Seed = uint64(i%n + 1)
 		r, err := RunFleet(ctx, s, nil)
