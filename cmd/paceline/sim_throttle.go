@@ -2,12 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,14 +22,20 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-const simThrottleLong = `Compare strategies by which clients share a quota of 4,500 requests per hour that strangers use too: each strategy in
-each of the standard scenarios, in virtual time, once per seed.
+const simThrottleLong = `Compare strategies by which clients share a quota that strangers use too, most often a bucket of 4,500 requests per hour: each
+strategy in each of the standard scenarios, in virtual time, once per seed.
 
 cold (everybody starts at once at an empty bucket), full, day, jump (clients come or go), quota (it changes and nobody is
-told), hetero (different sleeps to begin with), mixed (some have little to do), latency, clear (do 4,500 requests).
+told), hetero (different sleeps to begin with), mixed (some have little to do), latency, clear (do 4,500 requests),
+
+spread (starts within a second to an hour), fixed, minute, daily and rolling (other quotas than a bucket: requests per window, which
+tells resets).
 
 limited: of the requests of a client, averaged over the clients. sd: of the clients' numbers of requests. unused: of what
-the quota let pass. settle: how long after the change as many requests are sent as the quota lets pass, give or take 10 %.`
+the quota let pass. settle: how long after the change as many requests are sent as the quota lets pass, give or take 10 %. CV: of the clients' shares of
+what was served. -o json has all that is measured, --only fewer scenarios.
+
+With --aims one strategy runs in the scenarios that it should do well in, and each figure is beside what is aimed at.`
 
 // best is the best that was published: charts show its sleep beside ours.
 const best = "exponential-increase-proportional-remaining-decrease"
@@ -36,79 +44,133 @@ const best = "exponential-increase-proportional-remaining-decrease"
 // to simulate that takes minutes.
 var floods = []string{"null", "retry-only", "cubic"}
 
+// simThrottle is paceline sim throttle.
+type simThrottle struct {
+	strategies          []string
+	only, output, chart string
+	seeds               string
+	first, last         uint64 // of seeds
+	aims, check         bool
+}
+
 func newSimThrottle() *cobra.Command {
-	var (
-		strategies   []string
-		only, output string
-		file         string
-		seeds        int
-	)
+	var s simThrottle
 	c := &cobra.Command{
 		Use:   "throttle",
 		Short: "Compare throttling strategies in the standard scenarios",
 		Long:  simThrottleLong,
 		Example: `  paceline sim throttle
   paceline sim throttle --strategies slot,exponential-backoff --only cold --seeds 200
-  paceline sim throttle -o json`,
+  paceline sim throttle -o json
+  paceline sim throttle --aims`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return usageError{fmt.Errorf("--output %q: want text or json", output)}
-			}
-			if seeds < 1 || seeds > 1_000_000 {
-				return usageError{fmt.Errorf("--seeds %d is not from 1 to 1000000", seeds)}
-			}
-			if err := checkChart(file); err != nil {
-				return err
-			}
-			chosen, err := chooseStrategies(strategies)
-			if err != nil {
-				return usageError{fmt.Errorf("--strategies: %w", err)}
-			}
-			scenarios := func(law throttle.Strategy) []fleet.Scenario { return chooseScenarios(fleet.Standard(law), only) }
-			if len(scenarios(chosen[0])) == 0 {
-				var names []string
-				for _, s := range fleet.Standard(chosen[0]) {
-					names = append(names, s.Name)
-				}
-				return usageError{fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", only, strings.Join(names, ", "))}
+			if err := s.parse(); err != nil {
+				return usageError{err}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			shown := []string{chosen[0].Name, best}
-			first := scenarios(chosen[0])[0].Name
-			runs := bench.ThrottleRuns{Ours: oursName(), Strategies: chosen, Scenarios: scenarios, Seeds: seeds,
-				Sampled: func(s fleet.Scenario) bool {
-					return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name)
-				}}
-			result, err := bench.RunThrottles(ctx, runs, throttleProgress(cmd.ErrOrStderr()))
-			if err != nil {
-				return err
+			if s.aims {
+				return s.runAims(ctx, cmd)
 			}
-			drawn := keep(storedRun{Throttles: &result}, "throttle "+only, file, cmd.ErrOrStderr())
-			if len(result.Strategies) == 0 {
-				drawn = nil
-			}
-			write := result.WriteText
-			if output == "json" {
-				write = result.WriteJSON
-			}
-			if err := errors.Join(write(cmd.OutOrStdout()), drawn); err != nil {
-				return err
-			}
-			if result.Interrupted {
-				return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
-			}
-			return nil
+			return s.run(ctx, cmd)
 		},
 	}
 	f := c.Flags()
-	f.StringSliceVar(&strategies, "strategies", nil, "strategies to run: "+strings.Join(strategyNames(), ", ")+"; if not given, all but "+strings.Join(floods, ", "))
-	f.StringVar(&only, "only", "", "run the scenario of this name, or if none has it, those whose names begin with it")
-	f.IntVar(&seeds, "seeds", 20, "how many runs of each")
-	f.StringVar(&file, "chart", "", "draw the comparison in this file: .svg, .png or .html")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.StringSliceVar(&s.strategies, "strategies", nil, "strategies to run: "+strings.Join(strategyNames(), ", ")+"; if not given, all but "+strings.Join(floods, ", "))
+	f.StringVar(&s.only, "only", "", "run the scenario of this name, or if none has it, those whose names begin with it")
+	f.StringVar(&s.seeds, "seeds", "", "how many runs of each, or their seeds such as 1001-1020; if not given, 20, and with --aims those seeds")
+	f.StringVar(&s.chart, "chart", "", "draw the comparison in this file: .svg, .png or .html")
+	f.StringVarP(&s.output, "output", "o", "text", "text or json")
+	f.BoolVar(&s.aims, "aims", false, "measure one strategy, ours if none is named, against what is aimed at, and say which aims hold")
+	f.BoolVar(&s.check, "check", false, "aims: exit with 1 if one is missed that is not known to be open")
 	return c
+}
+
+// parse checks the flags. Its error is one of usage.
+func (s *simThrottle) parse() error {
+	if s.output != "text" && s.output != "json" {
+		return fmt.Errorf("--output %q: want text or json", s.output)
+	}
+	switch {
+	case s.aims && s.chart != "":
+		return errors.New("--aims and --chart: there is no chart of aims")
+	case s.aims && len(s.strategies) > 1:
+		return fmt.Errorf("--aims measures one strategy, --strategies names %d", len(s.strategies))
+	case s.check && !s.aims:
+		return errors.New("--check is for --aims")
+	}
+	first, last, err := parseSeeds(s.seeds)
+	if err != nil {
+		return err
+	}
+	if s.seeds == "" && s.aims {
+		first, last = 1001, 1020 // that no law was tuned on
+	}
+	s.first, s.last = first, last
+	return checkChart(s.chart)
+}
+
+const mostSeeds = 1_000_000
+
+// parseSeeds reads 20, which is seeds 1 to 20, or 1001-1020.
+func parseSeeds(text string) (first, last uint64, err error) {
+	if text == "" {
+		return 1, 20, nil
+	}
+	from, to, ranged := strings.Cut(text, "-")
+	if !ranged {
+		from, to = "1", text
+	}
+	first, err = strconv.ParseUint(strings.TrimSpace(from), 10, 64)
+	last, err2 := strconv.ParseUint(strings.TrimSpace(to), 10, 64)
+	switch {
+	case err != nil || err2 != nil:
+		return 0, 0, fmt.Errorf("--seeds %q: want how many, such as 20, or seeds such as 1001-1020", text)
+	case first == 0 || last < first || last-first >= mostSeeds:
+		return 0, 0, fmt.Errorf("--seeds %s is not from 1 to %d, or a range of as many that begins above 0", text, mostSeeds)
+	}
+	return first, last, nil
+}
+
+func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
+	chosen, err := chooseStrategies(s.strategies)
+	if err != nil {
+		return usageError{fmt.Errorf("--strategies: %w", err)}
+	}
+	scenarios := func(law throttle.Strategy) []fleet.Scenario { return chooseScenarios(fleet.Standard(law), s.only) }
+	if len(scenarios(chosen[0])) == 0 {
+		var names []string
+		for _, s := range fleet.Standard(chosen[0]) {
+			names = append(names, s.Name)
+		}
+		return usageError{fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only, strings.Join(names, ", "))}
+	}
+	shown := []string{chosen[0].Name, best}
+	first := scenarios(chosen[0])[0].Name
+	runs := bench.ThrottleRuns{Ours: oursName(), Strategies: chosen, Scenarios: scenarios, FirstSeed: s.first, Seeds: int(s.last - s.first + 1),
+		Sampled: func(s fleet.Scenario) bool {
+			return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name)
+		}}
+	result, err := bench.RunThrottles(ctx, runs, throttleProgress(cmd.ErrOrStderr()))
+	if err != nil {
+		return err
+	}
+	drawn := keep(storedRun{Throttles: &result}, "throttle "+s.only, s.chart, cmd.ErrOrStderr())
+	if len(result.Strategies) == 0 {
+		drawn = nil
+	}
+	write := result.WriteText
+	if s.output == "json" {
+		write = result.WriteJSON
+	}
+	if err := errors.Join(write(cmd.OutOrStdout()), drawn); err != nil {
+		return err
+	}
+	if result.Interrupted {
+		return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+	}
+	return nil
 }
 
 // chooseScenarios returns the one of that name, or those whose names begin with it.

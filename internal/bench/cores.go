@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// onAllCores runs the jobs 0 to n−1, begun in this order, one at a time on each core. worker makes what a core runs them
+// OnAllCores runs the jobs 0 to n−1, begun in this order, one at a time on each core. worker makes what a core runs them
 // with; what that returns puts the result away, and is called by one core at a time: nil if there is nothing to keep. When a
 // job has failed, or ctx has ended, no other is begun. The error is that of the first job that failed.
-func onAllCores(ctx context.Context, n int, worker func() (run func(i int) (keep func(), err error))) error {
+func OnAllCores(ctx context.Context, n int, worker func() (run func(i int) (keep func(), err error))) error {
 	var (
 		mu    sync.Mutex
 		next  int
@@ -45,7 +45,7 @@ func onAllCores(ctx context.Context, n int, worker func() (run func(i int) (keep
 	return first
 }
 
-// each is a worker without anything of its own.
-func each(run func(i int) (keep func(), err error)) func() func(i int) (func(), error) {
+// Each is a worker without anything of its own.
+func Each(run func(i int) (keep func(), err error)) func() func(i int) (func(), error) {
 	return func() func(i int) (func(), error) { return run }
 }

@@ -10,7 +10,7 @@ import (
 // Every job is kept once, and those that have nothing to keep are not missed.
 func TestOnAllCores(t *testing.T) {
 	var kept []int // with the race detector: one at a time
-	err := onAllCores(t.Context(), 1000, func() func(int) (func(), error) {
+	err := OnAllCores(t.Context(), 1000, func() func(int) (func(), error) {
 		own := 0 // of this core alone
 		return func(i int) (func(), error) {
 			if own++; i%3 == 0 {
@@ -36,7 +36,7 @@ func TestOnAllCoresStops(t *testing.T) {
 	}{{func() {}, failed}, {cancel, nil}} {
 		kept = 0
 		done := make(chan struct{}) // until the eleventh has ended, nobody gets past it
-		err := onAllCores(ctx, 1_000_000, each(func(i int) (func(), error) {
+		err := OnAllCores(ctx, 1_000_000, Each(func(i int) (func(), error) {
 			if i > 10 {
 				<-done
 			}
@@ -54,7 +54,7 @@ func TestOnAllCoresStops(t *testing.T) {
 			t.Errorf("%v: %v, %d kept", c.err, err, kept)
 		}
 	}
-	if err := onAllCores(ctx, 10, each(func(int) (func(), error) { t.Error("begun"); return nil, nil })); err != nil {
+	if err := OnAllCores(ctx, 10, Each(func(int) (func(), error) { t.Error("begun"); return nil, nil })); err != nil {
 		t.Error(err)
 	}
 }

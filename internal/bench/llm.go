@@ -143,7 +143,7 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 	rows := len(arrivals) * len(policies)
 	runs := make([]sim.LLM, rows*seeds)
 	tallies := make([]sim.LLMTally, rows*seeds)
-	err := onAllCores(ctx, rows*seeds, each(func(i int) (func(), error) {
+	err := OnAllCores(ctx, rows*seeds, Each(func(i int) (func(), error) {
 		row, seed := i/seeds, uint64(i%seeds+1)
 		p, a := policies[row%len(policies)], arrivals[row/len(policies)]
 		x := sim.LLM{

@@ -81,7 +81,7 @@ func RunProof(ctx context.Context, requests int, seed uint64, progress func(done
 	done := 0
 	finished := make([]bool, all)
 	stop := func() bool { return ctx.Err() != nil }
-	_ = onAllCores(ctx, all, each(func(i int) (func(), error) { // none fails
+	_ = OnAllCores(ctx, all, Each(func(i int) (func(), error) { // none fails
 		var keep func()
 		switch {
 		case i < len(attacked): // the longest first

@@ -134,7 +134,7 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 	for _, jitter := range []float64{-1, 0.01, 0.1} {
 		for _, sharing := range []throttle.Sharing{throttle.Racing, throttle.Shared, throttle.Local} {
 			scenarios = append(scenarios, fleet.Scenario{Duration: 30 * time.Minute, Server: fleet.Quota{Service: latency.Constant(40 * time.Millisecond)},
-				Groups: []fleet.Group{{Strategy: best, Params: throttle.Params{Jitter: jitter, Sharing: sharing}, Processes: 2, Threads: 5, Spread: time.Minute,
+				Groups: []fleet.Group{{Strategy: best, Params: throttle.Params{Jitter: jitter, Sharing: sharing}, Processes: 2, Threads: 5, Stagger: time.Minute,
 					Link: latency.Uniform(5*time.Millisecond, 15*time.Millisecond)}}})
 		}
 	}
@@ -178,7 +178,7 @@ func RunPublished(ctx context.Context, seeds int, progress func(done, all int)) 
 func runSeeds(ctx context.Context, scenarios []fleet.Scenario, n int, progress func(done, all int)) ([][]fleet.Report, error) {
 	reports := make([][]fleet.Report, len(scenarios))
 	done, all := 0, n*len(scenarios)
-	err := onAllCores(ctx, all, each(func(i int) (func(), error) {
+	err := OnAllCores(ctx, all, Each(func(i int) (func(), error) {
 		s := scenarios[i/n]
 		s.Seed = uint64(i%n + 1)
 		r, err := RunFleet(ctx, s, nil)

@@ -43,6 +43,15 @@ type ThrottleRow struct {
 	Jain         Spread  `json:"jain"` // the worst is the smallest
 	Unused       Spread  `json:"unused_percent"`
 	Concurrent   Spread  `json:"peak_concurrent"`
+	// What is steady is of the last two thirds of the run.
+	SteadyPercent Spread  `json:"steady_limited_percent"`
+	CV            Spread  `json:"share_cv_percent"`
+	SteadyCV      Spread  `json:"steady_share_cv_percent"`
+	Poorest       Spread  `json:"poorest_share"` // the worst is the smallest
+	LongestWait   Spread  `json:"longest_wait_s"`
+	WindowCV      *Spread `json:"window_cv_percent"` // the median window's
+	WindowUnused  *Spread `json:"window_unused_percent"`
+	SettleClients *Spread `json:"settle_clients_s"`
 	// Clear and Settle are there where they are measured. Null in them: it never did, which is later than any time.
 	Clear  *Spread `json:"clear_s"`
 	Settle *Spread `json:"settle_s"`
@@ -66,12 +75,14 @@ type Spread struct {
 	Worst  *float64 `json:"worst"`
 }
 
-// ThrottleRuns says what to run: every strategy in every scenario with seeds 1 to Seeds.
+// ThrottleRuns says what to run: every strategy in every scenario with so many Seeds.
 type ThrottleRuns struct {
 	Ours       string
 	Strategies []throttle.Strategy
 	Scenarios  func(throttle.Strategy) []fleet.Scenario
 	Seeds      int
+	// FirstSeed is the first of them; the others follow. If zero, 1.
+	FirstSeed uint64
 	// Sampled, if not nil, says of which scenarios the first seed is to have a series.
 	Sampled func(fleet.Scenario) bool
 }
@@ -80,6 +91,7 @@ type ThrottleRuns struct {
 // finished by then is returned.
 func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, all int)) (Throttles, error) {
 	began := time.Now()
+	firstSeed := cmp.Or(what.FirstSeed, 1)
 	type job struct {
 		scenario fleet.Scenario
 		row      int
@@ -94,7 +106,7 @@ func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, al
 		for i, s := range what.Strategies {
 			scenario := byStrategy[i][k]
 			for seed := range what.Seeds {
-				scenario.Seed = uint64(seed + 1)
+				scenario.Seed = firstSeed + uint64(seed)
 				scenario.Sample = 0
 				if seed == 0 && what.Sampled != nil && what.Sampled(scenario) {
 					scenario.Sample = scenario.Duration / 360
@@ -105,11 +117,11 @@ func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, al
 		}
 	}
 	// The longest first, so that none is left to run alone at the end.
-	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(effort(b.scenario), effort(a.scenario)) })
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(Effort(b.scenario), Effort(a.scenario)) })
 
 	done, hours := 0, 0.0
 	reports := make([][]fleet.Report, len(rows))
-	err := onAllCores(ctx, len(jobs), each(func(i int) (func(), error) {
+	err := OnAllCores(ctx, len(jobs), Each(func(i int) (func(), error) {
 		j := jobs[i]
 		report, err := RunFleet(ctx, j.scenario, nil)
 		if !report.Complete {
@@ -117,7 +129,7 @@ func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, al
 		}
 		return func() {
 			hours += report.Seconds / 3600
-			if report.Seed != 1 {
+			if report.Seed != firstSeed {
 				report.Groups = nil // long, and not needed
 			}
 			reports[j.row] = append(reports[j.row], report)
@@ -140,8 +152,8 @@ func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, al
 	return t, nil
 }
 
-// effort is roughly how long a scenario takes to run.
-func effort(s fleet.Scenario) float64 {
+// Effort is roughly how long a scenario takes to run.
+func Effort(s fleet.Scenario) float64 {
 	clients := 0
 	for _, g := range s.Groups {
 		clients += g.Processes * g.Threads
@@ -200,6 +212,21 @@ func (r *ThrottleRow) sum(runs []fleet.Report) {
 	r.RequestSD = over(func(r *fleet.Report) float64 { return r.RequestSD })
 	r.Unused = over(func(r *fleet.Report) float64 { return r.UnusedPercent })
 	r.Concurrent = over(func(r *fleet.Report) float64 { return float64(r.PeakConcurrent) })
+	r.SteadyPercent = over(func(r *fleet.Report) float64 { return r.Steady.Percent })
+	r.CV = over(func(r *fleet.Report) float64 { return r.Shares.CV })
+	r.SteadyCV = over(func(r *fleet.Report) float64 { return r.SharesSteady.CV })
+	r.LongestWait = over(func(r *fleet.Report) float64 { return r.LongestWait })
+	r.Poorest = over(func(r *fleet.Report) float64 { return -r.Shares.Least })
+	*r.Poorest.Median, *r.Poorest.Worst = -*r.Poorest.Median, -*r.Poorest.Worst
+	if runs[0].Windows != nil {
+		cv := over(func(r *fleet.Report) float64 { return r.Windows.CV.Median })
+		unused := over(func(r *fleet.Report) float64 { return r.Windows.Unused.Median })
+		r.WindowCV, r.WindowUnused = &cv, &unused
+	}
+	if runs[0].Change != nil {
+		s := over(func(r *fleet.Report) float64 { return orNever(r.SettleClients) })
+		r.SettleClients = &s
+	}
 	r.Jain = over(func(r *fleet.Report) float64 { return -r.Jain }) // so that the worst is the smallest
 	*r.Jain.Median, *r.Jain.Worst = -*r.Jain.Median, -*r.Jain.Worst
 	if strings.HasPrefix(r.Scenario, "clear") {
@@ -234,29 +261,62 @@ func spread(values []float64) Spread {
 // WriteJSON writes the rows as one JSON object.
 func (t *Throttles) WriteJSON(w io.Writer) error { return writeJSON(w, t) }
 
-// WriteText writes a block per scenario, a line per strategy.
+// WriteText writes a block per scenario, a line per strategy, within 100 columns.
 func (t *Throttles) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "clients that share a quota of 4500/h; median and worst of the seeds; our strategy is %q\n", t.Ours)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	scenario := ""
-	for i := range t.Strategies {
-		r := &t.Strategies[i]
-		if r.Scenario != scenario {
-			scenario = r.Scenario
-			fmt.Fprintf(table, "\n%s: %d clients, %s min, %d seeds", r.Scenario, r.Clients, fixed(r.Minutes, 0), r.Seeds)
-			if r.Optimum > 0 {
-				fmt.Fprintf(table, ", optimum sleep %s s", fixed(r.Optimum, 1))
-			}
-			fmt.Fprint(table, "\n  strategy\tlimited %\tmax sleep s\tsd of requests\tJain\tunused %\tclear s\tsettle s\t\n")
-		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, r.RetryPercent.text(2), r.MaxSleep.text(1), r.RequestSD.text(1),
-			r.Jain.text(3), r.Unused.text(1), r.Clear.text(1), r.Settle.text(0))
+	fmt.Fprintf(w, "clients that share a quota; median and worst of the seeds; our strategy is %q\n", t.Ours)
+	if slices.ContainsFunc(t.Strategies, func(r ThrottleRow) bool { return shortName(r.Name) != r.Name }) {
+		fmt.Fprintln(w, "exp: exponential, inc: increase, prop: proportional, rem: remaining, dec: decrease")
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	for i := 0; i < len(t.Strategies); {
+		of := 1 // this scenario's rows
+		for i+of < len(t.Strategies) && t.Strategies[i+of].Scenario == t.Strategies[i].Scenario {
+			of++
+		}
+		if err := writeScenario(w, t.Strategies[i:i+of]); err != nil {
+			return err
+		}
+		i += of
 	}
 	_, err := fmt.Fprintf(w, "\n%s virtual hours in %s s\n", fixed(t.VirtualHours, 1), fixed(t.Wall, 1))
 	return err
+}
+
+func writeScenario(w io.Writer, rows []ThrottleRow) error {
+	r := &rows[0]
+	fmt.Fprintf(w, "\n%s: %d clients, %s min, %d seeds", r.Scenario, r.Clients, fixed(r.Minutes, 0), r.Seeds)
+	if r.Optimum > 0 {
+		fmt.Fprintf(w, ", optimum sleep %s s", fixed(r.Optimum, 1))
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	last := "" // what is measured in some scenarios alone
+	switch {
+	case r.Clear != nil:
+		last = "\tclear s"
+	case r.Settle != nil:
+		last = "\tsettle s"
+	}
+	fmt.Fprintf(table, "\n  strategy\tlimited %%\tmax sleep s\tsd\tCV %%\tunused %%%s\n", last)
+	for i := range rows {
+		r := &rows[i]
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s", shortName(r.Name), r.RetryPercent.text(2), r.MaxSleep.text(0), r.RequestSD.text(0), r.CV.text(1), r.Unused.text(1))
+		switch {
+		case r.Clear != nil:
+			fmt.Fprint(table, "\t", r.Clear.text(0))
+		case last != "":
+			fmt.Fprint(table, "\t", r.Settle.text(0))
+		}
+		fmt.Fprintln(table)
+	}
+	return table.Flush()
+}
+
+// shortName abbreviates names that a table has no room for.
+func shortName(name string) string {
+	const most = 22
+	if len(name) <= most {
+		return name
+	}
+	return strings.NewReplacer("exponential", "exp", "increase", "inc", "proportional", "prop", "remaining", "rem", "decrease", "dec").Replace(name)
 }
 
 func (s *Spread) text(digits int) string {
@@ -269,5 +329,5 @@ func (s *Spread) text(digits int) string {
 		}
 		return fixed(*p, digits)
 	}
-	return number(s.Median) + " / " + number(s.Worst)
+	return number(s.Median) + "/" + number(s.Worst)
 }

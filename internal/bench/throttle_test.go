@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/sim/fleet"
@@ -23,14 +24,14 @@ func TestThrottleRow(t *testing.T) {
 	for range 2 {
 		row := ThrottleRow{Scenario: "jump"}
 		row.sum(runs)
-		if got := []string{text(&row.RetryPercent), text(&row.Jain), text(row.Settle), text(row.Clear)}; strings.Join(got, "; ") != "2.0 / 4.0; 0.7 / 0.5; 30.0 / never; -" {
+		if got := []string{text(&row.RetryPercent), text(&row.Jain), text(row.Settle), text(row.Clear)}; strings.Join(got, "; ") != "2.0/4.0; 0.7/0.5; 30.0/never; -" {
 			t.Errorf("%s", strings.Join(got, "; "))
 		}
 		runs[0], runs[2] = runs[2], runs[0] // finished in another order
 	}
 	row := ThrottleRow{Scenario: "clear-1s"}
 	row.sum([]fleet.Report{{Clear: number(80)}, {}, {}})
-	if text(row.Clear) != "never / never" || row.Settle != nil {
+	if text(row.Clear) != "never/never" || row.Settle != nil {
 		t.Errorf("cleared %s", text(row.Clear))
 	}
 	if even := spread([]float64{4, 1, 3, 2}); *even.Median != 2 || *even.Worst != 4 {
@@ -72,6 +73,14 @@ func TestRunThrottles(t *testing.T) {
 			t.Errorf("row %d: both seeds leave %v %% unused", i, *r.Unused.Worst)
 		}
 	}
+	var text strings.Builder
+	if err := result.WriteText(&text); err != nil || !strings.Contains(text.String(), "\nlong: 2 clients, 10 min, 2 seeds\n") {
+		t.Errorf("%v:\n%s", err, text.String())
+	}
+	what.FirstSeed = 1001
+	if other, err := RunThrottles(t.Context(), what, nil); err != nil || *other.Strategies[2].Unused.Median == *result.Strategies[2].Unused.Median || other.Strategies[2].First.Requests == nil {
+		t.Errorf("%v: other seeds are the same, or the first is not shown", err)
+	}
 	what.Scenarios = func(s throttle.Strategy) []fleet.Scenario {
 		return []fleet.Scenario{{Name: "bad", Groups: []fleet.Group{{Strategy: s}}}}
 	}
@@ -82,5 +91,25 @@ func TestRunThrottles(t *testing.T) {
 	cancel()
 	if result, err := RunThrottles(ended, what, nil); err != nil || !result.Interrupted || len(result.Strategies) != 0 {
 		t.Errorf("interrupted: %v %+v", err, result)
+	}
+}
+
+// The widest that a table is likely to be fits a screen of 100 columns.
+func TestThrottleTableFits(t *testing.T) {
+	number := func(v float64) Spread { return Spread{&v, &v} }
+	never := Spread{}
+	for _, s := range strategy.All() {
+		r := ThrottleRow{Name: s.Name, Scenario: "jump-10-100", RetryPercent: number(99.99), MaxSleep: number(199_999), RequestSD: number(79_999), CV: number(499.9),
+			Unused: number(99.9), Settle: &never}
+		all := Throttles{Strategies: []ThrottleRow{r}}
+		var text strings.Builder
+		if err := all.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(text.String(), "\n") {
+			if utf8.RuneCountInString(line) > 100 || strings.HasSuffix(line, " ") {
+				t.Errorf("%d columns: %q", utf8.RuneCountInString(line), line)
+			}
+		}
 	}
 }

@@ -44,7 +44,7 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 	for i := range tallies {
 		tallies[i] = make([]sim.Tally, seeds)
 	}
-	err := onAllCores(ctx, len(jobs), func() func(int) (func(), error) {
+	err := OnAllCores(ctx, len(jobs), func() func(int) (func(), error) {
 		s := newSamples()
 		return func(i int) (func(), error) {
 			j := jobs[i]

@@ -79,6 +79,7 @@ var Table = []Package{
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
+	{Name: "internal/aims", Ours: "limit latency throttle internal/bench internal/strategy sim/fleet", Std: "any"},
 
 	// Help for the tests.
 	{Name: "internal/corpus", Ours: "quota", Std: "any"},

@@ -67,6 +67,7 @@ func (s *Scenario) check() error {
 		within(at("Work"), g.Work, 0, longestRun)
 		within(at("Join"), g.Join, 0, longestRun)
 		within(at("Spread"), g.Spread, 0, longestRun)
+		within(at("Stagger"), g.Stagger, 0, longestRun)
 		if g.Leave != 0 && (g.Leave <= g.Join || g.Leave > longestRun) {
 			refuse(at("Leave"), "%v is not after Join %v and at most %v; 0 is never", g.Leave, g.Join, longestRun)
 		}

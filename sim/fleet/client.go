@@ -145,7 +145,11 @@ func (f *Fleet) join(now mono.Time, who int32) {
 			process = f.threads[t].process
 			at = now.Add(time.Duration(f.link.Uint64N(uint64(g.Spread))))
 		}
-		f.loop.At(at, event{what: entered, who: t})
+		begin := at
+		if g.Stagger > 0 {
+			begin = begin.Add(time.Duration(f.link.Uint64N(uint64(g.Stagger))))
+		}
+		f.loop.At(begin, event{what: entered, who: t})
 	}
 }
 

@@ -158,36 +158,6 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// Threads of a process start together, processes within Spread.
-func TestSpread(t *testing.T) {
-	r := ran(t, fleet.Scenario{Duration: time.Minute, Sample: 10 * ms, Server: fleet.Quota{Full: true}, Groups: []fleet.Group{
-		{Strategy: scripted(false, 0, time.Hour), Processes: 20, Threads: 3, Spread: 30 * time.Second}}})
-	starts := map[int]bool{}
-	for process := range 20 {
-		of := -1
-		for thread := range 3 {
-			served := r.Series.ServedBy[3*process+thread]
-			i := slices.IndexFunc(served, func(n int) bool { return n > 0 })
-			if of >= 0 && i != of || i < 0 {
-				t.Errorf("process %d: a thread starts at sample %d, one before at %d", process, i, of)
-			}
-			of = i
-		}
-		starts[of] = true
-	}
-	least, most := slices.Min(keysOf(starts)), slices.Max(keysOf(starts))
-	if len(starts) < 18 || least > 800 || most < 2200 || most > 3000 {
-		t.Errorf("20 processes start at %d instants, from sample %d to %d of 3000", len(starts), least, most)
-	}
-}
-
-func keysOf(m map[int]bool) (keys []int) {
-	for k := range m {
-		keys = append(keys, k)
-	}
-	return keys
-}
-
 // lefts returns what a client is told and what truly remained, answer by answer, where one sends every second and nothing comes
 // back that it could notice.
 func lefts(t *testing.T, h fleet.Headers) (told []int64, f fleet.Report) {

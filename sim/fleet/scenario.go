@@ -40,9 +40,9 @@ type Group struct {
 	Work   time.Duration
 	Demand Demand
 	Costs  Costs
-	// Join is when its processes start, Spread within how long after that they do, each at random and with all of its threads.
-	// If zero: at once, all together.
-	Join, Spread time.Duration
+	// Join is when its processes start, Spread within how long after that they do, each at random and with all of its threads,
+	// and Stagger within how long after its process a thread does. If zero: at once, all together.
+	Join, Spread, Stagger time.Duration
 	// Leave is when they are gone, whatever they are about. If zero, they stay.
 	Leave time.Duration
 }

@@ -20,6 +20,12 @@ import (
 //	quota    after an hour the quota is halved or doubled, and nobody is told
 //	hetero   half the clients start with a sleep of 4 s, half with 20 s
 //	mixed    saturating, on-off and light clients
+//	spread   10 clients that start within 1, 3, 10, 60 s or an hour
+//	fixed    10 and 50 clients, four hours of 5,000 per hour that are there at once, and a reset told in whole seconds
+//	silent   the same of which nothing is told: 10 clients are only refused
+//	minute   10 clients, half an hour of 75 per minute
+//	daily    10 clients, three days of 100,000 per day from midnight on, of which the first begins at 14 h with half of it left
+//	rolling  10 clients, four hours of 4,500 in any hour
 //	latency  as cold with 10, at round trips of 0 (and 1 ms of work), 50 ms, 500 ms, 2 s
 //	clear    10 clients do 4,500 requests that are there, starting with sleeps of 1 s and 10 s, and of 1 s where nothing comes back.
 //	         A request takes 167 ms, which is what the published times to clear imply: no strategy is faster than 75 s
@@ -85,6 +91,15 @@ func Standard(law throttle.Strategy) []Scenario {
 	} {
 		all = append(all, run(l.name, hour/2, empty, over(group(10, 1), l.law)))
 	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"1s", time.Second}, {"3s", 3 * time.Second}, {"10s", 10 * time.Second}, {"60s", time.Minute}, {"1h", hour}} {
+		late := group(10, 1)
+		late.Spread = d.d
+		all = append(all, run("spread-"+d.name, max(hour/2, 2*d.d), empty, late))
+	}
+	all = append(all, windowed(run, func(n int) Group { return group(n, 1) })...)
 	todo := over(group(2, 5), latency.Constant(83500*time.Microsecond))
 	todo.Demand.Total = 4500
 	return append(all,
@@ -92,6 +107,23 @@ func Standard(law throttle.Strategy) []Scenario {
 		run("clear-10s", 8*hour, Quota{Full: true}, starting(todo, 10*time.Second)),
 		run("clear-decrease-only", 8*hour, Quota{Kind: DecreaseOnly}, starting(todo, time.Second)),
 	)
+}
+
+// windowed are scenarios of other quotas than a bucket.
+func windowed(run func(string, time.Duration, Quota, ...Group) Scenario, group func(int) Group) []Scenario {
+	const hour = time.Hour
+	fixed := Quota{Kind: Calendar, Limit: 5000, Headers: Headers{Reset: WholeSeconds}}
+	silent := Quota{Kind: Calendar, Limit: 5000, Silent: true}
+	minute := Quota{Kind: Calendar, Limit: 75, Window: time.Minute, Headers: fixed.Headers}
+	daily := Quota{Kind: Calendar, Limit: 100_000, Window: 24 * hour, Into: 14 * hour, Level: 50_000, Headers: fixed.Headers}
+	return []Scenario{
+		run("fixed-10", 4*hour, fixed, group(10)),
+		run("fixed-50", 4*hour, fixed, group(50)),
+		run("silent-10", 4*hour, silent, group(10)),
+		run("minute-10", hour/2, minute, group(10)),
+		run("daily-10", 3*24*hour, daily, group(10)),
+		run("rolling-10", 4*hour, Quota{Kind: Rolling}, group(10)),
+	}
 }
 
 func mixed(always, onOff, light Group) Scenario {

@@ -109,6 +109,7 @@ var groupFields = []field[fleet.Group]{
 	{"costs", func(d *decoder, n *yaml.Node, g *fleet.Group) { mapping(d, n, "costs", costFields, &g.Costs) }},
 	{"join", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Join = d.duration(n, "join") }},
 	{"spread", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Spread = d.duration(n, "spread") }},
+	{"stagger", func(d *decoder, n *yaml.Node, g *fleet.Group) { g.Stagger = d.duration(n, "stagger") }},
 	{"leave", func(d *decoder, n *yaml.Node, g *fleet.Group) {
 		if g.Leave = d.duration(n, "leave"); g.Leave == 0 {
 			d.refuse(n, "leave: nobody leaves at 0: want an instant after join, or no leave")

@@ -46,7 +46,7 @@ func TestExamples(t *testing.T) {
 				Headers: fleet.Headers{Reset: fleet.WholeSeconds, RetryAfter: fleet.WholeSeconds, Skew: 2 * time.Second, Stale: 5 * time.Second, Replicas: 3, Factor: 0.5, Noise: 10, Rounded: 100}},
 			Groups: []fleet.Group{
 				{Name: "small", Processes: 2, Params: throttle.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 20}},
-				{Name: "large", Threads: 2, Params: throttle.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 400, Exponential: true}, Spread: 3 * time.Second},
+				{Name: "large", Threads: 2, Params: throttle.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 400, Exponential: true}, Spread: 3 * time.Second, Stagger: 50 * time.Millisecond},
 			}},
 	}
 	for name, want := range want {

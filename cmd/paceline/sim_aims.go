@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/aims"
+	"github.com/paceline-go/paceline/internal/strategy"
+)
+
+// runAims is paceline sim throttle --aims.
+func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
+	name := oursName()
+	if len(s.strategies) == 1 {
+		name = s.strategies[0]
+	}
+	law, err := strategy.Named(name)
+	if err != nil {
+		return usageError{fmt.Errorf("--strategies: %w", err)}
+	}
+	if len(aims.Chosen(s.only)) == 0 {
+		return usageError{fmt.Errorf("--only %q: no scenario with an aim has a name that begins with it; without --only all are shown", s.only)}
+	}
+	result, err := aims.Run(ctx, aims.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: throttleProgress(cmd.ErrOrStderr())})
+	if err != nil {
+		return err
+	}
+	write := result.WriteText
+	if s.output == "json" {
+		write = result.WriteJSON
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	switch {
+	case result.Interrupted:
+		return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+	case s.check:
+		return result.Check()
+	}
+	return nil
+}
