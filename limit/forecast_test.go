@@ -121,6 +121,30 @@ func TestForecastOfWhatIsReserved(t *testing.T) {
 	}
 }
 
+// What nobody knows the end of counts for longer than a window, whoever goes before.
+func TestNotBeforeOfWhatLingers(t *testing.T) {
+	lost := limit.Outcome{Result: limit.Unknown}
+	rolling := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: 10 * time.Second, Margin: -1, Arrivals: limit.Arrivals{Late: 30 * time.Second}}))
+	rolling.Settle(0, rolling.Admit(0, limit.One), lost)
+	for n := range 3 { // who needs all the room
+		if got := rolling.NotBefore(0, n, limit.Cost{limit.Requests: int64(n)}, limit.Cost{limit.Requests: 2}); got != at(40*time.Second) {
+			t.Errorf("with %d ahead: %v, want 40 s", n, got)
+		}
+	}
+	produced := must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute, Late: 30 * time.Second, Margin: -1}))
+	produced.Settle(0, produced.Admit(0, costing(5000)), lost)
+	ready := produced.Ready(at(time.Second), costing(5000))
+	for n := range 3 {
+		if got := produced.NotBefore(at(time.Second), n, costing(int64(n)), costing(5000)); got != ready || got < at(30*time.Second) {
+			t.Errorf("with %d ahead: %v, want %v", n, got, ready)
+		}
+	}
+	produced.Admit(at(time.Second), costing(5)) // what is open may be answered with nothing
+	if got := produced.NotBefore(at(time.Second), 0, limit.Cost{}, costing(5000)); got != at(time.Second) {
+		t.Errorf("beside one that is open: %v", got)
+	}
+}
+
 func TestNotBeforeOfAStranger(t *testing.T) {
 	rpm, _, c := llm(2, 100, 1)
 	l := limit.NewAll(opaque{rpm}, limit.Named("flights", c))

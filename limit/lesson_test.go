@@ -261,6 +261,37 @@ func TestLessonFields(t *testing.T) {
 	}
 }
 
+// What is learned goes up with each answer that changes a lesson: with all of those in flight at a refusal, however they end.
+func TestLearnedGoesUp(t *testing.T) {
+	for _, ends := range []limit.Result{limit.Accepted, limit.Limited, limit.Unsent} {
+		f := limit.NewFitted(limit.MustRolling(25, time.Second))
+		f.Settle(0, f.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+		var open []limit.Lease
+		for range 20 {
+			open = append(open, f.Admit(at(2*time.Second), limit.One))
+		}
+		f.Settle(at(2*time.Second), open[0], limit.Outcome{Result: limit.Accepted})
+		f.Settle(at(2*time.Second), open[1], limit.Outcome{Result: limit.Limited})
+		for i, l := range open[2:] {
+			before := f.Learned()
+			f.Settle(at(2*time.Second), l, limit.Outcome{Result: ends})
+			if after := f.Learned(); after <= before {
+				t.Errorf("%v, %d: %d are learned, and were %d", ends, i, after, before)
+			}
+		}
+	}
+}
+
+// What is counted has happened: nobody is told to go before it.
+func TestCountIsThePresent(t *testing.T) {
+	f := limit.NewFitted(limit.MustRolling(25, time.Second))
+	f.Count(at(5*time.Second), limit.One, limit.Outcome{Result: limit.Accepted})
+	f.Count(at(3*time.Second), limit.One, limit.Outcome{Result: limit.Accepted})
+	if got := f.Ready(0, limit.One); got != at(5*time.Second) {
+		t.Errorf("ready at %v", got)
+	}
+}
+
 // A server that refuses 1.5 % of what it may be sent, and a client that is killed every second or so: what speaks against it that this has to
 // do with the rate outlives the process as what speaks for it does.
 func TestRefusalsAtRandomOverRestarts(t *testing.T) {
@@ -291,6 +322,9 @@ func TestRefusalsAtRandomOverRestarts(t *testing.T) {
 			}
 			now = ready.Add(time.Duration(5+rng.IntN(30)) * ms)
 			p.send(ready, now, o)
+			if p.Learned() < news {
+				t.Fatalf("seed %d, at %v: %d are learned, and were %d", seed, now, p.Learned(), news)
+			}
 			if p.Learned() != news {
 				news, kept = p.Learned(), p.Lessons()
 			}

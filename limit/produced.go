@@ -454,13 +454,13 @@ func Arriving(l Limiter, cost Cost) Cost {
 	return cost
 }
 
-// NotBefore implements Forecaster. Of what is open and ahead nothing need ever be produced.
-func (p *Produced) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+// NotBefore implements Forecaster. Of what is open and ahead nothing need ever be produced; what is ahead makes nothing sooner.
+func (p *Produced) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time {
 	t := max(now, p.last)
 	switch {
 	case cost.of(p.unit) == 0:
 		return t
-	case n <= 0 && p.book.Len() == 0:
+	case p.book.Len() == 0:
 		return p.Ready(now, cost)
 	}
 	return max(t, p.full.Add(p.margin-p.times(p.burst-1)))

@@ -152,14 +152,11 @@ func newPair(bold, safe Forecaster) *pair {
 
 // Ready is that of the bold one if it is relied on; what is safe is so in any case.
 func (p *pair) Ready(now mono.Time, cost Cost) mono.Time {
-	return p.choose(now, p.bold.Ready(now, cost), p.safe.Ready(now, cost))
+	return p.choose(p.bold.Ready(now, cost), p.safe.Ready(now, cost))
 }
 
-func (p *pair) choose(now, bold, safe mono.Time) mono.Time {
-	if max(now, p.last) < p.until {
-		bold = max(bold, p.until)
-	}
-	return max(p.last, min(bold, safe))
+func (p *pair) choose(bold, safe mono.Time) mono.Time {
+	return max(p.last, min(max(bold, p.until), safe))
 }
 
 func (p *pair) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
@@ -169,7 +166,7 @@ func (p *pair) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 }
 
 func (p *pair) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
-	return p.choose(now, readyAfter(p.bold, now, first, cost), readyAfter(p.safe, now, first, cost))
+	return p.choose(readyAfter(p.bold, now, first, cost), readyAfter(p.safe, now, first, cost))
 }
 
 func (p *pair) Admit(now mono.Time, cost Cost) Lease {

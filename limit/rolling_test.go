@@ -218,6 +218,12 @@ func TestBadConfigNamesTheField(t *testing.T) {
 		wrong(kind, "OneWayMax -1ns is negative", config{limit: 1, window: 1, Arrivals: limit.Arrivals{OneWayMax: -1}})
 		wrong(kind, "OneWayMax 1ms and LearnLead: each takes the way back off, so only one may", config{limit: 1, window: 1, Arrivals: limit.Arrivals{OneWayMax: ms, LearnLead: true}})
 	}
+	if _, err := limit.NewProduced(limit.ProducedConfig{Limit: 100, Window: time.Second, Unit: 9}); err == nil || err.Error() != "limit: Produced: no such Unit: 9" {
+		t.Error(err)
+	}
+	if _, err := limit.NewProduced(limit.ProducedConfig{Limit: 100, Window: time.Second, Unit: limit.Unit(len(limit.Cost{}))}); err == nil {
+		t.Error("a Unit after the last one is none")
+	}
 	for _, kind := range []string{"Rolling", "Anchored", "Weighted"} {
 		wrong(kind, "Window 2562047h47m16.854775807s and Margin 0s overflow", config{limit: 1, window: forever})
 	}

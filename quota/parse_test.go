@@ -55,6 +55,17 @@ func TestParsers(t *testing.T) {
 	}
 }
 
+// Commas are between thousands, or between numbers.
+func TestThousands(t *testing.T) {
+	for v, want := range map[string]bool{
+		"30,000": true, "100,000": true, "1,000": true, "1,234,567": true, "1000,000": false, "30,00": false, "30,0000": false, ",000": false, "30,": false, "30000": false, "3x,000": false, "": false, "10,200,3000": false,
+	} {
+		if got := thousands(v); got != want {
+			t.Errorf("%q: %v", v, got)
+		}
+	}
+}
+
 // A reset is told by its magnitude, and as text by its form.
 func TestReset(t *testing.T) {
 	now := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) // 1768478400

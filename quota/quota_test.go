@@ -90,6 +90,19 @@ func TestDetectUnpaid(t *testing.T) {
 	}
 }
 
+// Fields that many servers send are nobody's, unless those are missing that the others would send.
+func TestDetectByWhatIsMissing(t *testing.T) {
+	for fields, want := range map[string]bool{"Used Remaining": true, "Used Remaining Reset": true, "Used": false, "Remaining": false, "Used Remaining Limit": false, "Used Limit": false} {
+		r := respond(200, "")
+		for f := range strings.FieldsSeq(fields) {
+			r.Header.Set("X-RateLimit-"+f, "7")
+		}
+		if got := quota.Detect(r).Name(); (got == "reddit") != want {
+			t.Errorf("%s: %s", fields, got)
+		}
+	}
+}
+
 func TestForHost(t *testing.T) {
 	for _, c := range []struct{ host, want string }{
 		{"api.openai.com", "openai"},
@@ -133,6 +146,7 @@ func TestComeBack(t *testing.T) {
 		{"milliseconds go before seconds", "openai", respond(429, "", "Retry-After: 5", "Retry-After-Ms: 4321"), 4321 * time.Millisecond, true},
 		{"milliseconds that cannot be read do not", "openai", respond(429, "", "Retry-After: 5", "Retry-After-Ms: soon"), 5 * time.Second, true},
 		{"refused with room: its reset explains nothing", "x", respond(429, "", "x-rate-limit-limit: 900", "x-rate-limit-remaining: 800", "x-rate-limit-reset: 1768478700"), 0, false},
+		{"refused with one left", "x", respond(429, "", "x-rate-limit-limit: 900", "x-rate-limit-remaining: 1", "x-rate-limit-reset: 1768478700"), 0, false},
 		{"refused, and nobody says what is left", "x", respond(429, "", "x-rate-limit-limit: 900", "x-rate-limit-reset: 1768478700"), 5 * time.Minute, true},
 		{"refused, and all is there again now", "x", respond(429, "", "x-rate-limit-limit: 900", "x-rate-limit-remaining: 0", "x-rate-limit-reset: 1768478400"), 0, false},
 		{"refused, and nothing said", "generic", respond(429, ""), 0, false},
@@ -210,6 +224,9 @@ func TestRefusals(t *testing.T) {
 		{"stripe", respond(429, `{"error":{"code":"rate_limit"}}`), quota.RateLimited},
 		{"openai", respond(429, `{"error":{"code":429,"message":"x"}}`), quota.RateLimited},
 		{"openai", respond(429, `[1,2`), quota.RateLimited},
+		{"openai", respond(400, `{"error":{"code":"billing_hard_limit_reached"}}`), quota.Unpaid},
+		{"anthropic", respond(503, `{"error":{"type":"rate_limit_error"}}`), quota.RateLimited}, // the body knows better than the status
+		{"anthropic", respond(503, `{"error":{"type":"overloaded_error"}}`), quota.Overloaded},
 		{"openai", respond(200, `{"error":{"code":"insufficient_quota"}}`), quota.None},
 		{"shopify", respond(200, `{"errors":[{"extensions":{"code":"THROTTLED"}}],"extensions":{}}`), quota.RateLimited},
 		{"discord", respond(429, "<html>", "Content-Type: text/html"), quota.Banned},

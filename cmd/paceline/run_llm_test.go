@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -269,6 +270,13 @@ note                  openai:tier1 is gpt-4o, tier 1, as published 2024-07; of o
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != 0 || p.Requests != 698 || p.DoneBefore != 1 || p.DeadBefore != 1 ||
 		p.Expected == nil || *p.Expected != 698*40 || p.USDMax == nil || p.USDExpected == nil || *p.USDExpected >= *p.USDMax || !p.Limits[1].Binds || p.Seconds < 200 {
 		t.Errorf("%v, %d %s%s", err, code, stdout, stderr)
+	}
+	expected := 0.0
+	for _, m := range p.Models {
+		expected += *m.USDExpected
+	}
+	if math.Abs(expected-*p.USDExpected) > 1e-9 {
+		t.Errorf("the models come to %v USD, and all to %v", expected, *p.USDExpected)
 	}
 	if r := l.Report(); len(r.Verdicts) != 0 {
 		t.Errorf("something was sent: %v", r.Verdicts)

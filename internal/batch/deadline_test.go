@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/internal/journal"
 )
 
@@ -121,44 +121,45 @@ func TestDeadlineOfAFileResumed(t *testing.T) {
 
 // A retry counts anew, and so does another run; an instant is an instant. What it is too late for each time is a dead letter.
 func TestRenew(t *testing.T) {
-	srv, seen := counting(t, func(w http.ResponseWriter, q *http.Request) {
+	answers := func(w http.ResponseWriter, q *http.Request) {
 		if time.Sleep(150 * time.Millisecond); q.URL.RawQuery != "waits" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-	})
+	}
 	for _, renew := range []bool{false, true} {
-		b := newBench(t)
-		b.config.Renew, b.config.Attempts, b.config.TTL = renew, 3, 250*time.Millisecond
-		b.config.Backoff = backoff.Policy{Base: -1}
-		b.config.Concurrency = 2
-		at := time.Now().Add(250 * time.Millisecond).Format(time.RFC3339Nano)
-		got := b.run(request("fails", srv.URL+"?fails"), timed("instant", srv.URL+"?instant", at))
-		want, class := "expired, expired", ""
-		if renew {
-			want, class = "dead outage, expired", "outage"
+		synctest.Test(t, func(t *testing.T) {
+			b, url, seen := virtualBench(t, answers)
+			b.config.Renew, b.config.Attempts, b.config.TTL = renew, 3, 250*time.Millisecond
+			b.config.Concurrency = 2
+			at := time.Now().Add(250 * time.Millisecond).Format(time.RFC3339Nano)
+			got := b.run(request("fails", url+"?fails"), timed("instant", url+"?instant", at))
+			want, class, sent := "expired, expired", "", 2
+			if renew {
+				want, class, sent = "dead outage, expired", "outage", 3
+			}
+			if got.err != nil || got.states("fails instant") != want || got.dead["fails"].Class != class {
+				t.Errorf("renew %v: %s, want %s", renew, got.states("fails instant"), want)
+			}
+			if n := seen("fails"); n != sent { // in its time; or three times with a time for each
+				t.Errorf("renew %v: it was sent %d times, want %d", renew, n, sent)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // it never gets a turn
+		b, url, _ := virtualBench(t, answers)
+		b.config.Renew, b.config.Attempts, b.config.TTL = true, 2, 60*time.Millisecond
+		b.config.Limits = []Rate{{N: 1, Per: time.Second / 2, Text: "1/500ms"}}
+		got := b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits"))
+		if got.states("first second") != "done, dead expired" || got.dead["second"].Attempts != 2 {
+			t.Fatalf("%s: %+v", got.states("first second"), got.dead["second"])
 		}
-		if got.err != nil || got.states("fails instant") != want || got.dead["fails"].Class != class {
-			t.Errorf("renew %v: %s, expected %s", renew, got.states("fails instant"), want)
+		// Sent again it has its time again.
+		b.config.Limits, b.config.RetryDead = nil, 1<<expired
+		b.config.TTL = 20 * time.Millisecond
+		if got = b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits")); got.states("second") != "done" {
+			t.Errorf("%s: %+v", got.states("second"), got.dead["second"])
 		}
-	}
-	if n := seen("fails"); n != 2+3 {
-		t.Errorf("it was sent %d times, expected twice in its time, and three times with a time for each", n)
-	}
-
-	// It never gets a turn.
-	b := newBench(t)
-	b.config.Renew, b.config.Attempts, b.config.TTL = true, 2, 60*time.Millisecond
-	b.config.Limits = []Rate{{N: 1, Per: time.Second / 2, Text: "1/500ms"}}
-	got := b.run(timed("first", srv.URL+"?waits", "1h"), request("second", srv.URL+"?waits"))
-	if got.states("first second") != "done, dead expired" || got.dead["second"].Attempts != 2 {
-		t.Fatalf("%s: %+v", got.states("first second"), got.dead["second"])
-	}
-	// Sent again it has its time again.
-	b.config.Limits, b.config.RetryDead = nil, 1<<expired
-	b.config.TTL = 20 * time.Millisecond
-	if got = b.run(timed("first", srv.URL+"?waits", "1h"), request("second", srv.URL+"?waits")); got.states("second") != "done" {
-		t.Errorf("%s: %+v", got.states("second"), got.dead["second"])
-	}
+	})
 }
 
 // What stands for the lines of a file is told by all of them, in their order.

@@ -69,10 +69,8 @@ func (w *endings) write() {
 	if len(w.of) == 0 {
 		return
 	}
-	err := w.results()
-	if jerr := w.journal(); jerr != nil {
-		err = errors.Join(err, jerr)
-	}
+	results := w.results()
+	err := errors.Join(results, w.journal())
 	r, size := w.r, int64(0)
 	r.store.wake()
 	r.tally.ended(w.of, !w.to.Regular())

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -47,6 +48,8 @@ type bench struct {
 	config Config
 	tamper func(*Run) // between Open and Send
 	drain  func(*Run) // beside Send
+
+	network *pipes // not nil: in a bubble, with its clock
 }
 
 // newBench has results in a folder of its own, retries that do not wait, and no limits.
@@ -64,9 +67,17 @@ func (b *bench) run(lines ...string) ran {
 	c := b.config
 	c.Notice = func(s string) { fmt.Fprintln(&notices, s) }
 	c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if b.network != nil {
+		c.clock = bubbleClock
+	}
 	r, err := New(c)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if b.network != nil {
+		over := newTransport(&r.c)
+		over.DialContext = b.network.dial
+		r.sender.over(over)
 	}
 	text := strings.Join(lines, "\n")
 	if err := r.Check("in", strings.NewReader(text)); err != nil {
@@ -146,20 +157,37 @@ func requests(n int, url string) []string {
 
 // counting serves and counts, by query.
 func counting(t *testing.T, f http.HandlerFunc) (*httptest.Server, func(query string) int) {
+	h, seen := counted(f)
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv, seen
+}
+
+func counted(f http.HandlerFunc) (http.Handler, func(query string) int) {
 	var mu sync.Mutex
-	seen := map[string]int{}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	all := map[string]int{}
+	h := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		mu.Lock()
-		seen[q.URL.RawQuery]++
+		all[q.URL.RawQuery]++
 		mu.Unlock()
 		f(w, q)
-	}))
-	t.Cleanup(srv.Close)
-	return srv, func(query string) int {
+	})
+	return h, func(query string) int {
 		mu.Lock()
 		defer mu.Unlock()
-		return seen[query]
+		return all[query]
 	}
+}
+
+// virtualBench is a bench and a server that counts by query, in a bubble.
+func virtualBench(t *testing.T, f http.HandlerFunc) (b *bench, url string, seen func(query string) int) {
+	b = newBench(t)
+	b.network = &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	h, seen := counted(f)
+	srv := &http.Server{Handler: h}
+	go func() { _ = srv.Serve(b.network) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	return b, "http://server/", seen
 }
 
 func TestRun(t *testing.T) {
@@ -491,6 +519,27 @@ func TestFullDisk(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// unanswered is a disk on which no answer fits into the journal.
+type unanswered struct{ durable.Handle }
+
+func (u *unanswered) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(`"answer"`)) {
+		return 0, errors.New("no space left on device")
+	}
+	return u.Handle.Write(b)
+}
+
+// Where the results are written and that they were answered is not, the sending stops as well: a restart would count windows that are over.
+func TestFullDiskForAnswers(t *testing.T) {
+	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
+	b := newBench(t)
+	b.config.Concurrency = 1
+	b.tamper = func(r *Run) { r.store.journal.Through(func(h durable.Handle) durable.Handle { return &unanswered{h} }) }
+	if got := b.run(requests(50, srv.URL)...); !errors.Is(got.err, ErrOutput) || got.Left == 0 || got.Lost != 0 || got.Done != len(got.results) {
+		t.Errorf("%+v, %v", got.Totals, got.err)
 	}
 }
 

@@ -255,7 +255,7 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 		with.RawQuery = setQuery(with.RawQuery, query, v)
 		u = &with
 	}
-	q := &http.Request{Method: h.method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: s.common, Host: u.Host}
+	q := &http.Request{Method: h.method, URL: u, Header: s.common, Host: u.Host}
 	if len(header) == 0 && len(r.Header) == 0 {
 		return q
 	}

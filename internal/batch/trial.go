@@ -106,7 +106,7 @@ func (r *Run) heard(j *job, ans *dispatch.Answer) {
 			r.tell("model %s: %s; its other requests are not sent", shown.Text(model), strings.TrimSuffix(ans.Reason, "."))
 		}
 	case ans.Denied, ans.Banned: // the key's, or that of both: another may tell
-	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid, ans.Invalid && j.res.status/100 == 4:
+	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
 		r.trials.set(model, right, "")
 	}
 }

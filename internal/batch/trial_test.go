@@ -38,6 +38,12 @@ func TestFirstOfAModel(t *testing.T) {
 			}
 			return 200, served, time.Second
 		}, 1, time.Second, 20, 38, nil},
+		{"too large for it", func(n int) (int, string, time.Duration) {
+			if n == 1 {
+				return 429, `{"error":{"message":"Request too large for x: Limit 30000, Requested 40000"}}`, time.Second
+			}
+			return 200, served, time.Second
+		}, 1, time.Second, 20, 38, nil},
 		{"a server that fails", func(n int) (int, string, time.Duration) {
 			if n <= 3 {
 				return 500, `{}`, time.Second

@@ -54,3 +54,19 @@ func TestFillWakes(t *testing.T) {
 		}
 	}
 }
+
+// Who goes ahead of the first is counted as anybody who goes.
+func TestFillIsCounted(t *testing.T) {
+	l := line.New(line.Config{Fill: 4})
+	lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(rolling(t, 100, 10*time.Second), line.Sharing{})})
+	for i, n := range []int64{90, 80, 10} { // the last has room, and the one before it has to wait for the first
+		u := ticket("", 0)
+		u.Cost = limit.Cost{limit.Requests: n}
+		l.Enter(0, lane, u)
+		next(l, 0)
+		if u.State == line.Granted {
+			l.Settle(0, u.Pass, accepted)
+		}
+		want(t, lane.Granted(), []uint64{1, 1, 2}[i])
+	}
+}

@@ -173,3 +173,21 @@ func TestAsk(t *testing.T) {
 		}
 	}
 }
+
+// A review ends who is too late now that others have come before it, and counts nobody who ended so.
+func TestReviewCountsThoseBefore(t *testing.T) {
+	l := line.New(line.Config{})
+	m := l.Limit(must(limit.NewSpacing(time.Second)), line.Sharing{})
+	lane := l.Lane(line.LaneConfig{}, []*line.Limit{m})
+	want(t, l.Enter(0, lane, ticket("gone", 0)), line.Granted)
+	for i, deadline := range []mono.Time{limit.Never, limit.Never, 3 * second, 4 * second} {
+		u := ticket(string(rune('a'+i)), 0)
+		u.Deadline = deadline
+		want(t, l.Enter(0, lane, u), line.Waiting)
+	}
+	l.Review(0, m)
+	want(t, next(l, 0), "")
+	want(t, l.Enter(0, lane, ticket("first", -second)), line.Waiting)
+	l.Review(0, m)
+	want(t, next(l, 0), "c")
+}

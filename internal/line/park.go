@@ -186,40 +186,27 @@ func (l *Line) share(a *Lane) {
 	a.own = false
 }
 
-// renew has the ways of a lane wait for another first.
+// renew has the ways of a lane wait for another first. All are parked: somebody was waiting.
 func (l *Line) renew(a *Lane) {
 	t := a.ends[0].head
-	if w := a.sole; w != nil && w.state == parked {
-		w.ready = min(w.ready, limit.AfterSettle) // of another cost
-		l.rerank(w, t)
-		l.mark(w.at)
+	if a.sole != nil {
+		l.inherit(a.sole, t)
 		return
 	}
-	if a.sole == nil && t.Cost == a.asked && a.isAlone() {
-		for len(a.loose) > 0 { // those that have just been taken
-			w := a.loose[len(a.loose)-1]
-			a.loose = a.loose[:len(a.loose)-1]
-			w.doubted = false
-			l.park(w, w.limits[0], l.last, t)
-			l.mark(w.at)
-		}
-		return
+	if t.Cost == a.asked && a.isAlone() {
+		return // what is known holds for it, and nobody else has a right there
 	}
-	if a.sole == nil {
-		a.asked = t.Cost
-	}
+	a.asked = t.Cost
 	for _, w := range a.ways {
-		switch w.state {
-		case parked:
-			w.ready = min(w.ready, limit.AfterSettle) // of another cost
-			l.rerank(w, t)
-			l.mark(w.at)
-		default:
-			a.release(w)
-			l.park(w, w.limits[0], l.last, t)
-			l.mark(w.at)
-		}
+		l.inherit(w, t)
 	}
+}
+
+// inherit gives a parked way the right of another ticket, and has it looked at.
+func (l *Line) inherit(w *Way, t *Ticket) {
+	w.ready = min(w.ready, limit.AfterSettle) // of another cost
+	l.rerank(w, t)
+	l.mark(w.at)
 }
 
 // empty lets the ways of a lane go in which nobody waits any more. In a lane of several ways they stay where they are, as long
@@ -438,17 +425,6 @@ func (a *Lane) loosenAll() {
 		}
 		a.line.unpark(w)
 		a.loosen(w)
-	}
-}
-
-// release takes w, which is loose or ready, out of the lists of those.
-func (a *Lane) release(w *Way) {
-	if w.state == ready {
-		a.ready.remove(w)
-	}
-	if w.doubted {
-		w.doubted = false
-		a.loose = slices.DeleteFunc(a.loose, func(v *Way) bool { return v == w })
 	}
 }
 

@@ -170,3 +170,30 @@ func TestAheadIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// Who is too large for a limit holds up nobody there, and takes nothing from whoever comes next in its lane: that fits, and has the
+// right of its own place.
+func TestWaysOfWhoComesAfterOneTooLarge(t *testing.T) {
+	l := line.New(line.Config{})
+	lane, m := ways(l, rolling(t, 1, time.Second), rolling(t, 5, time.Hour))
+	goes := func(w *line.Lane, n int64) {
+		cost := limit.Cost{limit.Requests: n}
+		p, at := l.Try(0, w, &cost, nil)
+		want(t, at, mono.Time(0))
+		l.Settle(0, p, accepted)
+	}
+	other := l.Lane(line.LaneConfig{}, m[:1])
+	goes(other, 1)
+	goes(lane, 5)
+	big := ticket("big", 0)
+	big.Cost = limit.Cost{limit.Requests: 5}
+	want(t, l.Enter(0, lane, big), line.Waiting)
+	small := ticket("small", 10)
+	want(t, l.Enter(0, lane, small), line.Waiting)
+	want(t, l.Enter(0, other, ticket("later", 20)), line.Waiting)
+	want(t, l.Leave(500*ms, big), true)
+	want(t, next(l, 500*ms), "")
+	want(t, next(l, second), "small")
+	l.Settle(second, small.Pass, accepted)
+	want(t, next(l, 2*second), "later")
+}

@@ -1,0 +1,56 @@
+package limit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// How long what fits stays as it is at least, before more is tried: a window in the first, a minute or a window while it is searched for,
+// a minute or two windows while it grows, but never longer than ten minutes.
+func TestFitLasts(t *testing.T) {
+	for _, c := range []struct {
+		state     fitState
+		per, want time.Duration
+	}{
+		{trial, time.Second, time.Second}, {trial, time.Minute, time.Minute},
+		{searching, time.Second, time.Minute}, {searching, time.Minute + 1, time.Minute + 1}, {searching, time.Hour, time.Hour},
+		{growing, time.Second, time.Minute}, {growing, 30 * time.Second, time.Minute}, {growing, 31 * time.Second, 62 * time.Second},
+		{growing, 5*time.Minute - 1, 10*time.Minute - 2}, {growing, time.Hour, 10 * time.Minute}, {growing, 24 * time.Hour, 10 * time.Minute},
+	} {
+		f := fit{rate: Rate{Per: c.per}, stage: stage{state: c.state}}
+		if got := f.lasts(); got != c.want {
+			t.Errorf("state %d, window of %v: %v, want %v", c.state, c.per, got, c.want)
+		}
+	}
+}
+
+// A refusal is evidence where something was served lately: in the last window; where only one goes at a time, in the last eight, or
+// eight gaps.
+func TestFitServes(t *testing.T) {
+	for name, c := range map[string]struct {
+		stage
+		ago  time.Duration // since it was answered
+		want bool
+	}{
+		"free":                         {stage{state: free, n: 10}, time.Second, true},
+		"free, a window later":         {stage{state: free, n: 10}, 2 * time.Second, false},
+		"one, never mind of what":      {stage{state: free, n: 1}, 2 * time.Second, false},
+		"two fit, a window later":      {stage{state: held, n: 2}, 2 * time.Second, false},
+		"one fits, within the window":  {stage{state: held, n: 1}, time.Second, true},
+		"one fits, in eight":           {stage{state: held, n: 1}, 8*time.Second - 1, true},
+		"one fits, after eight":        {stage{state: held, n: 1}, 8 * time.Second, false},
+		"one in a minute, in eight":    {stage{state: held, n: 1, gap: time.Minute}, 8*time.Minute - 1, true},
+		"one in a minute, after eight": {stage{state: held, n: 1, gap: time.Minute}, 8 * time.Minute, false},
+		"less than a window apart":     {stage{state: growing, n: 1, gap: time.Millisecond}, 8*time.Second - 1, true},
+	} {
+		f := NewFitted(MustRolling(10, time.Second))
+		f.Settle(0, f.Admit(0, One), Outcome{Result: Accepted})
+		t0 := &f.fits[0]
+		t0.stage, t0.answered = c.stage, 0
+		if got := t0.serves(mono.Time(c.ago)); got != c.want {
+			t.Errorf("%s: after %v %v", name, c.ago, got)
+		}
+	}
+}
