@@ -38,7 +38,7 @@ var twitch = &row{
 			{"twitch", "points of a client and user", "https://dev.twitch.tv/docs/api/guide/#twitch-rate-limits", "2026-11", []Policy{per(800, Requests, time.Minute, Bucket, Key)}},
 		},
 	},
-	stated: []stated{{names: "Ratelimit-*", is: per(0, Requests, 0, Bucket, Key)}},
+	stated: []stated{{names: "Ratelimit-*", is: per(0, Requests, 0, Bucket, Key), full: true}},
 	// A number of subscriptions, which no wait makes larger.
 	refuse: []refused{{path: "message", is: []Pattern{"*subscription*", "*transports limit*"}, why: None}},
 }

@@ -188,6 +188,9 @@ func leftWords(now time.Time, l quota.ServiceLimit, limit int64) string {
 	case l.Used.OK:
 		parts = append(parts, thousands(l.Used.N)+" used")
 	}
+	if d := l.Next.Sub(now); !l.Next.IsZero() && d > 0 {
+		parts = append(parts, "one in "+spanWords(d))
+	}
 	if !l.Reset.IsZero() {
 		again := "more in "
 		if l.Whole {

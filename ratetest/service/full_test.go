@@ -337,3 +337,35 @@ func TestServiceMisread(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceAfterARefusal: whoever is refused by a bucket that says when it is full goes on as it is refilled, and does not wait until
+// it is full.
+func TestServiceAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, service.Config{Provider: "twitch"})
+		for range 800 { // a stranger with the same key
+			sends(s, "k", "GET /helix/users")
+		}
+		p := &path{server: s, statuses: map[int]int{}}
+		d, _ := quota.Lookup("twitch")
+		rt, err := transport.New(transport.Config{Base: p, Provider: d, Attempts: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for range 20 {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://fake.test/helix/users", nil)
+			r.Header.Set("Authorization", "Bearer k")
+			resp, err := rt.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		took := time.Since(start)
+		t.Logf("%v, %v", took, p.statuses)
+		if want := 20 * time.Minute / 800; took < want || took > want*5/4 || p.statuses[http.StatusTooManyRequests] > 2 {
+			t.Errorf("20 requests took %v, of a bucket that gives them in %v: %v", took, want, p.statuses)
+		}
+	})
+}
