@@ -395,7 +395,7 @@ var anthropic = &row{
 }
 
 // Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. A quota of a day may
-// ask for seconds all the same; it is back at midnight Pacific time.
+// ask for seconds all the same; it is back at midnight Pacific time, and that is what is read.
 var gemini = &row{
 	Provider: Provider{
 		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
@@ -423,7 +423,7 @@ func (r *reading) google() {
 	if strings.Contains(body.Message, "credits are depleted") {
 		r.refuse(Unpaid)
 	}
-	daily := false
+	daily, asked := false, r.RetryAfter > 0
 	for _, d := range body.Details {
 		switch {
 		case strings.HasSuffix(d.Type, "google.rpc.QuotaFailure"):
@@ -443,7 +443,11 @@ func (r *reading) google() {
 	switch {
 	case daily:
 		r.refuse(QuotaExhausted)
-		r.note("a quota of a day is exhausted; the documentation says it is back at midnight Pacific time")
+		if wait := r.RetryAfter; wait > 0 && !asked {
+			r.RetryAfter = 0
+			r.note("the server asks for %v, and would refuse again: that is said of every quota, whatever its length", wait)
+		}
+		r.note("a quota of a day is exhausted; the documentation says it is back at midnight Pacific time, and that holds")
 	case body.Status == "RESOURCE_EXHAUSTED":
 		r.refuse(RateLimited)
 	case body.Status == "UNAVAILABLE":
@@ -487,7 +491,7 @@ func (r *reading) googleError() (googleStatus, bool) {
 
 // violation records a quota that is exceeded, and reports whether it is one of a day.
 func (r *reading) violation(id, metric, value string) (daily bool) {
-	p := Policy{Name: clip(id), Unit: Requests, Scope: Key}
+	p, l := Policy{Name: clip(id), Unit: Requests, Scope: Key}, ServiceLimit{Remaining: Count{0, true}}
 	switch {
 	case strings.Contains(metric, "input_token"):
 		p.Unit = Input
@@ -502,6 +506,7 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 	switch {
 	case strings.Contains(id, "PerDay"):
 		daily, p.Window, p.Rule = true, 24*time.Hour, Calendar
+		l.Reset, l.Whole = r.now.Add(pacificMidnight(r.clock).Sub(r.clock)), true
 	case strings.Contains(id, "PerMinute"):
 		p.Window = time.Minute
 	}
@@ -513,6 +518,6 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 	if id != "" {
 		r.by(p.Name)
 	}
-	r.add(p, ServiceLimit{Remaining: Count{0, true}})
+	r.add(p, l)
 	return daily
 }

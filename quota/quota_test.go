@@ -369,3 +369,28 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 }
+
+// A day of Google's ends at midnight in California, in summer and in winter, and on the days when the clock changes.
+func TestGoogleDay(t *testing.T) {
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Skip(err)
+	}
+	const body = `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[
+		{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"free_tier_requests","quotaId":"RequestsPerDay","quotaValue":"20"}]},
+		{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`
+	for now := time.Date(2025, 1, 1, 0, 30, 0, 0, time.UTC); now.Year() < 2029; now = now.Add(time.Hour) {
+		local := now.In(zone)
+		want := time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, zone)
+		if at, ok := read(t, "gemini", now, respond(429, body)).ComeBack(now); !ok || !at.Equal(want) {
+			t.Fatalf("at %v: come back at %v, %v; want %v", now, at.UTC(), ok, want.UTC())
+		}
+	}
+	o := read(t, "gemini", noon, respond(429, body))
+	if o.RetryAfter != 0 || len(o.Notes) != 2 || !strings.Contains(o.Notes[0], "asks for 36s, and would refuse again") || !strings.Contains(o.Notes[1], "and that holds") {
+		t.Errorf("of the two waits it does not say which holds: %v, %q", o.RetryAfter, o.Notes)
+	}
+	if o := read(t, "gemini", noon, respond(429, body, "Retry-After: 7")); o.RetryAfter != 7*time.Second {
+		t.Errorf("what a header asks for is not what is said of every quota: %v", o.RetryAfter)
+	}
+}
