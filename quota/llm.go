@@ -15,6 +15,7 @@ var llms = []*row{anthropic, groq, azure, openai, gemini}
 var openai = &row{
 	Provider: Provider{
 		Name: "openai", Title: "OpenAI", AsOf: "2026-11",
+		SDKs:   []Pattern{"openai.*", "com.openai.*", "openai"},
 		Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
 		Tokens: CountsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
 		Hosts:   []string{"api.openai.com", ".api.openai.com"},
@@ -43,6 +44,7 @@ var openai = &row{
 var groq = &row{
 	Provider: Provider{
 		Name: "groq", Title: "Groq", AsOf: "2026-11",
+		SDKs:   []Pattern{"groq.*", "groq-sdk"},
 		Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
 		Tokens:  CountsSum, // measured by many, documented by none
 		Hosts:   []string{"api.groq.com"},
@@ -325,6 +327,7 @@ func wordNumber(s, word string) Count {
 var anthropic = &row{
 	Provider: Provider{
 		Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
+		SDKs:   []Pattern{"anthropic.*", "com.anthropic.*", "@anthropic-ai/*"},
 		Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
 		Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
 		// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
@@ -399,6 +402,7 @@ var anthropic = &row{
 var gemini = &row{
 	Provider: Provider{
 		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
+		SDKs:   []Pattern{"google.genai.*", "google.generativeai.*", "@google/genai", "@google/generative-ai"},
 		Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
 		Tokens: CountsInput,
 		Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
