@@ -394,3 +394,23 @@ func TestGoogleDay(t *testing.T) {
 		t.Errorf("what a header asks for is not what is said of every quota: %v", o.RetryAfter)
 	}
 }
+
+// A policy with two names is one limit, whichever of them what is left has. A name that several have tells nothing.
+func TestPolicyOfTwoNames(t *testing.T) {
+	for _, c := range []struct{ policy, left, want string }{
+		{`"fixed window";"api";q=500;w=300`, `"fixed window";r=499;t=20`, "api"},
+		{`"fixed window";"api";q=500;w=300`, `"api";r=499;t=20`, "api"},
+		{`"fixed window";"api";q=500;w=300`, `"fixed window";"api";r=499;t=20`, "api"},
+		{`"fixed window";q=500;w=300`, `"fixed window";"api";r=499;t=20`, "fixed window"},
+		{`"fixed window";"api";q=500;w=300, "fixed window";"pages";q=9;w=300`, `"fixed window";r=499;t=20`, "fixed window"},
+		{`"fixed window";"api";q=500;w=300, "fixed window";"pages";q=9;w=300`, `"fixed window";"pages";r=8;t=20`, "pages"},
+		{`"api";q=500;w=300`, `"other";r=499;t=20`, "other"},
+	} {
+		for _, dialect := range []string{"ietf", "generic", "huggingface"} {
+			o := read(t, dialect, noon, respond(200, "", "RateLimit-Policy: "+c.policy, "RateLimit: "+c.left))
+			if len(o.Limits) != 1 || o.Limits[0].Policy != c.want || len(o.Problems) > 0 {
+				t.Errorf("%s: %s with %s: %+v, want that of %q", dialect, c.left, c.policy, o, c.want)
+			}
+		}
+	}
+}
