@@ -11,6 +11,7 @@ var businesses = []*row{hubspot, salesforce, zendesk, monday, linear, amazonSP, 
 var hubspot = &row{
 	Provider: Provider{
 		Name: "hubspot", Title: "HubSpot",
+		SDKs:  []Pattern{"hubspot.*", "@hubspot/*"},
 		Hosts: []string{"api.hubapi.com", "api.hubspot.com"},
 		Docs:  "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", AsOf: "2026-11",
 		Limited: Key, Banned: Key, Refusers: theirOwn,
@@ -40,6 +41,7 @@ var hubspot = &row{
 var salesforce = &row{
 	Provider: Provider{
 		Name: "salesforce", Title: "Salesforce",
+		SDKs:  []Pattern{"simple_salesforce.*", "jsforce"},
 		Hosts: []string{".salesforce.com", ".force.com"},
 		Docs:  "https://developer.salesforce.com/docs/atlas.en-us.264.0.api_rest.meta/api_rest/headers_api_usage.htm", AsOf: "2026-11",
 		Limited: Key, Banned: Key,
@@ -80,6 +82,7 @@ var salesforce = &row{
 var zendesk = &row{
 	Provider: Provider{
 		Name: "zendesk", Title: "Zendesk",
+		SDKs:  []Pattern{"zenpy.*"},
 		Hosts: []string{".zendesk.com", "api.zopim.com"},
 		Docs:  "https://developer.zendesk.com/api-reference/introduction/rate-limits", AsOf: "2026-11",
 		Limited: Key, Banned: Key, Refusers: []Refuser{{"endpoint", Route}},
@@ -203,6 +206,7 @@ var (
 var aws = &row{
 	Provider: Provider{
 		Name: "aws", Title: "AWS",
+		SDKs:  []Pattern{"botocore.*", "boto3.*", "software.amazon.awssdk.*", "com.amazonaws.*", "@aws-sdk/*", "aws-sdk"},
 		Hosts: []string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"},
 		Docs:  "https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html", AsOf: "2026-11",
 		Silent: true, Limited: Route, Banned: Key,
@@ -235,6 +239,7 @@ var aws = &row{
 var microsoftGraph = &row{
 	Provider: Provider{
 		Name: "microsoft-graph", Title: "Microsoft Graph",
+		SDKs:  []Pattern{"msgraph.*", "@microsoft/microsoft-graph-client"},
 		Hosts: []string{"graph.microsoft.com", "graph.microsoft.us", "dod-graph.microsoft.us", "microsoftgraph.chinacloudapi.cn", ".sharepoint.com"},
 		Docs:  "https://learn.microsoft.com/graph/throttling", AsOf: "2026-11",
 		Limited: Key, Banned: Key,
@@ -316,6 +321,7 @@ var procore = &row{
 var datadog = &row{
 	Provider: Provider{
 		Name: "datadog", Title: "Datadog",
+		SDKs:  []Pattern{"datadog_api_client.*", "@datadog/*"},
 		Hosts: []string{".datadoghq.com", ".datadoghq.eu", ".ddog-gov.com"},
 		Docs:  "https://docs.datadoghq.com/api/latest/rate-limits", AsOf: "2026-11",
 		Limited: Key, Banned: Key,
@@ -358,6 +364,7 @@ var sentry = &row{
 var twilio = &row{
 	Provider: Provider{
 		Name: "twilio", Title: "Twilio",
+		SDKs:  []Pattern{"twilio.*", "com.twilio.*", "twilio"},
 		Hosts: []string{".twilio.com"},
 		Docs:  "https://www.twilio.com/docs/api/errors/20429", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"number", Route}},
@@ -374,6 +381,7 @@ var twilio = &row{
 var sendgrid = &row{
 	Provider: Provider{
 		Name: "sendgrid", Title: "SendGrid",
+		SDKs:  []Pattern{"@sendgrid/*"},
 		Hosts: []string{"api.sendgrid.com"},
 		Docs:  "https://www.twilio.com/docs/sendgrid/api-reference/how-to-use-the-sendgrid-v3-api/rate-limits", AsOf: "2026-11",
 		Limited: Route, Banned: Key,
@@ -401,6 +409,7 @@ var fastly = &row{
 var dropbox = &row{
 	Provider: Provider{
 		Name: "dropbox", Title: "Dropbox",
+		SDKs:  []Pattern{"dropbox.*", "com.dropbox.*", "dropbox"},
 		Hosts: []string{"api.dropboxapi.com", "content.dropboxapi.com", "notify.dropboxapi.com"},
 		Docs:  "https://developers.dropbox.com/error-handling-guide", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key,

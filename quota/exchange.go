@@ -17,6 +17,7 @@ var exchanges = []*row{binance, binanceSpot, binanceFutures, bybit, kraken, okx,
 var binance = &row{
 	Provider: Provider{
 		Name: "binance", Title: "Binance",
+		SDKs:  []Pattern{"binance.exceptions.*"},
 		Hosts: []string{"dapi.binance.com", "eapi.binance.com", "papi.binance.com"},
 		Docs:  "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", AsOf: "2026",
 		Limited: IP, Banned: IP,

@@ -166,13 +166,13 @@ func (r *reading) expiring(limit, remaining Count, reset time.Time) {
 
 // quotaPolicies reads a list of quota policies: strings or tokens with q, or, before -08, integers.
 func (r *reading) quotaPolicies(name string) {
-	list, err := structured(r.Header.Values(name))
+	list, names, err := structured(r.Header.Values(name))
 	if err != nil {
 		r.malformed(name, err)
 		return
 	}
 	seen := map[Policy]bool{}
-	for _, m := range list[:min(len(list), maxItems)] {
+	for i, m := range list[:min(len(list), maxItems)] {
 		item, ok := m.(httpsfv.Item)
 		if !ok {
 			r.problem("%s: a list within the list; ignored", name)
@@ -220,33 +220,67 @@ func (r *reading) quotaPolicies(name string) {
 			seen[p] = true
 			r.Policies = append(r.Policies, p)
 		}
+		for _, also := range names.of(i) {
+			if r.alsoCalled == nil {
+				r.alsoCalled = map[string][]string{}
+			}
+			r.alsoCalled[also] = append(r.alsoCalled[also], p.Name)
+		}
 	}
+}
+
+// called returns the name of the policy that an item of what is left is of: it may be called by any of its names.
+func (r *reading) called(name string, also []string) string {
+	for _, n := range append([]string{name}, also...) {
+		if _, ok := r.Policy(n); ok {
+			return n
+		}
+		if of := r.alsoCalled[n]; len(of) == 1 { // the name of several tells nothing
+			return of[0]
+		}
+	}
+	return name
+}
+
+// otherNames are names that items of a list have before their last.
+type otherNames [][]string
+
+func (o otherNames) of(i int) []string {
+	if i < len(o) {
+		return o[i]
+	}
+	return nil
 }
 
 // structured reads a list of structured fields; and one of items that are followed by names as well as by parameters, as
 // "fixed window";"api";q=500;w=300: the last name is that of the policy.
-func structured(values []string) (httpsfv.List, error) {
+func structured(values []string) (httpsfv.List, otherNames, error) {
 	list, err := httpsfv.UnmarshalList(values)
 	if err == nil {
-		return list, nil
+		return list, nil, nil
 	}
 	var items []string
+	var others otherNames
 	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		var name string
-		var params []string
+		var names, params []string
 		for part := range strings.SplitSeq(item, ";") {
 			if part = strings.TrimSpace(part); strings.Contains(part, "=") {
 				params = append(params, part)
 			} else {
-				name = part
+				names = append(names, part)
 			}
 		}
-		items = append(items, strings.Join(append([]string{name}, params...), ";"))
+		last := max(len(names)-1, 0)
+		items = append(items, strings.Join(append(names[last:], params...), ";"))
+		for i := range names[:last] {
+			names[i] = strings.Trim(names[i], `"`)
+		}
+		others = append(others, names[:last])
 	}
 	if list, loose := httpsfv.UnmarshalList([]string{strings.Join(items, ",")}); loose == nil && len(items) <= maxItems {
-		return list, nil
+		return list, others, nil
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 // windowName names a policy that has no name by its window, so that several can be told apart.
@@ -284,7 +318,7 @@ func (r *reading) window(name string, params *httpsfv.Params) time.Duration {
 // serviceLimits reads the list of -08 and later. It reports false for what is not such a list; the draft's r is optional
 // here, because Atlassian leaves it out while there is plenty.
 func (r *reading) serviceLimits(name string) bool {
-	list, err := structured(r.Header.Values(name))
+	list, names, err := structured(r.Header.Values(name))
 	if err != nil {
 		if _, err := httpsfv.UnmarshalDictionary(r.Header.Values(name)); err != nil {
 			r.malformed(name, err)
@@ -292,11 +326,12 @@ func (r *reading) serviceLimits(name string) bool {
 		}
 		return false
 	}
-	for _, m := range list[:min(len(list), maxItems)] {
+	for i, m := range list[:min(len(list), maxItems)] {
 		item, ok := m.(httpsfv.Item)
 		var policy string
 		if ok {
 			policy, ok = text(item.Value)
+			policy = r.called(policy, names.of(i))
 		}
 		if !ok {
 			r.problem("%s: an item is no name; ignored", name)

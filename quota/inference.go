@@ -12,6 +12,7 @@ var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openro
 var mistral = &row{
 	Provider: Provider{
 		Name: "mistral", Title: "Mistral", Shares: dated,
+		SDKs:   []Pattern{"mistralai.*", "@mistralai/*"},
 		Models: mistralModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 1_000_000, Docs: "https://docs.mistral.ai/studio-api/batch-processing"},
 		Hosts: []string{"api.mistral.ai", "api.eu.mistral.ai", "codestral.mistral.ai"},
 		Docs:  "https://docs.mistral.ai/deployment/ai-studio/tier", AsOf: "2026-11",
@@ -37,6 +38,7 @@ var mistral = &row{
 var cerebras = &row{
 	Provider: Provider{
 		Name: "cerebras", Title: "Cerebras",
+		SDKs:   []Pattern{"cerebras.cloud.sdk.*", "@cerebras/*"},
 		Models: cerebrasModels,
 		Hosts:  []string{"api.cerebras.ai"},
 		Docs:   "https://inference-docs.cerebras.ai/support/rate-limits", AsOf: "2026-11",
@@ -64,6 +66,7 @@ var cerebras = &row{
 var cohere = &row{
 	Provider: Provider{
 		Name: "cohere", Title: "Cohere",
+		SDKs:   []Pattern{"cohere.*", "cohere-ai"},
 		Models: cohereModels,
 		Hosts:  []string{"api.cohere.com", "api.cohere.ai"},
 		Docs:   "https://docs.cohere.com/docs/rate-limits", AsOf: "2026-11",
@@ -88,6 +91,7 @@ var cohere = &row{
 var together = &row{
 	Provider: Provider{
 		Name: "together", Title: "Together",
+		SDKs:  []Pattern{"together.*", "together-ai"},
 		Hosts: []string{"api.together.xyz", "api.together.ai"},
 		Docs:  "https://docs.together.ai/docs/serverless/rate-limits", AsOf: "2026-11",
 		Limited: Model, Banned: Key,
@@ -108,6 +112,7 @@ var together = &row{
 var fireworks = &row{
 	Provider: Provider{
 		Name: "fireworks", Title: "Fireworks",
+		SDKs:  []Pattern{"fireworks.*"},
 		Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 1 << 30, Docs: "https://docs.fireworks.ai/guides/batch-inference"},
 		Hosts: []string{"api.fireworks.ai"},
 		Docs:  "https://docs.fireworks.ai/serverless/rate-limits", AsOf: "2026-11",
@@ -127,6 +132,7 @@ var fireworks = &row{
 var huggingface = &row{
 	Provider: Provider{
 		Name: "huggingface", Title: "Hugging Face",
+		SDKs:  []Pattern{"huggingface_hub.*", "@huggingface/*"},
 		Hosts: []string{"huggingface.co", "router.huggingface.co", "api-inference.huggingface.co"},
 		Docs:  "https://huggingface.co/docs/hub/rate-limits", AsOf: "2026-11",
 		Limited: Key, Banned: IP, Refusers: theirOwn,
@@ -174,6 +180,7 @@ var openrouter = &row{
 var replicate = &row{
 	Provider: Provider{
 		Name: "replicate", Title: "Replicate",
+		SDKs:  []Pattern{"replicate.*", "replicate"},
 		Hosts: []string{"api.replicate.com"},
 		Docs:  "https://replicate.com/docs/topics/predictions/rate-limits", AsOf: "2026-11",
 		Silent: true, Limited: Route, Banned: Key,
@@ -205,6 +212,7 @@ var replicate = &row{
 var elevenlabs = &row{
 	Provider: Provider{
 		Name: "elevenlabs", Title: "ElevenLabs",
+		SDKs:  []Pattern{"elevenlabs.*", "@elevenlabs/*", "elevenlabs"},
 		Hosts: []string{"api.elevenlabs.io"},
 		Docs:  "https://elevenlabs.io/docs/overview/models", AsOf: "2026-11",
 		Limited: Key, Banned: Key,
@@ -327,6 +335,7 @@ var perplexity = &row{
 var ollama = &row{
 	Provider: Provider{
 		Name: "ollama", Title: "Ollama",
+		SDKs:  []Pattern{"ollama.*", "ollama"},
 		Hosts: []string{"ollama.com", "localhost:11434"},
 		Docs:  "https://docs.ollama.com/faq", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key,

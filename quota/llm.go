@@ -15,6 +15,7 @@ var llms = []*row{anthropic, groq, azure, openai, gemini}
 var openai = &row{
 	Provider: Provider{
 		Name: "openai", Title: "OpenAI", AsOf: "2026-11",
+		SDKs:   []Pattern{"openai.*", "com.openai.*", "openai"},
 		Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
 		Tokens: CountsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
 		Hosts:   []string{"api.openai.com", ".api.openai.com"},
@@ -43,6 +44,7 @@ var openai = &row{
 var groq = &row{
 	Provider: Provider{
 		Name: "groq", Title: "Groq", AsOf: "2026-11",
+		SDKs:   []Pattern{"groq.*", "groq-sdk"},
 		Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
 		Tokens:  CountsSum, // measured by many, documented by none
 		Hosts:   []string{"api.groq.com"},
@@ -325,6 +327,7 @@ func wordNumber(s, word string) Count {
 var anthropic = &row{
 	Provider: Provider{
 		Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
+		SDKs:   []Pattern{"anthropic.*", "com.anthropic.*", "@anthropic-ai/*"},
 		Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
 		Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
 		// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
@@ -395,10 +398,11 @@ var anthropic = &row{
 }
 
 // Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. A quota of a day may
-// ask for seconds all the same; it is back at midnight Pacific time.
+// ask for seconds all the same; it is back at midnight Pacific time, and that is what is read.
 var gemini = &row{
 	Provider: Provider{
 		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
+		SDKs:   []Pattern{"google.genai.*", "google.generativeai.*", "@google/genai", "@google/generative-ai"},
 		Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
 		Tokens: CountsInput,
 		Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
@@ -423,7 +427,7 @@ func (r *reading) google() {
 	if strings.Contains(body.Message, "credits are depleted") {
 		r.refuse(Unpaid)
 	}
-	daily := false
+	daily, asked := false, r.RetryAfter > 0
 	for _, d := range body.Details {
 		switch {
 		case strings.HasSuffix(d.Type, "google.rpc.QuotaFailure"):
@@ -443,7 +447,11 @@ func (r *reading) google() {
 	switch {
 	case daily:
 		r.refuse(QuotaExhausted)
-		r.note("a quota of a day is exhausted; the documentation says it is back at midnight Pacific time")
+		if wait := r.RetryAfter; wait > 0 && !asked {
+			r.RetryAfter = 0
+			r.note("the server asks for %v, and would refuse again: that is said of every quota, whatever its length", wait)
+		}
+		r.note("a quota of a day is exhausted; the documentation says it is back at midnight Pacific time, and that holds")
 	case body.Status == "RESOURCE_EXHAUSTED":
 		r.refuse(RateLimited)
 	case body.Status == "UNAVAILABLE":
@@ -487,7 +495,7 @@ func (r *reading) googleError() (googleStatus, bool) {
 
 // violation records a quota that is exceeded, and reports whether it is one of a day.
 func (r *reading) violation(id, metric, value string) (daily bool) {
-	p := Policy{Name: clip(id), Unit: Requests, Scope: Key}
+	p, l := Policy{Name: clip(id), Unit: Requests, Scope: Key}, ServiceLimit{Remaining: Count{0, true}}
 	switch {
 	case strings.Contains(metric, "input_token"):
 		p.Unit = Input
@@ -502,6 +510,7 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 	switch {
 	case strings.Contains(id, "PerDay"):
 		daily, p.Window, p.Rule = true, 24*time.Hour, Calendar
+		l.Reset, l.Whole = r.now.Add(pacificMidnight(r.clock).Sub(r.clock)), true
 	case strings.Contains(id, "PerMinute"):
 		p.Window = time.Minute
 	}
@@ -513,6 +522,6 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 	if id != "" {
 		r.by(p.Name)
 	}
-	r.add(p, ServiceLimit{Remaining: Count{0, true}})
+	r.add(p, l)
 	return daily
 }

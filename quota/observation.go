@@ -121,6 +121,9 @@ type ServiceLimit struct {
 	Reset time.Time
 	// Whole: at Reset everything is there again. Otherwise there is more, and maybe everything.
 	Whole bool
+	// Next is when there will be one again of a bucket that has nothing left, where its provider documents that Reset is when it
+	// is full: between now and Reset. The zero Time: as far as anybody knows, at Reset.
+	Next time.Time
 }
 
 // Refusal says why a request was not served. Each asks for a decision of its own.
@@ -181,7 +184,7 @@ func (o Observation) Policy(name string) (Policy, bool) {
 // ComeBack returns when a request may do better than this one, and false if the server did not say. A wait that it asked
 // for goes before resets, as RFC 9110 and the IETF draft have it. Otherwise it is the latest reset of the limits that have
 // nothing left: the one that is exhausted longest binds; after a refusal that none of them explains, of those of which nobody
-// said what is left. A request that was served and left something of every limit may be followed at once; one that was refused never.
+// said what is left. A bucket that says when it will be full again has one request more long before that. A request that was served and left something of every limit may be followed at once; one that was refused never.
 //
 // Unpaid and TooLarge say false, whatever the server says: neither waiting nor trying again helps.
 func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
@@ -199,7 +202,7 @@ func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 		}
 		if l.Remaining.OK && l.Remaining.N == 0 {
 			blind = blind || l.Reset.IsZero()
-			exhausted = later(exhausted, l.Reset)
+			exhausted = later(exhausted, cmp.Or(l.Next, l.Reset))
 		}
 		latest = later(latest, l.Reset)
 	}
@@ -249,6 +252,7 @@ type jsonLimit struct {
 	Used      *int64 `json:"used,omitempty"`
 	Reset     string `json:"reset,omitempty"`
 	Whole     bool   `json:"whole_at_reset,omitempty"`
+	Next      string `json:"next,omitempty"`
 }
 
 type jsonObservation struct {
@@ -275,6 +279,9 @@ func (o Observation) MarshalJSON() ([]byte, error) {
 		v := jsonLimit{Policy: l.Policy, Unit: l.Unit, Scope: l.Scope, Partition: l.Partition, Remaining: l.Remaining.pointer(), Used: l.Used.pointer(), Whole: l.Whole}
 		if !l.Reset.IsZero() {
 			v.Reset = l.Reset.UTC().Format(time.RFC3339Nano)
+		}
+		if !l.Next.IsZero() {
+			v.Next = l.Next.UTC().Format(time.RFC3339Nano)
 		}
 		j.Limits = append(j.Limits, v)
 	}

@@ -14,6 +14,7 @@ var opens = []*row{gitlab, twitch, meta, strava, spotify, riot, roblox, secEdgar
 var gitlab = &row{
 	Provider: Provider{
 		Name: "gitlab", Title: "GitLab",
+		SDKs:  []Pattern{"gitlab.exceptions.*", "@gitbeaker/*"},
 		Hosts: []string{"gitlab.com", "registry.gitlab.com"},
 		Docs:  "https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/#response-headers", AsOf: "2026-11",
 		Limited: Key, Banned: IP, Refusers: []Refuser{{"endpoint", Route}},
@@ -38,7 +39,7 @@ var twitch = &row{
 			{"twitch", "points of a client and user", "https://dev.twitch.tv/docs/api/guide/#twitch-rate-limits", "2026-11", []Policy{per(800, Requests, time.Minute, Bucket, Key)}},
 		},
 	},
-	stated: []stated{{names: "Ratelimit-*", is: per(0, Requests, 0, Bucket, Key)}},
+	stated: []stated{{names: "Ratelimit-*", is: per(0, Requests, 0, Bucket, Key), full: true}},
 	// A number of subscriptions, which no wait makes larger.
 	refuse: []refused{{path: "message", is: []Pattern{"*subscription*", "*transports limit*"}, why: None}},
 }
@@ -147,6 +148,7 @@ var strava = &row{
 var spotify = &row{
 	Provider: Provider{
 		Name: "spotify", Title: "Spotify",
+		SDKs:  []Pattern{"spotipy.*"},
 		Hosts: []string{"api.spotify.com"},
 		Docs:  "https://developer.spotify.com/documentation/web-api/concepts/rate-limits", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key,
@@ -297,6 +299,7 @@ var npm = &row{
 var google = &row{
 	Provider: Provider{
 		Name: "google", Title: "Google APIs",
+		SDKs:  []Pattern{"google.api_core.*", "googleapiclient.*", "googleapis", "gaxios"},
 		Hosts: []string{"www.googleapis.com", ".googleapis.com"},
 		Docs:  "https://developers.google.com/workspace/drive/api/guides/limits", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"*PerUser*", Key}, {"*", ""}},

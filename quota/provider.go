@@ -33,6 +33,9 @@ type Provider struct {
 	Kind string
 	// Hosts are names of hosts, or, with a dot in front, what they end in.
 	Hosts []string
+	// SDKs are names of packages and of errors of its client libraries, as traces have them: "openai.*" is openai.RateLimitError.
+	// Some servers are asked with the library of another.
+	SDKs []Pattern
 	// Docs is where it documents its limits, AsOf when that was last looked at: a year, or a year and month.
 	Docs, AsOf string
 	// Silent: it documents limits, and what it answers says nothing of them before it refuses.
@@ -182,7 +185,7 @@ func LookupProvider(name string) (Provider, bool) {
 
 // own returns a copy that belongs to the caller.
 func (p Provider) own() Provider {
-	p.Hosts, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.Refusers), slices.Clone(p.Shares)
+	p.Hosts, p.SDKs, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.SDKs), slices.Clone(p.Refusers), slices.Clone(p.Shares)
 	p.Published, p.Models = slices.Clone(p.Published), slices.Clone(p.Models)
 	if p.Batch != nil {
 		b := *p.Batch

@@ -153,6 +153,9 @@ func TestComeBack(t *testing.T) {
 		{"served, nothing left, and no reset", "heroku", respond(200, "", "RateLimit-Remaining: 0"), 0, false},
 		{"no credit: waiting does not help", "openai", respond(429, `{"error":{"code":"insufficient_quota"}}`, "Retry-After: 20"), 0, false},
 		{"too large: waiting does not help", "groq", respond(413, `{"error":{"message":"Request too large for model on tokens per minute (TPM): Limit 6000, Requested 14368"}}`, "Retry-After: 20"), 0, false},
+		{"a bucket says when it is full: one is there before", "twitch", respond(429, "", "Ratelimit-Limit: 800", "Ratelimit-Remaining: 0", "Ratelimit-Reset: 1768478460"), 75 * time.Millisecond, true},
+		{"a bucket of which nobody says how large it is", "twitch", respond(429, "", "Ratelimit-Remaining: 0", "Ratelimit-Reset: 1768478460"), time.Minute, true},
+		{"a bucket of tokens: who knows how many are needed", "openai", respond(429, "", "x-ratelimit-limit-tokens: 30000", "x-ratelimit-remaining-tokens: 0", "x-ratelimit-reset-tokens: 1m0s"), time.Minute, true},
 		{"a date", "generic", respond(503, "", "Retry-After: Thu, 15 Jan 2026 12:02:00 GMT"), 2 * time.Minute, true},
 		{"a date of RFC 850", "generic", respond(503, "", "Retry-After: Thursday, 15-Jan-26 12:02:00 GMT"), 2 * time.Minute, true},
 		{"a fraction", "shopify", respond(429, "", "Retry-After: 2.0"), 2 * time.Second, true},
@@ -381,5 +384,50 @@ func TestJSON(t *testing.T) {
 	}
 	if got, err := json.Marshal(quota.Observation{}); err != nil || string(got) != `{"dialect":""}` {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A day of Google's ends at midnight in California, in summer and in winter, and on the days when the clock changes.
+func TestGoogleDay(t *testing.T) {
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Skip(err)
+	}
+	const body = `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[
+		{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"free_tier_requests","quotaId":"RequestsPerDay","quotaValue":"20"}]},
+		{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`
+	for now := time.Date(2025, 1, 1, 0, 30, 0, 0, time.UTC); now.Year() < 2029; now = now.Add(time.Hour) {
+		local := now.In(zone)
+		want := time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, zone)
+		if at, ok := read(t, "gemini", now, respond(429, body)).ComeBack(now); !ok || !at.Equal(want) {
+			t.Fatalf("at %v: come back at %v, %v; want %v", now, at.UTC(), ok, want.UTC())
+		}
+	}
+	o := read(t, "gemini", noon, respond(429, body))
+	if o.RetryAfter != 0 || len(o.Notes) != 2 || !strings.Contains(o.Notes[0], "asks for 36s, and would refuse again") || !strings.Contains(o.Notes[1], "and that holds") {
+		t.Errorf("of the two waits it does not say which holds: %v, %q", o.RetryAfter, o.Notes)
+	}
+	if o := read(t, "gemini", noon, respond(429, body, "Retry-After: 7")); o.RetryAfter != 7*time.Second {
+		t.Errorf("what a header asks for is not what is said of every quota: %v", o.RetryAfter)
+	}
+}
+
+// A policy with two names is one limit, whichever of them what is left has. A name that several have tells nothing.
+func TestPolicyOfTwoNames(t *testing.T) {
+	for _, c := range []struct{ policy, left, want string }{
+		{`"fixed window";"api";q=500;w=300`, `"fixed window";r=499;t=20`, "api"},
+		{`"fixed window";"api";q=500;w=300`, `"api";r=499;t=20`, "api"},
+		{`"fixed window";"api";q=500;w=300`, `"fixed window";"api";r=499;t=20`, "api"},
+		{`"fixed window";q=500;w=300`, `"fixed window";"api";r=499;t=20`, "fixed window"},
+		{`"fixed window";"api";q=500;w=300, "fixed window";"pages";q=9;w=300`, `"fixed window";r=499;t=20`, "fixed window"},
+		{`"fixed window";"api";q=500;w=300, "fixed window";"pages";q=9;w=300`, `"fixed window";"pages";r=8;t=20`, "pages"},
+		{`"api";q=500;w=300`, `"other";r=499;t=20`, "other"},
+	} {
+		for _, dialect := range []string{"ietf", "generic", "huggingface"} {
+			o := read(t, dialect, noon, respond(200, "", "RateLimit-Policy: "+c.policy, "RateLimit: "+c.left))
+			if len(o.Limits) != 1 || o.Limits[0].Policy != c.want || len(o.Problems) > 0 {
+				t.Errorf("%s: %s with %s: %+v, want that of %q", dialect, c.left, c.policy, o, c.want)
+			}
+		}
 	}
 }

@@ -25,8 +25,10 @@ type reading struct {
 	whole  bool // the body is all there
 	tree   any  // the JSON of the body, once it was parsed
 	parsed bool
-	other  bool // its status refuses, and yet it is no limit's
-	looked *looked
+	// alsoCalled are the policies of a field by names that are not theirs alone.
+	alsoCalled map[string][]string
+	other      bool // its status refuses, and yet it is no limit's
+	looked     *looked
 }
 
 // maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction:

@@ -98,3 +98,21 @@ func sinceEpoch(v string, f float64) (time.Time, error) {
 	per := int64(time.Second / unit)
 	return time.Unix(n/per, n%per*int64(unit)+int64(math.Round(ns))), nil
 }
+
+// pacificMidnight returns the next midnight of the Pacific time of the United States. A machine may have no table of zones.
+func pacificMidnight(t time.Time) time.Time {
+	midnight := t.UTC().Add(pacific(t)).Truncate(24 * time.Hour).Add(24 * time.Hour)
+	return midnight.Add(-pacific(midnight.Add(-pacific(t))))
+}
+
+// pacific is how far that is from UTC: summer is from the second Sunday of March, at 2 in the morning, to the first of November.
+func pacific(t time.Time) time.Duration {
+	sunday := func(m time.Month, nth, hour int) time.Time {
+		first := time.Date(t.UTC().Year(), m, 1, hour, 0, 0, 0, time.UTC)
+		return first.AddDate(0, 0, (7-int(first.Weekday()))%7+7*(nth-1))
+	}
+	if !t.Before(sunday(time.March, 2, 10)) && t.Before(sunday(time.November, 1, 9)) {
+		return -7 * time.Hour
+	}
+	return -8 * time.Hour
+}

@@ -22,6 +22,8 @@ type stated struct {
 	unit time.Duration
 	// part: at its reset there is more, but not everything again.
 	part bool
+	// full: of a bucket, its reset is documented to be when it is full, and it is refilled evenly until then.
+	full bool
 }
 
 func (s *stated) field(what, own string) string {
@@ -63,7 +65,11 @@ func (r *reading) state(s *stated) {
 	if reset.IsZero() && p.Rule == Calendar && (remaining.OK || used.OK) {
 		reset = r.next(p.Window)
 	}
-	r.add(p, ServiceLimit{Remaining: remaining, Used: used, Reset: reset, Whole: !s.part})
+	l := ServiceLimit{Remaining: remaining, Used: used, Reset: reset, Whole: !s.part}
+	if s.full && p.Limit > 0 && remaining == (Count{0, true}) && !reset.IsZero() {
+		l.Next = r.now.Add((reset.Sub(r.now) + time.Duration(p.Limit) - 1) / time.Duration(p.Limit)) // rounded up
+	}
+	r.add(p, l)
 }
 
 // length reads how long a window is. 0: it is not said.

@@ -16,6 +16,7 @@ var github = &row{
 	refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}}, // GraphQL
 	Provider: Provider{
 		Name: "github", Title: "GitHub",
+		SDKs:  []Pattern{"github.GithubException*", "@octokit/*"},
 		Hosts: []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
 		Docs:  "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: "2026",
 		Limited: Key, Banned: Key, Refusers: []Refuser{{"secondary", Key}},
@@ -107,6 +108,7 @@ var heroku = &row{
 var shopify = &row{
 	Provider: Provider{
 		Name: "shopify", Title: "Shopify",
+		SDKs:  []Pattern{"@shopify/*"},
 		Hosts: []string{".myshopify.com"},
 		Docs:  "https://shopify.dev/docs/api/usage/limits", AsOf: "2026",
 		Limited: Key, Banned: Key,
@@ -210,6 +212,7 @@ func wait(n, perSecond float64) time.Duration {
 var stripe = &row{
 	Provider: Provider{
 		Name: "stripe", Title: "Stripe",
+		SDKs:  []Pattern{"stripe.*", "com.stripe.*", "stripe"},
 		Hosts: []string{"api.stripe.com", "files.stripe.com"},
 		Docs:  "https://docs.stripe.com/rate-limits", AsOf: "2026",
 		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
@@ -254,6 +257,7 @@ var stripe = &row{
 var discord = &row{
 	Provider: Provider{
 		Name: "discord", Title: "Discord",
+		SDKs:  []Pattern{"discord.*", "discord.js"},
 		Hosts: []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
 		Docs:  "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026",
 		Limited: Route, Banned: IP, Refusers: []Refuser{{"global", Key}, {"shared", Route}},
@@ -308,6 +312,7 @@ var discord = &row{
 var x = &row{
 	Provider: Provider{
 		Name: "x", Title: "X",
+		SDKs:  []Pattern{"tweepy.*", "twitter-api-v2"},
 		Hosts: []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
 		Docs:  "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026",
 		Limited: Route, Banned: Key, Refusers: []Refuser{{"usage cap*", Key}},
@@ -340,6 +345,7 @@ var x = &row{
 var slack = &row{
 	Provider: Provider{
 		Name: "slack", Title: "Slack",
+		SDKs:  []Pattern{"slack_sdk.*", "@slack/*"},
 		Hosts: []string{"slack.com", ".slack.com", "hooks.slack.com"},
 		Docs:  "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: "2026",
 		Silent: true, Limited: Route, Banned: Key,
@@ -377,6 +383,7 @@ var slack = &row{
 var notion = &row{
 	Provider: Provider{
 		Name: "notion", Title: "Notion",
+		SDKs:  []Pattern{"notion_client.*", "@notionhq/*"},
 		Hosts: []string{"api.notion.com"},
 		Docs:  "https://developers.notion.com/reference/request-limits", AsOf: "2026",
 		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_request_*", Key}, {"*", ""}},
@@ -422,6 +429,7 @@ var notion = &row{
 var reddit = &row{
 	Provider: Provider{
 		Name: "reddit", Title: "Reddit", Kind: "Web",
+		SDKs:  []Pattern{"prawcore.*", "praw.*"},
 		Hosts: []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
 		Docs:  "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", AsOf: "2026",
 		Limited: Key, Banned: Key,
@@ -476,6 +484,7 @@ var okta = &row{
 var atlassian = &row{
 	Provider: Provider{
 		Name: "atlassian", Title: "Atlassian",
+		SDKs:  []Pattern{"jira.exceptions.*", "atlassian.*"},
 		Hosts: []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
 		Docs:  "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: "2026",
 		Limited: Key, Banned: Key, Refusers: []Refuser{{"*-quota-*", Key}, {"*-burst-*", Route}, {"*-per-issue-*", Route}, {"*", ""}},

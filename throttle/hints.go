@@ -18,13 +18,18 @@ import (
 // of time; words whose spans do not overlap are of different windows, and the later one holds. Past the reset as much may
 // be in flight as was ever seen to be left, until an answer says more; before the first word of all, anything.
 //
+// What is told in whole seconds says nothing finer than a second. So a reset that is later than a configured window (Own) could
+// end, by less than that, is when that window ends at the latest. Taken at its word it costs every other window of a second.
+//
 // A word without a reset, or whose reset is past, says nothing about when to come back and is not heard: a refusal is a
 // matter for limit.Cooldown, and a fair share without resets for Slot.
 //
-// Made by NewHints. Not safe for concurrent use; Ready, Admit and Settle do not allocate.
+// Made by NewHints. Not safe for concurrent use; Ready, Admit and Settle do not allocate, but to ask Own at the first word
+// of a window.
 type Hints struct {
 	longest  time.Duration
 	capacity limit.Cost
+	own      limit.Limiter
 	last     mono.Time
 	words    [len(limit.Cost{})]word
 	open     limit.Cost // in flight
@@ -55,6 +60,9 @@ type HintsConfig struct {
 	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds. The reset is then when it
 	// will be full again, and there is more before: it is refilled evenly. Where it is zero all comes at the reset.
 	Capacity limit.Cost
+	// Own is the limit that is configured of the same quota, to be asked for its Rates alone. If nil, or if it cannot tell, all
+	// resets are believed to the instant.
+	Own limit.Limiter
 }
 
 // NewHints returns Hints that have heard nothing. The error names the field and value.
@@ -65,7 +73,7 @@ func NewHints(c HintsConfig) (*Hints, error) {
 	if c.Longest == 0 {
 		c.Longest = time.Hour
 	}
-	h := &Hints{longest: c.Longest, capacity: c.Capacity, last: mono.Min}
+	h := &Hints{longest: c.Longest, capacity: c.Capacity, own: c.Own, last: mono.Min}
 	for u, n := range c.Capacity {
 		if n < 0 || n > limit.MaxCost {
 			return nil, fmt.Errorf("throttle: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u), int64(limit.MaxCost))
@@ -215,7 +223,7 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 	since, until := sent.Add(reset-rounding), h.last.Add(reset)
 	switch {
 	case w.until <= h.last || since > w.until: // another window
-		*w = word{until: until, since: since, least: remaining, most: w.most, heard: h.last, cut: cut}
+		*w = word{until: min(until, h.ends(u, w.most, reset)), since: since, least: remaining, most: w.most, heard: h.last, cut: cut}
 		if missing := h.capacity[u] - remaining; missing > 0 {
 			w.per = (reset-1)/time.Duration(missing) + 1
 		}
@@ -230,4 +238,23 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 			w.until, w.cut = until, cut
 		}
 	}
+}
+
+// ends is when a window that was told to end after reset has ended at the latest, by what is configured: Never, unless that is less
+// than a second before. What has ever had more left than is configured, or may be of a longer window, is not what is configured.
+func (h *Hints) ends(u int, most int64, reset time.Duration) mono.Time {
+	if h.own == nil || h.capacity[u] > 0 {
+		return limit.Never
+	}
+	rates, _ := limit.Rates(h.own)
+	longest, allowed := time.Duration(0), int64(0)
+	for _, r := range rates {
+		if int(r.Unit) == u && r.Per > longest {
+			longest, allowed = r.Per, r.N
+		}
+	}
+	if reset <= longest || reset >= longest+rounding || most > allowed {
+		return limit.Never
+	}
+	return h.last.Add(longest)
 }

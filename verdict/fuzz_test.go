@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -205,8 +206,8 @@ func model(p *verdict.Policy, a *verdict.Attempt, o quota.Observation) (result l
 		result = limit.Limited
 		latest := func(spent bool) (d time.Duration) {
 			for _, l := range o.Limits {
-				if l.Remaining.N == 0 && l.Remaining.OK == spent && !l.Reset.IsZero() {
-					d = max(d, l.Reset.Sub(a.Now))
+				if at := cmp.Or(l.Next, l.Reset); l.Remaining.N == 0 && l.Remaining.OK == spent && !at.IsZero() {
+					d = max(d, at.Sub(a.Now))
 				}
 			}
 			return d

@@ -22,11 +22,12 @@ const explainLong = `Say in words what a response means: what the server's limit
 
 FILE holds what you have of it; - is stdin: what curl -i, curl -v, HTTPie or wget -S printed; header fields as a browser copies them;
 an object of JavaScript, Python, Go, Ruby or Java as it is printed, with the headers or an answer or error that has them; JSON,
-a HAR, a log with lines of JSON or key=value. Of several responses in it (redirects, 100 Continue) the last counts, of
-several objects or lines the last that speaks of limits. It is read as of its Date, or of now if it has none. Of a URL, one
-GET is sent and its answer explained; redirects are not followed.
+a HAR, a log with lines of JSON or key=value; a trace; the body of an error alone. Of several responses in it (redirects, 100
+Continue) the last counts, of several objects or lines the last that speaks of limits. It is read as of its Date, or of now if it has
+none. Of a URL, one GET is sent and its answer explained; redirects are not followed.
 
-The provider is found by the host of a URL, or else by the fields of the response; --provider names it where that fails.
+The provider is found by the host of a URL, or else by the fields of the response, by an address in it, by the client library that
+raised an error, or by the codes of a body; --provider names it where that fails.
 What is known of a provider, without any response: --provider alone; of all: --providers; its published limits: --preset.`
 
 type explain struct {
@@ -140,6 +141,7 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		from = args[0]
 	}
 	var a pasted.Answer
+	var text []byte
 	var date time.Time
 	var err error
 	if strings.Contains(from, "://") {
@@ -148,8 +150,7 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		a.Said, a.Host = true, u.Host
 		from = u.Redacted()
 	} else {
-		text, err := e.load(from, len(args) == 0)
-		if err != nil {
+		if text, err = e.load(from, len(args) == 0); err != nil {
 			return err
 		}
 		if p, ok := quota.LookupProvider(e.provider); ok && len(args) == 0 && len(bytes.TrimSpace(text)) == 0 {
@@ -163,27 +164,28 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return e.say(from, e.when(date), a)
+	return e.say(from, e.when(date), a, string(text))
 }
 
-// say explains an answer.
-func (e *explain) say(from string, now time.Time, a pasted.Answer) error {
-	dialect, ok := quota.ForHost(a.Host)
-	switch {
-	case e.provider != "":
-		if dialect, ok = quota.Lookup(e.provider); !ok {
-			return usageError{unknownProvider(e.provider)}
-		}
-	case !ok:
-		dialect = quota.Detect(a.Response)
+// say explains an answer, which was read out of a text.
+func (e *explain) say(from string, now time.Time, a pasted.Answer, text string) error {
+	if _, ok := quota.Lookup(e.provider); e.provider != "" && !ok {
+		return usageError{unknownProvider(e.provider)}
 	}
-	if !a.Said {
+	who := e.who(now, &a, text)
+	switch {
+	case a.Said:
+	case a.Bare && who.blank:
+		fmt.Fprintf(e.errs, "no status found, and no refusal for a limit in the body: it is read as of an answer of %d\n", a.Status)
+	case a.Bare:
+		fmt.Fprintf(e.errs, "no status found: a body alone is read as of an answer of %d\n", a.Status)
+	default:
 		fmt.Fprintln(e.errs, "no status found: it is read as of an answer that was served (200)")
 	}
-	s := saying{from: from, now: now, answer: a, o: quota.Explain(dialect, now, a.Response)}
+	s := saying{from: from, now: now, answer: a, who: who, o: quota.Explain(who.Dialect, now, a.Response)}
 	if p, ok := quota.LookupProvider(s.o.Dialect); ok {
 		s.provider = p
-		if len(s.o.Policies) == 0 {
+		if len(s.o.Policies) == 0 && len(who.others) == 0 {
 			s.published = publishedOf(p, now)
 		}
 		s.stranger = e.provider == "" && p.Kind == "Anybody"

@@ -21,6 +21,7 @@ type providerRow struct {
 	Title        string         `json:"title"`
 	Kind         string         `json:"kind"`
 	Hosts        []string       `json:"hosts,omitempty"`
+	SDKs         []string       `json:"sdks,omitempty"`
 	Docs         string         `json:"docs,omitempty"`
 	AsOf         string         `json:"as_of,omitempty"`
 	Silent       bool           `json:"silent,omitempty"`
@@ -49,6 +50,9 @@ func rowOf(p quota.Provider, now time.Time) providerRow {
 		Fields: foldFields(fieldsOf(p)), Concerns: concerns(p), Published: publishedOf(p, now), Tokens: countingWords[p.Tokens], Organization: p.Organization, Models: len(p.Models)}
 	for _, s := range quota.Signs(p.Name) {
 		r.Refusals = append(r.Refusals, signWords(s))
+	}
+	for _, s := range p.SDKs {
+		r.SDKs = append(r.SDKs, string(s))
 	}
 	for _, s := range p.Shares {
 		var models []string
@@ -232,6 +236,9 @@ func (e *explain) row(p quota.Provider) error {
 	line(r.Name, "%s (%s)", r.Title, strings.ToLower(r.Kind))
 	if len(r.Hosts) > 0 {
 		line("hosts", "%s", strings.Join(r.Hosts, ", "))
+	}
+	if len(r.SDKs) > 0 {
+		line("libraries", "%s", strings.Join(r.SDKs, ", "))
 	}
 	if r.Docs != "" {
 		line("documented", "%s (as of %s)", r.Docs, cmp.Or(r.AsOf, "nobody knows when"))

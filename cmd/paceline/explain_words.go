@@ -18,9 +18,12 @@ type explained struct {
 	From   string `json:"from"`
 	Status int    `json:"status"`
 	// Assumed: the text did not have a status.
-	Assumed bool      `json:"status_assumed,omitempty"`
-	Host    string    `json:"host,omitempty"`
-	At      time.Time `json:"at"`
+	Assumed bool   `json:"status_assumed,omitempty"`
+	Host    string `json:"host,omitempty"`
+	// ToldBy is what tells the provider, where neither a host nor the fields do; others refuse in the same words.
+	ToldBy string    `json:"told_by,omitempty"`
+	Others []string  `json:"others,omitempty"`
+	At     time.Time `json:"at"`
 	// ComeBack is missing where the server does not say, or where coming back does not help.
 	ComeBack        *time.Time        `json:"come_back,omitempty"`
 	ComeBackSeconds *float64          `json:"come_back_seconds,omitempty"`
@@ -35,6 +38,7 @@ type saying struct {
 	from      string
 	now       time.Time
 	answer    pasted.Answer
+	who       answerer
 	o         quota.Observation
 	provider  quota.Provider
 	published []publishedRow // where the answer states no limit
@@ -42,7 +46,7 @@ type saying struct {
 }
 
 func (s *saying) json() explained {
-	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, At: s.now.UTC(), Advice: advice(s.now, s.answer.Status, s.o), Observation: s.o, Published: s.published}
+	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, ToldBy: s.who.by, Others: s.who.others, At: s.now.UTC(), Advice: advice(s.now, s.answer.Status, s.o), Observation: s.o, Published: s.published}
 	if at, ok := s.o.ComeBack(s.now); ok {
 		at = at.UTC()
 		seconds := at.Sub(s.now).Seconds()
@@ -55,7 +59,11 @@ func (s *saying) json() explained {
 func (s *saying) words() string {
 	var b strings.Builder
 	o, now, status := s.o, s.now, s.answer.Status
-	fmt.Fprintf(&b, "%d %s, read as %s at %s\n", status, cmp.Or(http.StatusText(status), "(no status of RFC 9110)"), o.Dialect, now.UTC().Format("2006-01-02 15:04:05 MST"))
+	assumed := ""
+	if s.answer.Bare && !s.answer.Said {
+		assumed = " (assumed)"
+	}
+	fmt.Fprintf(&b, "%d %s%s, read as %s at %s\n", status, cmp.Or(http.StatusText(status), "(no status of RFC 9110)"), assumed, o.Dialect, now.UTC().Format("2006-01-02 15:04:05 MST"))
 	if o.Refusal != quota.None {
 		fmt.Fprintf(&b, "Refused: %s", o.Refusal)
 		if len(o.RefusedBy) > 0 {
@@ -85,6 +93,12 @@ func (s *saying) words() string {
 	}
 	s.fromTheTable(&b)
 	fmt.Fprintf(&b, "\n%s\n", advice(now, s.answer.Status, o))
+	if s.who.by != "" {
+		fmt.Fprintf(&b, "Note: that it is of %s is told by %s; if it is not, --provider NAME.\n", s.provider.Title, s.who.by)
+	}
+	if len(s.who.others) > 0 {
+		fmt.Fprintf(&b, "Note: refusals of %s look the same.\n", strings.Join(s.who.others, ", "))
+	}
 	for _, n := range o.Notes {
 		fmt.Fprintf(&b, "Note: %s.\n", n)
 	}
@@ -187,6 +201,9 @@ func leftWords(now time.Time, l quota.ServiceLimit, limit int64) string {
 		parts = append(parts, thousands(l.Remaining.N)+" left")
 	case l.Used.OK:
 		parts = append(parts, thousands(l.Used.N)+" used")
+	}
+	if d := l.Next.Sub(now); !l.Next.IsZero() && d > 0 {
+		parts = append(parts, "one in "+spanWords(d))
 	}
 	if !l.Reset.IsZero() {
 		again := "more in "

@@ -32,7 +32,9 @@ func newModels() *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(found)
+				w := json.NewEncoder(cmd.OutOrStdout())
+				w.SetIndent("", "  ")
+				return w.Encode(found)
 			}
 			return printModels(cmd.OutOrStdout(), found)
 		},

@@ -64,21 +64,8 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
 		c.UserAgent += "/" + info.Main.Version
 	}
-	if err := f.llm.check(cmd, &c); err != nil {
+	if err := f.allLimits(cmd, &c); err != nil {
 		return c, err
-	}
-	if len(f.limits) == 0 && len(c.Limits) == 0 {
-		return usage("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, or --limit none", rateForms)
-	}
-	for _, s := range f.limits {
-		if s == "none" && len(f.limits) == 1 {
-			continue
-		}
-		n, per, err := parseRate(s)
-		if err != nil {
-			return usage("--limit %w", err)
-		}
-		c.Limits = append(c.Limits, batch.Rate{N: n, Per: per, Text: s})
 	}
 	if err := f.atLeast(cmd); err != nil {
 		return c, err
@@ -146,6 +133,32 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	return c, nil
+}
+
+// allLimits are those of batches, and --limit.
+func (f *runFlags) allLimits(cmd *cobra.Command, c *batch.Config) error {
+	if err := f.llm.check(cmd, c); err != nil {
+		return err
+	}
+	others := slices.ContainsFunc(c.Limits, func(l batch.Rate) bool { return l.Model == "" })
+	switch {
+	case len(f.limits) > 0 || others:
+	case len(c.Limits) > 0:
+		return usageError{errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none")}
+	default:
+		return usageError{fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, or --limit none", rateForms)}
+	}
+	for _, s := range f.limits {
+		if s == "none" && len(f.limits) == 1 {
+			continue
+		}
+		n, per, err := parseRate(s)
+		if err != nil {
+			return usageError{fmt.Errorf("--limit %w", err)}
+		}
+		c.Limits = append(c.Limits, batch.Rate{N: n, Per: per, Text: s})
+	}
+	return nil
 }
 
 // files checks where the run writes to. A named pipe would have to be waited for, and what goes beside --out has no place beside a device:

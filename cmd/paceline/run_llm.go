@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -25,6 +26,7 @@ import (
 type llmFlags struct {
 	format, baseURL, preset, rule, count string
 	rpm, tpm, itpm, otpm, maxOutput      int64
+	each                                 []string // --limit-model
 	estimate                             float64
 	prices                               batch.Prices
 	errors                               string
@@ -43,6 +45,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output (batches)")
 	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute (batches)")
 	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute (batches)")
+	p.StringArrayVar(&f.each, "limit-model", nil, "limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more; repeatable (batches)")
 	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if given, also the limits of --preset")
 	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: 60000 as 1000, rounded down")
 	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI); sum, both (Azure, Groq, Cerebras); used, both until the answer and then what was used; produced, input, and output as it is produced (Anthropic); input (Gemini); documented: as the provider of --preset or --base-url, and of another the sum")
@@ -141,7 +144,50 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 			f.bounded = append(f.bounded, "--"+m.flag)
 		}
 	}
+	if err := f.ofModels(c); err != nil {
+		return err
+	}
 	return f.alsoPerSecond(c, first)
+}
+
+// ofModels is --limit-model.
+func (f *llmFlags) ofModels(c *batch.Config) error {
+	units := map[string]limit.Unit{"rpm": limit.Requests, "tpm": limit.Tokens, "itpm": limit.Input, "otpm": limit.Output}
+	named := map[string]bool{}
+	for _, s := range f.each {
+		usage := func(format string, args ...any) error {
+			return usageError{fmt.Errorf("--limit-model %q: "+format, append([]any{s}, args...)...)}
+		}
+		i := strings.LastIndexByte(s, '=')
+		if i < 1 || i+1 == len(s) {
+			return usage("expected NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more, such as gpt-4o=rpm:500,tpm:30000")
+		}
+		name := s[:i]
+		if named[name] {
+			return usage("%s is given twice, expected once, with all of its limits", name)
+		}
+		named[name] = true
+		seen := map[string]bool{}
+		for part := range strings.SplitSeq(s[i+1:], ",") {
+			what, value, _ := strings.Cut(part, ":")
+			unit, known := units[what]
+			n, err := strconv.ParseInt(value, 10, 64)
+			switch {
+			case !known:
+				return usage("%q, expected rpm:N, tpm:N, itpm:N or otpm:N", part)
+			case seen[what]:
+				return usage("%s is given twice", what)
+			case err != nil || n < 1 || n > limit.MaxCost:
+				return usage("%q, expected %s:N with N from 1 to %d", part, what, int64(limit.MaxCost))
+			}
+			seen[what] = true
+			rate := rateOf(n, time.Minute, unit, f.rule == "bucket", 0)
+			rate.Model = name
+			c.Limits = append(c.Limits, rate)
+		}
+		f.bounded = append(f.bounded, "--limit-model "+name)
+	}
+	return nil
 }
 
 // alsoPerSecond is --per-second, for the limits from the first on.
@@ -293,7 +339,7 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 		preset, _ := quota.LookupPreset(f.models)
 		var others []string
 		for _, m := range p.Models {
-			if !preset.Fits(m.Model) {
+			if !preset.Fits(m.Model) && !r.HasOwnLimits(m.Model) {
 				others = append(others, m.Model)
 			}
 		}

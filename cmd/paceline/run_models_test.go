@@ -228,3 +228,52 @@ func TestRunWrongModel(t *testing.T) {
 		srv.Close()
 	}
 }
+
+// The example of docs/batch.md: limits of one model beside those of the others, in the plan.
+func TestRunLimitModel(t *testing.T) {
+	const example = "--preset openai:tier1 --limit-model o3=rpm:100,tpm:200000"
+	page, err := os.ReadFile("../../docs/batch.md")
+	if err != nil || !strings.Contains(string(page), "paceline run "+example+" ") {
+		t.Fatalf("docs/batch.md has no %q: %v", example, err)
+	}
+	in := write(t, "in.jsonl", chats("a", "gpt-4o", 600)+chats("b", "o3", 300))
+	code, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(example)...), in)...)
+	for _, want := range []string{
+		"limit 500/m requests   600: 12s, for gpt-4o\n", "limit 100/m requests   300: 2m0s, for o3  <- binds\n", "limit 200000/m tokens  30,000: 0s, for o3\n",
+	} {
+		if code != 0 || strings.Count(stdout, want) != 1 {
+			t.Errorf("%d %s, no %q in\n%s", code, stderr, want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "the same numbers are kept to") {
+		t.Errorf("o3 has numbers of its own:\n%s", stdout)
+	}
+	// A name that nothing is for is said: it may be wrong.
+	_, _, stderr = paceline("", "run", "--dry-run", "--rpm", "60", "--limit-model", "gpt-4p=rpm:9", in)
+	if !strings.Contains(stderr, "no request that is to be sent is for gpt-4p, which has limits of its own (--limit-model); those are for gpt-4o, o3") {
+		t.Errorf("%s", stderr)
+	}
+	for _, c := range []struct {
+		code       int
+		args, want string
+	}{
+		{2, "--rpm 60 --limit-model gpt-4o", `--limit-model "gpt-4o": expected NAME=rpm:N,tpm:N,itpm:N,otpm:N`},
+		{2, "--rpm 60 --limit-model gpt-4o=", `--limit-model "gpt-4o=": expected NAME=rpm:N`},
+		{2, "--rpm 60 --limit-model gpt-4o=rps:5", `--limit-model "gpt-4o=rps:5": "rps:5", expected rpm:N, tpm:N, itpm:N or otpm:N`},
+		{2, "--rpm 60 --limit-model gpt-4o=rpm:0", `"rpm:0", expected rpm:N with N from 1 to`},
+		{2, "--rpm 60 --limit-model gpt-4o=rpm:5,rpm:6", `rpm is given twice`},
+		{2, "--rpm 60 --limit-model gpt-4o=rpm:5 --limit-model gpt-4o=tpm:6", `gpt-4o is given twice, expected once, with all of its limits`},
+		{2, "--limit-model gpt-4o=rpm:5", "--limit-model is beside --limit, --preset or --rpm"},
+		{4, "--rpm 60 --limit-model o3=tpm:50", `in.jsonl:601:14: custom_id "b0" can never go: it counts`},
+		{4, "--rpm 60 --nonce-gap 1ms --header X:{nonce} --limit-model o3=rpm:50", "limits of a model (--limit-model) with {nonce} or --nonce-gap"},
+	} {
+		code, _, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), in)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: %d, want %d and %q in\n%s", c.args, code, c.code, c.want, stderr)
+		}
+	}
+	code, _, stderr = paceline(chats("a", "o3", 2), "run", "--rpm", "60", "--limit-model", "o3=rpm:9", "--base-url", "http://127.0.0.1:1", "-")
+	if code != 4 || !strings.Contains(stderr, "limits of a model (--limit-model) with an input that can be read only once, expected a file") {
+		t.Errorf("a pipe: %d %s", code, stderr)
+	}
+}

@@ -119,7 +119,7 @@ func (c *Config) defaults() {
 		c.Notice = func(string) {}
 	}
 	for _, l := range c.Limits {
-		if l.Unit == limit.Requests && !l.Alone && (c.Input.Cost == 0 || l.most() < c.Input.Cost) {
+		if l.Unit == limit.Requests && l.Model == "" && !l.Alone && (c.Input.Cost == 0 || l.most() < c.Input.Cost) {
 			c.Input.Cost = l.most()
 		}
 	}

@@ -162,7 +162,7 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) {
 	r, t := g.r, &g.r.tally
 	u := &t.uses[g.index]
-	for n, l := range r.c.Limits {
+	for n, l := range g.limits {
 		left := float64(max(u.remaining[limit.Requests], 0)) * u.each(l.Unit)
 		if l.Bucket && !t.first.IsZero() {
 			// What is in the bucket goes at once.

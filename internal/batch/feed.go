@@ -71,7 +71,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 	if n := t.totals.Invalid; n > 0 && !r.c.SkipInvalid {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n, n+t.totals.Input, ErrUnsent)
 	}
-	return nil
+	return r.tellModels()
 }
 
 // hasEnded says whether a request ended in a run before and is passed over.

@@ -138,14 +138,14 @@ func (f *figures) inOrder() (perSecond float64) {
 }
 
 // totals are the figures of all keys after d.
-func (f *figures) totals(limits []Rate, d time.Duration) []KeyTotals {
+func (f *figures) totals(groups []*group, d time.Duration) []KeyTotals {
 	var all []KeyTotals
 	for i := range f.keys {
 		k := &f.keys[i]
 		k.Latency = latencyOf(&k.latency)
 		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
-		for _, l := range limits {
-			for _, spent := range k.spent {
+		for n, spent := range k.spent {
+			for _, l := range groups[n].limits {
 				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.within(d, false))
 			}
 		}

@@ -3,6 +3,7 @@ package batch
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
@@ -21,8 +23,9 @@ import (
 type group struct {
 	r        *Run
 	index    int
-	model    string            // as quota.SharedModel has it; empty: all
-	limiters [][]limit.Limiter // of each key, one per limit
+	model    string            // as quota.SharedModel has it; empty: all; otherModels: those that have no limits of their own
+	limits   []Rate            // of Config.Limits
+	limiters [][]limit.Limiter // of each key, one per limit of its
 	fitted   []*limit.Fitted   // of each key, over all of them
 	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
 	pool     *paceline.Pool
@@ -47,7 +50,8 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 		return nil, nil
 	}
 	row, known := quota.LookupProvider(l.c.LimitsOf)
-	if !known || row.Limited != quota.Model || slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return !l.EachModel }) {
+	each := known && row.Limited == quota.Model && !slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model == "" && !l.EachModel })
+	if !each && !r.namesModels() {
 		return nil, nil
 	}
 	const longest = 256
@@ -56,6 +60,9 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 		name := l.sharedModel(m.Model)
 		if name == "" || len(name) > longest || m.Model == otherModels {
 			return nil, nil
+		}
+		if !each && !hasOwn(r.c.Limits, name) {
+			name = otherModels
 		}
 		if costs[name] == nil {
 			names, costs[name] = append(names, name), new(limit.Cost)
@@ -69,6 +76,70 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 	return names, costs
 }
 
+// namesModels tells whether limits are those of models that are named.
+func (r *Run) namesModels() bool {
+	return slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model != "" })
+}
+
+// HasOwnLimits tells whether a model has limits of its own, that were named for it.
+func (r *Run) HasOwnLimits(model string) bool {
+	l, ok := r.c.Format.(*LLM)
+	return ok && hasOwn(r.c.Limits, l.sharedModel(model))
+}
+
+// hasOwn tells whether limits are those of a model.
+func hasOwn(all []Rate, model string) bool {
+	return model != "" && slices.ContainsFunc(all, func(l Rate) bool { return l.Model == model })
+}
+
+// limitsOf are those that a model's requests count in: its own, or else those of no model.
+func limitsOf(all []Rate, model string) (its []Rate) {
+	if !slices.ContainsFunc(all, func(l Rate) bool { return l.Model != "" }) {
+		return all
+	}
+	if !hasOwn(all, model) {
+		model = ""
+	}
+	for _, l := range all {
+		if l.Model == model {
+			its = append(its, l)
+		}
+	}
+	return its
+}
+
+// tellModels says which limits can not be kept for the models that they are of, and which are of no model of the input.
+func (r *Run) tellModels() error {
+	if !r.namesModels() {
+		return nil
+	}
+	l, ok := r.c.Format.(*LLM)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected a batch for language models", ErrConfig)
+	case !r.planning.again:
+		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file", ErrConfig)
+	case r.numbered || r.c.Gap > 0:
+		return fmt.Errorf("%w: limits of a model (--limit-model) with {nonce} or --nonce-gap, which are of all models", ErrConfig)
+	}
+	var has []string
+	for _, m := range r.planning.models {
+		if name := l.sharedModel(m.Model); !slices.Contains(has, name) {
+			has = append(has, name)
+		}
+	}
+	slices.Sort(has)
+	if names, _ := r.eachModel(false); len(names) == 0 && len(has) > 0 {
+		return fmt.Errorf("%w: limits of a model (--limit-model) with an input of more than %d models, or one whose requests do not name theirs", ErrConfig, mostGroups)
+	}
+	for _, l := range r.c.Limits {
+		if l.Model != "" && !slices.Contains(has, l.Model) && r.notices.isFirst("no model "+l.Model) {
+			r.tell("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s", l.Model, cmp.Or(shown.Some(has, 5), "nobody"))
+		}
+	}
+	return nil
+}
+
 // sharedModel is the name of the limits that a model counts in.
 func (l *LLM) sharedModel(model string) string {
 	row, _ := quota.LookupProvider(l.c.LimitsOf)
@@ -77,6 +148,9 @@ func (l *LLM) sharedModel(model string) string {
 
 // divide makes the groups.
 func (r *Run) divide() error {
+	if err := r.tellModels(); err != nil {
+		return err
+	}
 	names, costs := r.eachModel(false)
 	if len(names) == 0 {
 		names = []string{""}
@@ -90,7 +164,7 @@ func (r *Run) divide() error {
 		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
 	}
 	for i, name := range names {
-		g := &group{r: r, index: i, model: name}
+		g := &group{r: r, index: i, model: name, limits: limitsOf(r.c.Limits, name)}
 		if err := g.limit(); err != nil {
 			return err
 		}
@@ -103,8 +177,8 @@ func (r *Run) divide() error {
 func (g *group) limit() error {
 	c := &g.r.c
 	for range c.Keys {
-		each := make([]limit.Limiter, len(c.Limits))
-		for n, l := range c.Limits {
+		each := make([]limit.Limiter, len(g.limits))
+		for n, l := range g.limits {
 			var err error
 			if each[n], err = l.limiter(c.Arrivals); err != nil {
 				return err
@@ -122,6 +196,11 @@ func (r *Run) of(model string) *group {
 		name := l.sharedModel(model)
 		for _, g := range r.groups {
 			if g.model == name {
+				return g
+			}
+		}
+		for _, g := range r.groups {
+			if g.model == otherModels {
 				return g
 			}
 		}
@@ -151,11 +230,22 @@ func (g *group) called(key int) string {
 func (g *group) key(name string) (key int, ours bool) {
 	for i, k := range g.r.c.Keys {
 		of, is := strings.CutPrefix(name, k.Name)
-		if is && (of == "" || of[0] == '/' && (g.model == "" || of[1:] == g.model)) {
+		if is && (of == "" || of[0] == '/' && g.counts(of[1:])) {
 			return i, true
 		}
 	}
 	return 0, false
+}
+
+// counts tells whether what was sent to a model counts here: a run before may have told models apart in another way.
+func (g *group) counts(model string) bool {
+	switch {
+	case g.model == "" || model == g.model:
+		return true
+	case model == otherModels:
+		return !hasOwn(g.limits, g.model)
+	}
+	return g.model == otherModels && !hasOwn(g.r.c.Limits, model)
 }
 
 // takeOff waits until an attempt may be in flight with those of the other groups, which land ends. False: it may not go any more.

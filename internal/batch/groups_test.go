@@ -178,3 +178,75 @@ func TestGroupKey(t *testing.T) {
 		}
 	}
 }
+
+// Limits of a model that is named are its own: it goes beside the others, which keep to the rest together where nobody knows whether
+// theirs are of each, and each by itself where that is documented. A run that follows counts what was sent in the same limits.
+func TestLLMLimitsOfAModel(t *testing.T) {
+	t.Parallel()
+	input := ofModel("gpt-4o-2024-08-06", 0, 75) + ofModel("gpt-4.1", 75, 25) + ofModel("o3", 100, 20)
+	for _, c := range []struct {
+		name, of string
+		stop     time.Duration // of a first run
+		want     time.Duration
+	}{
+		{"the others together", "", 0, 120 * time.Second},
+		{"in two runs", "", 30 * time.Second, 120 * time.Second},
+		{"each of the others", "openai", 0, 90 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				l, err := llm.New(llm.Config{Limits: llm.Limits{Requests: 30}, First: latency.Constant(time.Second)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+				srv := &http.Server{Handler: l}
+				go func() { _ = srv.Serve(network) }()
+				others, named := minutely(15, limit.Requests, true), minutely(30, limit.Requests, true)
+				others.EachModel, named.Model = c.of != "", "gpt-4o"
+				v := &virtually{t: t, llm: LLMConfig{LimitsOf: c.of}, config: Config{Out: out, Limits: []Rate{others, named}}}
+				took := time.Duration(0)
+				if c.stop > 0 {
+					v.tamper = func(r *Run) { time.AfterFunc(c.stop, r.Drain) }
+					v.send(network, input)
+					took, v.tamper = v.took, nil
+				}
+				v.send(network, input)
+				took += v.took
+				v.once(120)
+				_ = srv.Close()
+				_ = l.Close()
+				synctest.Wait()
+				r := l.Report()
+				if v.err != nil || r.Verdicts["accepted"] != 120 || len(r.Verdicts) != 1 || took < c.want-time.Second || took > c.want+8*time.Second {
+					t.Errorf("%v; the server: %v, in %v, want %v", v.err, r.Verdicts, took, c.want)
+				}
+				if planned := time.Duration(v.plan.Seconds * float64(time.Second)); c.stop == 0 && planned != c.want {
+					t.Errorf("the plan is %v: %+v", planned, v.plan.Limits)
+				}
+				if v.totals.Percent > 100.1 || v.totals.Keys[0].Percent > 100.1 {
+					t.Errorf("%+v", v.totals)
+				}
+			})
+		})
+	}
+}
+
+// What counts in which limits, when a run before told models apart in another way.
+func TestGroupCounts(t *testing.T) {
+	own := Rate{N: 1, Per: time.Minute, Model: "m"}
+	r := &Run{c: Config{Limits: []Rate{{N: 2, Per: time.Minute}, own}}}
+	for _, c := range []struct {
+		model, sent string
+		want        bool
+	}{
+		{"m", "m", true}, {"m", "n", false}, {"m", otherModels, false},
+		{otherModels, otherModels, true}, {otherModels, "n", true}, {otherModels, "m", false},
+		{"n", otherModels, true}, {"n", "n", true}, {"n", "m", false}, {"", "m", true}, {"", otherModels, true},
+	} {
+		if got := (&group{r: r, model: c.model, limits: limitsOf(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
+			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (g *group) recall() {
 	r := g.r
 	for i := range r.c.Keys {
 		for _, f := range r.store.history.Fits[g.name(i)] {
-			n := slices.IndexFunc(r.c.Limits, func(l Rate) bool { return l.rule() == f.Limit })
+			n := slices.IndexFunc(g.limits, func(l Rate) bool { return l.rule() == f.Limit })
 			if n < 0 {
 				continue
 			}
@@ -71,7 +71,7 @@ func (g *group) learned(key int, all []limit.Lesson) {
 		if r.store.journal == nil {
 			break
 		}
-		if err := r.store.journal.Learn(name, journal.Fit{Limit: r.c.Limits[l.Index].rule(), Lesson: l}, r.epoch); err != nil {
+		if err := r.store.journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].rule(), Lesson: l}, r.epoch); err != nil {
 			r.fail(err)
 			return
 		}

@@ -29,12 +29,14 @@ type Rate struct {
 	Alone bool
 	// EachModel: each model has it for itself, where the provider documents that its limits are of each model.
 	EachModel bool
+	// Model is the one whose limit it is, and of the names that share limits with it; those of no model are not its then.
+	Model string
 }
 
 // PerSecond is the share of a second of a limit per minute, as quota.Policy has it.
 func (l Rate) PerSecond() (Rate, bool) {
 	p, ok := quota.Policy{Rule: quota.Bucket, Limit: l.N, Window: l.Per}.PerSecond()
-	return Rate{N: p.Limit, Per: p.Window, Unit: l.Unit, Bucket: true, Alone: p.Alone, EachModel: l.EachModel, Text: fmt.Sprintf("%d/s %v", p.Limit, l.Unit)}, ok && l.Bucket && !l.Produced
+	return Rate{N: p.Limit, Per: p.Window, Unit: l.Unit, Bucket: true, Alone: p.Alone, EachModel: l.EachModel, Model: l.Model, Text: fmt.Sprintf("%d/s %v", p.Limit, l.Unit)}, ok && l.Bucket && !l.Produced
 }
 
 // fits tells whether a request of n fits, if it is alone.

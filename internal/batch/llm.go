@@ -75,6 +75,9 @@ func (l *LLM) drawn(limits []Rate) []Rate {
 	for i := range limits {
 		r := &limits[i]
 		r.Produced = r.Produced || l.produces && r.Bucket && r.Unit == limit.Output
+		if r.Model != "" {
+			r.Model = l.sharedModel(r.Model)
+		}
 	}
 	return limits
 }
@@ -198,7 +201,7 @@ func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
 		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
 	}
 	l.estimate(q, body, r.pass == checking)
-	for _, rate := range l.c.Limits {
+	for _, rate := range limitsOf(l.c.Limits, l.sharedModel(body.Model)) {
 		switch n := q.Cost[rate.Unit]; {
 		case rate.fits(n):
 		case r.pass == checked:
@@ -241,7 +244,7 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	// A quarter more than a guess is above almost every count: what is not too large by that is not.
 	most := e
 	most.Input += most.Input / 4
-	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(l.cost(most, b)) {
+	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(b.Model, l.cost(most, b)) {
 		rough := e.Input
 		e = l.estimator.Of(b)
 		s.exact += float64(e.Input)
@@ -252,8 +255,8 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	q.Estimate, q.Cost = e, l.cost(e, b)
 }
 
-func (l *LLM) tooLarge(c limit.Cost) bool {
-	return slices.ContainsFunc(l.c.Limits, func(r Rate) bool { return !r.fits(c[r.Unit]) })
+func (l *LLM) tooLarge(model string, c limit.Cost) bool {
+	return slices.ContainsFunc(limitsOf(l.c.Limits, l.sharedModel(model)), func(r Rate) bool { return !r.fits(c[r.Unit]) })
 }
 
 // cost is what a request is admitted with: what the server may count when it arrives.

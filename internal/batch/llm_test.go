@@ -854,7 +854,7 @@ func TestLLMProducedIsBoundedByWhatItMayCome(t *testing.T) {
 		l.estimator.Learn(l.estimator.Of(body), tokens.Usage{Input: 10, Output: 20})
 	}
 	var q Request
-	if l.estimate(&q, body, false); q.Estimate.Output != 20 || q.Cost[limit.Output] != 4096 || l.tooLarge(q.Cost) {
+	if l.estimate(&q, body, false); q.Estimate.Output != 20 || q.Cost[limit.Output] != 4096 || l.tooLarge("m", q.Cost) {
 		t.Errorf("%+v: %v", q.Estimate, q.Cost)
 	}
 	if drawn := l.drawn(limits); !drawn[0].Produced || drawn[1].Produced || limits[0].Produced {

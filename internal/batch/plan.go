@@ -226,23 +226,32 @@ func (r *Run) Plan(now time.Time) Plan {
 		names, costs = []string{""}, map[string]*limit.Cost{"": &cost}
 	}
 	longest, binds := time.Duration(-1), -1
-	for i, l := range r.c.Limits {
-		d, of := time.Duration(-1), ""
+	for _, l := range r.c.Limits {
+		d, of, all := time.Duration(-1), "", int64(0)
 		for n, name := range names {
+			i := slices.Index(limitsOf(r.c.Limits, name), l)
+			if i < 0 {
+				continue
+			}
 			room := l.most() * int64(len(r.c.Keys))
 			if n < len(r.groups) { // it is open
 				room = r.groups[n].rooms[i]
 			}
+			all += costs[name][l.Unit]
 			if t := l.takes(costs[name][l.Unit], len(r.c.Keys), room); t > d {
 				d, of = t, name
 			}
 		}
-		plan.Limits = append(plan.Limits, PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: cost[l.Unit], Seconds: d.Seconds()})
-		if plan.EachModel {
-			plan.Limits[i].Model = of
+		if d < 0 {
+			continue // nothing is for that model
 		}
+		row := PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: all, Seconds: d.Seconds()}
+		if plan.EachModel {
+			row.Model = of
+		}
+		plan.Limits = append(plan.Limits, row)
 		if d > longest {
-			longest, binds = d, i
+			longest, binds = d, len(plan.Limits)-1
 		}
 	}
 	if longest > 0 {
@@ -345,6 +354,9 @@ func (r *Run) alone(l *LLM, plan *Plan) {
 	if known && row.Limited != quota.Model || len(r.c.Limits) == 0 {
 		return
 	}
+	if names, _ := r.eachModel(false); slices.Contains(names, otherModels) {
+		return // the others are not alone
+	}
 	costs, index := []limit.Cost(nil), map[string]int{}
 	for _, m := range plan.Models {
 		name := l.sharedModel(m.Model)
@@ -364,7 +376,7 @@ func (r *Run) alone(l *LLM, plan *Plan) {
 	plan.LimitsOf = row.Title
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
-		for _, rate := range r.c.Limits {
+		for _, rate := range limitsOf(r.c.Limits, a.Model) {
 			d := rate.takes(costs[i][rate.Unit], len(r.c.Keys), rate.most()*int64(len(r.c.Keys)))
 			if s := d.Seconds(); s > a.Seconds {
 				a.Seconds, a.Limit = s, rate.Text

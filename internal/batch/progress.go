@@ -18,7 +18,7 @@ import (
 func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	least := 0.0
 	for i := range r.groups {
-		least += r.ceilingOf(&r.tally.uses[i], d, goesOn)
+		least += r.groups[i].ceiling(d, goesOn)
 	}
 	if ordered := r.tally.figures.inOrder(); ordered > 0 {
 		least = min(least, ordered)
@@ -29,10 +29,10 @@ func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	return least
 }
 
-// ceilingOf is that of a group.
-func (r *Run) ceilingOf(u *use, d time.Duration, goesOn bool) float64 {
-	least := math.Inf(1)
-	for _, l := range r.c.Limits {
+// ceiling is that of a group.
+func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
+	u, least := &g.r.tally.uses[g.index], math.Inf(1)
+	for _, l := range g.limits {
 		each, allowed := u.each(l.Unit), l.perSecond()
 		if d > 0 {
 			each, allowed = u.sentEach(l.Unit), l.within(d, goesOn)/d.Seconds()
@@ -41,7 +41,7 @@ func (r *Run) ceilingOf(u *use, d time.Duration, goesOn bool) float64 {
 			least = min(least, allowed/each)
 		}
 	}
-	return least * float64(len(r.c.Keys))
+	return least * float64(len(g.r.c.Keys))
 }
 
 // each is how much of a unit goes with one of cost in requests: of those sent, once there are enough, else of what is left.
@@ -69,8 +69,8 @@ func (g *use) sentEach(u limit.Unit) float64 {
 // percent is what was sent as a part of the most that can be sent within d, of the limit that is used most.
 func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
-	for _, l := range r.c.Limits {
-		for i := range r.tally.uses {
+	for i, g := range r.groups {
+		for _, l := range g.limits {
 			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
 		}
 	}
@@ -183,7 +183,7 @@ func (g *group) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limi
 	}
 	for n, l := range g.limiters[key] {
 		if t := l.Ready(now, cost); t > at {
-			at, short = t, limitOf+r.c.Limits[n].Text
+			at, short = t, limitOf+g.limits[n].Text
 			if text = short + ", "; !r.c.keyless {
 				text = fmt.Sprintf("%s of key %s, ", short, info.Name)
 			}

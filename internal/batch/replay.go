@@ -68,7 +68,7 @@ func (g *group) replay() {
 	// it to have filled since, unless it was used.
 	for i := range g.limiters {
 		for n, l := range g.limiters[i] {
-			if rate := r.c.Limits[n]; rate.Bucket && r.store.history.Last > 0 {
+			if rate := g.limits[n]; rate.Bucket && r.store.history.Last > 0 {
 				at := mono.Time(-r.keep)
 				var all limit.Cost
 				all[rate.Unit] = rate.most()
@@ -78,7 +78,7 @@ func (g *group) replay() {
 	}
 	underway := make([][]int64, len(g.limiters)) // what may still arrive, of each key and limit
 	for i := range underway {
-		underway[i] = make([]int64, len(r.c.Limits))
+		underway[i] = make([]int64, len(g.limits))
 	}
 	for _, s := range r.store.history.Sends {
 		i, ours := g.key(s.Key)
@@ -96,7 +96,7 @@ func (g *group) replay() {
 		g.fitted[i].Count(min(counts, 0), s.Cost, o)
 		for n, l := range g.limiters[i] {
 			cost := s.Cost
-			if rate := r.c.Limits[n]; rate.Bucket && !rate.Produced {
+			if rate := g.limits[n]; rate.Bucket && !rate.Produced {
 				// A bucket that let it go was not below empty then. Ours could be, and for hours, where its limit was higher
 				// in the run before.
 				if w := &cost[rate.Unit]; counts > 0 {
@@ -110,8 +110,8 @@ func (g *group) replay() {
 			l.Settle(min(counts, 0), l.Admit(min(counts, 0), cost), o)
 		}
 	}
-	g.rooms = make([]int64, len(r.c.Limits))
-	for n, rate := range r.c.Limits {
+	g.rooms = make([]int64, len(g.limits))
+	for n, rate := range g.limits {
 		for i := range g.limiters {
 			if rate.Bucket {
 				g.rooms[n] += rate.room(g.limiters[i][n], 0)

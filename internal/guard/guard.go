@@ -379,7 +379,7 @@ func resets(o *limit.Outcome) bool {
 
 // tell begins to keep what the server says is left: what is in flight may not be in its words.
 func (g *Guard) tell() {
-	h, err := throttle.NewHints(throttle.HintsConfig{Longest: g.pause.most, Capacity: g.capacity})
+	h, err := throttle.NewHints(throttle.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.own})
 	if err != nil {
 		panic("guard: " + err.Error()) // New and Contain have checked it
 	}

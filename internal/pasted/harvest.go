@@ -291,12 +291,29 @@ func listed(n *node) (a Answer, ok bool) {
 
 // onlyBody takes an object that is the body of a refusal, of which the text around it has the status.
 func onlyBody(n *node, around string) (a Answer, ok bool) {
-	ok = n.open == '{' && slices.ContainsFunc(n.items, func(it item) bool {
-		return slices.Contains([]string{"error", "errors", "message", "detail", "code"}, plainly(it.key))
-	})
-	if !ok || !a.state(statusIn(around)) || a.Status < 400 {
+	if !saysWhy(n) || !a.state(statusIn(around)) || a.Status < 400 {
 		return a, false
 	}
 	a.Body = n.json()
+	return a, true
+}
+
+// saysWhy tells whether an object has what bodies of refusals say it in.
+func saysWhy(n *node) bool {
+	return n.open == '{' && slices.ContainsFunc(n.items, func(it item) bool {
+		return slices.Contains([]string{"error", "errors", "message", "detail", "code", "errorcode", "msg", "retcode", "type", "reason"}, plainly(it.key))
+	})
+}
+
+// alone takes an object, or a list of some, that is a whole text: the body of a refusal, and nothing of its request.
+func alone(n *node) (a Answer, ok bool) {
+	one := n
+	if n.open == '[' && len(n.items) > 0 {
+		one = n.items[0].value
+	}
+	if !saysWhy(one) || slices.ContainsFunc(one.items, func(it item) bool { return it.keyed && asks(it.key) && it.value.open != 0 }) {
+		return a, false
+	}
+	a.Bare, a.Body = true, n.json()
 	return a, true
 }

@@ -35,6 +35,7 @@ func objects(s string) (Answer, error) {
 	var all []Answer
 	var failed error
 	tries, last := 0, 0 // last: the end of the object before
+	var whole *node     // all of the text
 	for i := 0; i < len(s) && tries < maxTries; i++ {
 		if s[i] != '{' && s[i] != '[' && s[i] != '(' {
 			continue
@@ -57,6 +58,9 @@ func objects(s string) (Answer, error) {
 		// What stands around it is not far away: an SDK's words before it, or the rest of its line.
 		line, _, _ := strings.Cut(s[p.i:min(p.i+nearby, len(s))], "\n")
 		found := harvest(n, s[max(last, i-nearby):p.i+len(line)])
+		if strings.TrimSpace(s[:i]) == "" && strings.TrimSpace(s[p.i:]) == "" {
+			whole = n
+		}
 		if len(found) > 0 {
 			last = p.i
 		}
@@ -71,6 +75,11 @@ func objects(s string) (Answer, error) {
 	}
 	if len(all) > 0 {
 		return among(all), nil
+	}
+	if whole != nil {
+		if a, ok := alone(whole); ok {
+			return a.end(), nil
+		}
 	}
 	if failed == nil {
 		failed = fail(first(strings.Split(s, "\n")), "no header fields in it; want an object that holds them, such as {'retry-after': '5'} or {\"status\": 429, \"headers\": {…}}")

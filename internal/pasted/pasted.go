@@ -6,6 +6,7 @@
 package pasted
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,6 +25,8 @@ type Answer struct {
 	Said bool
 	// Host is whose it is, if the text has the request too.
 	Host string
+	// Bare: the text is a body alone.
+	Bare bool
 }
 
 // Parse reads a text. Its errors begin with the line, and say what was expected.
@@ -37,6 +40,9 @@ func Parse(text []byte) (Answer, error) {
 		return wire(lines, at)
 	}
 	byField, plain, errField := fields(lines)
+	if names := Raised(s); len(names) > 0 && plain && errField == nil && raises(lines[first(lines)]) {
+		plain, errField = false, fail(first(lines), "%.60q is an error, and says no status", lines[first(lines)])
+	}
 	if errField == nil && plain && byField.worth() {
 		return byField, nil
 	}
@@ -59,6 +65,12 @@ func Parse(text []byte) (Answer, error) {
 		if a, ok := told(s); ok {
 			return a, nil
 		}
+		if a, ok := botocore(s); ok {
+			return a, nil
+		}
+	}
+	if a, ok := element(s); ok {
+		return a, nil
 	}
 	if begins := strings.TrimSpace(lines[first(lines)])[0]; begun || strings.IndexByte("{[('\"<&", begins) >= 0 {
 		return Answer{}, errObject
@@ -85,6 +97,15 @@ func among(all []Answer) Answer {
 		}
 	}
 	return best
+}
+
+// element takes the body of a refusal in XML.
+func element(s string) (a Answer, ok bool) {
+	if s = strings.TrimSpace(s); !strings.HasPrefix(s, "<") || !strings.Contains(s, "<Code>") && !strings.Contains(s, "<Error") {
+		return a, false
+	}
+	a.Bare, a.Body = true, []byte(s)
+	return a.end(), true
 }
 
 // clean returns a text without what only a terminal heeds, in UTF-8, with LF.
@@ -210,7 +231,7 @@ func hostOf(s string) string {
 
 // told reads what an error says in words and no more: 429 Client Error: Too Many Requests for url: https://…
 func told(s string) (a Answer, ok bool) {
-	if !a.state(statusIn(s)) || a.Status < 400 {
+	if !a.state(cmp.Or(statusIn(s), statusRaised(s))) || a.Status < 400 {
 		return a, false
 	}
 	a.Host, a.Body = hostOf(s), []byte(s)

@@ -215,10 +215,56 @@ func TestTold(t *testing.T) {
 		"requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://api.github.com/users/octocat": 429,
 		"HTTPError: Response code 429 (Too Many Requests)":                                                                 429,
 		"503 Server Error: Service Unavailable for url: https://x.example/":                                                503,
+		"google.api_core.exceptions.ResourceExhausted: 429 Quota exceeded":                                                 429,
+		"RateLimitError: 429 Rate limit reached\n    at APIError.generate (/app/node_modules/openai/core/error.mjs:59:20)": 429,
 	} {
 		a, err := Parse([]byte(text))
 		if err != nil || a.Status != want || !a.Said || strings.Contains(text, "github") != (a.Host == "api.github.com") {
 			t.Errorf("%s: %d %q, %v", text, a.Status, a.Host, err)
+		}
+	}
+}
+
+// A body alone is one, unless it says its status: as JSON, as a language prints it, or as XML; what holds a request is none.
+func TestBare(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"error":{"message":"slow","type":"tokens","code":"rate_limit_exceeded"}}`: 200,
+		"\n {'error': {'message': 'slow', 'code': None}}\n":                         200,
+		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}`:                      429,
+		`{"message":"slow","status":503}`:                                           503,
+		`[{"errorCode":"REQUEST_LIMIT_EXCEEDED","message":"m"}]`:                    200,
+		`{"code":"50011","msg":"Too Many Requests","data":[]}`:                      200,
+		`{"ok":false,"error":"ratelimited"}`:                                        200,
+		"<?xml version=\"1.0\"?>\n<Error><Code>SlowDown</Code></Error>":             200,
+		"botocore.errorfactory.ThrottlingException: An error occurred (ThrottlingException) when calling the InvokeModel operation (reached max retries: 4): Too many": 200,
+	} {
+		a, err := Parse([]byte(text))
+		if err != nil || a.Bare == a.Said || len(a.Body) == 0 || a.Status != want || a.Said != (want != 200) {
+			t.Errorf("%s: %+v, %v", text, a, err)
+		}
+	}
+	for _, text := range []string{`{"a":1}`, `{"message":"x","config":{"headers":{"Retry-After":"9"}}}`, `[1,2]`, `{"error":"x"} and more`} {
+		if a, err := Parse([]byte(text)); err == nil {
+			t.Errorf("%s is read as %+v", text, a)
+		}
+	}
+}
+
+func TestRaised(t *testing.T) {
+	for text, want := range map[string]string{
+		"Traceback (most recent call last):\n  File \"x.py\", line 3\nhttpx.HTTPStatusError: 429\n\nopenai.RateLimitError: Error code: 429": "openai.RateLimitError",
+		"google.api_core.exceptions.ResourceExhausted: 429":                                               "google.api_core.exceptions.ResourceExhausted",
+		"RateLimitError: 429\n    at f (file:///app/node_modules/@anthropic-ai/sdk/core/error.mjs:59:20)": "@anthropic-ai/sdk",
+		"An error occurred (Throttling) when calling the ListUsers operation: slow":                       "botocore.exceptions.ClientError",
+		"Exception in thread com.stripe.exception.RateLimitException: slow":                               "com.stripe.exception.RateLimitException",
+		"HTTP/1.1 429\nRetry-After: 7":                                                                    "",
+	} {
+		got := ""
+		if all := Raised(text); len(all) > 0 {
+			got = all[0]
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -55,7 +55,7 @@ var Table = []Package{
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
 	{Name: "internal/shown", Core: true, Std: pure + " io unicode unicode/utf8"},
-	{Name: "internal/pasted", Ours: "quota", Std: pure + " encoding/json net/http net/url strconv unicode/utf16"},
+	{Name: "internal/pasted", Ours: "quota", Std: pure + " encoding/json net/http net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/line", Std: pure + " context log/slog runtime sync sync/atomic"},

