@@ -95,7 +95,7 @@ func TestETAOfABucket(t *testing.T) {
 		r := &Run{epoch: epoch, c: Config{Keys: make([]Key, c.keys), Limits: []Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
 		r.tally.first = epoch.Add(c.first)
 		r.tally.uses = []use{{remaining: limit.Cost{limit.Requests: c.remaining}, spent: limit.Cost{limit.Requests: c.spent}}}
-		g := &group{r: r, rooms: []int64{c.room}}
+		g := &group{r: r, limits: r.c.Limits, rooms: []int64{c.room}}
 		keys := make([]serving, c.keys)
 		if c.wrong > 0 {
 			keys[0].misfits = []limit.Misfit{{Rate: limit.Rate{N: 60, Per: time.Minute, Unit: limit.Requests}, Fits: c.wrong}}
