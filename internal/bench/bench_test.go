@@ -20,7 +20,7 @@ var law = latency.Uniform(0, 50*time.Millisecond)
 
 func TestRowsAreTellable(t *testing.T) {
 	seen := map[string]int{}
-	for _, r := range bench.Rows(law, 0) {
+	for _, r := range (bench.Exchange{Latency: law}).Rows() {
 		seen[fmt.Sprintf("%s %s %v", r.Name, r.Scenario.Generator, r.Nonce())]++
 	}
 	for row, n := range seen {
@@ -40,7 +40,7 @@ func TestRowsAreTellable(t *testing.T) {
 }
 
 func TestVirtual(t *testing.T) {
-	rows, seeds := bench.Rows(law, 0), 2
+	rows, seeds := (bench.Exchange{Latency: law}).Rows(), 2
 	if race.Enabled {
 		seeds = 1
 	}
@@ -94,7 +94,7 @@ func TestVirtual(t *testing.T) {
 			t.Errorf("no field %q in a policy", field)
 		}
 	}
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "published: original") {
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "published, live, elsewhere: original 74") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 	if err := report.WriteCSV(&table); err != nil || strings.Count(table.String(), "\n") != len(rows)+1 {
@@ -105,7 +105,7 @@ func TestVirtual(t *testing.T) {
 func TestVirtualStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := bench.Virtual(ctx, bench.Rows(law, 0), law, 1, time.Second, nil); err != context.Canceled {
+	if _, err := bench.Virtual(ctx, (bench.Exchange{Latency: law}).Rows(), law, 1, time.Second, nil); err != context.Canceled {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -114,7 +114,7 @@ func TestVirtualStops(t *testing.T) {
 func TestLive(t *testing.T) {
 	quick := latency.Uniform(0, 5*time.Millisecond)
 	var rows []bench.Row
-	for _, r := range bench.Rows(quick, bench.LiveSlack) {
+	for _, r := range (bench.Exchange{Latency: quick, Slack: bench.LiveSlack}).Rows() {
 		switch r.Name {
 		case "lease", "lease-bounded", "original", "model: workers", "nonce: timestamp‖thread‖counter", "queue: graveyard, backpressure":
 			rows = append(rows, r)

@@ -72,8 +72,10 @@ func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, e
 	for i := range names {
 		names[i] = fmt.Sprintf("key%d", i+1)
 	}
+	enforced := x.Server
+	enforced.AnyNonce = x.Nonce == sim.NoNonces
 	server, err := ratetest.NewExchange(ratetest.Config{
-		Keys: names, Rule: rule.ExchangeConfig{AnyNonce: x.Nonce == sim.NoNonces}, Before: law, After: law, Seed: seed,
+		Keys: names, Rule: enforced, Before: law, After: law, Seed: seed,
 	})
 	if err != nil {
 		return result, err

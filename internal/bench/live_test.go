@@ -82,7 +82,7 @@ func runInMemory(t *testing.T, row *Row, law latency.Law, length time.Duration) 
 }
 
 func named(t *testing.T, name string, generator sim.Generator, nonce bool) Row {
-	for _, r := range Rows(latency.Uniform(0, latencyMax), 0) {
+	for _, r := range (Exchange{Latency: latency.Uniform(0, latencyMax)}).Rows() {
 		if r.Name == name && r.Scenario.Generator == generator && r.Nonce() == nonce {
 			return r
 		}

@@ -12,9 +12,10 @@ import (
 // Report is what `paceline bench exchange -o json` prints. Fields are only ever added to.
 type Report struct {
 	Policies []Result `json:"policies"`
-	Seeds    int      `json:"seeds"`   // 1 in a live run
-	Seconds  float64  `json:"seconds"` // of each run
-	Latency  string   `json:"latency"` // law, each way
+	Seeds    int      `json:"seeds"`    // 1 in a live run
+	Seconds  float64  `json:"seconds"`  // of each run
+	Latency  string   `json:"latency"`  // law, each way
+	Exchange string   `json:"exchange"` // what the clients met: Exchange.String
 	Virtual  bool     `json:"virtual"`
 	Wall     float64  `json:"wall_seconds"`
 	CPU      float64  `json:"cpu_seconds"` // of the whole process

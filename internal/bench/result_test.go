@@ -14,7 +14,7 @@ import (
 // With 500 keys a second of the table is a run of 100 ms, in which a round trip of 120 ms is not answered.
 func TestNothingCanBeAnswered(t *testing.T) {
 	slow := latency.Constant(60 * time.Millisecond)
-	results, err := bench.Virtual(context.Background(), bench.Rows(slow, 0), slow, 1, time.Second, nil)
+	results, err := bench.Virtual(context.Background(), (bench.Exchange{Latency: slow}).Rows(), slow, 1, time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestNothingCanBeAnswered(t *testing.T) {
 func TestNoteOfRestarts(t *testing.T) {
 	for length, want := range map[time.Duration]bool{60 * time.Second: true, 61 * time.Second: false} {
 		var rows []bench.Row
-		for _, r := range bench.Rows(law, 0) {
+		for _, r := range (bench.Exchange{Latency: law}).Rows() {
 			if r.Group == "nonces" {
 				rows = append(rows, r)
 			}

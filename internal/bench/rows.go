@@ -5,20 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/queue"
 	"github.com/paceline-go/paceline/rule"
 	"github.com/paceline-go/paceline/sim"
 )
 
-// The exchange on which the published clients were measured.
 const (
-	perKey     = 20
-	window     = time.Second
-	ttl        = time.Second
 	timeout    = time.Second
-	latencyMax = 50 * time.Millisecond // each way
+	latencyMax = 50 * time.Millisecond // each way, of the exchange on which the published clients were measured
 	nonceSlack = 10 * time.Microsecond
 )
 
@@ -54,37 +49,37 @@ func (r *Row) ID() string {
 	return id
 }
 
-func lease() limit.Limiter { return limit.MustRolling(perKey, window) }
+func (t *rowTable) lease() limit.Limiter { return limit.MustRolling(int64(t.Limit), t.Window) }
 
-func leaseBounded(largest time.Duration) func() limit.Limiter {
-	return func() limit.Limiter {
-		r, err := limit.NewRolling(limit.RollingConfig{Limit: perKey, Window: window, Arrivals: limit.Arrivals{OneWayMax: largest}})
-		if err != nil {
-			panic(err)
-		}
-		return r
+func (t *rowTable) leaseBounded() limit.Limiter {
+	r, err := limit.NewRolling(limit.RollingConfig{Limit: int64(t.Limit), Window: t.Window, Arrivals: limit.Arrivals{OneWayMax: t.largest}})
+	if err != nil {
+		panic(err)
 	}
+	return r
 }
 
-func publishedLimiter(c sim.PublishedConfig) func() limit.Limiter {
-	c.Limit, c.Window = perKey, window
+func (t *rowTable) publishedLimiter(c sim.PublishedConfig) func() limit.Limiter {
+	c.Limit, c.Window = t.Limit, t.Window
 	return func() limit.Limiter { return sim.NewPublished(c) }
 }
 
-// Rows returns the whole table for a latency law. slack is added to the largest latency that a client is told.
-func Rows(law latency.Law, slack time.Duration) []Row {
+// Rows returns the whole table of an exchange, which Check must have nothing against.
+func (e Exchange) Rows() []Row {
+	e = e.filled()
 	t := rowTable{
+		Exchange: e,
 		// The published queue ends what failed: nothing is tried again.
 		once: queue.Config{MaxAttempts: 1, KeepDead: -1},
-		ours: queue.Config{KeepDead: -1},
+		ours: queue.Config{MaxAttempts: e.attempts(0), KeepDead: -1},
 		base: sim.Exchange{
-			Server:  rule.ExchangeConfig{Keys: 5},
-			Forward: law, Back: law, TTL: ttl, Timeout: timeout,
+			Server:  e.rule(),
+			Forward: e.Latency, Back: e.Latency, TTL: e.TTL, Timeout: timeout,
 		},
-		largest: latencyMax + slack,
+		largest: latencyMax + e.Slack,
 	}
 	t.promise = "the largest one-way latency is configured: " + t.largest.String()
-	if most, ok := law.Max(); !ok || most > latencyMax {
+	if most, ok := e.Latency.Max(); !ok || most > latencyMax {
 		t.promise += ", which this law exceeds"
 	}
 	for _, generator := range []sim.Generator{sim.Original, sim.Saturating} {
@@ -103,6 +98,7 @@ func Rows(law latency.Law, slack time.Duration) []Row {
 
 // rowTable is the table as it is made, and what its rows have in common.
 type rowTable struct {
+	Exchange
 	base       sim.Exchange
 	once, ours queue.Config
 	largest    time.Duration // one-way latency that clients are told
@@ -128,7 +124,7 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 		live    bool
 		nonce   sim.Nonces
 	}{
-		{"original", sim.PublishedConfig{Gap: 50 * ms}, ms, true, sim.Timestamp},
+		{"original", sim.PublishedConfig{Gap: t.Window / time.Duration(t.Limit)}, ms, true, sim.Timestamp},
 		{"circular", sim.PublishedConfig{}, ms, true, sim.Timestamp},
 		{"circular+50ms", sim.PublishedConfig{Buffer: 50 * ms}, ms, false, sim.Timestamp},
 		{"circular+100ms", sim.PublishedConfig{Buffer: 100 * ms}, ms, false, sim.Timestamp},
@@ -139,7 +135,7 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 		t.add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
 			Live: p.live && generator == sim.Original && numbered}, func(x *sim.Exchange) {
 			x.Generator, x.Workers, x.Queue = generator, true, t.once
-			x.Limiter, x.Poll = publishedLimiter(p.limiter), p.poll
+			x.Limiter, x.Poll = t.publishedLimiter(p.limiter), p.poll
 			if numbered {
 				x.Nonce = p.nonce
 			}
@@ -152,14 +148,14 @@ func (t *rowTable) leases(generator sim.Generator, numbered bool) {
 	for _, bounded := range []bool{false, true} {
 		r := t.add(Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: rule.Answers,
 			Live: generator == sim.Saturating || !bounded && numbered}, func(x *sim.Exchange) {
-			x.Generator, x.Limiter, x.Queue = generator, lease, t.ours
+			x.Generator, x.Limiter, x.Queue = generator, t.lease, t.ours
 			if numbered {
 				x.Nonce = sim.Ours
 			}
 		})
 		switch {
 		case bounded:
-			r.Name, r.Knows, r.Scenario.Limiter = "lease-bounded", rule.LargestLatency, leaseBounded(t.largest)
+			r.Name, r.Knows, r.Scenario.Limiter = "lease-bounded", rule.LargestLatency, t.leaseBounded
 			r.Note, r.Largest = t.promise, t.largest
 			if numbered {
 				r.Scenario.Gap = t.largest + nonceSlack
@@ -185,7 +181,7 @@ func (t *rowTable) models() {
 	} {
 		t.add(Row{Group: "concurrency", Name: m.name, Concurrency: m.concurrency, Queue: "drop", Knows: m.knows},
 			func(x *sim.Exchange) {
-				x.Generator, x.Limiter, x.Workers, x.InFlight, x.Queue = sim.Original, lease, m.workers, m.inFlight, t.once
+				x.Generator, x.Limiter, x.Workers, x.InFlight, x.Queue = sim.Original, t.lease, m.workers, m.inFlight, t.once
 			})
 	}
 }
@@ -194,7 +190,8 @@ func (t *rowTable) models() {
 func (t *rowTable) queues() {
 	refreshed := queue.Config{MaxAttempts: 1 << 30, OnExpiry: queue.Retry, RetriesLast: true, KeepDead: -1}
 	graveyard := refreshed
-	graveyard.MaxAttempts = 6 // one and five retries
+	graveyard.MaxAttempts = t.attempts(6) // one and five retries
+	retries := fmt.Sprintf("dlq, retries: %d", graveyard.MaxAttempts-1)
 	pressed := graveyard
 	pressed.MaxLen = 20
 	oursPressed := t.ours
@@ -207,8 +204,8 @@ func (t *rowTable) queues() {
 	}{
 		{"queue: drop", "drop", "", true, t.once, 0},
 		{"queue: dlq", "dlq, time refreshed for ever", "", true, refreshed, 0},
-		{"queue: graveyard", "dlq, five retries", "", true, graveyard, 0},
-		{"queue: graveyard, backpressure", "dlq, five retries, 20 waiting", "the generator waits for room", true, pressed, 0},
+		{"queue: graveyard", retries, "", true, graveyard, 0},
+		{"queue: graveyard, backpressure", retries + ", 20 waiting", "the generator waits for room", true, pressed, 0},
 		{"queue: ours", "ours", "", false, t.ours, 0},
 		{"queue: ours, time to answer", "ours, 100 ms of the TTL kept for the answer", "", false, t.ours, 2 * latencyMax},
 		{"queue: ours, backpressure", "ours, 20 waiting", "the generator waits for room", false, oursPressed, 0},
@@ -219,7 +216,7 @@ func (t *rowTable) queues() {
 		}
 		t.add(Row{Group: "queues", Name: q.name, Concurrency: concurrency, Queue: q.queue, Note: q.note, Knows: rule.OneInFlight},
 			func(x *sim.Exchange) {
-				x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce = sim.Original, lease, q.workers, q.config, sim.Ours
+				x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce = sim.Original, t.lease, q.workers, q.config, sim.Ours
 				x.Reserve = q.reserve
 			})
 	}
@@ -235,7 +232,7 @@ func (t *rowTable) nonces() {
 	} {
 		t.add(Row{Group: "nonces", Name: n.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
 			Note: "the client is restarted every minute"}, func(x *sim.Exchange) {
-			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, lease, true, t.once, n.nonces, time.Minute
+			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, t.lease, true, t.once, n.nonces, time.Minute
 		})
 	}
 }
@@ -244,18 +241,18 @@ func (t *rowTable) nonces() {
 func (t *rowTable) generators() {
 	for _, g := range []sim.Generator{sim.Burst, sim.Constant} {
 		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},
-			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue = g, lease, t.ours })
+			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue = g, t.lease, t.ours })
 		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours", Knows: rule.OneInFlight},
-			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue, x.Nonce = g, lease, t.ours, sim.Ours })
+			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue, x.Nonce = g, t.lease, t.ours, sim.Ours })
 	}
 }
 
 // keys are how many there are.
 func (t *rowTable) keys() {
-	for _, keys := range []int{5, 50, 500} {
+	for _, keys := range []int{t.Keys, 10 * t.Keys, 100 * t.Keys} {
 		t.add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},
 			func(x *sim.Exchange) {
-				x.Generator, x.Limiter, x.Queue, x.Server.Keys = sim.Saturating, lease, t.ours, keys
+				x.Generator, x.Limiter, x.Queue, x.Server.Keys = sim.Saturating, t.lease, t.ours, keys
 			})
 	}
 }

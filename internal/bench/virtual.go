@@ -79,7 +79,7 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 
 // length of a run: that of the table, but for a row whose many keys would make as many requests as all others together.
 func (r *Row) length(table time.Duration) time.Duration {
-	if keys := r.Scenario.Server.Keys; keys > 50 {
+	if keys := r.Scenario.Server.Keys; keys > 50 && r.Group == "keys" {
 		return table * 50 / time.Duration(keys)
 	}
 	return table
@@ -101,7 +101,8 @@ func (r *Row) offered(length time.Duration) float64 {
 
 // ceilingConfig is what the row's client can know.
 func (r *Row) ceilingConfig() rule.CeilingConfig {
-	return rule.CeilingConfig{Knowledge: r.Knows, Gap: r.Scenario.Gap, Largest: r.Largest}
+	server := r.Scenario.Server
+	return rule.CeilingConfig{Limit: server.Limit, Window: server.Window, Knowledge: r.Knows, Gap: r.Scenario.Gap, Largest: r.Largest}
 }
 
 // ceiling returns the most successes a second that theory allows a client of this row's knowledge in a run of the given
@@ -109,7 +110,7 @@ func (r *Row) ceilingConfig() rule.CeilingConfig {
 func (r *Row) ceiling(law latency.Law, length time.Duration) (float64, error) {
 	const keys = 20 // their mean is within 0.02 %
 	rng := rand.New(rand.NewPCG(4, 4))
-	legs := make([]rule.Leg, 2*perKey*int(length/window+1))
+	legs := make([]rule.Leg, 2*r.Scenario.Server.Limit*int(length/r.Scenario.Server.Window+1))
 	sum := 0
 	for range keys {
 		for i := range legs {

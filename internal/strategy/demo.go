@@ -36,6 +36,10 @@ var demo = []throttle.Strategy{
 	demos("demo-remaining-sleep-20", "the demo with a decrease of remaining·sleep/(limit·20)", remainingSleep20Law),
 	// s −= remaining·s/(limit·count), count being 1 + how often s was multiplied
 	demos("demo-remaining-sleep-count", "the demo with a decrease of remaining·sleep/(limit·count), by how often it doubled", remainingSleepCountLaw),
+	// s −= s·gain/limit, gain being remaining − (remaining in the answer before − 1), and 0 at least: the idea that the demo's author
+	// wrote down and did not try. In a system at rest as much is left after a request as after the one before; so that nobody stays at
+	// a high sleep, one less will do. A falling count leaves s as it is. Each thread compares its own answers.
+	demos("demo-change", "the demo with a decrease of sleep·gain/limit, by how much more is left than after the thread's answer before", changeLaw),
 }
 
 // Guesser tells how many clients share the quota if each sleeps like this one: sleep · Rate. The demo's threads have it.
@@ -54,6 +58,7 @@ const (
 	remainingSleepLaw
 	remainingSleep20Law
 	remainingSleepCountLaw
+	changeLaw
 )
 
 func demos(name, text string, l demoLaw) throttle.Strategy {
@@ -85,8 +90,10 @@ type demoProcess struct {
 func (p *demoProcess) Thread(rng *rand.Rand) throttle.Thread { return &demoThread{p: p, rng: rng} }
 
 type demoThread struct {
-	p   *demoProcess
-	rng *rand.Rand
+	p      *demoProcess
+	rng    *rand.Rand
+	seen   bool    // an answer
+	before float64 // what it said remained
 }
 
 // Send implements throttle.Thread.
@@ -101,8 +108,13 @@ func (t *demoThread) Send(now mono.Time) mono.Time {
 // Answer implements throttle.Thread.
 func (t *demoThread) Answer(now mono.Time, a throttle.Answer) {
 	p := t.p
+	gain := 0.0
+	if t.seen {
+		gain = max(remaining(a)-t.before+1, 0)
+	}
+	t.seen, t.before = true, remaining(a)
 	if !a.Limited {
-		p.s = max(p.s-p.decrease(now, a), p.min/10)
+		p.s = max(p.s-p.decrease(now, a, gain), p.min/10)
 		if p.retrying == t {
 			p.retrying, p.retries = nil, 0
 		}
@@ -120,7 +132,7 @@ func (t *demoThread) Answer(now mono.Time, a throttle.Answer) {
 	p.retrying = t
 }
 
-func (p *demoProcess) decrease(now mono.Time, a throttle.Answer) float64 {
+func (p *demoProcess) decrease(now mono.Time, a throttle.Answer, gain float64) float64 {
 	switch p.law {
 	case secondLaw:
 		return 1
@@ -130,6 +142,8 @@ func (p *demoProcess) decrease(now mono.Time, a throttle.Answer) float64 {
 		return 1 / p.divisor
 	case remainingLaw:
 		return remaining(a) / p.divisor
+	case changeLaw:
+		return gain * p.s / p.divisor
 	}
 	d := remaining(a) * p.s / p.divisor
 	switch p.law {

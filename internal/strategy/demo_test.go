@@ -164,6 +164,40 @@ func TestDemoLadder(t *testing.T) {
 	}
 }
 
+// The idea of going by the change: what is left is compared with one less than after the thread's own answer before, a limited
+// one counting as none left. A gain of 100 takes ten times what one of 10 takes, and a falling count nothing.
+func TestDemoByTheChange(t *testing.T) {
+	p := hourly
+	p.Start, p.Jitter = 45*s, -1
+	proc := process(t, "demo-change", p)
+	threads := []throttle.Thread{proc.Thread(source(1)), proc.Thread(source(1))}
+	sleep := 45.
+	for i, x := range []struct {
+		thread int
+		answer throttle.Answer
+		gain   float64
+	}{
+		{0, served(4000), 0}, // nothing to compare with
+		{1, served(100), 0},  // nor has the other thread
+		{0, served(4099), 100},
+		{0, served(4098), 0},
+		{0, served(4098), 1}, // as much as before, and one less would do
+		{0, served(4107), 10},
+		{0, served(3000), 0},
+		{1, served(119), 20}, // its own before
+		{1, limited(), 0},
+		{1, served(5), 6},
+	} {
+		th := threads[x.thread]
+		th.Send(0)
+		th.Answer(0, x.answer)
+		sleep -= sleep * x.gain / 4500
+		if got, want := th.Sleep(), time.Duration(sleep*1e9); !near(got, want) {
+			t.Fatalf("step %d: sleeps %v, want %v", i, got, want)
+		}
+	}
+}
+
 // Defaults: starts at min_sleep, doubles, and the gem's constants stay the gem's.
 func TestDemoDefaults(t *testing.T) {
 	th := process(t, "demo", hourly).Thread(source(1))
@@ -198,6 +232,7 @@ func TestDemoRuns(t *testing.T) {
 		{"demo-remaining-sleep-20", 0, 5, 8500, "more slowly"},
 		{"demo-remaining-sleep-count", 0, 5, 8500, "and the flappy more slowly yet"},
 		{"demo", 0, 4, 8500, ""},
+		{"demo-change", 0, 2, 8500, "the idea that was not tried"},
 	} {
 		r := demoRun(t, c.name, 1, 2, 5, 2*time.Hour, hourly)
 		t.Logf("%s: retry %.2f %%, longest sleep %v, sd %.1f, served %d, left %.0f", c.name, r.retry, r.maxSleep, r.sd, r.served, r.left)
