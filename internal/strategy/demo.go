@@ -36,6 +36,9 @@ var demo = []throttle.Strategy{
 	demos("demo-remaining-sleep-20", "the demo with a decrease of remaining·sleep/(limit·20)", remainingSleep20Law),
 	// s −= remaining·s/(limit·count), count being 1 + how often s was multiplied
 	demos("demo-remaining-sleep-count", "the demo with a decrease of remaining·sleep/(limit·count), by how often it doubled", remainingSleepCountLaw),
+	// s −= (remaining − remaining before + 1)·s/limit, if that is more than 0: of no change it makes a small decrease, so that
+	// no sleep is kept for ever. What its author thought of and did not try; before the first answer nothing is known to change.
+	demos("demo-change", "the demo with a decrease of sleep·(rise of what remains since its last answer + 1)/limit; none if it falls", changeLaw),
 }
 
 // Guesser tells how many clients share the quota if each sleeps like this one: sleep · Rate. The demo's threads have it.
@@ -54,6 +57,7 @@ const (
 	remainingSleepLaw
 	remainingSleep20Law
 	remainingSleepCountLaw
+	changeLaw
 )
 
 func demos(name, text string, l demoLaw) throttle.Strategy {
@@ -75,6 +79,8 @@ type demoProcess struct {
 	rate       float64
 	s          float64
 	count      float64 // 1 + multiplications
+	before     float64 // what remained as of the answer before
+	told       bool    // before
 	begun      bool
 	multiplied mono.Time
 	retrying   *demoThread // the first to be limited, until it is served
@@ -101,6 +107,7 @@ func (t *demoThread) Send(now mono.Time) mono.Time {
 // Answer implements throttle.Thread.
 func (t *demoThread) Answer(now mono.Time, a throttle.Answer) {
 	p := t.p
+	defer p.heard(a)
 	if !a.Limited {
 		p.s = max(p.s-p.decrease(now, a), p.min/10)
 		if p.retrying == t {
@@ -120,6 +127,8 @@ func (t *demoThread) Answer(now mono.Time, a throttle.Answer) {
 	p.retrying = t
 }
 
+func (p *demoProcess) heard(a throttle.Answer) { p.before, p.told = remaining(a), a.Known }
+
 func (p *demoProcess) decrease(now mono.Time, a throttle.Answer) float64 {
 	switch p.law {
 	case secondLaw:
@@ -130,6 +139,11 @@ func (p *demoProcess) decrease(now mono.Time, a throttle.Answer) float64 {
 		return 1 / p.divisor
 	case remainingLaw:
 		return remaining(a) / p.divisor
+	case changeLaw:
+		if !p.told {
+			return 0
+		}
+		return max(remaining(a)-p.before+1, 0) * p.s / p.divisor
 	}
 	d := remaining(a) * p.s / p.divisor
 	switch p.law {

@@ -164,6 +164,37 @@ func TestDemoLadder(t *testing.T) {
 	}
 }
 
+// The law of change: sleep falls as what remains rises, hardly where it stays, and not where it falls. All threads of a process
+// hear of what remains, a limited answer says that nothing does.
+func TestDemoChange(t *testing.T) {
+	p := hourly
+	p.Start, p.Jitter = 45*s, -1
+	proc := process(t, "demo-change", p)
+	threads := []throttle.Thread{proc.Thread(source(1)), proc.Thread(source(2))}
+	sleep := 45.0
+	for i, x := range []struct {
+		thread int
+		answer throttle.Answer
+		share  float64 // of the sleep, in 1/4500
+	}{
+		{0, served(100), 0},   // of what?
+		{1, served(100), 1},   // no change
+		{0, served(99), 0},    // the least fall
+		{1, served(200), 102}, // it rose by 101
+		{0, served(150), 0},
+		{1, limited(), 0},
+		{0, served(9), 10},
+		{1, throttle.Answer{}, 0}, // it does not say: as for the gem, nothing remains
+		{0, served(50), 0},        // of what?
+	} {
+		threads[x.thread].Send(0)
+		threads[x.thread].Answer(0, x.answer)
+		if sleep *= 1 - x.share/4500; math.Abs(threads[0].Sleep().Seconds()-sleep) > 1e-6 {
+			t.Errorf("after answer %d it sleeps %v, want %v s", i, threads[0].Sleep(), sleep)
+		}
+	}
+}
+
 // Defaults: starts at min_sleep, doubles, and the gem's constants stay the gem's.
 func TestDemoDefaults(t *testing.T) {
 	th := process(t, "demo", hourly).Thread(source(1))
@@ -198,6 +229,7 @@ func TestDemoRuns(t *testing.T) {
 		{"demo-remaining-sleep-20", 0, 5, 8500, "more slowly"},
 		{"demo-remaining-sleep-count", 0, 5, 8500, "and the flappy more slowly yet"},
 		{"demo", 0, 4, 8500, ""},
+		{"demo-change", 0, 6, 0, "comes down as it rises"},
 	} {
 		r := demoRun(t, c.name, 1, 2, 5, 2*time.Hour, hourly)
 		t.Logf("%s: retry %.2f %%, longest sleep %v, sd %.1f, served %d, left %.0f", c.name, r.retry, r.maxSleep, r.sd, r.served, r.left)
