@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,7 +74,11 @@ func TestPoolWithoutAServerForFiveSeconds(t *testing.T) {
 		}
 		p.Close()
 		time.AfterFunc(3*time.Second, func() {
-			for _, h := range p.Hosts() {
+			hosts := p.Hosts()
+			if len(hosts) == 0 || !slices.IsSortedFunc(hosts, func(a, b dispatch.HostInfo) int { return strings.Compare(a.Host, b.Host) }) {
+				t.Errorf("after 3 s: %+v", hosts)
+			}
+			for _, h := range hosts {
 				if want := h.Host == "a"; h.Down != want || want && (h.Kind != limit.Unreachable || h.Since < 0 || h.Waiting < 800) || !want && h.Waiting > 0 {
 					t.Errorf("after 3 s: %+v", h)
 				}

@@ -2,6 +2,7 @@ package paceline_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,4 +69,30 @@ func TestWaitStatsAddsTheSame(t *testing.T) {
 			t.Errorf("%+v and %+v: %+v", c[0], c[1], sum)
 		}
 	}
+}
+
+// Who never went is counted by why: it is too large, it would be too late, or there is no room to wait.
+func TestStatsByWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := paceline.NewGate(limit.MustRolling(3, time.Minute))
+		for range 2 {
+			_, err := gate.Wait(t.Context(), limit.Cost{limit.Requests: 4})
+			if !errors.Is(err, paceline.ErrNever) {
+				t.Error(err)
+			}
+		}
+		for range 3 {
+			if _, err := gate.Wait(t.Context(), limit.One); err != nil {
+				t.Fatal(err)
+			}
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := gate.Wait(soon, limit.One); !errors.Is(err, paceline.ErrDeadline) {
+			t.Error(err)
+		}
+		if s := gate.Stats(); s.Never != 2 || s.Late != 1 || s.Full != 0 || s.Admitted != 3 {
+			t.Errorf("%+v", s)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -298,5 +299,25 @@ func TestProducedFoldsWhatOneAloneDoesNotDrainAtItsEnd(t *testing.T) {
 	p.Settle(at(time.Minute), l, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Input: 6000}})
 	if got, want := p.Ready(at(time.Minute), limit.Cost{limit.Input: 1}), at(time.Minute+10*ms+2001); got != want {
 		t.Errorf("ready at %v, want %v: when the first of 6000 is refilled", got, want)
+	}
+}
+
+// A change that makes no sense is said, and changes nothing.
+func TestProducedRefusesChanges(t *testing.T) {
+	p := must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute}))
+	before, _ := p.Rates()
+	for want, change := range map[string]func() error{
+		"Limit 0":      func() error { return p.SetLimit(0, 0) },
+		"Window 0s":    func() error { return p.SetWindow(0, 0) },
+		"Burst 0":      func() error { return p.SetBurst(0, 0) },
+		"Burst 1000 ":  func() error { return p.SetLimit(0, limit.MaxCost) }, // refilled within a tick
+		"Burst 1000  ": func() error { return p.SetWindow(0, 1) },
+	} {
+		if err := change(); err == nil || !strings.Contains(err.Error(), "limit: Produced: "+strings.TrimSpace(want)) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if after, _ := p.Rates(); !slices.Equal(before, after) {
+		t.Errorf("%+v was %+v", after, before)
 	}
 }

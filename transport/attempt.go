@@ -57,7 +57,6 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	t := c.t
 	s := c.begin(c.permit)
-	c.permit = paceline.Permit{}
 	a = Attempt{Request: c.req, Partition: c.leaf.partition, Number: number, Cost: c.cost, Waits: c.waits}
 	c.waits = paceline.WaitStats{}
 	returns := false

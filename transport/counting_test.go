@@ -124,16 +124,22 @@ func TestCountedAsDocumented(t *testing.T) {
 		{"Anthropic", "https://api.anthropic.com/v1/messages", "", nil, [2]int64{100, 100}},
 		{"nobody knows", chat, "", nil, [2]int64{100, 100}},
 		{"it is said", chat, "openai", nil, [2]int64{-1, -1}},
+		{"limits of openai:tier1", chat, "", nil, [2]int64{-1, -1}},
+		{"limits of openai:tier1", "https://api.groq.com/openai/v1/chat/completions", "", nil, [2]int64{100, 100}}, // the host is known
 		{"it shows", chat, "", []string{"X-RateLimit-Limit-Requests", "500", "X-RateLimit-Remaining-Requests", "499", "Openai-Organization", "org"}, [2]int64{100, -1}},
 		{"it speaks like it", chat, "", []string{"X-RateLimit-Limit-Requests", "500", "X-RateLimit-Remaining-Requests", "499"}, [2]int64{100, 100}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			spy := &spy{}
+			preset, _ := strings.CutPrefix(c.name, "limits of ")
+			if preset == c.name {
+				preset = ""
+			}
 			said, _ := quota.Lookup(c.provider)
 			if c.provider == "" {
 				said = nil
 			}
-			tr := mustNew(t, transport.Config{Limiter: spy, Tokens: estimator(t), Provider: said, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+			tr := mustNew(t, transport.Config{Limiter: spy, Tokens: estimator(t), Provider: said, Preset: preset, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 				io.Copy(io.Discard, r.Body)
 				return reply(200, `{}`, c.fields...), nil
 			})})
@@ -281,4 +287,25 @@ func TestVendorsAreCounted(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, p)
 		}
 	}
+}
+
+// How a server speaks may be seen in one answer and whose it is in another.
+func TestCountedAsShownInTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spy, n := &spy{}, 0
+		answers := [][]string{{"X-RateLimit-Limit-Requests", "500", "X-RateLimit-Remaining-Requests", "499"}, {"Openai-Organization", "org"}, nil}
+		tr := mustNew(t, transport.Config{Limiter: spy, Tokens: estimator(t), Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+			io.Copy(io.Discard, r.Body)
+			n++
+			return reply(200, `{}`, answers[n-1]...), nil
+		})})
+		for i, want := range []int64{100, 100, 99} { // beside the input; the last is at least 100 in all
+			if _, _, err := do(t, tr, request(t, http.MethodPost, chat, prompt)); err != nil {
+				t.Fatal(err)
+			}
+			if got := spy.cost[limit.Tokens] - spy.cost[limit.Input]; got != want && (want == 100 || got >= 100) {
+				t.Errorf("request %d: %v", i+1, spy.cost)
+			}
+		}
+	})
 }

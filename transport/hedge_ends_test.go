@@ -162,3 +162,20 @@ func TestHedgeLeavesTheRequestAlone(t *testing.T) {
 		}
 	})
 }
+
+// The answer to the one of two that is not needed is an answer, too: the limits hear it as any other.
+func TestHedgeAnswerOfTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		tr := mustNew(t, transport.Config{
+			Hedge: transport.Hedge{After: time.Second, Share: 1}, Base: refuses(&sent, []time.Duration{4 * time.Second, time.Second}, []string{"", ""}),
+		})
+		if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
+			t.Errorf("%d %v", status, err)
+		}
+		time.Sleep(time.Minute)
+		if s := tr.Partitions()[0].Stats; sent.Load() != 2 || s.Accepted != 2 || s.Unknown != 0 || s.InFlight != 0 {
+			t.Errorf("%d sent: %+v", sent.Load(), s)
+		}
+	})
+}

@@ -226,6 +226,10 @@ func TestFor(t *testing.T) {
 	if stated, capacity := v.Policies(is(quota.Route)); len(stated) != 1 || stated[0].Limit != 15 || capacity != (limit.Cost{}) {
 		t.Errorf("the route's: %+v, %v", stated, capacity)
 	}
+	v = p.Of(&verdict.Attempt{Status: 200, Now: noon, Provider: dialect("alpaca"), Header: header("X-RateLimit-Remaining", "7")})
+	if stated, _ := v.Policies(func(quota.Scope) bool { return true }); len(v.Said.Policies) != 1 || len(stated) != 0 {
+		t.Errorf("a limit of which only the rest is said states none: %+v", stated)
+	}
 	v = p.Of(&verdict.Attempt{Status: 500, Now: noon, Idempotent: true, Header: header("Retry-After", "7")})
 	if o := v.For(is("")); v.RetryAfter != 7*time.Second || o.RetryAfter != 0 {
 		t.Errorf("a failure pauses others: %+v", o)
@@ -618,6 +622,33 @@ func TestDenied(t *testing.T) {
 		v := p.Of(&verdict.Attempt{Status: status, Header: http.Header{}})
 		if ans := v.Answer(); ans.Denied != want || want && !ans.Invalid {
 			t.Errorf("%d: %+v", status, ans)
+		}
+	}
+}
+
+// What anybody may say does not show who it is: the next answer may show it.
+func TestAnybodyShowsNothing(t *testing.T) {
+	var p verdict.Policy
+	for _, fields := range [][]string{{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0"}, {"RateLimit", `"a";r=0;t=30`}} {
+		if v := p.Of(&verdict.Attempt{Status: 429, Header: header(fields...), Now: noon}); v.Shown != nil || len(v.Said.Limits) == 0 {
+			t.Errorf("%v: shown %v, %+v", fields, v.Shown, v.Said)
+		}
+	}
+}
+
+// A dead letter says what the answer was, and what kind of refusal.
+func TestReasons(t *testing.T) {
+	var p verdict.Policy
+	for want, a := range map[string]verdict.Attempt{
+		"429 Too Many Requests: rate limited": {Status: 429},
+		"503 Service Unavailable: overloaded": {Status: 503, Idempotent: true},
+		"500 Internal Server Error":           {Status: 500, Idempotent: true},
+		"no answer: broken":                   {Err: errors.New("broken"), Idempotent: true},
+		"":                                    {Status: 200},
+	} {
+		a.Header, a.Now = http.Header{}, noon
+		if got := p.Of(&a).Answer().Reason; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func newShaky(t *testing.T, seed uint64) *shaky {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shaky{at: closed(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, did: map[string]int{}, unwelcome: map[string]bool{}}
+	s := &shaky{at: reserved(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, did: map[string]int{}, unwelcome: map[string]bool{}}
 	s.abroad = httptest.NewServer(http.HandlerFunc(s.foreign))
 	t.Cleanup(s.abroad.Close)
 	s.up(t)
@@ -72,11 +72,32 @@ func newShaky(t *testing.T, seed uint64) *shaky {
 	return s
 }
 
+// reserved returns an address at which nobody listens, and which no system gives to who asks for any: while the server is away nobody
+// takes it.
+func reserved(t *testing.T) string {
+	t.Helper()
+	var last error
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+		last = err
+	}
+	t.Fatal(last)
+	return ""
+}
+
+// up has the server be there. Somebody who asks for this very address may have it for a moment: then the server is away for longer.
 func (s *shaky) up(t *testing.T) {
 	l, err := net.Listen("tcp", s.at)
-	if err != nil {
-		t.Error(err)
-		return
+	for end := time.Now().Add(time.Minute); err != nil; l, err = net.Listen("tcp", s.at) {
+		if time.Now().After(end) {
+			t.Error(err)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	srv := &http.Server{Handler: s, ErrorLog: log.New(io.Discard, "", 0)}
 	s.mu.Lock()

@@ -3,11 +3,13 @@ package durable
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // failing is a file on a disk that is full from some byte on.
@@ -324,5 +326,59 @@ func TestLines(t *testing.T) {
 	end, err = Lines(strings.NewReader(text), "in", func([]byte, End) error { return errFull })
 	if !errors.Is(err, errFull) || end.Lines != 1 || end.Size != 4 {
 		t.Errorf("%+v, %v", end, err)
+	}
+}
+
+// A line may be longer than what is read at once, and so may what is left over; what cannot be read is said.
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 150_000) // 2.4 MB
+	text := long + "\nshort\n" + long + "x\n" + long
+	var read []string
+	end, err := Lines(strings.NewReader(text), "in", func(line []byte, end End) error {
+		read = append(read, string(line))
+		return nil
+	})
+	if err != nil || len(read) != 3 || strings.Join(read, "") != text[:end.Size] || end.Lines != 3 || string(end.Rest) != long {
+		t.Errorf("%d lines; %d lines of %d bytes and %d left over, %v", len(read), end.Lines, end.Size, len(end.Rest), err)
+	}
+	broken := errors.New("input/output error")
+	end, err = Lines(io.MultiReader(strings.NewReader("one\ntwo"), iotest.ErrReader(broken)), "in", func([]byte, End) error { return nil })
+	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "in: ") || end.Lines != 1 {
+		t.Errorf("%+v, %v", end, err)
+	}
+}
+
+// Where nothing was written nothing has to be undone, so that more may follow.
+func TestFullDiskBeforeALine(t *testing.T) {
+	f := &failing{err: errors.New("read-only file system")}
+	l := &File{name: "out", regular: true, h: f}
+	if err := l.Append([]byte("first\n")); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	f.room = 100
+	if err := l.Append([]byte("second\n")); err != nil || f.String() != "second\n" {
+		t.Errorf("%v, %q", err, f.String())
+	}
+}
+
+// syncs counts how often it is synced.
+type syncs struct {
+	failing
+	n int
+}
+
+func (s *syncs) Sync() error { s.n++; return nil }
+
+// What is durable is not synced again before there are as many lines that are not.
+func TestSyncOfMany(t *testing.T) {
+	f := &syncs{failing: failing{room: 1000}}
+	l := &File{name: "out", regular: true, h: f}
+	for i, want := range []int{0, 0, 1, 1, 1, 2, 2} {
+		if err := errors.Join(l.Append([]byte("line\n")), l.Sync(3)); err != nil || f.n != want {
+			t.Errorf("after %d lines it was synced %d times, want %d; %v", i+1, f.n, want, err)
+		}
+	}
+	if err := errors.Join(l.Sync(1), l.Sync(1), l.Close()); err != nil || f.n != 3 {
+		t.Errorf("in the end it was synced %d times, want 3; %v", f.n, err)
 	}
 }

@@ -164,3 +164,23 @@ func TestWrongLimit(t *testing.T) {
 		}
 	}
 }
+
+// What was learned of a wrong limit can be asked for, and is handed on; a guard without a limit has learned nothing.
+func TestLessons(t *testing.T) {
+	g := plain(guard.Config{Limiter: limit.MustRolling(25, time.Second)})
+	for i := range 40 {
+		o := served
+		if i == 39 {
+			o = limit.Outcome{Result: limit.Limited}
+		}
+		now := g.Ready(at(time.Duration(i)*50*ms), limit.One)
+		g.Settle(now, g.Admit(now, limit.One), o)
+	}
+	all := g.Lessons()
+	if len(all) != 1 || all[0].Rate.N != 25 || all[0].Fits == 0 || g.Learned() == 0 {
+		t.Errorf("learned %d: %+v", g.Learned(), all)
+	}
+	if g := plain(guard.Config{}); len(g.Lessons()) != 0 || g.Learned() != 0 {
+		t.Errorf("without a limit %d are learned: %+v", g.Learned(), g.Lessons())
+	}
+}

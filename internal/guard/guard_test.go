@@ -507,6 +507,8 @@ func TestContain(t *testing.T) {
 	l.ends(0, "b", unsent)
 	l.ready(0, time.Second)
 	l.g.Contain(0, limit.Cost{-1}, &o) // less than nothing is no capacity
+	reset := told(5, time.Minute)
+	plain(guard.Config{}).Contain(0, limit.Cost{-1}, &reset) // nor is it where nothing was told before
 	l.ready(0, time.Second)
 }
 
@@ -572,6 +574,7 @@ func TestOrdered(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	for want, c := range map[string]guard.Config{
 		"InFlight -1 is negative":              {InFlight: -1},
+		"Limit 1125899906842624 is not":        {InFlight: 1 << 50},
 		"LearnGap with Gap or InFlight":        {LearnGap: true, Gap: 1},
 		"gap -1ns is not positive":             {Gap: -1},
 		"Pause: backoff: Max -1ns is negative": {Pause: backoff.Policy{Max: -1}},

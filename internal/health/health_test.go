@@ -531,3 +531,22 @@ func TestHowLongARowIs(t *testing.T) {
 		}
 	}
 }
+
+// While nobody is on the way the next probe is when the pause ends, and nobody goes before; one that is may be served at any time.
+func TestForecastOfAnOutage(t *testing.T) {
+	h := steady()
+	for range 12 {
+		h.Settle(0, h.Admit(0, limit.One), limit.Outcome{Result: limit.Failed, Sight: limit.Unreachable})
+	}
+	next := h.State(0).Next
+	if got := h.NotBefore(0, 3, limit.Cost{3}, limit.One); !h.State(0).Down || next <= 0 || got != next {
+		t.Errorf("%+v: not before %v", h.State(0), got)
+	}
+	h.Admit(next, limit.One)
+	if got := h.NotBefore(next, 3, limit.Cost{3}, limit.One); got != next {
+		t.Errorf("while one goes to see: not before %v, want %v", got, next)
+	}
+	if got := h.NotBefore(next.Add(-time.Second), 0, limit.Cost{}, limit.One); got != next {
+		t.Errorf("in the past: not before %v, want %v", got, next)
+	}
+}

@@ -10,6 +10,8 @@ import (
 // FuzzEncode: what is written by hand is what encoding/json writes, to the byte.
 func FuzzEncode(f *testing.F) {
 	f.Add("a", "KEY_A", int64(7), int64(0), uint64(1<<63), int64(-3), "", uint8(0))
+	f.Add("a", "KEY_A", int64(7), int64(0), uint64(5), int64(3), "", uint8(0))
+	f.Add("", "", int64(0), int64(7), uint64(0), int64(3), "accepted", uint8(0x0f)) // with tokens and a price
 	f.Add("<a> é \"\\\n", "", int64(0), int64(9), uint64(0), int64(5), "accepted", uint8(0xff))
 	f.Fuzz(func(t *testing.T, id, key string, send, answer int64, nonce uint64, n int64, result string, has uint8) {
 		r := record{Send: send, ID: id, Attempt: int(n % 100), Key: key, Nonce: nonce, Cost: n / 3, Answer: answer, Result: result, At: n}
@@ -78,4 +80,19 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(line + "\n"))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) { sameDecoded(t, line, false) })
+}
+
+// A line that was cut short, wherever, is no other line.
+func TestDecodeOfACutLine(t *testing.T) {
+	for _, line := range []string{
+		`{"send":1,"id":"a","attempt":1,"key":"A","nonce":8,"cost":1,"tokens":[1,2,3],"at":1800000000000000000}`, `{"tokens":[1,2,3],"answer":7,"result":"accepted","price":5,"at":18}`,
+	} {
+		for i := range line {
+			sameDecoded(t, []byte(line[:i]), false)
+			if r, err := decode([]byte(line[:i])); err == nil {
+				t.Errorf("%s is read as %+v", line[:i], r)
+			}
+		}
+		sameDecoded(t, []byte(line+"\n"), true)
+	}
 }

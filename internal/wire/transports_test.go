@@ -600,3 +600,20 @@ func TestStop(t *testing.T) {
 		t.Errorf("in the body: %v", err)
 	}
 }
+
+// What was stopped before it began does not wait for a connection either.
+func TestStopBeforeADial(t *testing.T) {
+	gone := errors.New("gone")
+	b := New(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}})
+	defer b.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // never, if all is well
+	defer cancel()
+	a := &Attempt{Stops: true}
+	a.Stop(gone)
+	if _, err := finish(b.Send(shapes[0].request(ctx, "http://a.test", 1), a)); err != gone {
+		t.Error(err)
+	}
+}
