@@ -92,6 +92,10 @@ func TestChart(t *testing.T) {
 		"--threads -1: want":             {"sim", "--live", "--threads", "-1"},
 		"--level 5000: want":             {"sim", "--live", "--level", "5000"},
 		`strategy "best" is none of`:     {"sim", "--live", "--strategy", "best"},
+		`strategy "worst" is none of`:    {"sim", "--live", "--strategy", "slot, worst"},
+		"names 3 strategies for":         {"sim", "--live", "--strategy", "slot,aimd,demo"},
+		`--url "here": want one such as`: {"sim", "--live", "--url", "here"},
+		"Multiplier 0.5 is not":          {"sim", "--live", "--strategy", "demo", "--multiplier", "0.5"},
 		"--latency: ":                    {"sim", "--live", "--latency", "soon"},
 	} {
 		if code, _, text := command(args...); code == exitOK || !strings.Contains(text, want) {

@@ -34,7 +34,13 @@ It prints for each group what its clients met: how many of the requests were lim
 requests each made; and of all: fairness, what of the quota was not used, and how long it took to settle after a change.
 
 With --live there is no scenario: a server is started here, and clients as HTTP clients in processes of their own. Each
-request is a line on stderr, as process#thread and what the client knows.
+request is a line on stderr, as process#thread and what the client knows. With --url they send to a server that is there already,
+anybody's: every 2xx is served and every 429 limited, and what they say of a limit is read. --limit and --window are then what it is
+said to allow. --strategy slot,aimd has processes follow them in turn. What has run is stored every two seconds, for paceline chart.
+
+With --scale K all clocks run K times faster: the server refills K times as fast, and clients sleep for a Kth. All times that are
+given or printed are by those clocks; K times less is what passes here, so --duration 30m --scale 10 takes 3 minutes. What cannot
+be hurried, the way to the server and timers that are late, counts K times as long.
 
 Ctrl-C ends it early; what has run until then is reported.`
 
@@ -54,7 +60,8 @@ func newSim() *cobra.Command {
 		Example: `  paceline sim shared.yaml
   paceline sim shared.yaml --strategy exponential-backoff --seed 3 -o json
   paceline sim throttle
-  paceline sim --live --scale 10 --processes 2 --threads 5`,
+  paceline sim --live --scale 10 --processes 2 --threads 5
+  paceline sim --live --url http://127.0.0.1:9999/ --strategy slot,exponential-backoff --multiplier 1.2 --duration 10m`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if s.live.on && len(args) > 0 {
 				return fmt.Errorf("--live takes no scenario, got %q; see paceline sim --help", args[0])
@@ -114,7 +121,12 @@ func checkChart(file string) error {
 
 // keep stores a run and draws it in the file, if there is one. A run that cannot be stored is not worth failing for.
 func keep(run storedRun, name, file string, warn io.Writer) error {
-	if err := run.store(time.Now(), name); err != nil {
+	return keepFrom(time.Now(), run, name, file, warn)
+}
+
+// keepFrom keeps a run under the instant at which it began.
+func keepFrom(began time.Time, run storedRun, name, file string, warn io.Writer) error {
+	if err := run.store(began, name); err != nil {
 		fmt.Fprintln(warn, "warning: the run is not stored:", shown.Lines(err.Error()))
 	}
 	if file == "" {

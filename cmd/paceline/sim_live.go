@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,11 +35,13 @@ type simLive struct {
 	window             time.Duration
 	latency            string
 	quiet              bool
+	url                string
+	params             throttle.Params // as given
 }
 
 func (l *simLive) flags(f *pflag.FlagSet) {
 	f.BoolVar(&l.on, "live", false, "run real HTTP clients in processes of their own against a server here, instead of a scenario")
-	f.Float64Var(&l.scale, "scale", 1, "live: how many times faster clocks run than ours")
+	f.Float64Var(&l.scale, "scale", 1, "live: how many times faster clocks run than ours; a server of --url has to do so, too")
 	f.IntVar(&l.processes, "processes", 2, "live: processes of clients, which know nothing of each other")
 	f.IntVar(&l.threads, "threads", 5, "live: threads of a process, which share what it knows")
 	f.DurationVar(&l.duration, "duration", 30*time.Minute, "live: how long, by the scaled clock")
@@ -46,8 +49,16 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 	f.DurationVar(&l.window, "window", time.Hour, "live: the window")
 	f.Int64Var(&l.level, "level", 0, "live: requests in the quota at the start")
 	f.StringVar(&l.latency, "latency", "constant:30ms", "live: latency each way, by the scaled clock, as of paceline serve gcra")
+	f.StringVar(&l.url, "url", "", "live: send to this server instead of starting one; it has to say 2xx or 429 (see --scale)")
+	f.Float64Var(&l.params.Multiplier, "multiplier", 0, "live: by what a limit multiplies the sleep, of strategies that do; 0: their own")
+	f.DurationVar(&l.params.Start, "start", 0, "live: sleep to begin with, by the scaled clock; 0: the strategy's own")
+	f.Float64Var(&l.params.Divisor, "divisor", 0, "live: divisor of proportional decreases; 0: the limit")
+	f.Float64Var(&l.params.Jitter, "jitter", 0, "live: largest share of a sleep that is added to it; 0: 0.1; negative: none")
 	f.BoolVar(&l.quiet, "quiet", false, "live: no line per request")
 }
+
+// keepEvery is how often a run that goes on is stored.
+const keepEvery = 2 * time.Second
 
 // mostScale is beyond which a timer that is late by a millisecond begins to matter.
 const mostScale = 10
@@ -77,12 +88,18 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 		c.SysProcAttr = ownGroup()
 		return c
 	}
+	began := time.Now()
+	fleet.Every = keepEvery
+	fleet.Keep = func(r live.Report) {
+		// Who kills the run finds what it had so far. That it cannot be stored is told at the end.
+		_ = storedRun{Live: &r}.store(began, "live-"+r.Strategy)
+	}
 	report, err := fleet.Run(ctx)
 	if report.Clients == 0 {
 		return err
 	}
 	kept := report
-	err = errors.Join(keep(storedRun{Live: &kept}, "live-"+report.Strategy, file, cmd.ErrOrStderr()), err)
+	err = errors.Join(keepFrom(began, storedRun{Live: &kept}, "live-"+report.Strategy, file, cmd.ErrOrStderr()), err)
 	report.Series = nil
 	write := writeLive
 	if output == "json" {
@@ -116,25 +133,37 @@ func (l *simLive) fleet(following string, seed uint64) (*live.Fleet, error) {
 	case l.level < 0 || l.level > l.limit:
 		return nil, fmt.Errorf("--level %d: want 0 to the limit of %d", l.level, l.limit)
 	}
+	if err := l.checkURL(); err != nil {
+		return nil, err
+	}
 	if following == "" {
 		following = oursName()
 	}
-	if _, err := strategy.Named(following); err != nil {
-		return nil, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))
+	strategies := strings.Split(following, ",")
+	for i := range strategies {
+		strategies[i] = strings.TrimSpace(strategies[i])
+		if _, err := strategy.Named(strategies[i]); err != nil {
+			return nil, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))
+		}
 	}
+	if len(strategies) > l.processes {
+		return nil, fmt.Errorf("--strategy names %d strategies for --processes %d: each process follows one, in turn", len(strategies), l.processes)
+	}
+	params := l.params
+	params.Rate, params.Burst, params.Window = float64(l.limit)/l.window.Seconds(), float64(l.limit), l.window
 	link, err := openLaw(l.latency)
 	if err != nil {
 		return nil, fmt.Errorf("--latency: %w", err)
 	}
 	return &live.Fleet{
 		Client: live.Config{
-			Strategy: following,
-			Params:   throttle.Params{Rate: float64(l.limit) / l.window.Seconds(), Burst: float64(l.limit)},
-			Threads:  l.threads, Scale: l.scale, Duration: l.duration, Seed: seed,
+			URL: l.url, Strategy: strategies[0], Params: params,
+			Threads: l.threads, Scale: l.scale, Duration: l.duration, Seed: seed,
 		},
-		Processes: l.processes,
-		Sample:    l.duration / samples,
-		Server:    ratetest.GCRAConfig{Limit: l.limit, Window: l.window, Level: l.level, Before: link, After: link, Seed: seed},
+		Strategies: strategies,
+		Processes:  l.processes,
+		Sample:     l.duration / samples,
+		Server:     ratetest.GCRAConfig{Limit: l.limit, Window: l.window, Level: l.level, Before: link, After: link, Seed: seed},
 	}, nil
 }
 
@@ -153,23 +182,36 @@ func newSimClient() *cobra.Command {
 	}
 }
 
+// checkURL refuses what would not be one quota for clients of one law.
+func (l *simLive) checkURL() error {
+	if l.url == "" {
+		return nil
+	}
+	u, err := url.Parse(l.url)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("--url %q: want one such as http://127.0.0.1:9999/", l.url)
+	}
+	return nil
+}
+
 func writeLive(w io.Writer, r *live.Report) error {
 	hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+	server := "quota           nobody knows: the server is not ours\n"
+	if s := r.Server; s != nil {
+		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %d requests at once at most\n", s.Unused, s.Left, s.Peak)
+	}
 	_, err := fmt.Fprintf(w, `%s, live: %d clients, %s at scale %v
 
 requests        %d: %d served, %d limited
 limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes
 sleep           at most %.1f s, p99 %.1f s, median %.1f s; optimum %.1f s
 fairness        standard deviation of the clients' requests %.1f, Jain's index %.4f
-quota           %.0f lost to a full bucket; %d left at the end
-at the server   %d requests at once at most
-max_sleep_val: %s
+%smax_sleep_val: %s
 retry_ratio: %s
 request_count: %s
 `, r.Strategy, r.Clients, time.Duration(r.Seconds*1e9).Round(time.Second), r.Scale,
 		r.Requests, r.Served, r.Limited, r.RetryPercent, r.RetryPercentPooled, r.LimitedLate,
 		r.Sleep.Max, r.Sleep.P99, r.Sleep.Median, r.OptimumSleep, r.RequestSD, r.Jain,
-		r.Server.Unused, r.Server.Left, r.Server.Peak,
-		listed(r.MaxSleep, hundredths), listed(r.RetryRatio, hundredths), listed(r.RequestCount, strconv.Itoa))
+		server, listed(r.MaxSleep, hundredths), listed(r.RetryRatio, hundredths), listed(r.RequestCount, strconv.Itoa))
 	return err
 }

@@ -3,13 +3,12 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -60,7 +59,7 @@ func (l Line) String() string {
 const giveUp = 10
 
 // Run is a client process: it sends until its time is over or ctx is done, and calls tell for each answer, one at a time.
-// The error is of a configuration that cannot be, of an answer that is neither 200 nor 429, or of a server that cannot be
+// The error is of a configuration that cannot be, of an answer that is neither 2xx nor 429, or of a server that cannot be
 // reached ten times in a row.
 func Run(ctx context.Context, c Config, tell func(Line)) error {
 	p, err := newProcess(c, tell)
@@ -112,14 +111,11 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 		return nil, err
 	}
 	p := &process{Config: c, base: time.Now(), tell: tell}
-	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute}
+	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // another request, which nobody let go
 	rng := rand.New(rand.NewPCG(c.Seed, uint64(c.Process)))
 	if s.NewLimiter != nil {
-		// A Gate goes by the real clock, and so must its limiter: in real time the quota is refilled Scale times as fast.
-		params := c.Params
-		params.Rate *= c.Scale
-		params.MaxWait = p.real(params.MaxWait)
-		l, err := s.NewLimiter(params, rng)
+		l, err := s.NewLimiter(c.realParams(), rng)
 		if err != nil {
 			return nil, err
 		}
@@ -137,6 +133,19 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 	return p, nil
 }
 
+// realParams are the Params by the real clock. A Gate goes by that, and so must its limiter: in real time the quota is refilled
+// Scale times as fast, and what is a rate per second of its growth is Scale² as much.
+func (c *Config) realParams() throttle.Params {
+	p := c.Params
+	p.Increase = cmp.Or(p.Increase, p.Rate/1000) * c.Scale * c.Scale
+	p.Rate *= c.Scale
+	p.MinRate *= c.Scale
+	for _, d := range []*time.Duration{&p.Window, &p.Start, &p.MinSleep, &p.MaxWait} {
+		*d = time.Duration(float64(*d) / c.Scale)
+	}
+	return p
+}
+
 func (p *process) now() mono.Time { return mono.Time(float64(time.Since(p.base)) * p.Scale) }
 
 func (p *process) real(d time.Duration) time.Duration { return time.Duration(float64(d) / p.Scale) }
@@ -151,10 +160,10 @@ func (p *process) thread(ctx context.Context, number int) error {
 		l.MaxSleep = max(l.MaxSleep, slept.Seconds())
 		sent := p.now()
 		began := time.Now()
-		status, remaining, err := p.get(ctx)
+		a, err := p.get(ctx)
 		rtt := time.Since(began)
 		if err != nil {
-			settle(sent, rtt, 0, -1)
+			settle(sent, rtt, answer{remaining: -1})
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -164,25 +173,25 @@ func (p *process) thread(ctx context.Context, number int) error {
 			continue
 		}
 		failures = 0
-		sleep := settle(sent, rtt, status, remaining)
-		if status != http.StatusOK && status != http.StatusTooManyRequests {
-			return fmt.Errorf("live: process %d, thread %d: %s answered %d, neither 200 nor 429", p.Process, number, p.URL, status)
+		sleep := settle(sent, rtt, a)
+		if !a.served() && !a.limited() {
+			return fmt.Errorf("live: process %d, thread %d: %s answered %d, neither 2xx nor 429", p.Process, number, p.URL, a.status)
 		}
 		l.Requests++
 		p.mu.Lock()
-		if status == http.StatusTooManyRequests {
+		if a.limited() {
 			l.Retries++
 			p.limited++
 		}
-		l.At, l.Status, l.Remaining, l.Limited = p.now().Sub(0).Seconds(), status, remaining, p.limited
+		l.At, l.Status, l.Remaining, l.Limited = p.now().Sub(0).Seconds(), a.status, a.remaining, p.limited
 		l.Sleep, l.Guess = sleep.Seconds(), sleep.Seconds()*p.Params.Rate
 		p.tell(l)
 		p.mu.Unlock()
 	}
 }
 
-// settler tells the throttle how a try ended: by status, 0 if nobody knows. It returns how long it throttles now.
-type settler func(sent mono.Time, rtt time.Duration, status, remaining int) time.Duration
+// settler tells the throttle how a try ended. It returns how long it throttles now.
+type settler func(sent mono.Time, rtt time.Duration, a answer) time.Duration
 
 // leave waits until the thread may send, and says how long that took by its clock. It is not ok if the time is over.
 func (p *process) leave(ctx context.Context, number int) (time.Duration, settler, bool) {
@@ -207,59 +216,23 @@ func (p *process) leave(ctx context.Context, number int) (time.Duration, settler
 			return 0, nil, false
 		}
 	}
-	return max(at.Sub(asked), 0), func(sent mono.Time, _ time.Duration, status, remaining int) time.Duration {
+	return max(at.Sub(asked), 0), func(sent mono.Time, _ time.Duration, a answer) time.Duration {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if status != 0 {
-			t.Answer(p.now(), throttle.Answer{Limited: status == http.StatusTooManyRequests, Known: remaining >= 0, Remaining: float64(remaining), Sent: sent})
+		if a.status != 0 {
+			t.Answer(p.now(), a.heard(sent))
 		}
 		return t.Sleep()
 	}, ctx.Err() == nil
 }
 
 func (p *process) permitted(permit paceline.Permit) settler {
-	return func(_ mono.Time, rtt time.Duration, status, remaining int) (sleep time.Duration) {
-		o := limit.Outcome{RTT: rtt}
-		switch status {
-		case 0:
-		case http.StatusOK:
-			o.Result = limit.Accepted
-		case http.StatusTooManyRequests:
-			o.Result = limit.Limited
-		default:
-			o.Result = limit.Failed
-		}
-		if remaining >= 0 {
-			o.Known = 1 << limit.Requests
-			o.Remaining[limit.Requests] = int64(remaining)
-		}
-		permit.Settle(o)
+	return func(_ mono.Time, rtt time.Duration, a answer) (sleep time.Duration) {
+		permit.Settle(a.outcome(rtt, p.real))
 		if p.sleeper != nil {
 			// It plans for the process, whose threads take turns.
 			p.gate.Update(func(mono.Time) { sleep = time.Duration(float64(p.sleeper.Sleep()) * p.Scale * float64(p.Threads)) })
 		}
 		return sleep
 	}
-}
-
-// get sends one request. remaining is −1 if the answer does not say.
-func (p *process) get(ctx context.Context) (status, remaining int, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, nil)
-	if err != nil {
-		return 0, -1, err
-	}
-	r.Header.Set("User-Agent", fmt.Sprintf("paceline-%d", p.Process))
-	answer, err := p.http.Do(r)
-	if err != nil {
-		return 0, -1, err
-	}
-	defer answer.Body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)); err != nil {
-		return 0, -1, err
-	}
-	remaining, err = strconv.Atoi(answer.Header.Get("RateLimit-Remaining"))
-	if err != nil || remaining < 0 {
-		remaining = -1
-	}
-	return answer.StatusCode, remaining, nil
 }

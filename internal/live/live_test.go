@@ -8,7 +8,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,7 +119,7 @@ func TestClientFails(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	c := fleet("retry-only").Client
 	c.URL = server.URL
-	if err := live.Run(t.Context(), c, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "answered 404, neither 200 nor 429") {
+	if err := live.Run(t.Context(), c, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "answered 404, neither 2xx nor 429") {
 		t.Errorf("%v", err)
 	}
 	server.Close()
@@ -151,5 +154,47 @@ func TestBadConfig(t *testing.T) {
 		if err := live.Serve(t.Context(), strings.NewReader(in), nil); err == nil {
 			t.Errorf("%q is a configuration", in)
 		}
+	}
+}
+
+// Somebody else's server: 40 requests, and then none. Processes follow two strategies in turn, and what has run is told as it does.
+func TestAnybodysServer(t *testing.T) {
+	var left atomic.Int64
+	left.Store(40)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := left.Add(-1)
+		w.Header().Set("X-RateLimit-Remaining", strconv.FormatInt(max(n, 0), 10))
+		if n < 0 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer server.Close()
+	f := fleet("")
+	f.Client.URL, f.Processes, f.Strategies = server.URL, 3, []string{"aimd", "exponential-backoff"}
+	f.Sample = time.Minute
+	kept := make(chan live.Report, 1000)
+	f.Every, f.Keep = 20*time.Millisecond, func(r live.Report) { kept <- r }
+	r, err := f.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(kept)
+	if r.Server != nil || r.URL != server.URL || r.Strategy != "aimd+exponential-backoff" || !slices.Equal(r.Strategies, []string{"aimd", "exponential-backoff", "aimd"}) {
+		t.Errorf("%+v", r)
+	}
+	if r.Served > 40 || r.Served < 40-r.Clients || r.Limited == 0 || !r.Complete || len(r.Series.At) != 11 {
+		t.Errorf("%d served, %d limited, %d samples", r.Served, r.Limited, len(r.Series.At))
+	}
+	before := 0
+	for k := range kept {
+		if k.Complete || k.Requests < before || k.Requests > r.Requests || len(k.Series.At) > len(r.Series.At) {
+			t.Fatalf("so far %+v", k)
+		}
+		before = k.Requests
+	}
+	if before == 0 {
+		t.Error("nothing was told as it ran")
 	}
 }

@@ -77,7 +77,7 @@ var Table = []Package{
 	{Name: "internal/journal", Ours: "limit internal/durable internal/uptime", Std: "any"},
 	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/direct internal/strict internal/durable internal/journal internal/uptime internal/secret internal/shown internal/histogram rule", Std: "any"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
-	{Name: "internal/live", Ours: "paceline mono limit throttle internal/strategy ratetest sim/fleet", Std: "any"},
+	{Name: "internal/live", Ours: "paceline mono limit throttle quota internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "internal/aims", Ours: "limit latency throttle internal/bench internal/strategy sim/fleet", Std: "any"},
 

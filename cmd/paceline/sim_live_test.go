@@ -1,0 +1,41 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Who kills a live run finds what it had: nothing has to end for its figures to be there.
+func TestLiveRunThatIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	c := exec.Command(os.Args[0], "sim", "--live", "--strategy", "aimd,exponential-backoff", "--level", "100", "--scale", "10", "--duration", "10h", "--quiet")
+	c.Env = append(os.Environ(), asProgram+"=1", "PACELINE_RUNS="+dir)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for deadline := time.Now().Add(30 * time.Second); len(files) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		files, _ = filepath.Glob(filepath.Join(dir, "*.json"))
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	if len(files) != 1 {
+		t.Fatalf("after half a minute there are %d files", len(files))
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run storedRun
+	if err := json.Unmarshal(text, &run); err != nil || run.Live == nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	r := run.Live
+	if r.Complete || r.Requests == 0 || r.Served+r.Limited != r.Requests || r.Seconds < 10 || len(r.Strategies) != 2 || r.Server == nil {
+		t.Errorf("%+v", r)
+	}
+}
