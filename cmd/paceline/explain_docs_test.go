@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-var update = flag.Bool("update", false, "write docs/providers.md anew")
+var update = flag.Bool("update", false, "write docs/providers.md and docs/published.md anew")
 
 // TestProvidersPage: docs/providers.md is what the table says.
 func TestProvidersPage(t *testing.T) {

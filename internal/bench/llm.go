@@ -135,10 +135,11 @@ func seenShares() (shares []float64) {
 	return shares
 }
 
-// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores.
-func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int)) (LLM, error) {
+// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores. If only names some, it runs those,
+// and leaves out what is produced.
+func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int), only ...string) (LLM, error) {
 	began := time.Now()
-	policies := llmPolicies()
+	policies := slices.DeleteFunc(llmPolicies(), func(p llmPolicy) bool { return len(only) > 0 && !slices.Contains(only, p.name) })
 	done := 0
 	rows := len(arrivals) * len(policies)
 	runs := make([]sim.LLM, rows*seeds)
@@ -177,8 +178,10 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 			}
 		}
 	}
-	if r.Produced, err = producedRows(ctx, seeds); err != nil {
-		return LLM{}, err
+	if len(only) == 0 {
+		if r.Produced, err = producedRows(ctx, seeds); err != nil {
+			return LLM{}, err
+		}
 	}
 	r.Wall = time.Since(began).Seconds()
 	return r, nil

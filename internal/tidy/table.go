@@ -80,6 +80,7 @@ var Table = []Package{
 	{Name: "internal/live", Ours: "paceline mono limit throttle quota internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "internal/aims", Ours: "limit latency throttle internal/bench internal/strategy sim/fleet", Std: "any"},
+	{Name: "internal/published", Ours: "mono latency limit throttle rule window sim sim/fleet internal/strategy internal/bench", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
 
 	// Help for the tests.
 	{Name: "internal/corpus", Ours: "quota", Std: "any"},

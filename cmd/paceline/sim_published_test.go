@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/published"
+	"github.com/paceline-go/paceline/internal/race"
+)
+
+// TestPublishedPage writes docs/published.md. Whether it is what the reruns say, internal/published checks, without the race detector,
+// under which they take minutes.
+func TestPublishedPage(t *testing.T) {
+	if !*update {
+		t.Skip("only with -update: internal/published checks the page")
+	}
+	p, err := published.Run(t.Context(), publishedSeeds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("../../docs/published.md", []byte(p.Markdown()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSimPublished(t *testing.T) {
+	for args, want := range map[string]string{"--seeds 0": "--seeds 0 is not from 1", "-o xml": `--output "xml"`} {
+		if code, _, errs := simulate(t.Context(), "", append([]string{"published"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d: %s", args, code, errs)
+		}
+	}
+	if race.Enabled {
+		t.Skip("the reruns take ten times as long under the race detector, which finds nothing in arithmetic")
+	}
+	code, out, errs := simulate(t.Context(), "", "published", "--seeds", "2", "-o", "json")
+	var p struct {
+		Seeds     int
+		Documents []struct {
+			Name   string
+			Claims []struct{ Claim, Setup, Rerun, Verdict, Why string }
+		}
+		Runs []struct {
+			Clients string
+			Clear   *struct{ P50 float64 } `json:"clear_s"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &p); err != nil || code != exitOK || p.Seeds != 2 || len(p.Documents) != 5 {
+		t.Fatalf("exit %d, %v: %s", code, err, errs)
+	}
+	if last := p.Runs[len(p.Runs)-1]; last.Clients != "1 × 1" || last.Clear == nil || last.Clear.P50 < 314 || last.Clear.P50 > 316 {
+		t.Errorf("4,500 requests are cleared by %s in %+v s, want 315", last.Clients, last.Clear)
+	}
+}
