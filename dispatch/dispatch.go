@@ -66,6 +66,9 @@ type Key struct {
 	InFlight int
 	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
 	Late time.Duration
+	// Slow begins slowly after each refusal, and not only after the second in a row: one request first, and each that is answered makes
+	// room for one more. It is for where nobody knows a limit.
+	Slow bool
 	// Pause is how long the key stays away after a refusal that names no time; after each more in a row twice as long, up to
 	// 10 min or Pause, and one request goes first. Where a time is named, that is believed twenty times in a row. If zero, 1 s;
 	// negative: not at all.
@@ -210,7 +213,8 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		k.Pause = time.Second
 	}
 	g, err := guard.New(guard.Config{
-		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late, SlowAgain: true,
+		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
+		Slow: k.Slow, SlowAgain: true,
 		Pause: backoff.Policy{Base: k.Pause, Max: max(k.Pause, longestPause), Jitter: -1},
 	})
 	if err != nil {
