@@ -69,6 +69,9 @@ type Key struct {
 	// Slow begins slowly after each refusal, and not only after the second in a row: one request first, and each that is answered makes
 	// room for one more. It is for where nobody knows a limit.
 	Slow bool
+	// Trial is how long the first request of the key goes alone, unless it is answered before, otherwise than that the key is denied: a
+	// key that is wrong then costs one request. If zero, not at all.
+	Trial time.Duration
 	// Pause is how long the key stays away after a refusal that names no time; after each more in a row twice as long, up to
 	// 10 min or Pause, and one request goes first. Where a time is named, that is believed twenty times in a row. If zero, 1 s;
 	// negative: not at all.
@@ -214,7 +217,7 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	}
 	g, err := guard.New(guard.Config{
 		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
-		Slow: k.Slow, SlowAgain: true,
+		Slow: k.Slow, SlowAgain: true, Trial: k.Trial,
 		Pause: backoff.Policy{Base: k.Pause, Max: max(k.Pause, longestPause), Jitter: -1},
 	})
 	if err != nil {
@@ -334,6 +337,9 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 // that it had been killed meanwhile.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
+	if ans.Denied || ans.Banned {
+		k.guard.Try()
+	}
 	d.line.Settle(now, a.pass, ans.Outcome)
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
 	k.tally.Settled(&ans.Outcome)
