@@ -500,6 +500,12 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	return info
 }
 
+// Explain returns when a key may be used for a cost, and what binds until then: a limit by its name, or "pause", "told" for what the
+// server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
+func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (mono.Time, limit.Bound) {
+	return d.keys[key].guard.Explain(now, cost)
+}
+
 // Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key after
 // a restart.
 func (d *Dispatcher) Lessons(key int) []limit.Lesson { return d.keys[key].guard.Lessons() }
