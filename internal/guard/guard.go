@@ -93,7 +93,7 @@ func New(c Config) (*Guard, error) {
 		return nil, fmt.Errorf("Pause: %w", err)
 	}
 	if c.Trial < 0 {
-		return nil, fmt.Errorf("Trial %v is negative", c.Trial)
+		return nil, fmt.Errorf("a Trial of %v is negative", c.Trial)
 	}
 	rules, err := c.rules()
 	if err != nil {

@@ -64,7 +64,7 @@ func TestTrial(t *testing.T) {
 	if got := g.Ready(at(patience), limit.One); got != at(patience) {
 		t.Errorf("a trial that is over begins again: %v", got)
 	}
-	if _, err := guard.New(guard.Config{Trial: -1}); err == nil || err.Error() != "Trial -1ns is negative" {
+	if _, err := guard.New(guard.Config{Trial: -1}); err == nil || err.Error() != "a Trial of -1ns is negative" {
 		t.Errorf("%v", err)
 	}
 }
