@@ -66,6 +66,12 @@ type Key struct {
 	InFlight int
 	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
 	Late time.Duration
+	// Slow begins slowly after each refusal, and not only after the second in a row: one request first, and each that is answered makes
+	// room for one more. It is for where nobody knows a limit.
+	Slow bool
+	// Trial is how long the first request of the key goes alone, unless it is answered before, otherwise than that the key is denied: a
+	// key that is wrong then costs one request. If zero, not at all.
+	Trial time.Duration
 	// Pause is how long the key stays away after a refusal that names no time; after each more in a row twice as long, up to
 	// 10 min or Pause, and one request goes first. Where a time is named, that is believed twenty times in a row. If zero, 1 s;
 	// negative: not at all.
@@ -210,7 +216,8 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		k.Pause = time.Second
 	}
 	g, err := guard.New(guard.Config{
-		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late, SlowAgain: true,
+		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
+		Slow: k.Slow, SlowAgain: true, Trial: k.Trial,
 		Pause: backoff.Policy{Base: k.Pause, Max: max(k.Pause, longestPause), Jitter: -1},
 	})
 	if err != nil {
@@ -330,6 +337,9 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 // that it had been killed meanwhile.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
+	if ans.Denied || ans.Banned {
+		k.guard.Try()
+	}
 	d.line.Settle(now, a.pass, ans.Outcome)
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
 	k.tally.Settled(&ans.Outcome)
@@ -488,6 +498,12 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
 	}
 	return info
+}
+
+// Explain returns when a key may be used for a cost, and what binds until then: a limit by its name, or "pause", "told" for what the
+// server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
+func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (mono.Time, limit.Bound) {
+	return d.keys[key].guard.Explain(now, cost)
 }
 
 // Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key after

@@ -25,6 +25,19 @@ var gitlab = &row{
 	},
 	is:     sends("RateLimit-Observed", "RateLimit-ResetTime", "Gitlab-LB", "X-Gitlab-Meta"),
 	stated: []stated{{names: "RateLimit-*", used: "RateLimit-Observed", called: "RateLimit-Name", is: per(0, Requests, time.Minute, "", Key)}},
+	read: func(r *reading) {
+		// Throttles of who has no token count for the address: throttle_unauthenticated_api, throttle_unauthenticated_web.
+		for i := range r.Policies {
+			if strings.Contains(r.Policies[i].Name, "unauthenticated") {
+				r.Policies[i].Scope = IP
+			}
+		}
+		for i := range r.Limits {
+			if strings.Contains(r.Limits[i].Policy, "unauthenticated") {
+				r.Limits[i].Scope = IP
+			}
+		}
+	},
 	refuse: []refused{{path: "message.error", is: []Pattern{"This endpoint has been requested*"}, why: RateLimited, by: "endpoint"}},
 }
 

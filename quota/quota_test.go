@@ -431,3 +431,15 @@ func TestPolicyOfTwoNames(t *testing.T) {
 		}
 	}
 }
+
+// Who has no token at GitLab shares the limit of the address, as the name of the throttle says.
+func TestGitLabWithoutAToken(t *testing.T) {
+	for name, want := range map[string]quota.Scope{
+		"throttle_unauthenticated_api": quota.IP, "throttle_unauthenticated_web": quota.IP, "throttle_unauthenticated": quota.IP, "throttle_authenticated_api": quota.Key, "": quota.Key,
+	} {
+		o := read(t, "gitlab", noon, respond(200, "", "RateLimit-Limit: 500", "RateLimit-Remaining: 499", "RateLimit-Reset: 1768478460", "RateLimit-Name: "+name))
+		if len(o.Policies) != 1 || len(o.Limits) != 1 || o.Policies[0].Scope != want || o.Limits[0].Scope != want {
+			t.Errorf("%q: %+v", name, o)
+		}
+	}
+}

@@ -1,9 +1,10 @@
 package transport
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 
+	"github.com/paceline-go/paceline/internal/near"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/verdict"
@@ -21,7 +22,7 @@ import (
 // With PerSecond, limits per minute hold per second besides.
 //
 // Published limits change, and an account may have others; Config.Adopt is told what the server states. The error names
-// the names there are.
+// those that are like it.
 func Published(name string, variants ...Variant) (func(Partition) limit.Limiter, error) {
 	preset, ok := quota.LookupPreset(name)
 	if !ok {
@@ -29,7 +30,7 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 		for _, p := range quota.Presets() {
 			names = append(names, p.Name)
 		}
-		return nil, fmt.Errorf("transport: no limits are published as %q: want one of %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("transport: no limits are published as %q%s the names are those of quota.Presets", name, cmp.Or(near.Or(name, names), ";"))
 	}
 	for _, v := range variants {
 		if v != PerSecond {

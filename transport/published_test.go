@@ -66,8 +66,14 @@ func TestPublished(t *testing.T) {
 }
 
 func TestPublishedUnknown(t *testing.T) {
-	if _, err := transport.Published("openai:tier9"); err == nil || !strings.Contains(err.Error(), `"openai:tier9"`) || !strings.Contains(err.Error(), "openai:tier1") {
-		t.Error(err)
+	for name, want := range map[string]string{
+		"openai:tier9": `transport: no limits are published as "openai:tier9"; did you mean openai:tier1 or openai:tier2? the names are those of quota.Presets`,
+		"opnai:tier1":  `transport: no limits are published as "opnai:tier1"; did you mean openai:tier1 or openai:tier2? the names are those of quota.Presets`,
+		"nobody":       `transport: no limits are published as "nobody"; the names are those of quota.Presets`,
+	} {
+		if _, err := transport.Published(name); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

@@ -101,6 +101,9 @@ func providerLine(r providerRow) string {
 	for _, v := range r.Published {
 		published = append(published, fmt.Sprintf("%s %s, [%s](%s): %s", code(v.Preset), words(v.About), v.AsOf, v.Source, words(strings.Join(v.Limits, "; "))))
 	}
+	if r.PerSecond {
+		published = append(published, perSecondWords)
+	}
 	asOf := "–"
 	if r.Docs != "" {
 		asOf = fmt.Sprintf("[%s](%s)", r.AsOf, r.Docs)

@@ -29,6 +29,7 @@ type providerRow struct {
 	Refusals     []string       `json:"refusals,omitempty"`
 	Concerns     string         `json:"concerns"`
 	Published    []publishedRow `json:"published,omitempty"`
+	PerSecond    bool           `json:"per_second,omitempty"`
 	Tokens       string         `json:"tokens,omitempty"`
 	Organization string         `json:"organization,omitempty"`
 	Shares       []string       `json:"shared_models,omitempty"`
@@ -47,7 +48,7 @@ type publishedRow struct {
 
 func rowOf(p quota.Provider, now time.Time) providerRow {
 	r := providerRow{Name: p.Name, Title: p.Title, Kind: p.Kind, Hosts: p.Hosts, Docs: p.Docs, AsOf: p.AsOf, Silent: p.Silent,
-		Fields: foldFields(fieldsOf(p)), Concerns: concerns(p), Published: publishedOf(p, now), Tokens: countingWords[p.Tokens], Organization: p.Organization, Models: len(p.Models)}
+		Fields: foldFields(fieldsOf(p)), Concerns: concerns(p), Published: publishedOf(p, now), PerSecond: p.PerSecond, Tokens: countingWords[p.Tokens], Organization: p.Organization, Models: len(p.Models)}
 	for _, s := range quota.Signs(p.Name) {
 		r.Refusals = append(r.Refusals, signWords(s))
 	}
@@ -97,6 +98,8 @@ func (p publishedRow) sinceWords() string {
 func (p publishedRow) words() string {
 	return fmt.Sprintf("%s (%s; %s): %s", p.Preset, p.About, p.sinceWords(), strings.Join(p.Limits, "; "))
 }
+
+const perSecondWords = "limits per minute may also hold per second, as it says (--per-second)"
 
 var countingWords = map[quota.Counting]string{
 	quota.CountsReserved: "when a request arrives, the larger of its input and the most that it may output",
@@ -251,6 +254,9 @@ func (e *explain) row(p quota.Provider) error {
 	line("they concern", "%s", r.Concerns)
 	for i, v := range r.Published {
 		line([]string{"published", ""}[min(i, 1)], "%s", v.words())
+	}
+	if r.PerSecond {
+		line("", "%s", perSecondWords)
 	}
 	if r.Tokens != "" {
 		line("tokens", "counted %s", r.Tokens)

@@ -216,26 +216,6 @@ func TestFoldFields(t *testing.T) {
 	}
 }
 
-func TestNear(t *testing.T) {
-	all := []string{"binance", "binance-futures", "bybit", "github", "gitlab", "npm", "okx", "okta", "openai", "x", "xai"}
-	for name, want := range map[string]string{
-		"githb": "github", "GitHub": "github", "gihtub": "github", "git": "github gitlab", "binanc": "binance binance-futures", "okt": "okta okx", "opnai": "openai",
-		"nix": "", "": "", "a": "", "zzzzzz": "", "np": "npm",
-	} {
-		if got := strings.Join(near(name, all), " "); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
-		}
-	}
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abc", "acb", 2}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 // Help does not list eighty names; completion does.
 func TestNamesInHelpAndCompletion(t *testing.T) {
 	for _, verb := range []string{"run", "explain"} {
@@ -252,5 +232,15 @@ func TestNamesInHelpAndCompletion(t *testing.T) {
 	code, _, errs := paceline("", "run", "--provider", "gitub", "--limit", "1/s", os.DevNull)
 	if code != exitUsage || !strings.Contains(errs, "did you mean github?") {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// Whether limits per minute may hold per second is said of who says so, and of nobody else.
+func TestExplainPerSecond(t *testing.T) {
+	for _, p := range quota.Providers() {
+		_, stdout, _ := paceline("", "explain", "--provider", p.Name)
+		if says := strings.Contains(stdout, perSecondWords); says != p.PerSecond {
+			t.Errorf("%s: %v in\n%s", p.Name, says, stdout)
+		}
 	}
 }

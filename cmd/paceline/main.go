@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/near"
 	"github.com/paceline-go/paceline/internal/shown"
 )
 
@@ -84,7 +85,7 @@ func family(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 			for _, verb := range c.Commands() {
 				names = append(names, verb.Name())
 			}
-			return fmt.Errorf("unknown command %q for \"paceline %s\"%s; see paceline %s --help", args[0], c.Name(), orNear(args[0], names), c.Name())
+			return fmt.Errorf("unknown command %q for \"paceline %s\"%s; see paceline %s --help", args[0], c.Name(), near.Or(args[0], names), c.Name())
 		}
 		return nil
 	}

@@ -42,26 +42,7 @@ func serve(t *testing.T, queries []string, wantCodes []int, args ...string) stri
 
 func serveVerb(t *testing.T, queries []string, wantCodes []int, args ...string) string {
 	t.Helper()
-	ctx, interrupt := context.WithCancel(context.Background())
-	defer interrupt()
-	var stdout bytes.Buffer
-	stderr := &output{line: make(chan string, 1)}
-	root := newServe()
-	root.SetArgs(append(args, "--addr", "127.0.0.1:0"))
-	root.SetOut(&stdout)
-	root.SetErr(stderr)
-	done := make(chan error, 1)
-	go func() { done <- root.ExecuteContext(ctx) }()
-	var url string
-	select {
-	case line := <-stderr.line:
-		url = regexp.MustCompile(`http://127\.0\.0\.1:\d+/[a-z/]*`).FindString(line)
-		if url == "" {
-			t.Fatalf("no address in %q", line)
-		}
-	case err := <-done:
-		t.Fatalf("ended: %v", err)
-	}
+	url, end := startServe(t, args...)
 	for i, q := range queries {
 		r, err := http.Get(url + "?" + q)
 		if err != nil {
@@ -73,11 +54,39 @@ func serveVerb(t *testing.T, queries []string, wantCodes []int, args ...string) 
 			t.Errorf("%s: %d, want %d", q, r.StatusCode, wantCodes[i])
 		}
 	}
-	interrupt()
-	if err := <-done; err != nil {
-		t.Fatal(err)
+	return end()
+}
+
+// startServe runs a verb of serve on a free port until end, which returns its report.
+func startServe(t *testing.T, args ...string) (url string, end func() string) {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(context.Background())
+	t.Cleanup(interrupt)
+	var stdout bytes.Buffer
+	stderr := &output{line: make(chan string, 1)}
+	root := newServe()
+	root.SetArgs(append(args, "--addr", "127.0.0.1:0"))
+	root.SetOut(&stdout)
+	root.SetErr(stderr)
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	select {
+	case line := <-stderr.line:
+		url = regexp.MustCompile(`http://127\.0\.0\.1:\d+/[a-z/]*`).FindString(line)
+		if url == "" {
+			t.Fatalf("no address in %q", line)
+		}
+	case err := <-done:
+		t.Fatalf("ended: %v", err)
 	}
-	return stdout.String()
+	return url, func() string {
+		t.Helper()
+		interrupt()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		return stdout.String()
+	}
 }
 
 func TestServeExchange(t *testing.T) {

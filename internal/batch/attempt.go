@@ -95,6 +95,9 @@ func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	ans, final := r.judge(j)
 	r.denials.heard(j.res.ended, &ans)
 	r.heard(j, &ans)
+	if len(g.limits) == 0 && !ans.Elsewhere && g.served[a.Key].hear(j.res.began, j.res.ended, ans.Result) {
+		g.tellServed(a.Key, enoughRefusals)
+	}
 	if ans.Banned {
 		g.banned(a.Key, ans.Reason)
 	}

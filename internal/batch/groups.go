@@ -30,6 +30,7 @@ type group struct {
 	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
 	pool     *paceline.Pool
 	waits    waits
+	served   []servings // of each key
 }
 
 // use is what a group costs. The tally has it.
@@ -164,7 +165,7 @@ func (r *Run) divide() error {
 		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
 	}
 	for i, name := range names {
-		g := &group{r: r, index: i, model: name, limits: limitsOf(r.c.Limits, name)}
+		g := &group{r: r, index: i, model: name, limits: limitsOf(r.c.Limits, name), served: make([]servings, len(r.c.Keys))}
 		if err := g.limit(); err != nil {
 			return err
 		}

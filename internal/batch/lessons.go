@@ -139,6 +139,7 @@ func (g *group) tellMisfits() {
 		}
 	})
 	for i, k := range g.pool.Keys() {
+		g.tellServed(i, 2)
 		if len(all[i]) > 0 {
 			g.learned(i, all[i])
 		}

@@ -164,7 +164,7 @@ func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (shor
 		if info.State == dispatch.Banned {
 			continue
 		}
-		if at, s, t := g.whyKey(now, i, &info, head.Cost); at < best || best == limit.Never {
+		if at, s, t := g.whyKey(now, d, i, &info, head.Cost); at < best || best == limit.Never {
 			best, short, text = at, s, t
 		}
 	}
@@ -172,7 +172,7 @@ func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (shor
 }
 
 // whyKey says when a key may be used, and what it waits for until then.
-func (g *group) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
+func (g *group) whyKey(now mono.Time, d *dispatch.Dispatcher, key int, info *dispatch.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
 	r := g.r
 	at = now
 	if info.State == dispatch.Cooling {
@@ -189,18 +189,37 @@ func (g *group) whyKey(now mono.Time, key int, info *dispatch.KeyInfo, cost limi
 			}
 		}
 	}
-	switch {
-	case at <= now && info.InFlight > 0:
-		if r.c.keyless {
-			return at, "nonce order", "the answer before it"
+	if at <= now {
+		at, short = g.bound(now, d, key, cost)
+		if text = short + ", "; !r.c.keyless {
+			text = fmt.Sprintf("%s of key %s, ", short, info.Name)
 		}
-		return at, "nonce order", "the answer before it on key " + info.Name
+	}
+	switch {
 	case at <= now:
 		return at, "", ""
 	case at == limit.AfterSettle:
 		return at, short, text + "until an answer comes"
 	}
 	return at, short, text + left(at.Sub(now))
+}
+
+// bound says what a key waits for that is none of the limits that are given, and no pause.
+func (g *group) bound(now mono.Time, d *dispatch.Dispatcher, key int, cost limit.Cost) (at mono.Time, short string) {
+	at, b := d.Explain(now, key, cost)
+	switch b.Name {
+	case "told":
+		return at, "what is left"
+	case "trial":
+		return at, "the first answer"
+	case "beginning":
+		return at, "slow beginning"
+	case "spacing":
+		return at, "nonce gap"
+	case "concurrency", "sequence":
+		return at, "nonce order"
+	}
+	return at, "what fits" // in the place of a limit that proved wrong
 }
 
 func left(d time.Duration) string {

@@ -30,7 +30,10 @@ func (g *group) newPool() error {
 	r := g.r
 	keys := make([]dispatch.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
-		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap}
+		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits) == 0}
+		if len(keys) > 1 {
+			keys[i].Trial = trialPatience
+		}
 		if r.numbered {
 			keys[i].Nonce = &dispatch.NonceConfig{Unit: r.c.NonceUnit, After: r.store.history.Nonces[k.Name]}
 		}

@@ -136,3 +136,44 @@ func TestSaysNoModel(t *testing.T) {
 		}
 	}
 }
+
+// Of several keys the first request of each goes alone until it is answered: one that is wrong costs one request, and not all that would
+// have been in flight on it.
+func TestFirstOfAKey(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			asked, most, open := 0, 0, 0 // of the wrong key
+			network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				wrong := strings.HasSuffix(r.Header.Get("Authorization"), "-1")
+				mu.Lock()
+				if wrong {
+					asked++
+					open++
+					most = max(most, open)
+				}
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if wrong {
+					open--
+					w.WriteHeader(status)
+				}
+				_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":8,"completion_tokens":5}}`)
+			})}
+			go func() { _ = srv.Serve(network) }()
+			v := &virtually{t: t, config: Config{Out: out, Limits: []Rate{minutely(6000, 0, true)}, Concurrency: 64, BanStatus: []int{401},
+				Keys: []Key{{"A", "s3cret-Of-9a7Kq-0"}, {"B", "s3cret-Of-9a7Kq-1"}, {"C", "s3cret-Of-9a7Kq-2"}}}}
+			v.send(network, ofModel("gpt-4o", 0, 300))
+			_ = srv.Close()
+			v.once(300)
+			t.Logf("%d: %d asked, %d at once, in %v", status, asked, most, v.took)
+			if v.err != nil || most != 1 || status == http.StatusUnauthorized && asked != 1 || v.totals.Done != 300 {
+				t.Errorf("%d: %v: the wrong key was asked %d times, %d at once; %+v", status, v.err, asked, most, v.totals)
+			}
+		})
+	}
+}

@@ -3,6 +3,9 @@ package batch
 import (
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -48,6 +51,60 @@ func TestResultsSayWhatWasWaitedFor(t *testing.T) {
 		r := got.results[id]
 		if ms := r.WaitedFor["limit 2/200ms"]; (ms > 100) != waited || float64(ms) > r.WaitedMS+100 {
 			t.Errorf("%s: %v of %v ms", id, r.WaitedFor, r.WaitedMS)
+		}
+	}
+}
+
+// What a wait is for has its name: the first answer of a key, what the server says is left, load that begins slowly. The order of nonces
+// is that of nobody who has none.
+func TestWaitsHaveTheirNames(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		nonces     bool
+		handler    func(n int, w http.ResponseWriter)
+		limits     []Rate
+		keys       int
+	}{
+		{"two keys", "the first answer", false, func(int, http.ResponseWriter) { time.Sleep(100 * time.Millisecond) }, []Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 2},
+		{"what is left", "what is left", false, func(n int, w http.ResponseWriter) {
+			w.Header().Set("RateLimit", `"a";r=`+strconv.Itoa(max(2-n, 0))+`;t=1`)
+			w.Header().Set("RateLimit-Policy", `"a";q=2;w=1`)
+		}, []Rate{{N: 100, Per: 10 * time.Second, Text: "100/10s"}}, 0},
+		{"after a refusal", "slow beginning", false, func(n int, w http.ResponseWriter) {
+			if n == 1 {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}, nil, 0},
+		{"nonces", "nonce order", true, func(int, http.ResponseWriter) { time.Sleep(50 * time.Millisecond) }, []Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 0},
+	} {
+		var n atomic.Int32
+		srv, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) { c.handler(int(n.Add(1)), w) })
+		b := newBench(t)
+		b.config.Limits, b.config.Concurrency = c.limits, 8
+		for i := range c.keys {
+			b.config.Keys = append(b.config.Keys, Key{fmt.Sprint("K", i), fmt.Sprint("s3cret-Of-9a7Kq-", i)})
+		}
+		if c.nonces {
+			var err error
+			if b.config.Header, err = ParseHeaders([]string{"X: {nonce}"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names := map[string]bool{}
+		res := b.run(requests(map[bool]int{true: 30, false: 9}[c.limits == nil], srv.URL)...).results
+		for _, r := range res {
+			for name := range r.WaitedFor {
+				names[name] = true
+			}
+		}
+		found := names[c.want]
+		for name := range names {
+			found = found || strings.HasPrefix(name, c.want+" of K")
+		}
+		if !found || !c.nonces && names["nonce order"] {
+			t.Errorf("%s: it waited for %v, want %q", c.name, names, c.want)
 		}
 	}
 }

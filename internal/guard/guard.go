@@ -39,6 +39,8 @@ type Config struct {
 	// Slow begins slowly after a pause: one request first, and each that is answered makes room for one more than before
 	// it. It is for where nobody knows a limit. SlowAgain does so from the second refusal in a row on.
 	Slow, SlowAgain bool
+	// Trial has the first request go alone until it is answered, or for so long. If zero, not.
+	Trial time.Duration
 	// Pause is how long to stay away after the n-th refusal in a row if it names no time, and at least from the 21st in a row
 	// on, less twenty, if it does. Its zero value is ready; a negative
 	// Base: not at all.
@@ -72,6 +74,7 @@ type Guard struct {
 	closed   bool
 	pause    pause
 	begin    Beginning
+	trial    trial
 	told     *throttle.Hints // nil: nothing was ever said
 	capacity limit.Cost
 }
@@ -88,6 +91,9 @@ type request struct {
 func New(c Config) (*Guard, error) {
 	if err := c.Pause.Check(); err != nil {
 		return nil, fmt.Errorf("Pause: %w", err)
+	}
+	if c.Trial < 0 {
+		return nil, fmt.Errorf("a Trial of %v is negative", c.Trial)
 	}
 	rules, err := c.rules()
 	if err != nil {
@@ -108,7 +114,7 @@ func New(c Config) (*Guard, error) {
 	for u := range all {
 		all[u] = limit.MaxCost
 	}
-	g := &Guard{own: c.Limiter, later: limit.Arriving(c.Limiter, all) != all, fitted: fitted, last: mono.Min, calm: true, pause: newPause(c)}
+	g := &Guard{own: c.Limiter, later: limit.Arriving(c.Limiter, all) != all, fitted: fitted, last: mono.Min, calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
 	switch len(rules) {
 	case 0:
 	case 1:
@@ -256,7 +262,7 @@ func (g *Guard) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 	if g.begin.Full(more) {
 		t = limit.AfterSettle
 	}
-	return t
+	return max(t, g.trial.ready(now, first != nil))
 }
 
 // NotBefore implements limit.Forecaster. A probe that is out may end the pause at once, and an answer makes room for more in
@@ -278,7 +284,7 @@ func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 }
 
 // Explain implements limit.Explainer. Beside the names of the configured limits there are "pause" for what the server asked
-// for, "told" for what it says is left, and "beginning" while there is a slow one.
+// for, "told" for what it says is left, "trial" for the answer to the first request, and "beginning" while there is a slow one.
 func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
 	at := g.Ready(now, cost)
 	if g.under != nil {
@@ -292,6 +298,8 @@ func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound)
 		return at, limit.Bound{Name: "pause"}
 	case g.told != nil && g.told.Ready(now, *g.arriving(&cost)) == at:
 		return at, limit.Bound{Name: "told"}
+	case g.trial.on() && g.trial.ready(now, false) == at:
+		return at, limit.Bound{Name: "trial"}
 	}
 	return at, limit.Bound{Name: "beginning"}
 }
@@ -317,6 +325,7 @@ func (g *Guard) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 	if !g.calm {
 		g.pause.admit(g.last, g.sent)
 		g.begin.Admit()
+		g.trial.admit(g.last, g.sent)
 		if g.told != nil {
 			g.told.Sent(g.last, &r.cost)
 		}
@@ -336,6 +345,7 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 		return
 	}
 	g.hear(r, &o)
+	g.trial.settle(r.number, o.Result)
 	switch {
 	case o.Elsewhere:
 		g.pause.unsure(g.last, r.number)
@@ -352,7 +362,7 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 
 // compose finds out whether there is anything to heed.
 func (g *Guard) compose() {
-	g.calm = !g.closed && g.told == nil && !g.begin.On() && g.pause.over(g.last)
+	g.calm = !g.closed && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
 }
 
 // hear takes in what an answer says is left.

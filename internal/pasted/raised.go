@@ -22,10 +22,7 @@ var (
 // Raised returns names of errors and of packages in a trace, as far as they say whose client library it is; the last first, as that
 // is what was raised in the end.
 func Raised(text string) []string {
-	var all []string
-	for _, m := range module.FindAllString(text, -1) {
-		all = append(all, m)
-	}
+	all := module.FindAllString(text, -1)
 	if calling.MatchString(text) {
 		all = append(all, "botocore.exceptions.ClientError")
 	}

@@ -54,6 +54,7 @@ var Table = []Package{
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
+	{Name: "internal/near", Core: true, Std: "cmp slices strings"},
 	{Name: "internal/shown", Core: true, Std: pure + " io unicode unicode/utf8"},
 	{Name: "internal/pasted", Ours: "quota", Std: pure + " encoding/json net/http net/url regexp strconv unicode/utf16"},
 
@@ -62,7 +63,7 @@ var Table = []Package{
 
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/sight", Ours: "limit", Std: "any"},
-	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/guard internal/health internal/sight internal/wire", Std: "any"},
+	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/guard internal/health internal/near internal/sight internal/wire", Std: "any"},
 	{Name: "proxy", Ours: "paceline limit quota tokens transport", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/llm", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
