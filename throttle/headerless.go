@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/blind"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -123,7 +124,7 @@ func (s *sense) limited(p *pacer, now mono.Time, a attempt, retryAfter time.Dura
 	switch {
 	case s.stage == unlimited:
 		s.stage = blinded
-		s.blind = blindN / p.Weight
+		s.blind = blind.Shares / p.Weight
 	case s.stage == blinded:
 		s.blind *= 2
 	case s.in == 1:
@@ -142,7 +143,7 @@ func (s *sense) limited(p *pacer, now mono.Time, a attempt, retryAfter time.Dura
 	if s.stage == blinded {
 		s.blind = p.clamp(s.blind)
 		p.n = s.blind
-		p.hold(now, blindWait(p.n, p.Rng.Float64()), retryAfter)
+		p.hold(now, blind.Wait(p.n, p.Rng.Float64()), retryAfter)
 	} else {
 		s.stage = settled
 		p.n = p.clamp(p.n)

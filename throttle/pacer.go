@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/blind"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -156,46 +157,17 @@ func (p *pacer) open() { p.window = min(p.window+1, 1<<30) }
 // Sleep implements Sleeper.
 func (p *pacer) Sleep() time.Duration { return p.planned }
 
-// blindWait places a request in a blind window of n tokens: u of the sharers, if they are n, have sent by then. The rest is
-// slack for their number by then, which is binomial: none is refused in 99 of 100 windows of ten.
-func blindWait(n, u float64) float64 {
-	spread := math.Sqrt(u * (1 - u))
-	if u > 0.5 {
-		spread = 0.5 - blindTail*(2*u-1)
-	}
-	return blindFirst + n*u + blindSlack*math.Sqrt(n)*spread
-}
-
-// blindShare is the inverse of blindWait.
-func blindShare(n, tokens float64) float64 {
-	low, high := 0.0, 1.0
-	for range 30 {
-		if m := (low + high) / 2; blindWait(n, m) <= tokens {
-			low = m
-		} else {
-			high = m
-		}
-	}
-	return low
-}
-
-// wider is the next blind window, after one of n in which this process was refused that many tokens after it began: a
-// refusal shows that more came than flowed in, the earlier the more.
+// wider is the next blind window, after one of n in which this process was refused that many tokens after it began.
 func wider(n, tokens float64) float64 {
 	most := blindGrowth
-	if n > 2*blindN {
+	if n > 2*blind.Shares {
 		most = blindGrowthLater
 	}
-	return max(2*n, min(blindGuess*tokens/max(blindShare(n, tokens), 1e-3), most*n))
+	return blind.Wider(n, tokens, 2, most)
 }
 
-// Constants of blind windows, in tokens.
+// Constants of blind windows.
 const (
-	blindN           = 9.5 // sharers to begin with
-	blindFirst       = 1.5
-	blindSlack       = 2.4
-	blindTail        = 0.22
-	blindGuess       = 5.0
 	blindGrowth      = 12.0
 	blindGrowthLater = 4.0
 )

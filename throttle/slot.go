@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/blind"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -91,7 +92,7 @@ func NewSlot(c SlotConfig) (*Slot, error) {
 	if c.Start > 0 {
 		s.known = true
 	} else {
-		s.n = s.clamp(blindN / c.Weight)
+		s.n = s.clamp(blind.Shares / c.Weight)
 	}
 	return s, nil
 }
@@ -159,14 +160,14 @@ func (s *Slot) heed(now mono.Time, a attempt, rtt time.Duration, limited bool, r
 	switch {
 	case !s.known && limited:
 		if first {
-			s.n = blindN / s.Weight
+			s.n = blind.Shares / s.Weight
 		} else {
 			s.n = wider(s.n, s.tokens(a.at.Sub(s.base.at)))
 		}
 		s.n = s.clamp(s.n)
 		s.blind = s.n
 	case !s.known && first:
-		s.n = blindN / s.Weight
+		s.n = blind.Shares / s.Weight
 		s.n = s.clamp(s.n * min(max(math.Exp((s.reserve()-level)/reserveSlope), 1/firstMost), firstMost))
 	case !s.known:
 		s.n = est
@@ -181,7 +182,7 @@ func (s *Slot) heed(now mono.Time, a attempt, rtt time.Duration, limited bool, r
 	s.base, s.level, s.revised = a, level, s.sent
 	switch {
 	case s.blind > 0:
-		tau := blindWait(s.n, s.Rng.Float64())
+		tau := blind.Wait(s.n, s.Rng.Float64())
 		s.hold(now, tau, retryAfter)
 		s.intent = tau
 	case limited:
@@ -213,8 +214,8 @@ func (s *Slot) measure(a attempt, rtt time.Duration, level float64, limited bool
 	gone := s.tokens(span)
 	taken := max(0, gone-(level-s.level))
 	if s.blind > 0 {
-		k := prior * min(1, blindN/s.n)
-		return (taken + k*s.n) / (blindShare(s.blind, gone) + k)
+		k := prior * min(1, blind.Shares/s.n)
+		return (taken + k*s.n) / (blind.Share(s.blind, gone) + k)
 	}
 	// Per own request, had they been sent as planned: who idles sees many others.
 	return taken / own * min(1, own*s.intent/max(gone, math.SmallestNonzeroFloat64))

@@ -2,9 +2,9 @@
 // knows the published rate and capacity of the quota, and sees of the others only what the answers to its own requests
 // say: served or limited, and how much remains.
 //
-// Slot is the one to use. It is a limit.Limiter for one process, however many requests the process has in flight, so it
-// goes under a Gate or a Pool like any other. Headerless is Slot for servers that do not say what remains, Hints keeps to
-// what they say is left until a reset.
+// Fair is the one to use. It is a limit.Limiter for one process, however many requests the process has in flight, so it
+// goes under a Gate or a Pool like any other. Slot is an earlier law, for token buckets alone; Headerless is Slot for servers
+// that do not say what remains; Hints keeps to what they say is left until a reset.
 //
 // A Strategy is any such law, one of your own too, as a simulator compares it with others: by making limiters, or by making
 // a Process whose Threads decide for themselves. Package sim/scenario knows the published ones by name.
@@ -130,6 +130,8 @@ type Params struct {
 	Burst float64
 	// Window is in what time Rate lets Burst requests pass, if the quota is of windows. If zero, unknown.
 	Window time.Duration
+	// Kind is how the server counts. If zero, unknown: Fair finds out, others take it for a bucket.
+	Kind Kind
 	// Unit is the component of a limit.Cost that the quota counts. If zero, requests.
 	Unit limit.Unit
 	// MeanCost is what a request takes of it on average, known to all. If zero, 1.
@@ -160,11 +162,11 @@ type Params struct {
 	// Smooth is the weight of the newest half second in CUBIC's measured rate. If zero, 0.8.
 	Smooth float64
 
-	// Weight is how many shares Slot claims. If zero, 1.
+	// Weight is how many shares Fair and Slot claim. If zero, 1.
 	Weight float64
 	// Sharers is how many clients a quota is meant for, of which each is entitled to its part. If zero, unknown.
 	Sharers float64
-	// MaxWait is the longest that Slot waits, whatever the server says. If zero, see SlotConfig.
+	// MaxWait is the longest that Fair and Slot wait, whatever the server says. If zero, see FairConfig and SlotConfig.
 	MaxWait time.Duration
 }
 

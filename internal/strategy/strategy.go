@@ -11,6 +11,7 @@ package strategy
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -40,8 +41,26 @@ func Named(name string) (throttle.Strategy, error) {
 
 // ours are the laws of package throttle.
 var ours = []throttle.Strategy{
+	{Name: "fair", Text: "meets at what remains, of buckets and windows; no refusals once settled", NewLimiter: newFair},
 	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlot},
 	{Name: "slot-headerless", Text: "the same where the server says only served or limited: finds the end of the quota by refusals", NewLimiter: newHeaderless},
+}
+
+func newFair(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+	if err := p.Check("Fair"); err != nil {
+		return nil, err
+	}
+	c := throttle.FairConfig{Kind: p.Kind, Window: p.Window, Capacity: int64(p.Burst), Unit: p.Unit, MeanCost: p.MeanCost,
+		Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+	if c.Window == 0 { // in which all of it comes
+		c.Window = throttle.Seconds(p.Burst / p.Rate)
+	}
+	c.Limit = max(1, int64(math.Round(p.Rate*c.Window.Seconds())))
+	f, err := throttle.NewFair(c)
+	if err != nil {
+		return nil, err // not f: a nil *Fair is no nil Limiter
+	}
+	return f, nil
 }
 
 func slotConfig(p throttle.Params, rng *rand.Rand) throttle.SlotConfig {

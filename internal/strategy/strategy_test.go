@@ -91,7 +91,7 @@ func TestStrategies(t *testing.T) {
 // Ours make limiters, and nothing of a quota that is none.
 func TestOurs(t *testing.T) {
 	rng := source(1)
-	for _, name := range []string{"slot", "slot-headerless"} {
+	for _, name := range []string{"fair", "slot", "slot-headerless"} {
 		s, err := strategy.Named(name)
 		if err != nil {
 			t.Fatal(err)

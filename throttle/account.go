@@ -1,0 +1,122 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// account is when the next request goes: each pays for itself before it is sent, a step of time per unit of cost. Paid after, a dear
+// request would be weighed against the time that the one before it had paid for, and what others take per own unit would be noise.
+//
+// A plan is absolute: the answer to the request sent at t lets what is sent after it go a step per unit after t. So it
+// may be made again with every answer: what is in flight counts itself, and nothing is corrected twice.
+//
+// Costs are those of requests; a unit is mean of them.
+type account struct {
+	longest time.Duration
+	mean    float64
+	paid    mono.Time     // until when all that was sent has paid
+	step    time.Duration // per unit
+	since   mono.Time     // the plan, or a send, as of which paid holds
+	idle    time.Duration // in which a request could have gone and none was there, summed up
+	seq     uint64
+	from    uint64  // the request that paid was planned from: what was sent after it is in paid
+	sum     float64 // sent
+	sentAt  mono.Time
+	room    int // requests in flight while nothing but answers holds them back
+	planned time.Duration
+}
+
+func newAccount(longest time.Duration, mean float64) account {
+	return account{longest: longest, mean: mean, paid: mono.Min, since: mono.Min, sentAt: mono.Min, room: 1}
+}
+
+// sent is what is kept of a request in flight.
+type sent struct {
+	seq  uint64 // 0: not counted
+	at   mono.Time
+	cost float64
+	sum  float64       // all that was sent up to this one
+	idle time.Duration // all the time until then in which a request could have gone and none was there
+}
+
+// times is the time that a cost takes at a step per unit, at most the longest; negative as it is.
+func (a *account) times(step time.Duration, cost float64) time.Duration {
+	d, most := float64(step)*cost/a.mean, float64(a.longest)
+	return time.Duration(min(max(d, -most), most))
+}
+
+// due is when a cost may go, with so many requests in flight. Where nothing but answers holds it back, it waits for one, or for the pace.
+func (a *account) due(cost float64, open int, pace time.Duration) mono.Time {
+	if a.seq == 0 {
+		return mono.Min
+	}
+	t := a.paid.Add(a.times(a.step, cost))
+	if open >= a.room && a.step < pace {
+		t = max(t, a.sentAt.Add(a.times(pace, min(cost, a.mean))))
+	}
+	return min(t, max(a.sentAt, a.since).Add(a.longest))
+}
+
+// pay notes that a cost goes. Time in which it could have gone and did not is no credit: others took those tokens, and if nobody did, the
+// answer will say so.
+func (a *account) pay(now mono.Time, cost float64) sent {
+	if a.seq == 0 {
+		a.paid, a.from = now, 1 // the first has nothing to wait for
+	} else {
+		a.paid = a.paid.Add(a.times(a.step, cost))
+		if late := now.Sub(max(a.paid, a.since)); late > 0 {
+			a.idle += late
+			a.paid = a.paid.Add(late)
+		}
+	}
+	a.since, a.sentAt = now, now
+	a.seq++
+	a.sum += cost
+	return sent{a.seq, now, cost, a.sum, a.idle}
+}
+
+// plan lets the next cost go lead after s and a step per unit; what was sent since counts in lead already.
+func (a *account) plan(now mono.Time, s *sighting, lead, step time.Duration) {
+	a.room = min(a.room+1, 1<<30)
+	a.step = step
+	a.paid = s.at.Add(lead).Add(min(a.idle-s.idle, a.longest))
+	a.since = now
+	a.from = s.seq
+}
+
+// move has the next unit go at an instant.
+func (a *account) move(now, next mono.Time) {
+	a.paid, a.since = next.Add(-a.step), now
+	a.from = a.seq
+}
+
+// hold has the next unit go at an instant, after a refusal, and those after it one at a time until there are answers.
+func (a *account) hold(now, next mono.Time, step time.Duration) {
+	a.step, a.room = step, 1
+	next = min(next, max(now, a.sentAt).Add(a.longest))
+	a.move(now, next)
+	a.planned = max(0, next.Sub(a.sentAt))
+}
+
+// correct is what a request turned out to cost. Only how long others were late by what it was estimated at stays as it was.
+func (f *Fair) correct(s *sent, cost float64) {
+	more := cost - s.cost
+	if more == 0 {
+		return
+	}
+	s.sum += more
+	f.sum += more
+	if s.seq > f.from { // else the plan is from a later one
+		f.paid = f.paid.Add(f.times(f.step, more))
+	}
+	for o := range f.book.All() {
+		if o.seq > s.seq {
+			o.sum += more
+		}
+	}
+	if f.base.seq >= s.seq {
+		f.base.sum += more
+	}
+}

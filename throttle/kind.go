@@ -1,0 +1,93 @@
+package throttle
+
+import (
+	"math"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// finder finds out of what kind a quota is. Told resets decide it: the instant at which a bucket is full again follows from what remains
+// and moves with each request, that at which a window ends stands still, and leaps. Where none is told, more may have come back than
+// any bucket refills; then it is a window.
+type finder struct {
+	before sighting // seq 0: none
+	full   mono.Time
+	votes  int // for a window; negative: for a bucket
+	rises  int
+}
+
+const (
+	kindSeconds = 2.0 // two instants as far apart may be the same: whole seconds, and a slow path
+	kindVotes   = 2
+	leapLeast   = 8.0
+	leapKind    = 1.0 / 8 // of the capacity
+	leapRate    = 16.0    // no quota is so many times as large as it is known to be
+	risesBucket = 8       // small ones, which no window has
+)
+
+// find is told of every answer, before it is heeded.
+func (f *Fair) find(s *sighting) {
+	if f.config.Kind != UnknownKind || s.limited {
+		return
+	}
+	k := &f.finder
+	if s.ends == mono.Min && k.before.ends != mono.Min && k.before.seq > 0 {
+		return // it is now, or was left out
+	}
+	full := s.mid.Add(Seconds((f.bucket.capacity - s.left) / f.rate))
+	if s.ends == mono.Min || k.before.seq == 0 || k.before.ends == mono.Min {
+		if s.ends == mono.Min {
+			k.untold(f, k.before, s)
+		} else if math.Abs(s.ends.Sub(full).Seconds()) > kindSeconds+2/f.rate { // else it may be one
+			f.be(&f.window)
+		}
+		k.before, k.full = *s, full
+		return
+	}
+	moved := s.ends.Sub(k.before.ends).Seconds()
+	leapt, stands := moved > f.window.length/2, math.Abs(moved) <= kindSeconds
+	switch {
+	case !leapt && math.Abs(full.Sub(k.full).Seconds()) <= 2*kindSeconds:
+		return // too little has happened since
+	case leapt || stands:
+		k.votes = min(k.votes+1, kindVotes)
+	default:
+		k.votes = max(k.votes-1, -kindVotes)
+	}
+	k.before, k.full = *s, full
+	switch k.votes {
+	case kindVotes:
+		f.be(&f.window)
+	case -kindVotes:
+		f.be(&f.bucket)
+	}
+}
+
+// untold looks at what came back.
+func (k *finder) untold(f *Fair, before sighting, s *sighting) {
+	if before.seq == 0 {
+		return
+	}
+	rose := s.left - before.left
+	refill := leapRate * f.tokens(s.mid.Sub(before.mid))
+	switch {
+	case rose > max(leapLeast, leapKind*f.bucket.capacity)+refill:
+		k.rises = 0
+		f.be(&f.window)
+		f.window.phase.leap(before.mid, s.mid, s.mid, f.config.Window)
+	case rose > 1 && f.level == &f.window:
+		if k.rises++; k.rises >= risesBucket {
+			k.rises = 0
+			f.be(&f.bucket)
+		}
+	}
+}
+
+// be changes the kind. What was measured of the other is no measure.
+func (f *Fair) be(l level) {
+	if f.level == l {
+		return
+	}
+	f.level = l
+	f.base, f.blind, f.known = sighting{}, 0, false
+}

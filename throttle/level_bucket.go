@@ -1,0 +1,125 @@
+package throttle
+
+import (
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/blind"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// bucketLevel is what remains in a token bucket. N sharers keep a reserve in it of
+//
+//	r(N) = 18·ln(8000/N) tokens
+//
+// or, where ¾ of the bucket is less, as much of that: 162 for one, 120 for ten, 37 for a thousand. N phases that nobody coordinates
+// make the level waver by √N, and 1.2·√N are enough for it not to run dry; r falls with N, since N is read from it; and how steeply it
+// falls is how fast shares may meet. It costs no rate, only its filling, once.
+//
+// This is version 1 of a protocol among all who share a bucket. One that keeps another reserve beside it gets nothing, or everything: who
+// keeps more waits for what the others use. A later version must keep this r for as long as its sharers may be beside those of this one,
+// and may change all else: how n is estimated, how fast it meets, what a newcomer does.
+type bucketLevel struct {
+	capacity float64
+	built    bool // the reserve was seen to be there
+}
+
+const (
+	bucketSlope  = 18.0
+	bucketMost   = 8000.0
+	bucketPart   = 0.75
+	bucketBase   = 0.35 // of a small bucket's reserve that does not depend on N
+	bucketNoise  = 3.0  // × √N above the reserve, the level only wavers
+	spreadLeast  = 10.0
+	newcomerMost = 200.0
+	newcomerSees = 1000.0 // who finds less than the reserve of so many finds none built
+)
+
+// Blind windows widen quickly at first, where nothing is known, then slowly, or a few of a crowd sleep for very long, and
+// quickly again, or a crowd of a thousand is refused for very long.
+const (
+	widerFirst = 5.0
+	widerThen  = 1.3
+	widerFrom  = 150.0
+	widerLast  = 2.0
+	widerLeast = 2.0
+)
+
+// reserve is r and its slope.
+func (b *bucketLevel) reserve(shares float64) (r, slope float64) {
+	one := bucketSlope * math.Log(bucketMost)
+	r, slope = bucketSlope*math.Log(bucketMost/shares), bucketSlope
+	if most := bucketPart * b.capacity; most*(bucketBase+(1-bucketBase)*r/one) < r {
+		r = most * (bucketBase + (1-bucketBase)*r/one)
+		slope *= most * (1 - bucketBase) / one
+	}
+	return r, slope
+}
+
+func (b *bucketLevel) look(f *Fair, s *sighting) {
+	if f.known && !s.limited && !b.stand(f, s).building {
+		b.built = true
+	}
+}
+
+func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
+	shares := f.shares()
+	r, slope := b.reserve(shares)
+	one, _ := b.reserve(1)
+	gap := s.left - r
+	surplus := max(0, gap-bucketNoise*math.Sqrt(shares))
+	return stand{
+		gap: gap, slope: slope, stretch: 1,
+		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
+		// In plenty the same for all, whatever their weight: it is about what N would keep the level where it is.
+		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
+		building: !b.built && -gap > correctMost*f.n,
+	}
+}
+
+func (b *bucketLevel) taken(f *Fair, from, to *sighting) (float64, bool) {
+	return f.tokens(to.at.Sub(from.at)) - (to.left - from.left), true
+}
+
+func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
+	if r, _ := b.reserve(newcomerSees); s.left < r {
+		return blind.Shares
+	}
+	return min(math.Exp(b.stand(f, s).price), newcomerMost)
+}
+
+func (b *bucketLevel) trust(float64) float64 { return 1 }
+
+func (b *bucketLevel) adjust(_ *Fair, _ *sighting, next mono.Time) mono.Time { return next }
+
+func (b *bucketLevel) refused(f *Fair, now mono.Time, s *sighting, retryAfter time.Duration) {
+	switch {
+	case f.known && f.base.seq > 0:
+		f.revise(s)
+		f.wait(now, f.n*(1+correctMost*f.config.Rng.Float64()), retryAfter)
+		return
+	case f.known:
+		f.rebase(s)
+		f.wait(now, f.n*(1+correctMost*f.config.Rng.Float64()), retryAfter)
+		return
+	case f.blind == 0:
+		f.n = f.clamp(blind.Shares / f.config.Weight)
+	default:
+		f.n = f.clamp(widened(f.n, f.tokens(s.at.Sub(f.base.at))))
+	}
+	f.blind = f.n
+	f.rebase(s)
+	f.wait(now, blind.Wait(f.n, f.config.Rng.Float64()), retryAfter)
+}
+
+// widened is the blind window after one of n, refused so many tokens after it began.
+func widened(n, tokens float64) float64 {
+	most := widerFirst
+	switch {
+	case n > widerFrom:
+		most = widerLast
+	case n > 2*blind.Shares:
+		most = widerThen
+	}
+	return blind.Wider(n, tokens, widerLeast, most)
+}

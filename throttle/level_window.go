@@ -1,0 +1,179 @@
+package throttle
+
+import (
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/blind"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// windowLevel is what remains in a fixed window: of L per T, with t_r until it ends and x = t_r/T. It is a bucket whose level is measured from
+// a line that goes down evenly to a small rest. N sharers keep what remains at
+//
+//	line(t_r) − b(x)·ln(N/10)        line = rest + s·t_r,  s = (L − rest)/T,  b = ¼b₀·4x(1 − x)·4
+//
+// b is nothing at both ends: no jump when the window begins, and nothing left when it ends.
+type windowLevel struct {
+	limit  float64 // L
+	length float64 // T, in seconds
+
+	ends   mono.Time // of the present window, the earliest that was told
+	tells  bool      // resets are told
+	number int
+	slope  float64 // s
+	debt   bool    // s is less than for a whole window
+	phase  phase
+}
+
+// Parts of L: the rest and b₀, or what comes in these seconds if that is more, since answers of a slow path are as old as that. They
+// depend on T alone, as all must agree.
+const (
+	restPart     = 0.004
+	restSeconds  = 0.5
+	slopePart    = 0.01
+	slopeSeconds = 2.0
+	slopeUntold  = 3.0 // × slopePart, where no reset is told: sharers differ in when they think that it comes
+
+	surplusPart = 1.0 / 8  // of L
+	trustPart   = 0.1      // of L: a larger n is not to be surprised, it has few requests per window
+	windowMost  = 2000.0   // N that the level may say
+	priceLeast  = 10.0     // b from which on the level says to a newcomer what N is
+	debtPart    = 0.1      // of what should remain, which cannot be made up for by going a little slower
+	debtStep    = 0.1      // ln: all who find a debt are to find the same line
+	probePart   = 1.0 / 20 // of T: the wait after a refusal where nothing is known of its end
+)
+
+func newWindowLevel(units float64, length time.Duration) windowLevel {
+	w := windowLevel{limit: units, length: length.Seconds(), ends: mono.Min}
+	w.slope = w.whole()
+	return w
+}
+
+func (w *windowLevel) rest() float64 { return 1 + max(restPart, restSeconds/w.length)*w.limit }
+
+// whole is s of a window that is used from its beginning.
+func (w *windowLevel) whole() float64 { return (w.limit - w.rest()) / w.length }
+
+func (w *windowLevel) look(f *Fair, s *sighting) {
+	switch {
+	case s.ends != mono.Min:
+		w.told(s.ends)
+		w.tells = true
+	case !w.tells:
+		w.phase.look(w, s)
+	case s.mid > w.ends: // the next one has begun, or does now
+		w.begin(w.ends.Add(time.Duration(w.length*1e9)), 1)
+	}
+	s.ends, s.window = w.ends, w.number
+	if s.limited || s.ends == mono.Min {
+		return
+	}
+	if tr := w.before(s); tr > 0 && w.stand(f, s).gap < -(debtPart*w.slope*tr+correctMost*f.n) {
+		w.owe(s.left, tr)
+	}
+}
+
+// told is when the window ends by an answer. Those in whole seconds were rounded up, so the earliest of a window is best.
+func (w *windowLevel) told(ends mono.Time) {
+	switch d := ends.Sub(w.ends).Seconds(); {
+	case w.ends == mono.Min:
+		w.ends = ends
+	case math.Abs(d) > w.length/2:
+		w.begin(ends, int(max(1, math.Round(d/w.length))))
+	default:
+		w.ends = min(w.ends, ends)
+	}
+}
+
+// begin is so many windows later.
+func (w *windowLevel) begin(ends mono.Time, later int) {
+	w.ends, w.number = ends, w.number+later
+	w.slope, w.debt = w.whole(), false
+}
+
+// owe begins a line of its own, until the window ends. Its slope is one of few, so that all who find the debt begin the same.
+func (w *windowLevel) owe(left, tr float64) {
+	steps := math.Ceil(math.Log(w.whole()*tr/max(left-w.rest(), 1e-3*w.limit)) / debtStep)
+	w.slope = min(w.slope, w.whole()*math.Exp(-debtStep*steps))
+	w.debt = true
+}
+
+// before is t_r, in seconds.
+func (w *windowLevel) before(s *sighting) float64 {
+	return min(max(s.ends.Sub(s.mid).Seconds(), 0), w.length)
+}
+
+func (w *windowLevel) stand(f *Fair, s *sighting) stand {
+	st := stand{stretch: w.limit / w.length / w.slope, spread: max(w.limit*surplusPart, f.n)}
+	if s.ends == mono.Min {
+		return st
+	}
+	tr := w.before(s)
+	x := tr / w.length
+	part := slopePart
+	if w.phase.alone {
+		part *= slopeUntold
+	}
+	st.slope = max(part, slopeSeconds/w.length) * w.limit * 4 * x * (1 - x)
+	over := s.left - w.rest() - w.slope*tr
+	st.gap = over + st.slope*math.Log(f.shares()/10)
+	if st.slope > 0 {
+		st.price = min(max(math.Log(10)-over/st.slope, 0), math.Log(windowMost))
+	}
+	return st
+}
+
+// taken also measures over the end of a window: what was left then was used at the rate of the next window's beginning, as far as there was any.
+func (w *windowLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
+	switch later := to.window - from.window; {
+	case later == 0:
+		return from.left - to.left, to.left <= from.left+1
+	case later > 1 || from.ends == mono.Min || to.ends == mono.Min:
+		return 0, false
+	}
+	into := w.length - w.before(to)
+	used := max(0, w.limit-to.left)
+	prior := w.length / 8
+	rate := (used + w.slope*prior) / (into + prior)
+	then := min(max(to.mid.Sub(from.mid).Seconds()-into, 0), w.length)
+	return min(from.left, rate*then) + used, true
+}
+
+func (w *windowLevel) newcomer(f *Fair, s *sighting) float64 {
+	if st := w.stand(f, s); st.slope > priceLeast {
+		return max(blind.Shares, min(math.Exp(st.price), newcomerMost))
+	}
+	return blind.Shares
+}
+
+func (w *windowLevel) trust(n float64) float64 { return min(1, trustPart*w.limit/n) }
+
+func (w *windowLevel) adjust(f *Fair, s *sighting, next mono.Time) mono.Time {
+	switch {
+	case s.ends == mono.Min:
+	case s.none:
+		return w.spent(f, s, min(next, s.at.Add(f.span(f.n))))
+	case w.debt && next > s.ends:
+		return min(next, max(s.ends, f.sentAt).Add(f.span(f.n*f.config.Rng.Float64())))
+	}
+	return next
+}
+
+// spent is when the next request goes that is planned for plan, where nothing is left: not before the window's end. There is no herd
+// after it, since whoever planned beyond it keeps the plan.
+func (w *windowLevel) spent(f *Fair, s *sighting, plan mono.Time) mono.Time {
+	if plan >= s.ends {
+		return plan
+	}
+	spread := min(s.ends.Sub(plan), f.span(f.n))
+	return s.ends.Add(time.Duration(f.config.Rng.Float64() * float64(spread)))
+}
+
+func (w *windowLevel) refused(f *Fair, now mono.Time, s *sighting, retryAfter time.Duration) {
+	if s.ends <= now {
+		f.wait(now, max(f.n, w.limit*probePart)*(1+correctMost*f.config.Rng.Float64()), retryAfter)
+		return
+	}
+	f.hold(now, w.spent(f, s, f.sentAt.Add(f.span(f.n))), f.span(f.n))
+}

@@ -1,0 +1,47 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+const (
+	// correctMost is of n, by which an interval is longer or shorter so that the level comes to where it should be.
+	correctMost = 0.2
+	// lateGain is how much of a difference is heeded where many are in flight: the level is as old as they are, and to correct all of
+	// it by each answer would correct it once per request in flight.
+	lateGain = 0.2
+)
+
+// plan sets when the requests after s go: n apart, but for the gap between the level and where it should be. For what there is too
+// little they wait, up to a fifth of the interval; what there is too much is used up by all at once, in proportion to their shares.
+func (f *Fair) plan(now mono.Time, s *sighting) {
+	st := f.level.stand(f, s)
+	since := (f.sum - s.sum) / f.config.MeanCost
+	e := st.gap * (1 + lateGain*since) / (1 + since)
+	n := f.n * st.stretch
+	most := correctMost * n * (since + 1)
+	step, corr := n, min(max(e, -most), most)
+	if e > 0 {
+		if quick := n / (1 + e/st.spread); quick*(since+1) < n*(since+1)-corr {
+			step, corr = quick, 0
+		}
+	}
+	f.account.plan(now, s, f.span(step*since-corr), f.span(step))
+	next := f.paid.Add(f.step)
+	if at := f.level.adjust(f, s, next); at != next {
+		f.move(now, at)
+	}
+	f.planned = max(0, f.paid.Add(f.step).Sub(f.sentAt))
+}
+
+// wait sets when the next request goes after a refusal: so many tokens after the latest send, and not before retryAfter.
+func (f *Fair) wait(now mono.Time, tokens float64, retryAfter time.Duration) {
+	next := f.sentAt.Add(f.span(tokens))
+	if t := now.Add(min(retryAfter, f.config.MaxWait)); retryAfter > 0 && t > next {
+		// All who were refused are told the same instant.
+		next = t.Add(f.span(f.n * f.config.Rng.Float64()))
+	}
+	f.hold(now, next, f.span(f.n))
+}
