@@ -277,7 +277,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		}
 		whole := func(n int) string { return strconv.Itoa(n) }
 		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-		fmt.Fprintf(&b, "max_sleep_val: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
+		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

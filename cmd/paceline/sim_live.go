@@ -206,7 +206,7 @@ requests        %d: %d served, %d limited
 limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes
 sleep           at most %.1f s, p99 %.1f s, median %.1f s; optimum %.1f s
 fairness        standard deviation of the clients' requests %.1f, Jain's index %.4f
-%smax_sleep_val: %s
+%smax_sleep_s: %s
 retry_ratio: %s
 request_count: %s
 `, r.Strategy, r.Clients, time.Duration(r.Seconds*1e9).Round(time.Second), r.Scale,

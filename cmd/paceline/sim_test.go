@@ -34,7 +34,7 @@ func TestSim(t *testing.T) {
 	code, out, errs := simulate(t.Context(), "", file)
 	for _, want := range []string{
 		"two groups: 3 clients, 10m0s, seed 5", "settled         never after the change at 300 s",
-		"a: null, 1 × 2; a request is served", "request_count: [60, 60]", "b: retry-only, 1 × 1", "request_count: [30]", "max_sleep_val: [0.00, 0.00]",
+		"a: null, 1 × 2; a request is served", "request_count: [60, 60]", "b: retry-only, 1 × 1", "request_count: [30]", "max_sleep_s: [0.00, 0.00]",
 	} {
 		if code != exitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %s; want %q in\n%s", code, errs, want, out)
@@ -124,6 +124,10 @@ func TestSimThrottle(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
 		t.Fatalf("exit %d, %v: %s", code, err, errs)
+	}
+	// Of a row and of each of its clients: the longest sleep has one name everywhere.
+	if n := strings.Count(out, `"max_sleep_s"`); n != 2*len(r.Strategies) || strings.Contains(out, "max_sleep_val") {
+		t.Errorf("max_sleep_s is there %d times in %d rows", n, len(r.Strategies))
 	}
 	if r.Ours == nil || len(r.Strategies) != 2 || r.Strategies[0].Name != "retry-only" || r.Strategies[1].Name != "null" || r.Wall <= 0 {
 		t.Fatalf("%+v", r)

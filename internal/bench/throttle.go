@@ -64,7 +64,7 @@ type ThrottleRow struct {
 
 // Clients has a value per client in each list.
 type Clients struct {
-	MaxSleep   []float64 `json:"max_sleep_val"`
+	MaxSleep   []float64 `json:"max_sleep_s"`
 	RetryRatio []float64 `json:"retry_ratio"`
 	Requests   []int     `json:"request_count"`
 }

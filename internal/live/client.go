@@ -51,7 +51,7 @@ type Line struct {
 
 // String is the line that people read.
 func (l Line) String() string {
-	return fmt.Sprintf("%d#%d: status=%d remaining=%d retry_count=%d request_count=%d rate_limit_count=%d client_guess=%.2f sleep=%.2f max_sleep=%.2f",
+	return fmt.Sprintf("%d#%d: status=%d remaining=%d retry_count=%d request_count=%d rate_limit_count=%d client_guess=%.2f sleep=%.2f max_sleep_s=%.2f",
 		l.Process, l.Thread, l.Status, l.Remaining, l.Retries, l.Requests, l.Limited, l.Guess, l.Sleep, l.MaxSleep)
 }
 

@@ -254,7 +254,7 @@ func slowComesDown(seeds int) (Claim, error) {
 	return Claim{
 		Claim: "beside a fast client a slow one comes down, and the fast one rises (a wish, no figure)", Setup: "20 s beside 4 s, 600 an hour: 12 s each are fair",
 		Rerun: fmt.Sprintf("after ten minutes %s s beside %s s", a.text(1), b.text(1)), Verdict: judge(a.P50 < 16, b.P50 > 8), written: Refuted,
-		Why: "The fast one is refused first and forgiven first, and the slow one doubles when it is met. By a law that books its turn from what remains both are at 12 s (a test asserts it of each of ours).",
+		Why: "The fast one is refused first and forgiven first, and the slow one doubles when it is met. Each law of ours that hears what remains has them meet within ten minutes, as a test asserts.",
 	}, nil
 }
 
