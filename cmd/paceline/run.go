@@ -69,6 +69,7 @@ func newRun() *cobra.Command {
 	}
 	p := c.Flags()
 	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rateForms+"; repeatable: all hold; 'none' if there is none")
+	f.sharing.add(p)
 	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
 	p.DurationVar(&f.latencyMax, "latency-max", 0, "you promise that no request takes longer than this to be counted by the server: a little faster, and no safer than the promise")
 	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B: each key has the limits for itself")

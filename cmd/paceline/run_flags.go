@@ -22,6 +22,7 @@ import (
 
 type runFlags struct {
 	limits, keyEnv, headers, query []string
+	sharing                        sharingFlags
 	keyHosts                       []string
 	rejectsFree                    bool
 	latencyMax                     time.Duration
@@ -67,6 +68,10 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if err := f.allLimits(cmd, &c); err != nil {
 		return c, err
 	}
+	var err error
+	if c.Strangers, err = f.sharing.sharing(cmd, c.Limits); err != nil {
+		return c, usageError{err}
+	}
 	if err := f.atLeast(cmd); err != nil {
 		return c, err
 	}
@@ -76,7 +81,6 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if f.backoff.Base > f.backoff.Max {
 		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
 	}
-	var err error
 	if c.Until, err = parseUntil(f.until, time.Now()); err != nil {
 		return usage("--until %w", err)
 	}

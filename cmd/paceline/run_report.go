@@ -121,7 +121,7 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 	if t.Rate > 0 {
 		text += fmt.Sprintf("; %.1f/s", t.Rate)
 		if t.Ceiling > 0 {
-			text += fmt.Sprintf(", %.1f %% of the ceiling", t.Percent)
+			text += fmt.Sprintf(", %.1f %% of %s", t.Percent, f.sharing.ceiling())
 		}
 	}
 	text += usedText(&t)

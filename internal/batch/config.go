@@ -2,9 +2,11 @@ package batch
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +32,8 @@ type Config struct {
 	Limits []Rate
 	// Arrivals is what is known of the server. Late must be zero.
 	Arrivals limit.Arrivals
+	// Strangers, if not nil, use the Limits, too. Then what the runs before sent is not counted again: answers tell what is left.
+	Strangers *Sharing
 	// NonceUnit is what nonces count, Gap the least time between two of a key: see dispatch.Key. They are used if a
 	// template has {nonce}.
 	NonceUnit, Gap time.Duration
@@ -63,6 +67,8 @@ type Config struct {
 	MaxOutage time.Duration
 	UserAgent string
 	TLS       *tls.Config
+	// Dial opens connections. If nil, a net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Format is that of the input and of the results. If nil, Plain.
 	Format      Format

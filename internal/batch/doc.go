@@ -29,6 +29,7 @@
 //	replay.go    what the runs before sent fills the windows of this one
 //	tally.go     what counts, and which id is where
 //	limits.go    the server's limits, and what they allow
+//	sharing.go   limits that strangers use, too
 //	groups.go    models that have limits of their own, each with a Pool
 //	plan.go      what a run has before it, by the limits
 //	progress.go  how far it is, and what it waits for

@@ -181,7 +181,7 @@ func (g *group) limit() error {
 		each := make([]limit.Limiter, len(g.limits))
 		for n, l := range g.limits {
 			var err error
-			if each[n], err = l.limiter(c.Arrivals); err != nil {
+			if each[n], err = c.made(l); err != nil {
 				return err
 			}
 		}

@@ -67,6 +67,10 @@ func (g *group) newPool() error {
 // replay has the limiters know what was sent before.
 func (g *group) replay() {
 	r := g.r
+	g.rooms = make([]int64, len(g.limits))
+	if r.c.Strangers != nil {
+		return
+	}
 	// Of a bucket it is not known what it held when the history begins: at least nothing. The history is long enough for
 	// it to have filled since, unless it was used.
 	for i := range g.limiters {
@@ -113,7 +117,6 @@ func (g *group) replay() {
 			l.Settle(min(counts, 0), l.Admit(min(counts, 0), cost), o)
 		}
 	}
-	g.rooms = make([]int64, len(g.limits))
 	for n, rate := range g.limits {
 		for i := range g.limiters {
 			if rate.Bucket {

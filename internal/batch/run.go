@@ -95,7 +95,7 @@ func New(c Config) (*Run, error) {
 		planning: planning{models: map[string]*PlanModel{}},
 	}
 	for _, l := range c.Limits {
-		if _, err := l.limiter(c.Arrivals); err != nil {
+		if _, err := c.made(l); err != nil {
 			return fail("%w", err)
 		}
 	}

@@ -62,9 +62,13 @@ func (s *sender) closeIdle() {
 func newTransport(c *Config) *http.Transport {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
+	}
 	return &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
-		DialContext: (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext: dial,
 		// HTTP/2 is left out: on its shared connections what has left may wait in the system behind the bytes of others, for
 		// longer than the one-way latency that a limit was promised.
 		Protocols:           http1,

@@ -77,7 +77,7 @@ var Table = []Package{
 	{Name: "internal/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/uptime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/journal", Ours: "limit internal/durable internal/uptime", Std: "any"},
-	{Name: "internal/batch", Ours: "paceline mono limit queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/direct internal/strict internal/durable internal/journal internal/uptime internal/secret internal/shown internal/histogram rule", Std: "any"},
+	{Name: "internal/batch", Ours: "paceline mono limit throttle queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/direct internal/strict internal/durable internal/journal internal/uptime internal/secret internal/shown internal/histogram rule", Std: "any"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle quota internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
@@ -86,6 +86,7 @@ var Table = []Package{
 
 	// Help for the tests.
 	{Name: "internal/corpus", Ours: "quota", Std: "any"},
+	{Name: "internal/doors"},
 	{Name: "internal/mutate", Std: "any"},
 	{Name: "internal/need", Std: "any"},
 	{Name: "internal/race"},

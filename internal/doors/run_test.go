@@ -1,0 +1,76 @@
+package doors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/batch"
+)
+
+// throughRun is what `paceline run` does, without a journal, whose fsync takes real time, over connections in memory.
+func throughRun(ctx context.Context, t *testing.T, c *client) (served int) {
+	wires := make(chan net.Conn)
+	server := &http.Server{Handler: c.net}
+	go func() { _ = server.Serve(memory{ctx, wires}) }()
+	defer server.Close()
+	law := &c.quota.law
+	config := batch.Config{
+		Limits: []batch.Rate{{N: law.Limit, Per: law.Window}}, Strangers: &batch.Sharing{Kind: law.Kind, Seed: c.seed}, Concurrency: 1, Stdout: io.Discard, Queue: 4, Attempts: 1 << 20,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			select {
+			case wires <- theirs:
+				return ours, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	}
+	r, err := batch.New(config)
+	if err == nil {
+		err = r.Open()
+	}
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	in, lines := io.Pipe()
+	go func() {
+		for i := 0; ; i++ {
+			if _, err := fmt.Fprintf(lines, `{"id":"q%d","url":%q}`+"\n", i, c.url()); err != nil {
+				return
+			}
+		}
+	}()
+	context.AfterFunc(ctx, r.Drain)
+	err = r.Send(context.WithoutCancel(ctx), "lines", in)
+	in.Close()
+	totals, closing := r.Close()
+	if err = errors.Join(err, closing); err != nil || totals.Lost > 0 {
+		t.Errorf("%v; %+v", err, totals)
+	}
+	return totals.Done
+}
+
+// memory is a listener whose connections come through a channel.
+type memory struct {
+	ctx   context.Context
+	wires chan net.Conn
+}
+
+func (m memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.wires:
+		return c, nil
+	case <-m.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (memory) Close() error   { return nil }
+func (memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
