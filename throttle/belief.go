@@ -51,7 +51,11 @@ const (
 // clamp keeps n within what can be. Whoever weighs much may be nearly alone, and the quota larger than it is known to be.
 func (f *Fair) clamp(n float64) float64 {
 	least := sharesLeast / max(1, f.config.Weight)
-	return max(least, min(n, sharesMost, f.tokens(f.config.MaxWait)))
+	most := min(sharesMost, f.tokens(f.config.MaxWait))
+	if f.entitled.sharers > 0 {
+		most = min(most, f.entitled.most())
+	}
+	return max(least, min(n, most))
 }
 
 // shares is N.
@@ -66,7 +70,7 @@ func (f *Fair) learn(s *sighting) {
 		}
 		f.rebase(s)
 	case s.seq <= f.revised:
-	case f.blind > 0 || f.revisions < newsSoon || f.own(s)*f.n >= newsUnits:
+	case f.blind > 0 || f.revisions < newsSoon || f.own(s)*f.n >= max(f.level.news(), f.noise.news()):
 		f.revise(s)
 	}
 }
@@ -91,6 +95,7 @@ func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 		k := blindPrior * min(1, blind.Shares/f.n)
 		return (taken + k*f.n) / (blind.Share(f.blind, f.tokens(span)) + k), true
 	}
+	f.noise.heed(taken - f.n*own)
 	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // who idles sees many others
 		taken *= max(0, 1-idle.Seconds()/span.Seconds())
 	}
@@ -142,11 +147,14 @@ func (f *Fair) meet(s *sighting, own float64) {
 	if st.slope <= 0 || st.gap >= f.n { // plenty says nothing of N
 		return
 	}
-	k, c := min(meetMost, meetSlope*st.slope/f.n), st.price
+	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/f.n), st.price
 	if st.building {
 		k, c = k*buildMeet, min(c, math.Log(buildMost))
 	}
 	rounds := min(meetRounds, max(1, own/float64(1+f.book.Len())))
+	if f.noise.sigma() > 0 { // one answer says less than it seems
+		rounds = 1
+	}
 	k = 1 - math.Pow(1-k, rounds)
 	f.n = f.clamp(f.n * math.Exp(k*(c-math.Log(f.shares()))))
 }

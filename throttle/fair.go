@@ -21,16 +21,20 @@ import (
 //
 // Ready never draws random numbers and never says limit.AfterSettle. Not safe for concurrent use.
 type Fair struct {
-	config FairConfig
-	rate   float64 // units of cost that the quota gives in a second
-	level  level   // of the kind of quota it is
-	bucket bucketLevel
-	window windowLevel
+	config  FairConfig
+	rate    float64 // units of cost that the quota gives in a second
+	level   level   // of the kind of quota it is
+	bucket  bucketLevel
+	window  windowLevel
+	rolling rollingLevel
 
-	finder finder
+	finder  finder
+	silence silence
 
 	account
 	belief
+	entitled entitled
+	noise    noise
 
 	last  mono.Time
 	seen  sighting // by the answer at hand: kept here, or each would be allocated
@@ -60,15 +64,21 @@ func NewFair(c FairConfig) (*Fair, error) {
 	f := &Fair{config: c, rate: float64(c.Limit) / c.MeanCost / c.Window.Seconds(), last: mono.Min}
 	f.bucket.capacity = float64(c.Capacity) / c.MeanCost
 	f.window = newWindowLevel(float64(c.Limit)/c.MeanCost, c.Window)
-	f.level = &f.bucket
-	if c.Kind == FixedWindow {
+	f.rolling = newRollingLevel(float64(c.Limit)/c.MeanCost, c.Window)
+	switch c.Kind {
+	case FixedWindow:
 		f.level = &f.window
+	case RollingWindow:
+		f.level = &f.rolling
+	default:
+		f.level = &f.bucket
 	}
 	f.account = newAccount(c.MaxWait, c.MeanCost)
 	f.n = f.clamp(blind.Shares / c.Weight)
 	if c.Start > 0 {
 		f.n, f.known = f.clamp(f.tokens(c.Start)), true
 	}
+	f.entitled.sharers = c.Sharers / c.Weight
 	f.step = f.span(f.n)
 	f.planned = c.Start
 	return f, nil
@@ -140,6 +150,9 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		f.find(s)
 	}
 	switch {
+	case f.silence.holds(f, s, says, o.Result):
+		f.heard = a.seq
+		f.silence.answer(f, now, s, o.RetryAfter)
 	case s.limited:
 		f.heard = a.seq
 		f.refused(now, s, o.RetryAfter)
@@ -181,6 +194,7 @@ func (f *Fair) answered(now mono.Time, s *sighting) {
 		f.empty = 0
 	}
 	f.level.look(f, s)
+	f.entitled.heed(s, s.cost/f.config.MeanCost)
 	f.learn(s)
 	f.plan(now, s)
 }
@@ -189,6 +203,7 @@ func (f *Fair) answered(now mono.Time, s *sighting) {
 func (f *Fair) refused(now mono.Time, s *sighting, retryAfter time.Duration) {
 	f.empty++
 	f.level.look(f, s)
+	f.entitled.heed(s, 0)
 	f.level.refused(f, now, s, retryAfter)
 	f.stale = f.seq
 }

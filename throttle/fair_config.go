@@ -20,6 +20,8 @@ const (
 	TokenBucket
 	// FixedWindow gives all at once when a window begins: each at an instant of the server's clock, or with its first request.
 	FixedWindow
+	// RollingWindow gives back each request when it is one window old.
+	RollingWindow
 	kinds
 )
 
@@ -27,7 +29,7 @@ func (k Kind) String() string {
 	if k >= kinds {
 		return fmt.Sprintf("kind %d", uint8(k))
 	}
-	return [...]string{"unknown kind", "token bucket", "fixed window"}[k]
+	return [...]string{"unknown kind", "token bucket", "fixed window", "rolling window"}[k]
 }
 
 // FairConfig says what a process knows of the quota it shares. Only Rng must be set; of the quota, whatever is known should
@@ -50,6 +52,9 @@ type FairConfig struct {
 	// Weight is how many shares the process claims: 2 gets twice what 1 gets. A process is one sharer however many threads
 	// wait in it. If zero, 1.
 	Weight float64
+	// Sharers is how many share the quota, if some of them may follow no law of fairness: then this process keeps to what is its
+	// own of so many, though others are greedy. If zero, all are trusted to share. Too small a number takes from the others.
+	Sharers float64
 	// MaxWait is the longest wait from one request to the next, whatever the server says. If zero, two Windows, or as
 	// long as 4,500 sharers would need if that is longer, and at least a minute.
 	MaxWait time.Duration
@@ -80,7 +85,7 @@ func (c FairConfig) filled() (FairConfig, error) {
 	if (c.Limit == 0) != (c.Window == 0) {
 		return fail("Limit %d per Window %v: both are known, or neither", c.Limit, c.Window)
 	}
-	if c.Limit == 0 && c.Kind == TokenBucket {
+	if c.Limit == 0 && (c.Kind == TokenBucket || c.Kind == RollingWindow) {
 		return fail("the Limit of a %v cannot be learned: say it", c.Kind)
 	}
 	if c.Capacity < 0 || c.Capacity > limit.MaxCost {
@@ -106,6 +111,9 @@ func (c FairConfig) filled() (FairConfig, error) {
 	}
 	if !(c.Weight > 0) || c.Weight > 1e6 {
 		return fail("Weight %v is not above 0 and at most 1e6", c.Weight)
+	}
+	if !(c.Sharers >= 0) || c.Sharers > 1e9 {
+		return fail("Sharers %v is not from 0 to 1e9", c.Sharers)
 	}
 	if c.MaxWait < 0 {
 		return fail("MaxWait %v is negative", c.MaxWait)

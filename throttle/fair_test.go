@@ -31,6 +31,8 @@ var fairs = map[string]throttle.FairConfig{
 	"bucket":         {Kind: throttle.TokenBucket, Limit: 3600, Window: time.Hour},
 	"small bucket":   {Kind: throttle.TokenBucket, Limit: 3600, Window: time.Hour, Capacity: 3},
 	"heavy":          {Kind: throttle.TokenBucket, Limit: 3600, Window: time.Hour, Weight: 40},
+	"rolling":        {Kind: throttle.RollingWindow, Limit: 3600, Window: time.Hour},
+	"entitled":       {Limit: 3600, Window: time.Hour, Sharers: 10},
 	"window":         {Kind: throttle.FixedWindow, Limit: 3600, Window: time.Hour},
 	"minute":         {Kind: throttle.FixedWindow, Limit: 75, Window: time.Minute},
 	"tokens, bucket": {Kind: throttle.TokenBucket, Limit: 3600, Window: time.Hour, Unit: limit.Tokens},
@@ -78,7 +80,7 @@ func FuzzFairHostileServer(f *testing.F) {
 		f.Add(program)
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
-		for _, name := range []string{"unknown", "bucket", "window", "tokens, bucket"} {
+		for _, name := range []string{"unknown", "bucket", "window", "rolling", "entitled", "tokens, bucket"} {
 			c := fairs[name]
 			c.MaxWait = 2 * time.Hour
 			h := hostile{t: t, name: name, unit: c.Unit, longest: c.MaxWait, l: fair(t, c)}
@@ -191,6 +193,7 @@ func TestFairConfig(t *testing.T) {
 		"MeanCost NaN":                  func(c *throttle.FairConfig) { c.MeanCost = math.NaN() },
 		"Weight -1":                     func(c *throttle.FairConfig) { c.Weight = -1 },
 		"Weight NaN":                    func(c *throttle.FairConfig) { c.Weight = math.NaN() },
+		"Sharers -1 is not from 0":      func(c *throttle.FairConfig) { c.Sharers = -1 },
 		"MaxWait -1s is negative":       func(c *throttle.FairConfig) { c.MaxWait = -time.Second },
 		"Start -1s is negative":         func(c *throttle.FairConfig) { c.Start = -time.Second },
 		"Rng is nil":                    func(c *throttle.FairConfig) { c.Rng = nil },

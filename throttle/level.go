@@ -19,6 +19,8 @@ type level interface {
 	newcomer(f *Fair, s *sighting) float64
 	// trust is how much of the usual gain an estimate has.
 	trust(n float64) float64
+	// news is how much all take at least between two revisions of n: or the estimate is a small integer.
+	news() float64
 	// adjust is when the next unit goes that is planned for next.
 	adjust(f *Fair, s *sighting, next mono.Time) mono.Time
 	// refused learns from a refusal, and plans.
@@ -30,6 +32,7 @@ type stand struct {
 	gap      float64 // by how much there is more than N keep
 	price    float64 // ln of those N who would keep it as it is
 	slope    float64 // by how much less is kept where ln N is one more; 0: the level says nothing of N
+	meet     float64 // κ at most, and its part of ½b/n
 	spread   float64 // the gap at which one goes twice as fast
 	stretch  float64 // of intervals: the rate of the quota over that at which it is to be used
 	building bool    // there is far less than is kept, and never was more

@@ -69,7 +69,7 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 	gap := s.left - r
 	surplus := max(0, gap-bucketNoise*math.Sqrt(shares))
 	return stand{
-		gap: gap, slope: slope, stretch: 1,
+		gap: gap, slope: slope, stretch: 1, meet: meetMost,
 		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
 		// In plenty the same for all, whatever their weight: it is about what N would keep the level where it is.
 		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
@@ -89,6 +89,8 @@ func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
 }
 
 func (b *bucketLevel) trust(float64) float64 { return 1 }
+
+func (b *bucketLevel) news() float64 { return newsUnits }
 
 func (b *bucketLevel) adjust(_ *Fair, _ *sighting, next mono.Time) mono.Time { return next }
 

@@ -105,7 +105,7 @@ func (w *windowLevel) before(s *sighting) float64 {
 }
 
 func (w *windowLevel) stand(f *Fair, s *sighting) stand {
-	st := stand{stretch: w.limit / w.length / w.slope, spread: max(w.limit*surplusPart, f.n)}
+	st := stand{meet: meetMost, stretch: w.limit / w.length / w.slope, spread: max(w.limit*surplusPart, f.n)}
 	if s.ends == mono.Min {
 		return st
 	}
@@ -149,7 +149,13 @@ func (w *windowLevel) newcomer(f *Fair, s *sighting) float64 {
 
 func (w *windowLevel) trust(n float64) float64 { return min(1, trustPart*w.limit/n) }
 
+func (w *windowLevel) news() float64 { return newsUnits }
+
 func (w *windowLevel) adjust(f *Fair, s *sighting, next mono.Time) mono.Time {
+	if s.ends != mono.Min {
+		before := w.before(s)
+		next = f.entitled.by(s, next, w.limit, before, s.left, (w.limit-s.left)/max(w.length-before, 1e-3))
+	}
 	switch {
 	case s.ends == mono.Min:
 	case s.none:

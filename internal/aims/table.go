@@ -115,20 +115,20 @@ func (t *table) windows() {
 			refused(0, none), cvWindow(w.cv), longest(w.longest, none), unused(0.5))
 	}
 	t.add("minute-10", "75 a minute, 10", time.Hour, fixed(75, time.Minute), ours(10), refused(0, none), even(90))
-	t.add("fixed-untold", "5,000 an hour, 50 who are not told of resets", 4*time.Hour, untold(fixed(5000, time.Hour)), ours(50), refused(0, none), cvWindow(1))
+	t.add("fixed-untold", "5,000 an hour, 50 who are not told of resets", 4*time.Hour, untold(fixed(5000, time.Hour)), knowing(throttle.FixedWindow, ours(50)), refused(0, none), cvWindow(1))
 	for _, n := range []int{10, 50} {
-		t.add(fmt.Sprintf("silent-after-%d", n), fmt.Sprintf("5,000 an hour, 429s with Retry-After and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.WholeSeconds), ours(n),
+		t.add(fmt.Sprintf("silent-after-%d", n), fmt.Sprintf("5,000 an hour, 429s with Retry-After and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.WholeSeconds), knowing(throttle.FixedWindow, ours(n)),
 			refusedEach(time.Hour, 1.1), unused(1), cvWindow(1))
-		t.add(fmt.Sprintf("silent-%d", n), fmt.Sprintf("5,000 an hour, 429s and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.Untold), ours(n),
+		t.add(fmt.Sprintf("silent-%d", n), fmt.Sprintf("5,000 an hour, 429s and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.Untold), knowing(throttle.FixedWindow, ours(n)),
 			refusedEach(time.Hour, 1.1), unused(1), cvWindow(20))
 	}
-	t.add("silent-minute", "75 a minute, 429s with Retry-After and nothing else, 10", time.Hour, silent(fixed(75, time.Minute), fleet.WholeSeconds), ours(10),
+	t.add("silent-minute", "75 a minute, 429s with Retry-After and nothing else, 10", time.Hour, silent(fixed(75, time.Minute), fleet.WholeSeconds), knowing(throttle.FixedWindow, ours(10)),
 		refused(none, none), unused(none), cvWindow(none))
 
 	rolling := fleet.Quota{Kind: fleet.Rolling, Limit: 4500}
-	t.add("rolling-1", "rolling 4,500 an hour, one alone", 6*time.Hour, rolling, ours(1), refused(0, none), unused(3))
-	t.add("rolling-10", "rolling 4,500 an hour, 10", 6*time.Hour, rolling, ours(10), refused(0, none), cvWindow(3), unused(5))
-	t.add("rolling-50", "rolling 4,500 an hour, 50", 6*time.Hour, rolling, ours(50), refused(0, none), cvWindow(14), unused(5))
+	t.add("rolling-1", "rolling 4,500 an hour, one alone", 6*time.Hour, rolling, knowing(throttle.RollingWindow, ours(1)), refused(0, none), unused(3))
+	t.add("rolling-10", "rolling 4,500 an hour, 10", 6*time.Hour, rolling, knowing(throttle.RollingWindow, ours(10)), refused(0, none), cvWindow(3), unused(5))
+	t.add("rolling-50", "rolling 4,500 an hour, 50", 6*time.Hour, rolling, knowing(throttle.RollingWindow, ours(50)), refused(0, none), cvWindow(14), unused(5))
 }
 
 // company that is greedy, and headers that are approximate.
@@ -154,6 +154,11 @@ func (t *table) company() {
 // ours is processes of one thread, of the strategy that is measured.
 func ours(processes int) []fleet.Group {
 	return []fleet.Group{{Name: "ours", Processes: processes, Link: latency.Uniform(20*time.Millisecond, 40*time.Millisecond)}}
+}
+
+// knowing are told how the server counts, which its answers do not say.
+func knowing(kind throttle.Kind, groups []fleet.Group) []fleet.Group {
+	return each(groups, func(g *fleet.Group) { g.Params.Kind = kind })
 }
 
 func join(a, b []fleet.Group) []fleet.Group { return append(a, b...) }

@@ -51,7 +51,7 @@ func newFair(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
 		return nil, err
 	}
 	c := throttle.FairConfig{Kind: p.Kind, Window: p.Window, Capacity: int64(p.Burst), Unit: p.Unit, MeanCost: p.MeanCost,
-		Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+		Weight: p.Weight, Sharers: p.Sharers, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
 	if c.Window == 0 { // in which all of it comes
 		c.Window = throttle.Seconds(p.Burst / p.Rate)
 	}
