@@ -115,14 +115,14 @@ func (t *table) windows() {
 			refused(0, none), cvWindow(w.cv), longest(w.longest, none), unused(0.5))
 	}
 	t.add("minute-10", "75 a minute, 10", time.Hour, fixed(75, time.Minute), ours(10), refused(0, none), even(90))
-	t.add("fixed-untold", "5,000 an hour, 50 who are not told of resets", 4*time.Hour, untold(fixed(5000, time.Hour)), ours(50), refused(0, none), cvWindow(1))
+	t.add("fixed-untold", "5,000 an hour, 50 who are not told of resets", 4*time.Hour, untold(fixed(5000, time.Hour)), told(ours(50), throttle.FixedWindow), refused(0, none), cvWindow(1))
 	for _, n := range []int{10, 50} {
-		t.add(fmt.Sprintf("silent-after-%d", n), fmt.Sprintf("5,000 an hour, 429s with Retry-After and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.WholeSeconds), ours(n),
+		t.add(fmt.Sprintf("silent-after-%d", n), fmt.Sprintf("5,000 an hour, 429s with Retry-After and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.WholeSeconds), told(ours(n), throttle.FixedWindow),
 			refusedEach(time.Hour, 1.1), unused(1), cvWindow(1))
-		t.add(fmt.Sprintf("silent-%d", n), fmt.Sprintf("5,000 an hour, 429s and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.Untold), ours(n),
+		t.add(fmt.Sprintf("silent-%d", n), fmt.Sprintf("5,000 an hour, 429s and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.Untold), told(ours(n), throttle.FixedWindow),
 			refusedEach(time.Hour, 1.1), unused(1), cvWindow(20))
 	}
-	t.add("silent-minute", "75 a minute, 429s with Retry-After and nothing else, 10", time.Hour, silent(fixed(75, time.Minute), fleet.WholeSeconds), ours(10),
+	t.add("silent-minute", "75 a minute, 429s with Retry-After and nothing else, 10", time.Hour, silent(fixed(75, time.Minute), fleet.WholeSeconds), told(ours(10), throttle.FixedWindow),
 		refused(none, none), unused(none), cvWindow(none))
 
 	rolling := fleet.Quota{Kind: fleet.Rolling, Limit: 4500}
@@ -167,6 +167,11 @@ func each(groups []fleet.Group, change func(*fleet.Group)) []fleet.Group {
 
 func threads(groups []fleet.Group, n int) []fleet.Group {
 	return each(groups, func(g *fleet.Group) { g.Threads = n })
+}
+
+// told know of what kind the server is, where no reset says it.
+func told(groups []fleet.Group, kind throttle.Kind) []fleet.Group {
+	return each(groups, func(g *fleet.Group) { g.Params.Kind = kind })
 }
 
 func spreading(groups []fleet.Group, d time.Duration) []fleet.Group {
