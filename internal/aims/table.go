@@ -68,7 +68,7 @@ func (t *table) weights() {
 		{"bucket", "30,000 tokens a minute", fleet.Quota{Limit: 30_000, Window: time.Minute, Unit: limit.Tokens}},
 		{"window", "30,000 tokens each minute", tokens(fixed(30_000, time.Minute))},
 	} {
-		t.add("costs-"+q.name, q.text+", costs of 20 on average, 10 × 10", half, q.quota, costing(threads(ours(10), 10), 20), cvSteady(3, none), steady(0, none))
+		t.add("costs-"+q.name, q.text+", costs of 20 on average, 10 × 10", half, q.quota, costing(threads(ours(10), 10), 20), cvProcesses(3), steady(0, none))
 		t.add("costs-1-2-5-"+q.name, q.text+", costs of 20 on average, weights 1, 2, 5, 3 × 10 each", half, q.quota, costing(weights(3, 10), 20), off(3), steady(0, none))
 	}
 }
@@ -115,20 +115,20 @@ func (t *table) windows() {
 			refused(0, none), cvWindow(w.cv), longest(w.longest, none), unused(0.5))
 	}
 	t.add("minute-10", "75 a minute, 10", time.Hour, fixed(75, time.Minute), ours(10), refused(0, none), even(90))
-	t.add("fixed-untold", "5,000 an hour, 50 who are not told of resets", 4*time.Hour, untold(fixed(5000, time.Hour)), knowing(throttle.FixedWindow, ours(50)), refused(0, none), cvWindow(1))
+	t.add("fixed-untold", "5,000 an hour, 50 who are not told of resets", 4*time.Hour, untold(fixed(5000, time.Hour)), told(ours(50), throttle.FixedWindow), refused(0, none), cvWindow(1))
 	for _, n := range []int{10, 50} {
-		t.add(fmt.Sprintf("silent-after-%d", n), fmt.Sprintf("5,000 an hour, 429s with Retry-After and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.WholeSeconds), knowing(throttle.FixedWindow, ours(n)),
+		t.add(fmt.Sprintf("silent-after-%d", n), fmt.Sprintf("5,000 an hour, 429s with Retry-After and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.WholeSeconds), told(ours(n), throttle.FixedWindow),
 			refusedEach(time.Hour, 1.1), unused(1), cvWindow(1))
-		t.add(fmt.Sprintf("silent-%d", n), fmt.Sprintf("5,000 an hour, 429s and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.Untold), knowing(throttle.FixedWindow, ours(n)),
+		t.add(fmt.Sprintf("silent-%d", n), fmt.Sprintf("5,000 an hour, 429s and nothing else, %d", n), 6*time.Hour, silent(fixed(5000, time.Hour), fleet.Untold), told(ours(n), throttle.FixedWindow),
 			refusedEach(time.Hour, 1.1), unused(1), cvWindow(20))
 	}
-	t.add("silent-minute", "75 a minute, 429s with Retry-After and nothing else, 10", time.Hour, silent(fixed(75, time.Minute), fleet.WholeSeconds), knowing(throttle.FixedWindow, ours(10)),
+	t.add("silent-minute", "75 a minute, 429s with Retry-After and nothing else, 10", time.Hour, silent(fixed(75, time.Minute), fleet.WholeSeconds), told(ours(10), throttle.FixedWindow),
 		refused(none, none), unused(none), cvWindow(none))
 
 	rolling := fleet.Quota{Kind: fleet.Rolling, Limit: 4500}
-	t.add("rolling-1", "rolling 4,500 an hour, one alone", 6*time.Hour, rolling, knowing(throttle.RollingWindow, ours(1)), refused(0, none), unused(3))
-	t.add("rolling-10", "rolling 4,500 an hour, 10", 6*time.Hour, rolling, knowing(throttle.RollingWindow, ours(10)), refused(0, none), cvWindow(3), unused(5))
-	t.add("rolling-50", "rolling 4,500 an hour, 50", 6*time.Hour, rolling, knowing(throttle.RollingWindow, ours(50)), refused(0, none), cvWindow(14), unused(5))
+	t.add("rolling-1", "rolling 4,500 an hour, one alone", 6*time.Hour, rolling, told(ours(1), throttle.RollingWindow), refused(0, none), unused(3))
+	t.add("rolling-10", "rolling 4,500 an hour, 10", 6*time.Hour, rolling, told(ours(10), throttle.RollingWindow), refused(0, none), cvWindow(3), unused(5))
+	t.add("rolling-50", "rolling 4,500 an hour, 50", 6*time.Hour, rolling, told(ours(50), throttle.RollingWindow), refused(0, none), cvWindow(14), unused(5))
 }
 
 // company that is greedy, and headers that are approximate.
@@ -156,11 +156,6 @@ func ours(processes int) []fleet.Group {
 	return []fleet.Group{{Name: "ours", Processes: processes, Link: latency.Uniform(20*time.Millisecond, 40*time.Millisecond)}}
 }
 
-// knowing are told how the server counts, which its answers do not say.
-func knowing(kind throttle.Kind, groups []fleet.Group) []fleet.Group {
-	return each(groups, func(g *fleet.Group) { g.Params.Kind = kind })
-}
-
 func join(a, b []fleet.Group) []fleet.Group { return append(a, b...) }
 
 func each(groups []fleet.Group, change func(*fleet.Group)) []fleet.Group {
@@ -172,6 +167,11 @@ func each(groups []fleet.Group, change func(*fleet.Group)) []fleet.Group {
 
 func threads(groups []fleet.Group, n int) []fleet.Group {
 	return each(groups, func(g *fleet.Group) { g.Threads = n })
+}
+
+// told know of what kind the server is, where no reset says it.
+func told(groups []fleet.Group, kind throttle.Kind) []fleet.Group {
+	return each(groups, func(g *fleet.Group) { g.Params.Kind = kind })
 }
 
 func spreading(groups []fleet.Group, d time.Duration) []fleet.Group {
