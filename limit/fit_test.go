@@ -54,3 +54,18 @@ func TestFitServes(t *testing.T) {
 		}
 	}
 }
+
+// While what fits is searched for, half of what was accepted is tried, rounded up, and never more than half of what was refused, nor
+// less than one.
+func TestFitHalves(t *testing.T) {
+	for _, c := range []struct{ fits, below, want int64 }{
+		{20, 40, 10}, {21, 40, 11}, {40, 20, 10}, {40, 21, 11}, {40, 19, 10}, {1, 40, 1}, {0, 40, 1}, {5, 2, 1}, {5, 1, 1},
+	} {
+		f := NewFitted(MustRolling(100, time.Second))
+		t0 := &f.fits[0]
+		t0.state, t0.below = searching, c.below
+		if t0.set(0, &cause{fits: c.fits}); t0.n != c.want || t0.low != c.want {
+			t.Errorf("%d accepted of %d: %d are tried, and %d is safe, want %d", c.fits, c.below, t0.n, t0.low, c.want)
+		}
+	}
+}
