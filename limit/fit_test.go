@@ -69,3 +69,17 @@ func TestFitHalves(t *testing.T) {
 		}
 	}
 }
+
+// A search ends where what holds and what does not are a tenth apart: what holds is kept to until it may be relied on again.
+func TestFitFound(t *testing.T) {
+	for _, c := range []struct {
+		low, high int64
+		want      bool
+	}{{10, 11, true}, {10, 12, true}, {10, 13, false}, {100, 111, true}, {100, 112, false}, {9, 10, true}, {9, 11, false}} {
+		f := fit{stage: stage{state: searching, n: c.low, low: c.low, high: c.high, caution: caution{times: 3}}}
+		found := f.found(mono.Time(time.Hour))
+		if want := mono.Time(time.Hour).Add(4 * cautionPause); found != c.want || (f.state == held) != c.want || c.want && f.until != want {
+			t.Errorf("%d holds and %d does not: %v, state %d until %v, want %v", c.low, c.high, found, f.state, f.until, c.want)
+		}
+	}
+}
