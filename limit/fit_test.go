@@ -83,3 +83,18 @@ func TestFitFound(t *testing.T) {
 		}
 	}
 }
+
+// What is served is news before it is an eighth more than what was news last: each answer at first, and at the latest each eighth.
+func TestFitNews(t *testing.T) {
+	f, last, all := fit{stage: stage{n: MaxCost}}, 0, 0
+	for i := 1; i <= 1000; i++ {
+		if f.serve(mono.Time(i), 1) {
+			last, all = i, all+1
+		} else if i-last > max(last/8, 1) {
+			t.Fatalf("%d were served, and %d when it was news last", i, last)
+		}
+	}
+	if all > 200 {
+		t.Errorf("of 1000 %d were news", all)
+	}
+}

@@ -27,6 +27,7 @@ func TestPartitionOf(t *testing.T) {
 		{"GET", "http://a.test/model/x", "a.test", "", "GET /model/x"}, // as Bedrock's begin, and is none
 		{"GET", "http://a.test/model/x/photos", "a.test", "", "GET /model/x/photos"},
 		{"GET", "http://a.test/users/7", "a.test", "", "GET /users/*"},
+		{"GET", "http://a.test/users/7/", "a.test", "", "GET /users/*/"},
 		{"GET", "http://a.test/users/all", "a.test", "", "GET /users/all"},
 		{"GET", "http://a.test/v1/users", "a.test", "", "GET /v1/users"},
 		{"GET", "http://a.test/v1/users/v2", "a.test", "", "GET /v1/users/v2"},
