@@ -206,3 +206,11 @@ func TestTooLateAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestNewJunctionRefuses(t *testing.T) {
+	for want, c := range map[string]paceline.JunctionConfig{"Fill -1": {Fill: -1}, "MaxWaiting -1": {MaxWaiting: -1}} {
+		if j, err := paceline.NewJunction(c); j != nil || err == nil || !strings.Contains(err.Error(), "Junction") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, %v, want %s", c, j, err, want)
+		}
+	}
+}

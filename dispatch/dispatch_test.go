@@ -994,3 +994,15 @@ func TestBannedAgain(t *testing.T) {
 	r.Done(at(4*ms), again[0], banned)
 	state(4*ms, dispatch.Banned)
 }
+
+// A dead letter says why it is one, in a word at least: what became of the last attempt, where nobody has said more.
+func TestDeadLettersHaveReasons(t *testing.T) {
+	for reason, want := range map[string]string{"": "failed", "no such account": "no such account"} {
+		r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(3)})
+		r.submit(0, "x")
+		r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Invalid: true, Reason: reason})
+		if dead := r.queue.DeadLetters(); len(dead) != 1 || dead[0].Reason != want {
+			t.Errorf("%+v, want %q", dead, want)
+		}
+	}
+}

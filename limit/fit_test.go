@@ -54,3 +54,47 @@ func TestFitServes(t *testing.T) {
 		}
 	}
 }
+
+// While what fits is searched for, half of what was accepted is tried, rounded up, and never more than half of what was refused, nor
+// less than one.
+func TestFitHalves(t *testing.T) {
+	for _, c := range []struct{ fits, below, want int64 }{
+		{20, 40, 10}, {21, 40, 11}, {40, 20, 10}, {40, 21, 11}, {40, 19, 10}, {1, 40, 1}, {0, 40, 1}, {5, 2, 1}, {5, 1, 1},
+	} {
+		f := NewFitted(MustRolling(100, time.Second))
+		t0 := &f.fits[0]
+		t0.state, t0.below = searching, c.below
+		if t0.set(0, &cause{fits: c.fits}); t0.n != c.want || t0.low != c.want {
+			t.Errorf("%d accepted of %d: %d are tried, and %d is safe, want %d", c.fits, c.below, t0.n, t0.low, c.want)
+		}
+	}
+}
+
+// A search ends where what holds and what does not are a tenth apart: what holds is kept to until it may be relied on again.
+func TestFitFound(t *testing.T) {
+	for _, c := range []struct {
+		low, high int64
+		want      bool
+	}{{10, 11, true}, {10, 12, true}, {10, 13, false}, {100, 111, true}, {100, 112, false}, {9, 10, true}, {9, 11, false}} {
+		f := fit{stage: stage{state: searching, n: c.low, low: c.low, high: c.high, caution: caution{times: 3}}}
+		found := f.found(mono.Time(time.Hour))
+		if want := mono.Time(time.Hour).Add(4 * cautionPause); found != c.want || (f.state == held) != c.want || c.want && f.until != want {
+			t.Errorf("%d holds and %d does not: %v, state %d until %v, want %v", c.low, c.high, found, f.state, f.until, c.want)
+		}
+	}
+}
+
+// What is served is news before it is an eighth more than what was news last: each answer at first, and at the latest each eighth.
+func TestFitNews(t *testing.T) {
+	f, last, all := fit{stage: stage{n: MaxCost}}, 0, 0
+	for i := 1; i <= 1000; i++ {
+		if f.serve(mono.Time(i), 1) {
+			last, all = i, all+1
+		} else if i-last > max(last/8, 1) {
+			t.Fatalf("%d were served, and %d when it was news last", i, last)
+		}
+	}
+	if all > 200 {
+		t.Errorf("of 1000 %d were news", all)
+	}
+}

@@ -317,7 +317,7 @@ func TestProducedRefusesChanges(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if after, _ := p.Rates(); !slices.Equal(before, after) {
+	if after, _ := p.Rates(); len(after) != 1 || after[0].N != 1000 || after[0].Per != time.Minute || after[0].Unit != limit.Output || !slices.Equal(before, after) {
 		t.Errorf("%+v was %+v", after, before)
 	}
 }

@@ -239,3 +239,27 @@ func perKey(t *testing.T) func(transport.Partition) limit.Limiter {
 func byK(r *http.Request) transport.Partition {
 	return transport.Partition{Host: r.URL.Host, Key: r.Header.Get("K")}
 }
+
+// Those who were refused together do not come back together: each Transport has chances of its own.
+func TestRetriesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := map[time.Duration]bool{}
+		for range 20 {
+			n := 0
+			tr := mustNew(t, transport.Config{Base: roundTripper(func(*http.Request) (*http.Response, error) {
+				if n++; n == 1 {
+					return reply(503, ""), nil
+				}
+				return reply(200, ""), nil
+			})})
+			begin := time.Now()
+			if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
+				t.Fatal(status, err)
+			}
+			took[time.Since(begin)] = true
+		}
+		if len(took) < 10 {
+			t.Errorf("20 were sent again after %v", took)
+		}
+	})
+}

@@ -24,7 +24,10 @@ func TestPartitionOf(t *testing.T) {
 		{"GET", "http://a.test:80/repos/x/y", "a.test", "", "GET /repos/x/y"},
 		{"GET", "http://a.test/o/550e8400-e29b-41d4-a716-446655440000", "a.test", "", "GET /o/*"},
 		{"GET", "http://a.test/o/" + strings.Repeat("x", 41), "a.test", "", "GET /o/*"},
+		{"GET", "http://a.test/model/x", "a.test", "", "GET /model/x"}, // as Bedrock's begin, and is none
+		{"GET", "http://a.test/model/x/photos", "a.test", "", "GET /model/x/photos"},
 		{"GET", "http://a.test/users/7", "a.test", "", "GET /users/*"},
+		{"GET", "http://a.test/users/7/", "a.test", "", "GET /users/*/"},
 		{"GET", "http://a.test/users/all", "a.test", "", "GET /users/all"},
 		{"GET", "http://a.test/v1/users", "a.test", "", "GET /v1/users"},
 		{"GET", "http://a.test/v1/users/v2", "a.test", "", "GET /v1/users/v2"},

@@ -404,3 +404,13 @@ func TestEachOfALogTells(t *testing.T) {
 		}
 	}
 }
+
+// What an Add displaces is the oldest, and it is told by its own instant.
+func TestLogTellsWhatIsDisplaced(t *testing.T) {
+	var heard listener
+	l := must(window.NewLog(3, 10*time.Second)).OnLeave(heard.leave)
+	for i := range 7 {
+		l.Add(at(time.Duration(i) * time.Second))
+	}
+	heard.expect(t, 6*time.Second, told{at(0), 1}, told{at(time.Second), 1}, told{at(2 * time.Second), 1}, told{at(3 * time.Second), 1})
+}

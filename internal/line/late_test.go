@@ -224,3 +224,24 @@ func FuzzLate(f *testing.F) {
 		}
 	})
 }
+
+// Who has a head start before a long line is told at once that those before it alone are too many.
+func TestLateBehindAFewOfMany(t *testing.T) {
+	for _, waiting := range []int{30, 300} {
+		l := line.New(line.Config{})
+		lane := l.Lane(line.LaneConfig{}, []*line.Limit{l.Limit(rolling(t, 1, time.Second), line.Sharing{})})
+		want(t, l.Enter(0, lane, ticket("first", 0)), line.Granted)
+		for i := range waiting {
+			want(t, l.Enter(1, lane, ticket("", mono.Time(10*i+10))), line.Waiting)
+		}
+		for n, state := range map[int]line.State{5: line.Waiting, 20: line.Late} { // before it
+			u := ticket("late", mono.Time(10*n+5))
+			u.Deadline = 10 * second
+			want(t, l.Enter(1, lane, u), state)
+			if state == line.Late && u.At < mono.Time(n)*second {
+				t.Errorf("of %d %d are before it: it could go at %v", waiting, n, u.At)
+			}
+			l.Leave(1, u)
+		}
+	}
+}

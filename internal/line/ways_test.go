@@ -197,3 +197,15 @@ func TestWaysOfWhoComesAfterOneTooLarge(t *testing.T) {
 	l.Settle(second, small.Pass, accepted)
 	want(t, next(l, 2*second), "later")
 }
+
+// Who tries is counted as anybody who goes, in a lane of one way and of several.
+func TestTryIsCounted(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		l := line.New(line.Config{})
+		lane, _ := ways(l, []limit.Limiter{slots(t, 1), slots(t, 1), slots(t, 1)}[:n]...)
+		for i := range 5 {
+			l.Try(0, lane, &limit.One, nil)
+			want(t, lane.Granted(), uint64(min(i+1, n)))
+		}
+	}
+}
