@@ -41,12 +41,12 @@ func TestBodiesAreClosedOnce(t *testing.T) {
 				opened.Add(1)
 				return closes{strings.NewReader("x"), &closed}
 			}
-			n := 0
+			var n atomic.Int64
 			config.Base = roundTripper(func(r *http.Request) (*http.Response, error) {
 				io.Copy(io.Discard, r.Body)
 				r.Body.Close()
 				time.Sleep(2 * time.Second)
-				if n++; n < 3 {
+				if n.Add(1) < 3 {
 					return reply(503, ""), nil
 				}
 				return reply(200, ""), nil
