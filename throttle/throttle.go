@@ -7,7 +7,8 @@
 // that do not say what remains; Hints keeps to what they say is left until a reset.
 //
 // A Strategy is any such law, one of your own too, as a simulator compares it with others: by making limiters, or by making
-// a Process whose Threads decide for themselves. Package sim/scenario knows the published ones by name.
+// a Process whose Threads decide for themselves. Package sim/scenario knows the published ones by name, and sim/compare lays
+// yours beside them.
 //
 // What this package is not for: a quota that is one's own alone is better kept by package limit, which needs no answers
 // and is never refused.

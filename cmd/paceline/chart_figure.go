@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
@@ -103,7 +103,7 @@ func short(strategy string) string { return strings.TrimPrefix(strategy, "expone
 
 // throttlesFigure compares strategies: the clients' sleep where it is known, then bars of the first scenario's measures, and
 // of the others' rejects.
-func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
+func throttlesFigure(t *compare.Table) (chart.Figure, error) {
 	if len(t.Strategies) == 0 {
 		return chart.Figure{}, errors.New("the run has no finished scenario to draw")
 	}
@@ -138,7 +138,7 @@ func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
 		}
 		f.Panels = append(f.Panels, p)
 	}
-	bars := func(title, label, unit, scenario string, of func(*bench.ThrottleRow) *bench.Spread) {
+	bars := func(title, label, unit, scenario string, of func(*compare.Row) *compare.Spread) {
 		b := chart.Bars{Title: title, Value: chart.Axis{Label: label, Unit: unit}, Whiskers: "median to worst"}
 		for i := range t.Strategies {
 			r := &t.Strategies[i]
@@ -156,19 +156,19 @@ func throttlesFigure(t *bench.Throttles) (chart.Figure, error) {
 			f.Panels = append(f.Panels, b)
 		}
 	}
-	bars(first+": rejects", "limited", "%", first, func(r *bench.ThrottleRow) *bench.Spread { return &r.RetryPercent })
-	bars(first+": unfairness", "standard deviation of requests", "", first, func(r *bench.ThrottleRow) *bench.Spread { return &r.RequestSD })
-	bars(first+": longest sleep", "sleep", "s", first, func(r *bench.ThrottleRow) *bench.Spread { return &r.MaxSleep })
+	bars(first+": rejects", "limited", "%", first, func(r *compare.Row) *compare.Spread { return &r.RetryPercent })
+	bars(first+": unfairness", "standard deviation of requests", "", first, func(r *compare.Row) *compare.Spread { return &r.RequestSD })
+	bars(first+": longest sleep", "sleep", "s", first, func(r *compare.Row) *compare.Spread { return &r.MaxSleep })
 	seen := first
 	for i := range t.Strategies {
 		const most = 16
 		if name := t.Strategies[i].Scenario; name != seen && !strings.HasPrefix(name, first+" ") && len(f.Panels) < most {
 			seen = name
 			if strings.HasPrefix(name, "clear") {
-				bars(name+": time to do 4,500", "time", "s", name, func(r *bench.ThrottleRow) *bench.Spread { return r.Clear })
+				bars(name+": time to do 4,500", "time", "s", name, func(r *compare.Row) *compare.Spread { return r.Clear })
 				continue
 			}
-			bars(name+": rejects", "limited", "%", name, func(r *bench.ThrottleRow) *bench.Spread { return &r.RetryPercent })
+			bars(name+": rejects", "limited", "%", name, func(r *compare.Row) *compare.Spread { return &r.RetryPercent })
 		}
 	}
 	return f, nil

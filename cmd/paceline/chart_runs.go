@@ -12,17 +12,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
 // storedRun is a run of paceline sim as it is kept: one of the three.
 type storedRun struct {
-	Version   int              `json:"version"` // 1
-	Scenario  *fleet.Report    `json:"scenario,omitempty"`
-	Live      *live.Report     `json:"live,omitempty"`
-	Throttles *bench.Throttles `json:"throttles,omitempty"`
+	Version   int            `json:"version"` // 1
+	Scenario  *fleet.Report  `json:"scenario,omitempty"`
+	Live      *live.Report   `json:"live,omitempty"`
+	Throttles *compare.Table `json:"throttles,omitempty"`
 }
 
 // samples is how many instants of a run are kept for charts if it does not say.

@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/sim/scenario"
 	"github.com/paceline-go/paceline/throttle"
@@ -175,7 +175,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		told = 0
 	}
 	progress, done := simProgress(cmd.ErrOrStderr(), read.Duration)
-	report, err := bench.RunFleet(ctx, read, progress)
+	report, err := compare.RunScenario(ctx, read, progress)
 	done()
 	if err != nil {
 		return exitError{exitConfig, fmt.Errorf("%s: %w", file, err)}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -138,21 +138,17 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--strategies: %w", err)}
 	}
-	scenarios := func(law throttle.Strategy) []fleet.Scenario { return chooseScenarios(fleet.Standard(law), s.only) }
-	if len(scenarios(chosen[0])) == 0 {
-		var names []string
-		for _, s := range fleet.Standard(chosen[0]) {
-			names = append(names, s.Name)
-		}
-		return usageError{fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only, strings.Join(names, ", "))}
-	}
-	shown := []string{chosen[0].Name, best}
-	first := scenarios(chosen[0])[0].Name
-	runs := bench.ThrottleRuns{Ours: oursName(), Strategies: chosen, Scenarios: scenarios, FirstSeed: s.first, Seeds: int(s.last - s.first + 1),
-		Sampled: func(s fleet.Scenario) bool {
+	first, shown := "", []string{chosen[0].Name, best}
+	result, err := compare.Run(ctx, compare.Config{Ours: oursName(), Strategies: chosen, Only: s.only, FirstSeed: s.first, Seeds: int(s.last - s.first + 1),
+		Sampled: func(s fleet.Scenario) bool { // of the first scenario, what a chart shows
+			first = cmp.Or(first, s.Name)
 			return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name)
-		}}
-	result, err := bench.RunThrottles(ctx, runs, throttleProgress(cmd.ErrOrStderr()))
+		},
+		Progress: throttleProgress(cmd.ErrOrStderr())})
+	var unknown *compare.NoScenarioError
+	if errors.As(err, &unknown) {
+		return usageError{fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only, strings.Join(unknown.Names, ", "))}
+	}
 	if err != nil {
 		return err
 	}
@@ -171,14 +167,6 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 		return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
 	}
 	return nil
-}
-
-// chooseScenarios returns the one of that name, or those whose names begin with it.
-func chooseScenarios(all []fleet.Scenario, only string) []fleet.Scenario {
-	if i := slices.IndexFunc(all, func(s fleet.Scenario) bool { return s.Name == only }); i >= 0 {
-		return all[i : i+1]
-	}
-	return slices.DeleteFunc(all, func(s fleet.Scenario) bool { return !strings.HasPrefix(s.Name, only) })
 }
 
 // chooseStrategies returns those of the names, or the usual ones, ours first.

@@ -15,7 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/cores"
+	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -103,16 +104,14 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			jobs = append(jobs, job{aim: i, scenario: a.followed(c.Strategy, c.First+uint64(s))})
 		}
 	}
-	// The longest first, so that none is left to run alone at the end.
-	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(bench.Effort(b.scenario), bench.Effort(a.scenario)) })
 	values := make([][][]float64, len(chosen)) // by aim, figure and seed
 	for i, a := range chosen {
 		values[i] = make([][]float64, len(a.Figures))
 	}
 	done := 0
-	err := bench.OnAllCores(ctx, len(jobs), bench.Each(func(i int) (func(), error) {
+	err := cores.OnAll(ctx, len(jobs), cores.Each(func(i int) (func(), error) {
 		j := jobs[i]
-		report, err := bench.RunFleet(ctx, j.scenario, nil)
+		report, err := compare.RunScenario(ctx, j.scenario, nil)
 		if err != nil || !report.Complete {
 			return nil, err
 		}

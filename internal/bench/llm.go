@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/cores"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/sim"
 )
@@ -144,7 +145,7 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 	rows := len(arrivals) * len(policies)
 	runs := make([]sim.LLM, rows*seeds)
 	tallies := make([]sim.LLMTally, rows*seeds)
-	err := OnAllCores(ctx, rows*seeds, Each(func(i int) (func(), error) {
+	err := cores.OnAll(ctx, rows*seeds, cores.Each(func(i int) (func(), error) {
 		row, seed := i/seeds, uint64(i%seeds+1)
 		p, a := policies[row%len(policies)], arrivals[row/len(policies)]
 		x := sim.LLM{

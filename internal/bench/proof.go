@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/cores"
 	"github.com/paceline-go/paceline/sim"
 )
 
@@ -81,7 +82,7 @@ func RunProof(ctx context.Context, requests int, seed uint64, progress func(done
 	done := 0
 	finished := make([]bool, all)
 	stop := func() bool { return ctx.Err() != nil }
-	_ = OnAllCores(ctx, all, Each(func(i int) (func(), error) { // none fails
+	_ = cores.OnAll(ctx, all, cores.Each(func(i int) (func(), error) { // none fails
 		var keep func()
 		switch {
 		case i < len(attacked): // the longest first

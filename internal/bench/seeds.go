@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 
+	"github.com/paceline-go/paceline/internal/cores"
+	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
@@ -10,10 +12,10 @@ import (
 func RunSeeds(ctx context.Context, scenarios []fleet.Scenario, n int, progress func(done, all int)) ([][]fleet.Report, error) {
 	reports := make([][]fleet.Report, len(scenarios))
 	done, all := 0, n*len(scenarios)
-	err := OnAllCores(ctx, all, Each(func(i int) (func(), error) {
+	err := cores.OnAll(ctx, all, cores.Each(func(i int) (func(), error) {
 		s := scenarios[i/n]
 		s.Seed = uint64(i%n + 1)
-		r, err := RunFleet(ctx, s, nil)
+		r, err := compare.RunScenario(ctx, s, nil)
 		if !r.Complete {
 			return nil, err
 		}

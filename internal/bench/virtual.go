@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/cores"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/rule"
 	"github.com/paceline-go/paceline/sim"
@@ -44,7 +45,7 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 	for i := range tallies {
 		tallies[i] = make([]sim.Tally, seeds)
 	}
-	err := OnAllCores(ctx, len(jobs), func() func(int) (func(), error) {
+	err := cores.OnAll(ctx, len(jobs), func() func(int) (func(), error) {
 		s := newSamples()
 		return func(i int) (func(), error) {
 			j := jobs[i]

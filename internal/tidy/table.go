@@ -43,6 +43,8 @@ var Table = []Package{
 	{Name: "sim", Core: true, Ours: decisions, Std: pure},
 	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim internal/histogram", Std: pure + " encoding/json io"},
 	{Name: "sim/scenario", Ours: "sim/fleet limit throttle latency internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "internal/cores", Std: "context runtime sync"},
+	{Name: "sim/compare", Ours: "sim/fleet throttle internal/cores internal/strategy", Std: "any"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim", Std: pure + " testing"},
 
 	// Words on the wire.
@@ -81,7 +83,7 @@ var Table = []Package{
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "internal/live", Ours: "paceline mono limit throttle quota internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
-	{Name: "internal/aims", Ours: "limit latency throttle internal/bench internal/strategy sim/fleet", Std: "any"},
+	{Name: "internal/aims", Ours: "limit latency throttle internal/cores internal/strategy sim/fleet sim/compare", Std: "any"},
 	{Name: "internal/published", Ours: "mono latency limit throttle rule window sim sim/fleet internal/strategy internal/bench", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
 
 	// Help for the tests.

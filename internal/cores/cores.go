@@ -1,4 +1,5 @@
-package bench
+// Package cores runs jobs on all cores, one at a time on each.
+package cores
 
 import (
 	"context"
@@ -6,10 +7,10 @@ import (
 	"sync"
 )
 
-// OnAllCores runs the jobs 0 to n−1, begun in this order, one at a time on each core. worker makes what a core runs them
+// OnAll runs the jobs 0 to n−1, begun in this order, one at a time on each core. worker makes what a core runs them
 // with; what that returns puts the result away, and is called by one core at a time: nil if there is nothing to keep. When a
 // job has failed, or ctx has ended, no other is begun. The error is that of the first job that failed.
-func OnAllCores(ctx context.Context, n int, worker func() (run func(i int) (keep func(), err error))) error {
+func OnAll(ctx context.Context, n int, worker func() (run func(i int) (keep func(), err error))) error {
 	var (
 		mu    sync.Mutex
 		next  int

@@ -1,4 +1,4 @@
-package bench
+package compare
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-func TestThrottleRow(t *testing.T) {
+func TestRow(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	runs := []fleet.Report{
 		{Clients: 5, RetryPercent: 4, Jain: 0.9, Change: number(60), Settle: number(30)},
@@ -22,14 +22,14 @@ func TestThrottleRow(t *testing.T) {
 	}
 	text := func(s *Spread) string { return s.text(1) }
 	for range 2 {
-		row := ThrottleRow{Scenario: "jump"}
+		row := Row{Scenario: "jump"}
 		row.sum(runs)
 		if got := []string{text(&row.RetryPercent), text(&row.Jain), text(row.Settle), text(row.Clear)}; strings.Join(got, "; ") != "2.0/4.0; 0.7/0.5; 30.0/never; -" {
 			t.Errorf("%s", strings.Join(got, "; "))
 		}
 		runs[0], runs[2] = runs[2], runs[0] // finished in another order
 	}
-	row := ThrottleRow{Scenario: "clear-1s"}
+	row := Row{Scenario: "clear-1s"}
 	row.sum([]fleet.Report{{Clear: number(80)}, {}, {}})
 	if text(row.Clear) != "never/never" || row.Settle != nil {
 		t.Errorf("cleared %s", text(row.Clear))
@@ -40,7 +40,7 @@ func TestThrottleRow(t *testing.T) {
 }
 
 // Rows come scenario by scenario, whichever was finished first, and are those of their seeds.
-func TestRunThrottles(t *testing.T) {
+func TestRun(t *testing.T) {
 	null, err := strategy.Named("null")
 	if err != nil {
 		t.Fatal(err)
@@ -49,18 +49,20 @@ func TestRunThrottles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	what := ThrottleRuns{Ours: "none", Strategies: []throttle.Strategy{retry, null}, Seeds: 2, Scenarios: func(s throttle.Strategy) []fleet.Scenario {
+	what := Config{Ours: "none", Strategies: []throttle.Strategy{retry, null}, Seeds: 2, Scenarios: func(s throttle.Strategy) []fleet.Scenario {
 		return []fleet.Scenario{
 			{Name: "short", Duration: time.Minute, Groups: []fleet.Group{{Strategy: s}}},
 			{Name: "long", Duration: 10 * time.Minute, Groups: []fleet.Group{{Strategy: s, Threads: 2, Demand: fleet.Demand{Kind: fleet.Light, PerSecond: 0.1}}}},
 		}
 	}}
 	told := 0
-	result, err := RunThrottles(t.Context(), what, func(done, all int) {
+	what.Progress = func(done, all int) {
 		if told++; all != 8 || done != told {
 			t.Errorf("%d of %d", done, all)
 		}
-	})
+	}
+	result, err := Run(t.Context(), what)
+	what.Progress = nil
 	if err != nil || len(result.Strategies) != 4 || result.Interrupted || math.Abs(result.VirtualHours-44./60) > 1e-9 || told != 8 {
 		t.Fatalf("%v: %+v", err, result)
 	}
@@ -78,30 +80,57 @@ func TestRunThrottles(t *testing.T) {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 	what.FirstSeed = 1001
-	if other, err := RunThrottles(t.Context(), what, nil); err != nil || *other.Strategies[2].Unused.Median == *result.Strategies[2].Unused.Median || other.Strategies[2].First.Requests == nil {
+	if other, err := Run(t.Context(), what); err != nil || *other.Strategies[2].Unused.Median == *result.Strategies[2].Unused.Median || other.Strategies[2].First.Requests == nil {
 		t.Errorf("%v: other seeds are the same, or the first is not shown", err)
 	}
+	chosen := what
+	chosen.Only, chosen.Ours, chosen.Strategies, chosen.Against = "sho", "", chosen.Strategies[1:], []string{"retry-only"}
+	if r, err := Run(t.Context(), chosen); err != nil || len(r.Strategies) != 2 || r.Strategies[1].Name != "retry-only" || r.Strategies[1].Scenario != "short" || r.Ours != "null" {
+		t.Errorf("%v: %+v", err, r)
+	}
+	good := what
 	what.Scenarios = func(s throttle.Strategy) []fleet.Scenario {
 		return []fleet.Scenario{{Name: "bad", Groups: []fleet.Group{{Strategy: s}}}}
 	}
-	if _, err := RunThrottles(t.Context(), what, nil); err == nil || !strings.Contains(err.Error(), "Duration") {
+	if _, err := Run(t.Context(), what); err == nil || !strings.Contains(err.Error(), "Duration") {
 		t.Errorf("an impossible scenario: %v", err)
+	}
+	for want, change := range map[string]func(*Config){
+		`Only "medium": no scenario's name begins with it: there are short, long`: func(c *Config) { c.Only = "medium" },
+		`Against: strategy "best" is none of`:                                     func(c *Config) { c.Against = []string{"best"} },
+		"Strategies and Against are empty":                                        func(c *Config) { c.Strategies = nil },
+		"Seeds -1 is negative":                                                    func(c *Config) { c.Seeds = -1 },
+		`returns 2 scenarios for strategy "retry-only" and 1 for "null"`: func(c *Config) {
+			all := c.Scenarios
+			c.Scenarios = func(s throttle.Strategy) []fleet.Scenario {
+				if s.Name == "null" {
+					return all(s)[:1]
+				}
+				return all(s)
+			}
+		},
+	} {
+		c := good
+		change(&c)
+		if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if result, err := RunThrottles(ended, what, nil); err != nil || !result.Interrupted || len(result.Strategies) != 0 {
+	if result, err := Run(ended, what); err != nil || !result.Interrupted || len(result.Strategies) != 0 {
 		t.Errorf("interrupted: %v %+v", err, result)
 	}
 }
 
 // The widest that a table is likely to be fits a screen of 100 columns.
-func TestThrottleTableFits(t *testing.T) {
+func TestTableFits(t *testing.T) {
 	number := func(v float64) Spread { return Spread{&v, &v} }
 	never := Spread{}
 	for _, s := range strategy.All() {
-		r := ThrottleRow{Name: s.Name, Scenario: "jump-10-100", RetryPercent: number(99.99), MaxSleep: number(199_999), RequestSD: number(79_999), CV: number(499.9),
+		r := Row{Name: s.Name, Scenario: "jump-10-100", RetryPercent: number(99.99), MaxSleep: number(199_999), RequestSD: number(79_999), CV: number(499.9),
 			Unused: number(99.9), Settle: &never}
-		all := Throttles{Strategies: []ThrottleRow{r}}
+		all := Table{Strategies: []Row{r}}
 		var text strings.Builder
 		if err := all.WriteText(&text); err != nil {
 			t.Fatal(err)

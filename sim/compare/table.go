@@ -1,33 +1,31 @@
-package bench
+package compare
 
 import (
-	"cmp"
-	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/paceline-go/paceline/sim/fleet"
-	"github.com/paceline-go/paceline/throttle"
 )
 
-// Throttles is what `paceline sim throttle -o json` prints. Fields are only ever added to.
-type Throttles struct {
+// Table is what came out, and what `paceline sim throttle -o json` prints. Fields are only ever added to.
+type Table struct {
 	Ours string `json:"ours"` // the name of our strategy, which is compared with the others
 	// Strategies has a row per scenario and strategy, the strategies of a scenario together.
-	Strategies   []ThrottleRow `json:"strategies"`
-	VirtualHours float64       `json:"virtual_hours"` // of all runs together
-	Interrupted  bool          `json:"interrupted,omitempty"`
-	Wall         float64       `json:"wall_seconds"`
+	Strategies   []Row   `json:"strategies"`
+	VirtualHours float64 `json:"virtual_hours"` // of all runs together
+	Interrupted  bool    `json:"interrupted,omitempty"`
+	Wall         float64 `json:"wall_seconds"`
 }
 
-// ThrottleRow is a strategy in a scenario: the median and the worst of its runs, one per seed. What the measures are is said
+// Row is a strategy in a scenario: the median and the worst of its runs, one per seed. What the measures are is said
 // at the fields of fleet.Report.
-type ThrottleRow struct {
+type Row struct {
 	Name     string  `json:"name"`
 	Scenario string  `json:"scenario"`
 	Clients  int     `json:"clients"`
@@ -75,118 +73,8 @@ type Spread struct {
 	Worst  *float64 `json:"worst"`
 }
 
-// ThrottleRuns says what to run: every strategy in every scenario with so many Seeds.
-type ThrottleRuns struct {
-	Ours       string
-	Strategies []throttle.Strategy
-	Scenarios  func(throttle.Strategy) []fleet.Scenario
-	Seeds      int
-	// FirstSeed is the first of them; the others follow. If zero, 1.
-	FirstSeed uint64
-	// Sampled, if not nil, says of which scenarios the first seed is to have a series.
-	Sampled func(fleet.Scenario) bool
-}
-
-// RunThrottles runs them on all cores. progress, if not nil, is told how many of the runs are finished. If ctx ends, what has
-// finished by then is returned.
-func RunThrottles(ctx context.Context, what ThrottleRuns, progress func(done, all int)) (Throttles, error) {
-	began := time.Now()
-	firstSeed := cmp.Or(what.FirstSeed, 1)
-	type job struct {
-		scenario fleet.Scenario
-		row      int
-	}
-	var jobs []job
-	var rows []ThrottleRow
-	byStrategy := make([][]fleet.Scenario, len(what.Strategies))
-	for i, s := range what.Strategies {
-		byStrategy[i] = what.Scenarios(s)
-	}
-	for k := range byStrategy[0] {
-		for i, s := range what.Strategies {
-			scenario := byStrategy[i][k]
-			for seed := range what.Seeds {
-				scenario.Seed = firstSeed + uint64(seed)
-				scenario.Sample = 0
-				if seed == 0 && what.Sampled != nil && what.Sampled(scenario) {
-					scenario.Sample = scenario.Duration / 360
-				}
-				jobs = append(jobs, job{scenario, len(rows)})
-			}
-			rows = append(rows, ThrottleRow{Name: s.Name, Scenario: scenario.Name, Minutes: scenario.Duration.Minutes()})
-		}
-	}
-	// The longest first, so that none is left to run alone at the end.
-	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(Effort(b.scenario), Effort(a.scenario)) })
-
-	done, hours := 0, 0.0
-	reports := make([][]fleet.Report, len(rows))
-	err := OnAllCores(ctx, len(jobs), Each(func(i int) (func(), error) {
-		j := jobs[i]
-		report, err := RunFleet(ctx, j.scenario, nil)
-		if !report.Complete {
-			return nil, err
-		}
-		return func() {
-			hours += report.Seconds / 3600
-			if report.Seed != firstSeed {
-				report.Groups = nil // long, and not needed
-			}
-			reports[j.row] = append(reports[j.row], report)
-			if done++; progress != nil {
-				progress(done, len(jobs))
-			}
-		}, err
-	}))
-	if err != nil {
-		return Throttles{}, err
-	}
-	t := Throttles{Ours: what.Ours, Strategies: []ThrottleRow{}, VirtualHours: hours, Interrupted: done < len(jobs)}
-	for i := range rows {
-		if len(reports[i]) > 0 {
-			rows[i].sum(reports[i])
-			t.Strategies = append(t.Strategies, rows[i])
-		}
-	}
-	t.Wall = time.Since(began).Seconds()
-	return t, nil
-}
-
-// Effort is roughly how long a scenario takes to run.
-func Effort(s fleet.Scenario) float64 {
-	clients := 0
-	for _, g := range s.Groups {
-		clients += g.Processes * g.Threads
-	}
-	return s.Duration.Seconds() * float64(clients+10)
-}
-
-// RunFleet runs a scenario until its end or that of ctx. progress, if not nil, is told every now and then how far it is.
-func RunFleet(ctx context.Context, s fleet.Scenario, progress func(f *fleet.Fleet)) (fleet.Report, error) {
-	f, err := fleet.New(s)
-	if err != nil {
-		return fleet.Report{}, err
-	}
-	// As much at a time as takes some 20 ms, so that ctx is heard of. A flood of requests takes that long for little time.
-	step, told := 10*time.Millisecond, time.Now()
-	for ctx.Err() == nil && !f.Advance(f.Now()+step) {
-		now := time.Now()
-		switch took := now.Sub(told); {
-		case took > 40*time.Millisecond:
-			step = max(step/4, time.Microsecond)
-		case took < 10*time.Millisecond:
-			step = min(step*2, 24*time.Hour)
-		}
-		told = now
-		if progress != nil {
-			progress(f)
-		}
-	}
-	return f.Report(), nil
-}
-
 // sum makes a row of its runs. Their order does not matter.
-func (r *ThrottleRow) sum(runs []fleet.Report) {
+func (r *Row) sum(runs []fleet.Report) {
 	r.Seeds, r.Clients, r.Optimum = len(runs), runs[0].Clients, runs[0].OptimumSleepMost
 	for i := range runs {
 		for _, g := range runs[i].Groups { // of the first seed alone
@@ -259,12 +147,16 @@ func spread(values []float64) Spread {
 }
 
 // WriteJSON writes the rows as one JSON object.
-func (t *Throttles) WriteJSON(w io.Writer) error { return writeJSON(w, t) }
+func (t *Table) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(t)
+}
 
 // WriteText writes a block per scenario, a line per strategy, within 100 columns.
-func (t *Throttles) WriteText(w io.Writer) error {
+func (t *Table) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "clients that share a quota; median and worst of the seeds; our strategy is %q\n", t.Ours)
-	if slices.ContainsFunc(t.Strategies, func(r ThrottleRow) bool { return shortName(r.Name) != r.Name }) {
+	if slices.ContainsFunc(t.Strategies, func(r Row) bool { return shortName(r.Name) != r.Name }) {
 		fmt.Fprintln(w, "exp: exponential, inc: increase, prop: proportional, rem: remaining, dec: decrease")
 	}
 	for i := 0; i < len(t.Strategies); {
@@ -281,7 +173,7 @@ func (t *Throttles) WriteText(w io.Writer) error {
 	return err
 }
 
-func writeScenario(w io.Writer, rows []ThrottleRow) error {
+func writeScenario(w io.Writer, rows []Row) error {
 	r := &rows[0]
 	fmt.Fprintf(w, "\n%s: %d clients, %s min, %d seeds", r.Scenario, r.Clients, fixed(r.Minutes, 0), r.Seeds)
 	if r.Optimum > 0 {
@@ -331,3 +223,5 @@ func (s *Spread) text(digits int) string {
 	}
 	return number(s.Median) + "/" + number(s.Worst)
 }
+
+func fixed(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }

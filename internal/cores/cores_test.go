@@ -1,4 +1,4 @@
-package bench
+package cores
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 )
 
 // Every job is kept once, and those that have nothing to keep are not missed.
-func TestOnAllCores(t *testing.T) {
+func TestOnAll(t *testing.T) {
 	var kept []int // with the race detector: one at a time
-	err := OnAllCores(t.Context(), 1000, func() func(int) (func(), error) {
+	err := OnAll(t.Context(), 1000, func() func(int) (func(), error) {
 		own := 0 // of this core alone
 		return func(i int) (func(), error) {
 			if own++; i%3 == 0 {
@@ -26,7 +26,7 @@ func TestOnAllCores(t *testing.T) {
 }
 
 // What fails is not kept, and no more is begun; nor when the context has ended.
-func TestOnAllCoresStops(t *testing.T) {
+func TestOnAllStops(t *testing.T) {
 	failed := errors.New("failed")
 	kept := 0
 	ctx, cancel := context.WithCancel(t.Context())
@@ -36,7 +36,7 @@ func TestOnAllCoresStops(t *testing.T) {
 	}{{func() {}, failed}, {cancel, nil}} {
 		kept = 0
 		done := make(chan struct{}) // until the eleventh has ended, nobody gets past it
-		err := OnAllCores(ctx, 1_000_000, Each(func(i int) (func(), error) {
+		err := OnAll(ctx, 1_000_000, Each(func(i int) (func(), error) {
 			if i > 10 {
 				<-done
 			}
@@ -54,7 +54,7 @@ func TestOnAllCoresStops(t *testing.T) {
 			t.Errorf("%v: %v, %d kept", c.err, err, kept)
 		}
 	}
-	if err := OnAllCores(ctx, 10, Each(func(int) (func(), error) { t.Error("begun"); return nil, nil })); err != nil {
+	if err := OnAll(ctx, 10, Each(func(int) (func(), error) { t.Error("begun"); return nil, nil })); err != nil {
 		t.Error(err)
 	}
 }
