@@ -22,20 +22,20 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-const simThrottleLong = `Compare strategies by which clients share a quota that strangers use too, most often a bucket of 4,500 requests per hour: each
-strategy in each of the standard scenarios, in virtual time, once per seed.
+const simThrottleLong = `Compare strategies by which clients share a quota that strangers use too, most often a bucket of 4,500 requests per hour:
+each strategy in each of the standard scenarios, in virtual time, once per seed. --only chooses among the scenarios.
 
 cold (everybody starts at once at an empty bucket), full, day, jump (clients come or go), quota (it changes and nobody is
-told), hetero (different sleeps to begin with), mixed (some have little to do), latency, clear (do 4,500 requests),
+told), hetero (different sleeps to begin with), mixed (some have little to do), spread (starts within a second to an hour),
+fixed, minute and daily (windows, which tell resets), silent (one that tells nothing), rolling, latency, clear (do 4,500
+requests).
 
-spread (starts within a second to an hour), fixed, minute, daily and rolling (other quotas than a bucket: requests per window, which
-tells resets).
+limited: of the requests of a client, averaged over the clients. sd: of the clients' numbers of requests. CV: of the
+clients' shares of what was served. unused: of what the quota let pass. settle: how long after the change as many requests
+are sent as the quota lets pass, give or take 10 %. -o json has all that is measured.
 
-limited: of the requests of a client, averaged over the clients. sd: of the clients' numbers of requests. unused: of what
-the quota let pass. settle: how long after the change as many requests are sent as the quota lets pass, give or take 10 %. CV: of the clients' shares of
-what was served. -o json has all that is measured, --only fewer scenarios.
-
-With --aims one strategy runs in the scenarios that it should do well in, and each figure is beside what is aimed at.`
+With --aims one strategy runs in the scenarios that it should do well in, over seeds that no law was tuned on, and each
+figure is beside what is aimed at. A strategy of your own is a Go type: package sim/compare has the table for it.`
 
 // best is the best that was published: charts show its sleep beside ours.
 const best = "exponential-increase-proportional-remaining-decrease"

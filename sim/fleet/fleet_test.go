@@ -211,13 +211,22 @@ func scenario(groups ...fleet.Group) fleet.Scenario {
 }
 
 func TestFleetReplays(t *testing.T) {
+	t.Run("a bucket", func(t *testing.T) { replays(t, fleet.Quota{}) })
+	t.Run("windows whose headers are wrong", func(t *testing.T) {
+		replays(t, fleet.Quota{Kind: fleet.Calendar, Limit: 75, Window: time.Minute, Into: 20 * time.Second, Headers: fleet.Headers{
+			Reset: fleet.WholeSeconds, RetryAfter: fleet.Exact, Skew: time.Second, Stale: 5 * time.Second, Replicas: 3, Noise: 3, Rounded: 5, Factor: 2}})
+	})
+}
+
+func replays(t *testing.T, q fleet.Quota) {
 	s := scenario(
 		fleet.Group{Name: "threads", Strategy: proportional, Processes: 2, Threads: 5, Link: around30ms},
 		fleet.Group{Name: "limiters", Strategy: spaced(9 * time.Second), Processes: 3, Threads: 2, Link: around30ms, Join: 3 * time.Minute, Leave: 20 * time.Minute},
 		fleet.Group{Name: "light", Strategy: proportional, Threads: 3, Link: around30ms, Demand: fleet.Demand{Kind: fleet.Light, PerSecond: 0.01}},
+		fleet.Group{Name: "dear", Strategy: proportional, Processes: 2, Threads: 2, Link: around30ms, Spread: time.Minute, Stagger: time.Second, Costs: fleet.Costs{Mean: 3, Exponential: true}},
 		fleet.Group{Name: "on and off", Strategy: proportional, Spread: time.Second, Demand: fleet.Demand{Kind: fleet.OnOff, On: time.Minute, Off: 2 * time.Minute}},
 	)
-	s.Sample = 10 * time.Second
+	s.Sample, s.Server = 10*time.Second, q
 	s.Server.Service = latency.Exponential(5*ms, 5*ms)
 	s.Server.Changes = []fleet.Change{{At: 5 * time.Minute, Factor: 0.5}}
 	whole := text(t, ran(t, s))

@@ -87,6 +87,9 @@ func (s *quotaServer) tell(now mono.Time, cost int64, limited bool, rng *rand.Ra
 
 // misstate returns how much is told to remain where n does. It draws nothing for headers without noise.
 func (h *Headers) misstate(n int64, rng *rand.Rand) int64 {
+	if h.Factor == 1 && h.Noise == 0 && h.Rounded == 1 {
+		return n
+	}
 	said := float64(n) * h.Factor
 	if h.Noise > 0 {
 		said += h.Noise * rng.NormFloat64()
