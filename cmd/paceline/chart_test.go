@@ -127,7 +127,7 @@ func TestSimLiveFromEnvironment(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	t.Setenv("PACELINE_SCALE", "1000")
 	t.Setenv("PACELINE_THREADS", "2")
-	code, stdout, stderr := command("sim", "--live", "--duration", "2m", "--level", "50")
+	code, stdout, stderr := command("sim", "--live", "--strategy", "slot", "--duration", "2m", "--level", "50")
 	if code != exitOK || !strings.Contains(stdout, "slot, live: 4 clients, 2m0s at scale 1000") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}

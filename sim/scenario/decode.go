@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/sim/fleet"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 type decoder struct {
@@ -141,13 +142,25 @@ func (d *decoder) named(n *yaml.Node, what string, to interface{ UnmarshalText([
 
 // unit reads the name of a component of a limit.Cost.
 func (d *decoder) unit(n *yaml.Node, what string) limit.Unit {
+	return called[limit.Unit](d, n, what, "unit ")
+}
+
+// counting reads the name of a way in which servers count.
+func (d *decoder) counting(n *yaml.Node, what string) throttle.Kind {
+	return called[throttle.Kind](d, n, what, "kind ")
+}
+
+// called reads a value by what its String returns, which begins with none from the first one on that there is not.
+func called[T interface {
+	~uint8
+	String() string
+}](d *decoder, n *yaml.Node, what, none string) T {
 	var names []string
-	for u := range len(limit.Cost{}) {
-		name := limit.Unit(u).String()
-		if n.Kind == yaml.ScalarNode && n.Value == name {
-			return limit.Unit(u)
+	for v := T(0); !strings.HasPrefix(v.String(), none); v++ {
+		if n.Kind == yaml.ScalarNode && n.Value == v.String() {
+			return v
 		}
-		names = append(names, name)
+		names = append(names, v.String())
 	}
 	d.refuse(n, "%s: %s is none of %s", what, show(n), list(names))
 	return 0

@@ -145,6 +145,7 @@ var paramFields = []field[throttle.Params]{
 	paramNumber("scale", func(p *throttle.Params) *float64 { return &p.Scale }),
 	paramNumber("smooth", func(p *throttle.Params) *float64 { return &p.Smooth }),
 	paramNumber("weight", func(p *throttle.Params) *float64 { return &p.Weight }),
+	{"kind", func(d *decoder, n *yaml.Node, p *throttle.Params) { p.Kind = d.counting(n, "kind") }},
 	paramNumber("mean_cost", func(p *throttle.Params) *float64 { return &p.MeanCost }),
 	paramNumber("sharers", func(p *throttle.Params) *float64 { return &p.Sharers }),
 	paramSpan("window", func(p *throttle.Params) *time.Duration { return &p.Window }),

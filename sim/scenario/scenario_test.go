@@ -46,7 +46,7 @@ func TestExamples(t *testing.T) {
 				Headers: fleet.Headers{Reset: fleet.WholeSeconds, RetryAfter: fleet.WholeSeconds, Skew: 2 * time.Second, Stale: 5 * time.Second, Replicas: 3, Factor: 0.5, Noise: 10, Rounded: 100}},
 			Groups: []fleet.Group{
 				{Name: "small", Processes: 2, Params: throttle.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 20}},
-				{Name: "large", Threads: 2, Params: throttle.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 400, Exponential: true}, Spread: 3 * time.Second, Stagger: 50 * time.Millisecond},
+				{Name: "large", Threads: 2, Params: throttle.Params{MinSleep: time.Minute, Kind: throttle.FixedWindow}, Costs: fleet.Costs{Mean: 400, Exponential: true}, Spread: 3 * time.Second, Stagger: 50 * time.Millisecond},
 			}},
 	}
 	for name, want := range want {
@@ -170,6 +170,7 @@ func TestErrors(t *testing.T) {
 		{head + group + "    demand: heavy\n", []string{`test.yaml:5: demand: "heavy" is none of always, on-off, light`}},
 		{head + group + "    params: {rate: 5}\n", []string{`test.yaml:5: rate: "5" is no rate: want one such as 20/s`}},
 		{head + group + "    params: {sharing: none}\n", []string{`test.yaml:5: sharing: Sharing "none" is none of racing, shared, local`}},
+		{head + group + "    params: {kind: leaky}\n", []string{`test.yaml:5: kind: "leaky" is none of unknown kind, token bucket, fixed window`}},
 		{head + group + "    params: {burst: 0.5}\n", []string{`test.yaml:5: groups[0].params: do not suit strategy "retry-only"`}},
 		{head + group + "server: {kind: leaky}\n", []string{`test.yaml:5: kind: "leaky" is none of bucket, gcra, decrease-only, rolling, calendar, weighted`}},
 		{head + group + "server: {quota: 4500}\n", []string{`test.yaml:5: quota: "4500" is no rate: want one such as 20/s, 500/m`}},
