@@ -65,6 +65,12 @@ func cvSteady(median, worst float64) Figure {
 	return most("CV of shares when steady %", median, worst, func(r *fleet.Report) float64 { return r.SharesSteady.CV })
 }
 
+// cvProcesses is that of the processes, in the last two thirds: where costs are drawn, the 300 requests of a thread differ by 6 %
+// by chance alone.
+func cvProcesses(median float64) Figure {
+	return most("CV of processes when steady %", median, none, func(r *fleet.Report) float64 { return r.SharesSteady.Processes })
+}
+
 func cvWindow(median float64) Figure {
 	return most("CV of shares in a window %", median, none, func(r *fleet.Report) float64 { return r.Windows.CV.Median })
 }

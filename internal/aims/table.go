@@ -68,7 +68,7 @@ func (t *table) weights() {
 		{"bucket", "30,000 tokens a minute", fleet.Quota{Limit: 30_000, Window: time.Minute, Unit: limit.Tokens}},
 		{"window", "30,000 tokens each minute", tokens(fixed(30_000, time.Minute))},
 	} {
-		t.add("costs-"+q.name, q.text+", costs of 20 on average, 10 × 10", half, q.quota, costing(threads(ours(10), 10), 20), cvSteady(3, none), steady(0, none))
+		t.add("costs-"+q.name, q.text+", costs of 20 on average, 10 × 10", half, q.quota, costing(threads(ours(10), 10), 20), cvProcesses(3), steady(0, none))
 		t.add("costs-1-2-5-"+q.name, q.text+", costs of 20 on average, weights 1, 2, 5, 3 × 10 each", half, q.quota, costing(weights(3, 10), 20), off(3), steady(0, none))
 	}
 }
