@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,17 +13,35 @@ import (
 // Who kills a live run finds what it had: nothing has to end for its figures to be there.
 func TestLiveRunThatIsKilled(t *testing.T) {
 	dir := t.TempDir()
-	c := exec.Command(os.Args[0], "sim", "--live", "--strategy", "aimd,exponential-backoff", "--level", "100", "--scale", "10", "--duration", "10h", "--quiet")
+	c := exec.Command(os.Args[0], "sim", "--live", "--strategy", "aimd,exponential-backoff", "--start", "1h", "--level", "100", "--scale", "10", "--duration", "10h", "--quiet")
 	c.Env = append(os.Environ(), asProgram+"=1", "PACELINE_RUNS="+dir)
+	clients, held, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer clients.Close()
+	c.ExtraFiles = []*os.File{held}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	held.Close()
 	var files []string
 	for deadline := time.Now().Add(30 * time.Second); len(files) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		files, _ = filepath.Glob(filepath.Join(dir, "*.json"))
 	}
 	_ = c.Process.Kill()
 	_ = c.Wait()
+	// Its clients hold the other end of this pipe as long as they run, and those of aimd sleep for an hour of theirs.
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, clients)
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("its clients go on without it")
+	}
 	if len(files) != 1 {
 		t.Fatalf("after half a minute there are %d files", len(files))
 	}

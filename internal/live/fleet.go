@@ -151,7 +151,10 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 		return err
 	}
 	cmd := command(ctx)
-	cmd.Stdin = bytes.NewReader(config)
+	lifeline, err := cmd.StdinPipe() // closed by Wait, or by the end of this process, however it comes
+	if err != nil {
+		return err
+	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -163,6 +166,7 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("live: client process %d: %w", c.Process, err)
 	}
+	_, _ = lifeline.Write(config) // who does not read it has ended, and says why
 	var strange error
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -179,7 +183,8 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 	return strange
 }
 
-// Serve is the other end of Fleet.Command: it reads a Config from in, runs it, and writes its lines to out.
+// Serve is the other end of Fleet.Command: it reads a Config from in, runs it, and writes its lines to out. When in ends, so does
+// the run: nobody is there who would hear of it. Who reads in may be left waiting for that after Serve has returned.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var c Config
 	d := json.NewDecoder(in)
@@ -187,6 +192,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := d.Decode(&c); err != nil {
 		return fmt.Errorf("live: the configuration on stdin: %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
 	e := json.NewEncoder(out)
 	var written error
 	err := Run(ctx, c, func(l Line) { written = errors.Join(written, e.Encode(l)) })
