@@ -20,7 +20,6 @@ var open = map[string]string{
 	"minute-10: windows that are even %":       "the rest takes one from some",
 	"fixed-untold: refused %":                  "at first the end is unknown",
 	"fixed-untold: CV of shares in a window %": "ends are guessed apart",
-	"rolling-1: unused of a window %":          "the reserve",
 	"rolling-50: CV of shares in a window %":   "a window answers late",
 	"noise: CV of shares when steady %":        "σ is a whole round of ten",
 	"noise: refused when steady %":             "σ is a whole round of ten",
