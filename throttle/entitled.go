@@ -20,9 +20,11 @@ type entitled struct {
 
 const (
 	entitledPart = 0.6
-	entitledMost = 1.5  // × Sharers
-	refusedFine  = 0.02 // of answers; more says that Sharers is too small
-	refusedMean  = 50.0 // answers
+	entitledMost = 1.5 // × Sharers
+	// entitledHaste is of the time for which what is left lasts at the rate until now: who hurries makes it shorter.
+	entitledHaste = 0.1
+	refusedFine   = 0.02 // of answers; more says that Sharers is too small
+	refusedMean   = 50.0 // answers
 )
 
 // heed counts an answer.
@@ -52,7 +54,7 @@ func (e *entitled) by(s *sighting, next mono.Time, limit, before, left, rate flo
 		return next
 	}
 	if rate > 0 {
-		before = min(before, left/rate)
+		before = min(before, entitledHaste*left/rate)
 	}
 	return min(next, s.at.Add(time.Duration(before/due*1e9)))
 }

@@ -10,8 +10,9 @@ import (
 )
 
 // Fair shares a quota with any number of strangers who run the same law, by what the answers to its own requests say: served or
-// limited, how much remains, and when there will be more. The fair share is the law's only equilibrium. It is for a token bucket, where
-// the level rests at a small reserve, and for windows that begin at fixed instants, where it goes down evenly to almost nothing.
+// limited, how much remains, and when there will be more. The fair share is the law's only equilibrium. In a token bucket the level
+// rests at a small reserve, in a fixed window it goes down evenly to almost nothing, in a rolling one a little is left. Where only served
+// or limited is told, a window is used up just before it ends, and a bucket now and then.
 //
 // One process is one sharer, of a Weight, however many requests it has in flight. A request counts by its cost in one Unit, as one if
 // that is limit.Requests, and passes freely if it is nothing.

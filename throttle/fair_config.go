@@ -32,13 +32,12 @@ func (k Kind) String() string {
 	return [...]string{"unknown kind", "token bucket", "fixed window", "rolling window"}[k]
 }
 
-// FairConfig says what a process knows of the quota it shares. Only Rng must be set; of the quota, whatever is known should
-// be: all who share it should know the same.
+// FairConfig says what a process knows of the quota it shares. Limit, Window and Rng have no default. All who share it should know the
+// same. It is said as servers publish it, so many per Window, which is how limit has it and right for windows and buckets alike.
 type FairConfig struct {
 	// Kind is how the server counts. If zero, it is found out where resets are told.
 	Kind Kind
-	// Limit is how much of Unit the server allows in a Window, in all: what it publishes. If both are zero they are learned
-	// from the resets and what remains, which fixed windows alone tell well enough.
+	// Limit is how much of Unit the server allows in a Window, in all: what it publishes.
 	Limit  int64
 	Window time.Duration
 	// Capacity is the most that a TokenBucket holds. If zero, Limit.
@@ -76,17 +75,14 @@ func (c FairConfig) filled() (FairConfig, error) {
 	if c.Kind >= kinds {
 		return fail("Kind %d is none", c.Kind)
 	}
-	if c.Limit < 0 || c.Limit > limit.MaxCost {
-		return fail("Limit %d is not from 1 to %d, nor 0", c.Limit, int64(limit.MaxCost))
+	if c.Limit < 1 || c.Limit > limit.MaxCost {
+		return fail("Limit %d is not from 1 to %d", c.Limit, int64(limit.MaxCost))
 	}
 	if c.Window < 0 {
 		return fail("Window %v is negative", c.Window)
 	}
-	if (c.Limit == 0) != (c.Window == 0) {
-		return fail("Limit %d per Window %v: both are known, or neither", c.Limit, c.Window)
-	}
-	if c.Limit == 0 && (c.Kind == TokenBucket || c.Kind == RollingWindow) {
-		return fail("the Limit of a %v cannot be learned: say it", c.Kind)
+	if c.Window == 0 {
+		return fail("Window is 0")
 	}
 	if c.Capacity < 0 || c.Capacity > limit.MaxCost {
 		return fail("Capacity %d is not from 1 to %d, nor 0", c.Capacity, int64(limit.MaxCost))
@@ -132,9 +128,6 @@ func (c FairConfig) filled() (FairConfig, error) {
 
 // longest is the default of MaxWait.
 func (c *FairConfig) longest() time.Duration {
-	if c.Limit == 0 {
-		return 24 * time.Hour
-	}
 	units := Seconds(sharesMost * c.MeanCost / float64(c.Limit) * c.Window.Seconds())
 	return max(time.Minute, 2*min(c.Window, 1<<61), units)
 }

@@ -78,7 +78,7 @@ func (w *rollingLevel) look(f *Fair, s *sighting) {
 	w.last = *s
 }
 
-// turn ends the present part. The rates of a whole window come to what it holds: without that, errors in them would come again for ever.
+// turn ends the present part. The rates of a whole window come to what it holds, so that errors in them do not add up.
 func (w *rollingLevel) turn(at int64, left float64) {
 	mean := w.took / max(w.time, 1e-9)
 	for i := w.at; i < min(at, w.at+rollingParts); i++ {

@@ -24,6 +24,7 @@ func Table() []Aim {
 	t.jumps()
 	t.windows()
 	t.company()
+	t.mark()
 	return t
 }
 

@@ -1,0 +1,38 @@
+package aims
+
+import "math"
+
+// open says of the aims that the law of ours does not reach why not, in few words, by scenario and figure.
+var open = map[string]string{
+	"cold-10: sd of requests":                  "one start of twenty is uneven",
+	"threads-2x5: longest sleep s":             "10 × 5 would pay for it",
+	"threads-5x5: longest sleep s":             "as 2 × 5",
+	"threads-10x5: longest sleep s":            "one start of twenty",
+	"40-as-one: longest sleep / fair":          "while the reserve is built",
+	"costs-bucket: CV of shares when steady %": "of threads; processes: < 1 %",
+	"costs-window: CV of shares when steady %": "of threads, as in the bucket",
+	"cold-100: CV of shares %":                 "some find N late",
+	"burst-5-50: refused when steady %":        "50 phases waver by more",
+	"jump-10-100: settled after s":             "shares meet slowly, unrefused",
+	"clear: cleared in s":                      "the reserve is not let go",
+	"fixed-10: longest sleep s":                "not found yet",
+	"fixed-50: longest sleep s":                "as with 10",
+	"minute-10: windows that are even %":       "the rest takes one from some",
+	"fixed-untold: refused %":                  "at first the end is unknown",
+	"fixed-untold: CV of shares in a window %": "ends are guessed apart",
+	"rolling-50: CV of shares in a window %":   "a window answers late",
+	"noise: CV of shares when steady %":        "σ is a whole round of ten",
+	"noise: refused when steady %":             "σ is a whole round of ten",
+}
+
+// mark adds what is open.
+func (t table) mark() {
+	for i := range t {
+		for j := range t[i].Figures {
+			f := &t[i].Figures[j]
+			if why := open[t[i].Scenario.Name+": "+f.Name]; why != "" && !(math.IsNaN(f.Median) && math.IsNaN(f.Worst)) {
+				f.Open = why
+			}
+		}
+	}
+}
