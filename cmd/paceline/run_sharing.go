@@ -16,19 +16,20 @@ import (
 
 // sharingFlags are for limits that strangers use, too.
 type sharingFlags struct {
-	kind  string
-	share float64
+	kind           string
+	share, sharers float64
 }
 
 // sharedKinds are the words for how a server counts.
 var sharedKinds = map[string]throttle.Kind{
-	"auto": throttle.UnknownKind, "bucket": throttle.TokenBucket, "fixed": throttle.FixedWindow,
+	"auto": throttle.UnknownKind, "bucket": throttle.TokenBucket, "fixed": throttle.FixedWindow, "rolling": throttle.RollingWindow,
 }
 
 func (f *sharingFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.kind, "strangers", "", "others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket or =fixed (windows) says how the server counts, where it tells no reset")
+	p.StringVar(&f.kind, "strangers", "", "others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket, =fixed (windows) or =rolling says how the server counts, where it tells no reset")
 	p.Lookup("strangers").NoOptDefVal = "auto"
 	p.Float64Var(&f.share, "share", 1, "with --strangers: how many shares to take")
+	p.Float64Var(&f.sharers, "sharers", 0, "with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is kept to (default: all are trusted)")
 }
 
 // ceiling is what percentages are of.
@@ -42,8 +43,10 @@ func (f *sharingFlags) ceiling() string {
 // sharing is nil where the limits are this run's alone.
 func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate) (*batch.Sharing, error) {
 	if f.kind == "" {
-		if cmd.Flag("share").Changed {
-			return nil, errors.New("--share is for limits that others use, too: it needs --strangers")
+		for _, flag := range []string{"share", "sharers"} {
+			if cmd.Flag(flag).Changed {
+				return nil, fmt.Errorf("--%s is for limits that others use, too: it needs --strangers", flag)
+			}
 		}
 		return nil, nil
 	}
@@ -55,11 +58,13 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate) (*batch.
 		return nil, errors.New("--strangers with --limit none: a share of what? expected a limit")
 	case !(f.share > 0):
 		return nil, fmt.Errorf("--share %v, expected a number above 0", f.share)
+	case !(f.sharers >= 0):
+		return nil, fmt.Errorf("--sharers %v, expected how many share the limits", f.sharers)
 	}
 	for _, flag := range []string{"latency-max", "rejects-free"} {
 		if cmd.Flag(flag).Changed {
 			return nil, fmt.Errorf("--%s with --strangers: a share is found by answers, not by when requests arrive", flag)
 		}
 	}
-	return &batch.Sharing{Kind: kind, Weight: f.share}, nil
+	return &batch.Sharing{Kind: kind, Weight: f.share, Sharers: f.sharers}, nil
 }

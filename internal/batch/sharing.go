@@ -13,8 +13,8 @@ import (
 type Sharing struct {
 	// Kind is how the server counts, where a Rate does not say that it has a bucket.
 	Kind throttle.Kind
-	// Weight is that of throttle.FairConfig.
-	Weight float64
+	// Weight and Sharers are those of throttle.FairConfig.
+	Weight, Sharers float64
 	// Seed is of what is drawn. If zero, it is drawn, too.
 	Seed uint64
 }
@@ -24,7 +24,7 @@ func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
 		return nil, fmt.Errorf("limit %s: output counts as it is produced, and no share of that is known to be fair (--strangers)", l.Text)
 	}
 	c := throttle.FairConfig{
-		Kind: s.Kind, Limit: l.N, Window: l.Per, Capacity: l.Burst, Unit: l.Unit, Weight: s.Weight,
+		Kind: s.Kind, Limit: l.N, Window: l.Per, Capacity: l.Burst, Unit: l.Unit, Weight: s.Weight, Sharers: s.Sharers,
 		Rng: rand.New(rand.NewPCG(cmp.Or(s.Seed, rand.Uint64()), uint64(l.Unit))),
 	}
 	if l.Bucket {

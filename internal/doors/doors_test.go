@@ -247,24 +247,30 @@ func (q *shared) try(t *testing.T, d door, clients int, starts time.Duration) (a
 
 const seed = 7
 
-// simulated is what the simulator says of it.
-func (q *shared) simulated(t *testing.T, clients int, starts time.Duration) (all came) {
+// simulated is what the simulator says of it: the worst of a few seeds, since who is poorest is chance, and so is who is refused.
+func (q *shared) simulated(t *testing.T, clients int, starts time.Duration) (worst came) {
 	t.Helper()
 	strategy := throttle.Strategy{Name: "this", NewLimiter: func(_ throttle.Params, rng *rand.Rand) (limit.Limiter, error) { return q.limiter(rng) }}
-	f, err := fleet.New(fleet.Scenario{
-		Duration: q.span, Seed: seed, Server: q.quota,
-		Groups: []fleet.Group{{Strategy: strategy, Processes: clients, Link: latency.Constant(leg), Spread: starts}},
-	})
-	if err != nil {
-		t.Fatal(err)
+	for seed := range uint64(5) {
+		f, err := fleet.New(fleet.Scenario{
+			Duration: q.span, Seed: 1 + seed, Server: q.quota,
+			Groups: []fleet.Group{{Strategy: strategy, Processes: clients, Link: latency.Constant(leg), Spread: starts}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Advance(q.span)
+		r := f.Report()
+		this := came{served: r.Served, refused: r.Limited, poorest: 1 << 60}
+		for i, n := range r.Groups[0].Requests {
+			this.poorest = min(this.poorest, n-r.Groups[0].Limited[i])
+		}
+		if seed == 0 {
+			worst = this
+		}
+		worst = came{min(worst.served, this.served), min(worst.poorest, this.poorest), max(worst.refused, this.refused)}
 	}
-	f.Advance(q.span)
-	r := f.Report()
-	all = came{served: r.Served, refused: r.Limited, poorest: 1 << 60}
-	for i, n := range r.Groups[0].Requests {
-		all.poorest = min(all.poorest, n-r.Groups[0].Limited[i])
-	}
-	return all
+	return worst
 }
 
 // quotas are of the kinds that strangers share. The servers start as the simulator's do.
@@ -284,6 +290,20 @@ var quotas = []shared{
 		server: service.Config{Provider: "x-ratelimit-epoch", Limits: []quota.Policy{{Name: "requests", Limit: 75, Window: time.Minute}}},
 		quota:  fleet.Quota{Kind: fleet.Calendar, Limit: 75, Window: time.Minute, Headers: fleet.Headers{Reset: fleet.WholeSeconds}},
 		law:    throttle.FairConfig{Limit: 75, Window: time.Minute},
+	},
+	{
+		name: "rolling", path: "/", span: 3 * time.Hour,
+		server: service.Config{Provider: "generic", Limits: []quota.Policy{{Name: "requests", Limit: 4500, Window: time.Hour}}},
+		quota:  fleet.Quota{Kind: fleet.Rolling, Limit: 4500, Window: time.Hour, Headers: fleet.Headers{RetryAfter: fleet.WholeSeconds}},
+		law:    throttle.FairConfig{Kind: throttle.RollingWindow, Limit: 4500, Window: time.Hour},
+	},
+	{
+		name: "429 only", path: "/v1/me", span: 3 * time.Hour,
+		server: service.Config{Provider: "spotify", Limits: []quota.Policy{
+			{Name: "30 seconds", Limit: 5000, Window: time.Hour, Rule: quota.Calendar}, {Name: "day", Limit: 1 << 30, Window: 24 * time.Hour},
+		}},
+		quota: fleet.Quota{Kind: fleet.Calendar, Limit: 5000, Window: time.Hour, Silent: true, Headers: fleet.Headers{RetryAfter: fleet.WholeSeconds}},
+		law:   throttle.FairConfig{Kind: throttle.FixedWindow, Limit: 5000, Window: time.Hour},
 	},
 }
 
