@@ -104,6 +104,9 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 	return float64(min(max(cost[f.config.Unit], 0), limit.MaxCost))
 }
 
+// Senses implements limit.Sensing: where a server says nothing else, refusals are all that there is to go by.
+func (f *Fair) Senses() bool { return true }
+
 // Ready implements limit.Limiter. It never says limit.AfterSettle: an answer that does not come holds the next request back, but not for
 // ever.
 func (f *Fair) Ready(now mono.Time, cost limit.Cost) mono.Time {

@@ -288,6 +288,8 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 	case i < 0:
 		o.RetryAfter = 0
 		return o
+	case s.leaf.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != quota.Route && s.verdict.Scope != quota.Model:
+		return o // it may be its own quota that refused
 	case s.leaf.nodes[i] == s.t.shared: // it hears all that is left, and is nobody's to pause
 		o.Elsewhere, o.RetryAfter = o.Result == limit.Limited, 0
 		return o

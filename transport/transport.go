@@ -193,6 +193,7 @@ type Transport struct {
 	preset    quota.Preset   // the zero Preset: none
 	publisher quota.Provider // whose it is
 	shared    *node          // nil: no Limiter
+	senses    bool           // it finds its rate by refusals
 	log       *slog.Logger
 	slow      bool // nothing is configured: begin slowly after a pause
 
@@ -298,7 +299,7 @@ func New(c Config) (*Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.shared = n
+		t.shared, t.senses = n, limit.Senses(c.Limiter)
 	}
 	return t, nil
 }
