@@ -308,13 +308,13 @@ var quotas = []shared{
 }
 
 // What is promised of a shared quota comes through every door: who gets least gets at least 95 % of what the simulator gives that
-// client, no more is refused than there, and a request in a thousand, and all together do not take more, as they would if a law did not hear what it
+// client, no more is refused than there and a tenth of that and a request in a thousand, and all together do not take more, as they would if a law did not hear what it
 // goes by.
 func TestShared(t *testing.T) {
 	long := os.Getenv("PACELINE_LONG") != ""
 	crowds, starts := []int{10}, []time.Duration{3 * time.Second}
 	if long {
-		crowds, starts = []int{1, 10, 50}, []time.Duration{0, 3 * time.Second, time.Minute}
+		crowds, starts = []int{1, 10, 50}, []time.Duration{100 * time.Millisecond, 3 * time.Second, time.Minute}
 	}
 	for _, q := range quotas {
 		if !long {
@@ -331,7 +331,7 @@ func TestShared(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%d/%v/%s", q.name, clients, starts, d.name), func(t *testing.T) {
 						got := q.try(t, d, clients, starts)
 						t.Log(got)
-						if float64(got.poorest) < 0.95*float64(want.poorest) || got.refusedPercent() > want.refusedPercent()+0.1 || float64(got.served) > 1.05*float64(want.served) {
+						if float64(got.poorest) < 0.95*float64(want.poorest) || got.refusedPercent() > 1.1*want.refusedPercent()+0.1 || float64(got.served) > 1.05*float64(want.served) {
 							t.Errorf("%v\nthe simulator has %v", got, want)
 						}
 					})
