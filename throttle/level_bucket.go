@@ -22,6 +22,7 @@ import (
 type bucketLevel struct {
 	capacity float64
 	built    bool // the reserve was seen to be there
+	drought  drought
 }
 
 const (
@@ -57,12 +58,16 @@ func (b *bucketLevel) reserve(shares float64) (r, slope float64) {
 }
 
 func (b *bucketLevel) look(f *Fair, s *sighting) {
+	b.drought.look(f, s)
 	if f.known && !s.limited && !b.stand(f, s).building {
 		b.built = true
 	}
 }
 
 func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
+	if b.drought.dry(f) {
+		return stand{gap: s.left, stretch: 1, spread: droughtSpread}
+	}
 	shares := f.shares()
 	r, slope := b.reserve(shares)
 	one, _ := b.reserve(1)
@@ -78,6 +83,9 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 }
 
 func (b *bucketLevel) taken(f *Fair, from, to *sighting) (float64, bool) {
+	if b.drought.dry(f) {
+		return from.left - to.left, true
+	}
 	return f.tokens(to.at.Sub(from.at)) - (to.left - from.left), true
 }
 

@@ -14,7 +14,7 @@ var open = map[string]string{
 	"cold-100: CV of shares %":                 "some find N late",
 	"burst-5-50: refused when steady %":        "50 phases waver by more",
 	"jump-10-100: settled after s":             "shares meet slowly, unrefused",
-	"clear: cleared in s":                      "the reserve is not let go",
+	"clear: cleared in s":                      "it takes a reserve's time to see",
 	"fixed-10: longest sleep s":                "not found yet",
 	"fixed-50: longest sleep s":                "as with 10",
 	"minute-10: windows that are even %":       "the rest takes one from some",
