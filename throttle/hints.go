@@ -22,7 +22,7 @@ import (
 // end, by less than that, is when that window ends at the latest. Taken at its word it costs every other window of a second.
 //
 // A word without a reset, or whose reset is past, says nothing about when to come back and is not heard: a refusal is a
-// matter for limit.Cooldown, and a fair share without resets for Slot.
+// matter for limit.Cooldown, and a fair share without resets for Fair.
 //
 // Made by NewHints. Not safe for concurrent use; Ready, Admit and Settle do not allocate, but to ask Own at the first word
 // of a window.

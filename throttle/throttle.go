@@ -2,9 +2,13 @@
 // knows the published rate and capacity of the quota, and sees of the others only what the answers to its own requests
 // say: served or limited, and how much remains.
 //
-// Fair is the one to use. It is a limit.Limiter for one process, however many requests the process has in flight, so it
-// goes under a Gate or a Pool like any other. Slot is an earlier law, for token buckets alone; Headerless is Slot for servers
-// that do not say what remains; Hints keeps to what they say is left until a reset.
+// Fair is the one to use: of token buckets, fixed and rolling windows, and where a server says only served or limited. It is a
+// limit.Limiter for one process, however many requests the process has in flight, so it goes under a Gate, a Pool or a
+// transport like any other. It needs what the server publishes, so much per window; the Kind of the quota where answers tell no reset; and
+// a source of random numbers of its own. A process that is to get twice what another gets says so by its Weight. Sharers follow the same
+// law and know the same quota; where some may not, Sharers of the FairConfig says how many there are.
+//
+// Hints is beside it, in a limit.All with limits that are known: it shares nothing, and keeps to what servers say is left until a reset.
 //
 // A Strategy is any such law, one of your own too, as a simulator compares it with others: by making limiters, or by making
 // a Process whose Threads decide for themselves. Package sim/scenario knows the published ones by name, and sim/compare lays
@@ -163,25 +167,23 @@ type Params struct {
 	// Smooth is the weight of the newest half second in CUBIC's measured rate. If zero, 0.8.
 	Smooth float64
 
-	// Weight is how many shares Fair and Slot claim. If zero, 1.
+	// Weight is how many shares a process claims, by strategies that know weights: fair, slot and slot-headerless. If zero, 1.
 	Weight float64
 	// Sharers is how many clients a quota is meant for, of which each is entitled to its part. If zero, unknown.
 	Sharers float64
-	// MaxWait is the longest that Fair and Slot wait, whatever the server says. If zero, see FairConfig and SlotConfig.
+	// MaxWait is the longest that those wait, whatever the server says. If zero, see FairConfig; of slot and slot-headerless it is
+	// 2·Burst/Rate then, and at least a minute.
 	MaxWait time.Duration
 }
 
 // Check refuses a Rate and a Burst that no quota has. The error begins with the name of the strategy, as it should for the
 // constants that a strategy checks itself.
-func (p Params) Check(strategy string) error { return quota(strategy, p.Rate, p.Burst) }
-
-// quota refuses what no quota can be.
-func quota(kind string, rate, burst float64) error {
-	if !(rate > 0) || rate > 1e9 {
-		return fmt.Errorf("throttle: %s: Rate %v is not above 0 and at most 1e9", kind, rate)
+func (p Params) Check(strategy string) error {
+	if !(p.Rate > 0) || p.Rate > 1e9 {
+		return fmt.Errorf("throttle: %s: Rate %v is not above 0 and at most 1e9", strategy, p.Rate)
 	}
-	if !(burst >= 1) || burst > 1e12 {
-		return fmt.Errorf("throttle: %s: Burst %v is not from 1 to 1e12", kind, burst)
+	if !(p.Burst >= 1) || p.Burst > 1e12 {
+		return fmt.Errorf("throttle: %s: Burst %v is not from 1 to 1e12", strategy, p.Burst)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Ten clients of one quota, each a transport with a Slot that hears what remains without a reset, come to even shares with next to
+// Ten clients of one quota, each a transport with a Fair that hears what remains without a reset, come to even shares with next to
 // nothing refused: as a Gate does that is told the same. As Config.Limiter, and as the limit of a key.
 func TestStrangersThroughTransport(t *testing.T) {
 	for _, name := range []string{"Limiter", "Limit"} {
@@ -32,12 +32,12 @@ func TestStrangersThroughTransport(t *testing.T) {
 				var refused atomic.Int64
 				served := make([]int, clients)
 				for i := range clients {
-					slot := func() limit.Limiter {
-						s, err := throttle.NewSlot(throttle.SlotConfig{Rate: 1.25, Burst: 4500, Rng: rand.New(rand.NewPCG(uint64(i), 1))})
+					fair := func() limit.Limiter {
+						f, err := throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(uint64(i), 1))})
 						if err != nil {
 							t.Error(err)
 						}
-						return s
+						return f
 					}
 					c := transport.Config{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 						time.Sleep(30 * time.Millisecond)
@@ -47,9 +47,9 @@ func TestStrangersThroughTransport(t *testing.T) {
 						return w.Result(), nil
 					}), Attempts: 1000}
 					if name == "Limiter" {
-						c.Limiter = slot()
+						c.Limiter = fair()
 					} else {
-						own := slot()
+						own := fair()
 						c.Limit = func(p transport.Partition) limit.Limiter {
 							if p.Scope == "key" {
 								return own

@@ -29,7 +29,7 @@ func TestChart(t *testing.T) {
 	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
 	file := func(name string) string { return filepath.Join(dir, name) }
 	scenario := file("s.yaml")
-	if err := os.WriteFile(scenario, []byte("version: 1\nname: two share\nduration: 10m\nserver: {quota: 4500/h}\ngroups:\n  - {strategy: slot, threads: 2}\n"), 0o644); err != nil {
+	if err := os.WriteFile(scenario, []byte("version: 1\nname: two share\nduration: 10m\nserver: {quota: 4500/h}\ngroups:\n  - {strategy: fair, threads: 2}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, text := command("chart"); code != exitUsage || !strings.Contains(text, "no run is stored in ") {
@@ -44,7 +44,7 @@ func TestChart(t *testing.T) {
 		names string
 	}{
 		{[]string{"sim", scenario, "--chart", file("scenario.svg")}, "two-share"},
-		{[]string{"sim", "throttle", "--only", "cold-10", "--strategies", "slot,exponential-increase-proportional-remaining-decrease", "--seeds", "2", "--chart", file("throttle.html")}, "throttle-cold-10"},
+		{[]string{"sim", "throttle", "--only", "cold-10", "--strategies", "fair,exponential-increase-proportional-remaining-decrease", "--seeds", "2", "--chart", file("throttle.html")}, "throttle-cold-10"},
 		{[]string{"sim", "--live", "--strategy", "aimd", "--scale", "1000", "--duration", "5m", "--processes", "1", "--quiet", "-o", "json", "--chart", file(picture)}, "live-aimd"},
 	} {
 		code, stdout, text := command(c.args...)
@@ -92,8 +92,8 @@ func TestChart(t *testing.T) {
 		"--threads -1: want":             {"sim", "--live", "--threads", "-1"},
 		"--level 5000: want":             {"sim", "--live", "--level", "5000"},
 		`strategy "best" is none of`:     {"sim", "--live", "--strategy", "best"},
-		`strategy "worst" is none of`:    {"sim", "--live", "--strategy", "slot, worst"},
-		"names 3 strategies for":         {"sim", "--live", "--strategy", "slot,aimd,demo"},
+		`strategy "worst" is none of`:    {"sim", "--live", "--strategy", "fair, worst"},
+		"names 3 strategies for":         {"sim", "--live", "--strategy", "fair,aimd,demo"},
 		`--url "here": want one such as`: {"sim", "--live", "--url", "here"},
 		"Multiplier 0.5 is not":          {"sim", "--live", "--strategy", "demo", "--multiplier", "0.5"},
 		"--latency: ":                    {"sim", "--live", "--latency", "soon"},
@@ -127,8 +127,8 @@ func TestSimLiveFromEnvironment(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	t.Setenv("PACELINE_SCALE", "1000")
 	t.Setenv("PACELINE_THREADS", "2")
-	code, stdout, stderr := command("sim", "--live", "--strategy", "slot", "--duration", "2m", "--level", "50")
-	if code != exitOK || !strings.Contains(stdout, "slot, live: 4 clients, 2m0s at scale 1000") {
+	code, stdout, stderr := command("sim", "--live", "--strategy", "fair", "--duration", "2m", "--level", "400")
+	if code != exitOK || !strings.Contains(stdout, "fair, live: 4 clients, 2m0s at scale 1000") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	if !strings.Contains(stderr, "warning: at --scale 1000") || !strings.Contains(stderr, "1#1: status=200 remaining=") {

@@ -60,7 +60,7 @@ func newSimThrottle() *cobra.Command {
 		Short: "Compare throttling strategies in the standard scenarios",
 		Long:  simThrottleLong,
 		Example: `  paceline sim throttle
-  paceline sim throttle --strategies slot,exponential-backoff --only cold --seeds 200
+  paceline sim throttle --strategies fair,exponential-backoff --only cold --seeds 200
   paceline sim throttle -o json
   paceline sim throttle --aims`,
 		Args: cobra.NoArgs,

@@ -512,14 +512,14 @@ func TestContain(t *testing.T) {
 	l.ready(0, time.Second)
 }
 
-// Every limiter hears what is left, with and without a reset: a Slot under a Guard shares by it, and does not fall back on
-// the law of those who hear nothing.
+// Every limiter hears what is left, with and without a reset: a Fair under a Guard shares by it as a bare one does, and not as one
+// that hears nothing.
 func TestWhatIsLeftReachesTheLimiter(t *testing.T) {
-	slot := func() *throttle.Slot {
-		return must(throttle.NewSlot(throttle.SlotConfig{Rate: 10, Burst: 100, Rng: rand.New(rand.NewPCG(7, 7))}))
+	fair := func() *throttle.Fair {
+		return must(throttle.NewFair(throttle.FairConfig{Kind: throttle.TokenBucket, Limit: 10, Window: time.Second, Capacity: 100, Rng: rand.New(rand.NewPCG(7, 7))}))
 	}
-	bare := slot()
-	under := slot()
+	bare := fair()
+	under := fair()
 	g := plain(guard.Config{Limiter: under})
 	now := at(0)
 	for left := int64(90); left > 0; left-- {

@@ -1,6 +1,6 @@
 // Package strategy lists the strategies that simulators compare, by name: the published ones, of the rate_throttle_client
 // gem and of the demo before it, as they were published; peers that other systems share by, AIMD and the CUBIC of the AWS
-// SDKs' adaptive mode; and this module's own, which are in package throttle.
+// SDKs' adaptive mode; and this module's own: the law of package throttle, and in package slot those that were before it.
 //
 // It is internal because nobody should send by the published ones: they are here to be measured. Who has a strategy of
 // their own writes a throttle.Strategy.
@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/strategy/slot"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -39,7 +40,7 @@ func Named(name string) (throttle.Strategy, error) {
 	return all[i], nil
 }
 
-// ours are the laws of package throttle.
+// ours are the law of package throttle, and those before it.
 var ours = []throttle.Strategy{
 	{Name: "fair", Text: "meets at what remains, of buckets and windows; no refusals once settled", NewLimiter: newFair},
 	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlot},
@@ -63,12 +64,12 @@ func newFair(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
 	return f, nil
 }
 
-func slotConfig(p throttle.Params, rng *rand.Rand) throttle.SlotConfig {
-	return throttle.SlotConfig{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+func slotConfig(p throttle.Params, rng *rand.Rand) slot.Config {
+	return slot.Config{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
 }
 
 func newSlot(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
-	s, err := throttle.NewSlot(slotConfig(p, rng))
+	s, err := slot.New(slotConfig(p, rng))
 	if err != nil {
 		return nil, err // not s: a nil *Slot is no nil Limiter
 	}
@@ -76,7 +77,7 @@ func newSlot(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
 }
 
 func newHeaderless(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
-	h, err := throttle.NewHeaderless(slotConfig(p, rng))
+	h, err := slot.NewHeaderless(slotConfig(p, rng))
 	if err != nil {
 		return nil, err
 	}

@@ -16,12 +16,12 @@
 //	    - {at: 1h, factor: 0.5}
 //	groups:
 //	  - name: workers
-//	    strategy: slot
+//	    strategy: fair
 //	    processes: 2
 //	    threads: 5
 //	    link: uniform:20ms-40ms     # a law of package latency, each way
 //	  - name: reports
-//	    strategy: slot
+//	    strategy: fair
 //	    params: {weight: 2}
 //	    join: 30m
 //	    leave: 2h

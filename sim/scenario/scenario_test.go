@@ -102,7 +102,7 @@ func TestLoadOpensRecordings(t *testing.T) {
 		}
 	}
 	write("counted.yaml", text)
-	if _, err := scenario.Load(file); err == nil || !strings.Contains(err.Error(), "counted.yaml:6: link: recorded:round-trips.txt") {
+	if _, err := scenario.Load(file); err == nil || !strings.Contains(err.Error(), "counted.yaml:7: link: recorded:round-trips.txt") {
 		t.Errorf("without the recording: %v", err)
 	}
 	write("round-trips.txt", recording)

@@ -1,4 +1,4 @@
-package throttle
+package slot
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"github.com/paceline-go/paceline/internal/blind"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 )
 
-// SlotConfig says what a process knows of the quota it shares. Rate, Burst and Rng have no default.
-type SlotConfig struct {
+// Config says what a process knows of the quota it shares. Rate, Burst and Rng have no default.
+type Config struct {
 	// Rate is the quota's refill in requests per second, Burst its capacity in requests.
 	Rate  float64
 	Burst float64
@@ -27,8 +28,8 @@ type SlotConfig struct {
 	Rng *rand.Rand
 }
 
-func (c SlotConfig) filled(kind string) (SlotConfig, error) {
-	if err := quota(kind, c.Rate, c.Burst); err != nil {
+func (c Config) filled(kind string) (Config, error) {
+	if err := (throttle.Params{Rate: c.Rate, Burst: c.Burst}).Check(kind); err != nil {
 		return c, err
 	}
 	if c.Weight == 0 {
@@ -41,7 +42,7 @@ func (c SlotConfig) filled(kind string) (SlotConfig, error) {
 		return c, fmt.Errorf("throttle: %s: MaxWait %v is negative", kind, c.MaxWait)
 	}
 	if c.MaxWait == 0 {
-		c.MaxWait = max(time.Minute, Seconds(2*c.Burst/c.Rate))
+		c.MaxWait = max(time.Minute, throttle.Seconds(2*c.Burst/c.Rate))
 	}
 	if c.Start < 0 {
 		return c, fmt.Errorf("throttle: %s: Start %v is negative", kind, c.Start)
@@ -58,7 +59,7 @@ func (c SlotConfig) filled(kind string) (SlotConfig, error) {
 // that n tokens apart, however many have gone meanwhile. So an answer that comes when others are in flight counts what
 // those others, and the strangers during them, take.
 type pacer struct {
-	SlotConfig
+	Config
 	n       float64 // tokens per request of this process: all shares over its own
 	scale   float64 // the quota's true refill over Rate, as far as it was seen to be larger
 	window  int     // requests in flight while nothing but answers holds them back
@@ -77,8 +78,8 @@ type attempt struct {
 	at  mono.Time
 }
 
-func newPacer(c SlotConfig) pacer {
-	p := pacer{SlotConfig: c, scale: 1, window: 1, next: mono.Min, since: mono.Min, sentAt: mono.Min, last: mono.Min, planned: c.Start}
+func newPacer(c Config) pacer {
+	p := pacer{Config: c, scale: 1, window: 1, next: mono.Min, since: mono.Min, sentAt: mono.Min, last: mono.Min, planned: c.Start}
 	p.n = p.clamp(p.tokens(c.Start))
 	return p
 }
@@ -88,9 +89,9 @@ func (p *pacer) tokens(d time.Duration) float64 { return d.Seconds() * p.Rate * 
 // span is the time in which that many tokens flow in, at most MaxWait; negative as they are.
 func (p *pacer) span(tokens float64) time.Duration {
 	if tokens < 0 {
-		return -min(Seconds(-tokens/(p.Rate*p.scale)), math.MaxInt64/4)
+		return -min(throttle.Seconds(-tokens/(p.Rate*p.scale)), math.MaxInt64/4)
 	}
-	return min(Seconds(tokens/(p.Rate*p.scale)), p.MaxWait)
+	return min(throttle.Seconds(tokens/(p.Rate*p.scale)), p.MaxWait)
 }
 
 // clamp keeps n within what can be: a request takes at least its own token, and waits at most MaxWait.
@@ -154,7 +155,7 @@ func (p *pacer) hold(now mono.Time, tau float64, retryAfter time.Duration) {
 // open lets one more be in flight while there is plenty: twice as many after each round trip.
 func (p *pacer) open() { p.window = min(p.window+1, 1<<30) }
 
-// Sleep implements Sleeper.
+// Sleep implements throttle.Sleeper.
 func (p *pacer) Sleep() time.Duration { return p.planned }
 
 // wider is the next blind window, after one of n in which this process was refused that many tokens after it began.

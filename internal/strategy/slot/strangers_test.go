@@ -1,4 +1,4 @@
-package throttle_test
+package slot_test
 
 import (
 	"container/heap"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy/slot"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/throttle"
@@ -68,18 +69,18 @@ func (h *events) Pop() any     { n := len(*h) - 1; e := (*h)[n]; *h = (*h)[:n]; 
 
 func seconds(t mono.Time) float64 { return float64(t) / 1e9 }
 
-type maker func(throttle.SlotConfig) (limit.Limiter, error)
+type maker func(slot.Config) (limit.Limiter, error)
 
-func slot(c throttle.SlotConfig) (limit.Limiter, error)       { return throttle.NewSlot(c) }
-func headerless(c throttle.SlotConfig) (limit.Limiter, error) { return throttle.NewHeaderless(c) }
+func newSlot(c slot.Config) (limit.Limiter, error)       { return slot.New(c) }
+func newHeaderless(c slot.Config) (limit.Limiter, error) { return slot.NewHeaderless(c) }
 
 // strangers returns a world of n clients of 4500 requests an hour, made by make from a configuration that set may change.
-func strangers(t testing.TB, seed uint64, n int, rtt time.Duration, threads int, make maker, set func(i int, c *throttle.SlotConfig)) *world {
+func strangers(t testing.TB, seed uint64, n int, rtt time.Duration, threads int, make maker, set func(i int, c *slot.Config)) *world {
 	t.Helper()
 	w := &world{rate: 1.25, burst: 4500, length: 1800}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for i := range n {
-		c := throttle.SlotConfig{Rate: w.rate, Burst: w.burst, Rng: rand.New(rand.NewPCG(seed, uint64(i+1)))}
+		c := slot.Config{Rate: w.rate, Burst: w.burst, Rng: rand.New(rand.NewPCG(seed, uint64(i+1)))}
 		if set != nil {
 			set(i, &c)
 		}

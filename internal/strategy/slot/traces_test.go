@@ -1,4 +1,4 @@
-package throttle_test
+package slot_test
 
 import (
 	"flag"
@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/internal/strategy/slot"
 )
+
+const ms = time.Millisecond
 
 var update = flag.Bool("update", false, "write the golden file; read it before it is committed")
 
@@ -28,13 +30,13 @@ func TestLawsDoWhatTheyDid(t *testing.T) {
 		rtt     time.Duration
 		threads int
 		make    maker
-		set     func(i int, c *throttle.SlotConfig)
+		set     func(i int, c *slot.Config)
 		world   func(w *world)
 	}{
-		{"slot: ten begin at nothing", 10, 60 * ms, 1, slot, nil, func(*world) {}},
-		{"slot: three begin at plenty", 3, 165 * ms, 4, slot, nil, func(w *world) { w.level = w.burst }},
-		{"slot: a tenth of the quota", 5, 165 * ms, 1, slot, nil, func(w *world) { w.refill = func(float64) float64 { return w.rate / 10 } }},
-		{"slot: sixteen times the quota, and then no more", 4, 165 * ms, 20, slot, nil, func(w *world) {
+		{"slot: ten begin at nothing", 10, 60 * ms, 1, newSlot, nil, func(*world) {}},
+		{"slot: three begin at plenty", 3, 165 * ms, 4, newSlot, nil, func(w *world) { w.level = w.burst }},
+		{"slot: a tenth of the quota", 5, 165 * ms, 1, newSlot, nil, func(w *world) { w.refill = func(float64) float64 { return w.rate / 10 } }},
+		{"slot: sixteen times the quota, and then no more", 4, 165 * ms, 20, newSlot, nil, func(w *world) {
 			w.refill = func(at float64) float64 {
 				if at < 300 {
 					return 16 * w.rate
@@ -42,13 +44,13 @@ func TestLawsDoWhatTheyDid(t *testing.T) {
 				return w.rate
 			}
 		}},
-		{"slot: weights, and starts", 3, 2 * time.Second, 3, slot, func(i int, c *throttle.SlotConfig) {
+		{"slot: weights, and starts", 3, 2 * time.Second, 3, newSlot, func(i int, c *slot.Config) {
 			c.Weight, c.Start = float64(i+1), time.Duration(i)*5*time.Second
 		}, func(w *world) { w.level = 30 }},
-		{"slot: nobody says what is left, for a while", 4, 60 * ms, 2, slot, nil, func(w *world) {
+		{"slot: nobody says what is left, for a while", 4, 60 * ms, 2, newSlot, nil, func(w *world) {
 			w.says = func(level float64, k int) (int64, bool) { return int64(level), k < 40 || k > 300 }
 		}},
-		{"slot: lies now and then", 4, 60 * ms, 2, slot, nil, func(w *world) {
+		{"slot: lies now and then", 4, 60 * ms, 2, newSlot, nil, func(w *world) {
 			w.says = func(level float64, k int) (int64, bool) {
 				if k%29 < 2 {
 					return 4000, true
@@ -56,12 +58,12 @@ func TestLawsDoWhatTheyDid(t *testing.T) {
 				return int64(level), true
 			}
 		}},
-		{"headerless: ten begin at nothing", 10, 60 * ms, 1, headerless, nil, func(w *world) { w.says = mute }},
-		{"headerless: two begin at plenty", 2, 165 * ms, 4, headerless, nil, func(w *world) { w.says, w.level, w.burst = mute, 200, 200 }},
-		{"headerless: a fortieth of the quota", 4, 60 * ms, 1, headerless, nil, func(w *world) {
+		{"headerless: ten begin at nothing", 10, 60 * ms, 1, newHeaderless, nil, func(w *world) { w.says = mute }},
+		{"headerless: two begin at plenty", 2, 165 * ms, 4, newHeaderless, nil, func(w *world) { w.says, w.level, w.burst = mute, 200, 200 }},
+		{"headerless: a fortieth of the quota", 4, 60 * ms, 1, newHeaderless, nil, func(w *world) {
 			w.says, w.refill = mute, func(float64) float64 { return w.rate / 40 }
 		}},
-		{"headerless: a quota that is four times as large for a while", 3, 60 * ms, 2, headerless, nil, func(w *world) {
+		{"headerless: a quota that is four times as large for a while", 3, 60 * ms, 2, newHeaderless, nil, func(w *world) {
 			w.says = mute
 			w.refill = func(at float64) float64 {
 				if at > 200 && at < 500 {

@@ -1,4 +1,10 @@
-package throttle
+// Package slot has the law for token buckets that was before throttle.Fair, and the one beside it for servers that do not say what
+// remains. They are rows of the comparison and nothing else, since they and Fair rest at other levels of a bucket: one Slot beside nine
+// who follow Fair takes all but a twentieth of it, and one who follows Fair beside nine Slots gets a hundredth of its share.
+//
+// As in throttle, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use, and random numbers come from
+// the source that the driver hands in.
+package slot
 
 import (
 	"math"
@@ -82,8 +88,8 @@ const (
 	scaleMost   = 16.0
 )
 
-// NewSlot checks the configuration and returns a Slot that has sent nothing.
-func NewSlot(c SlotConfig) (*Slot, error) {
+// New checks the configuration and returns a Slot that has sent nothing.
+func New(c Config) (*Slot, error) {
 	c, err := c.filled("Slot")
 	if err != nil {
 		return nil, err

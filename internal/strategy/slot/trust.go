@@ -1,9 +1,10 @@
-package throttle
+package slot
 
 import (
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // trust decides whether what a server says remains can be used.
@@ -134,7 +135,7 @@ func (t *trust) strike(s *Slot, now mono.Time) {
 		return
 	}
 	s.n = min(s.n, t.soundN)
-	shortest := min(Seconds(s.Burst/s.Rate/12), s.MaxWait)
+	shortest := min(throttle.Seconds(s.Burst/s.Rate/12), s.MaxWait)
 	if t.penalty == 0 || now.Sub(t.until) > 4*t.penalty {
 		t.penalty = shortest
 	} else {

@@ -1,4 +1,4 @@
-package throttle
+package slot
 
 import (
 	"math"
@@ -24,7 +24,7 @@ type Headerless struct {
 }
 
 // NewHeaderless checks the configuration and returns a Headerless that has sent nothing.
-func NewHeaderless(c SlotConfig) (*Headerless, error) {
+func NewHeaderless(c Config) (*Headerless, error) {
 	c, err := c.filled("Headerless")
 	if err != nil {
 		return nil, err

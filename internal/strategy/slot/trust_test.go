@@ -1,4 +1,4 @@
-package throttle_test
+package slot_test
 
 import (
 	"math/rand/v2"
@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy/slot"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/throttle"
 )
 
 // hearing is one process that believes in ten sharers of one token a second, and sends as soon as it may.
 type hearing struct {
-	*throttle.Slot
+	*slot.Slot
 	now mono.Time
 }
 
 func newHearing(t *testing.T) *hearing {
 	t.Helper()
-	l, err := throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	l, err := slot.New(slot.Config{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestSlotMeasuresNothingByALeap(t *testing.T) {
 
 // A quota sixteen times as large as stated is found out; when it is what was stated, that is found out as well.
 func TestSlotForgetsScale(t *testing.T) {
-	w := strangers(t, 3, 10, 165*time.Millisecond, 20, slot, nil)
+	w := strangers(t, 3, 10, 165*time.Millisecond, 20, newSlot, nil)
 	w.length = 4 * 3600
 	w.refill = func(at float64) float64 {
 		if at < 600 {

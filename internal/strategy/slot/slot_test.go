@@ -1,4 +1,4 @@
-package throttle_test
+package slot_test
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy/slot"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/throttle"
 )
 
 // The promises of Slot to ten clients of an empty bucket: each is refused once, as it must be, and then nobody; all get the
@@ -23,7 +23,7 @@ func TestSlotSharesEvenly(t *testing.T) {
 				break
 			}
 			t.Run(fmt.Sprintf("%v/%d", rtt, seed), func(t *testing.T) {
-				w := strangers(t, 100+seed, 10, rtt, 1, slot, nil).run()
+				w := strangers(t, 100+seed, 10, rtt, 1, newSlot, nil).run()
 				if n := len(w.rejects); n > 11 {
 					t.Errorf("%d requests were refused", n)
 				}
@@ -46,7 +46,7 @@ func TestSlotDay(t *testing.T) {
 		if testing.Short() && n < 100 {
 			break
 		}
-		w := strangers(t, 7, n, 165*time.Millisecond, 1, slot, nil)
+		w := strangers(t, 7, n, 165*time.Millisecond, 1, newSlot, nil)
 		w.length = 86400
 		w.run()
 		if k := w.rejectsAfter(3600); k > 0 {
@@ -67,7 +67,7 @@ func TestSlotColdCrowd(t *testing.T) {
 		if testing.Short() && n > 100 {
 			continue
 		}
-		w := strangers(t, 3, n, 60*time.Millisecond, 1, slot, nil).run()
+		w := strangers(t, 3, n, 60*time.Millisecond, 1, newSlot, nil).run()
 		if len(w.rejects) > most || len(w.rejects) < n {
 			t.Errorf("%d clients: %d requests were refused, at most %d expected", n, len(w.rejects), most)
 		}
@@ -86,7 +86,7 @@ func TestSlotSettles(t *testing.T) {
 		{"the quota is halved", 10, 10, 0.625, 15},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := strangers(t, 11, tc.clients, 60*time.Millisecond, 1, slot, nil)
+			w := strangers(t, 11, tc.clients, 60*time.Millisecond, 1, newSlot, nil)
 			w.length = 2400
 			w.refill = func(at float64) float64 {
 				if at > change {
@@ -122,7 +122,7 @@ func TestSlotSettles(t *testing.T) {
 func TestSlotClears(t *testing.T) {
 	for _, start := range []time.Duration{0, 10 * time.Second} {
 		for _, refill := range []float64{1.25, 0} {
-			w := strangers(t, 5, 10, 165*time.Millisecond, 1, slot, func(_ int, c *throttle.SlotConfig) { c.Start = start })
+			w := strangers(t, 5, 10, 165*time.Millisecond, 1, newSlot, func(_ int, c *slot.Config) { c.Start = start })
 			w.level = w.burst
 			w.refill = func(float64) float64 { return refill }
 			for _, c := range w.clients {
@@ -139,7 +139,7 @@ func TestSlotClears(t *testing.T) {
 			}
 		}
 	}
-	w := strangers(t, 5, 1, 165*time.Millisecond, 1, slot, nil)
+	w := strangers(t, 5, 1, 165*time.Millisecond, 1, newSlot, nil)
 	w.level, w.clients[0].backlog = w.burst, 4500
 	if w.run(); w.clients[0].done > 1.1*4500*0.165 {
 		t.Errorf("a lone client took %.1f s for 4500 requests of 165 ms", w.clients[0].done)
@@ -149,7 +149,7 @@ func TestSlotClears(t *testing.T) {
 func TestSlotHiddenQuota(t *testing.T) {
 	for _, n := range []int{1, 10} {
 		for factor, most := range map[float64]int{0.2: 24, 0.5: 17, 2: 11, 4: 11} {
-			w := strangers(t, 9, n, 165*time.Millisecond, 1, slot, nil)
+			w := strangers(t, 9, n, 165*time.Millisecond, 1, newSlot, nil)
 			w.length = 3600
 			w.refill = func(float64) float64 { return 1.25 * factor }
 			w.run()
@@ -165,7 +165,7 @@ func TestSlotHiddenQuota(t *testing.T) {
 
 // At sixteen times the quota nothing is stable that does not find that out.
 func TestSlotFindsScale(t *testing.T) {
-	w := strangers(t, 3, 10, 165*time.Millisecond, 20, slot, nil)
+	w := strangers(t, 3, 10, 165*time.Millisecond, 20, newSlot, nil)
 	w.refill = func(float64) float64 { return 16 * w.rate }
 	w.length = 1200
 	w.run()
@@ -176,7 +176,7 @@ func TestSlotFindsScale(t *testing.T) {
 
 // A client that sleeps 20 s comes to what one beside it gets that sleeps 4 s.
 func TestSlotSlowBesideFast(t *testing.T) {
-	w := strangers(t, 2, 2, 165*time.Millisecond, 1, slot, func(i int, c *throttle.SlotConfig) {
+	w := strangers(t, 2, 2, 165*time.Millisecond, 1, newSlot, func(i int, c *slot.Config) {
 		c.Start = []time.Duration{20 * time.Second, 4 * time.Second}[i]
 	})
 	w.level, w.length = 22, 1200
@@ -197,7 +197,7 @@ func TestSlotSlowBesideFast(t *testing.T) {
 // A round trip of 20 s is longer than the spacing of requests: several are in flight.
 func TestSlotManyInFlight(t *testing.T) {
 	for n, threads := range map[int]int{1: 100, 10: 20} {
-		w := strangers(t, 4, n, 20*time.Second, threads, slot, nil)
+		w := strangers(t, 4, n, 20*time.Second, threads, newSlot, nil)
 		w.length = 7200
 		w.run()
 		if used := float64(w.served) / (w.rate * w.length); used < 0.99 || len(w.rejects) > 0 {
@@ -211,7 +211,7 @@ func TestSlotManyInFlight(t *testing.T) {
 
 func TestSlotWeight(t *testing.T) {
 	weights := []float64{1, 2, 1, 4}
-	w := strangers(t, 6, 4, 165*time.Millisecond, 5, slot, func(i int, c *throttle.SlotConfig) { c.Weight = weights[i] })
+	w := strangers(t, 6, 4, 165*time.Millisecond, 5, newSlot, func(i int, c *slot.Config) { c.Weight = weights[i] })
 	w.length = 3600
 	w.run()
 	for i, c := range w.clients {
@@ -241,7 +241,7 @@ func TestSlotLies(t *testing.T) {
 			if testing.Short() && threads == 20 {
 				continue
 			}
-			w := strangers(t, 8, 1, 165*time.Millisecond, threads, slot, nil)
+			w := strangers(t, 8, 1, 165*time.Millisecond, threads, newSlot, nil)
 			w.says, w.length = says, 4*3600
 			w.run()
 			if used := float64(w.served) / (w.rate * w.length); used < 0.9 {
@@ -253,7 +253,7 @@ func TestSlotLies(t *testing.T) {
 		}
 	}
 	// It recovers: what is true again is used again.
-	w := strangers(t, 8, 10, 165*time.Millisecond, 1, slot, nil)
+	w := strangers(t, 8, 10, 165*time.Millisecond, 1, newSlot, nil)
 	w.length = 6 * 3600
 	w.says = func(level float64, k int) (int64, bool) { return int64(level), w.at > 1800 }
 	if w.run(); w.rejectsAfter(5*3600) > 0 {
@@ -263,9 +263,9 @@ func TestSlotLies(t *testing.T) {
 
 // A server that refuses everything, for ever.
 func TestRefusedForEver(t *testing.T) {
-	for name, make := range map[string]maker{"Slot": slot, "Headerless": headerless} {
+	for name, make := range map[string]maker{"Slot": newSlot, "Headerless": newHeaderless} {
 		for _, start := range []time.Duration{0, time.Second} {
-			w := strangers(t, 1, 1, 10*time.Millisecond, 50, make, func(_ int, c *throttle.SlotConfig) { c.Start = start })
+			w := strangers(t, 1, 1, 10*time.Millisecond, 50, make, func(_ int, c *slot.Config) { c.Start = start })
 			w.refill = func(float64) float64 { return 0 }
 			w.length = 24 * 3600
 			w.run()
@@ -283,7 +283,7 @@ func TestRefusedForEver(t *testing.T) {
 
 func TestHeaderlessShares(t *testing.T) {
 	for seed := range uint64(4) {
-		w := strangers(t, 40+seed, 10, 60*time.Millisecond, 1, headerless, nil)
+		w := strangers(t, 40+seed, 10, 60*time.Millisecond, 1, newHeaderless, nil)
 		w.says = mute
 		w.run()
 		sum, _, cv := w.requests()
@@ -294,7 +294,7 @@ func TestHeaderlessShares(t *testing.T) {
 			t.Errorf("seed %d: %.1f %% used", seed, 100*used)
 		}
 	}
-	w := strangers(t, 1, 1, 60*time.Millisecond, 1, headerless, nil)
+	w := strangers(t, 1, 1, 60*time.Millisecond, 1, newHeaderless, nil)
 	w.level, w.clients[0].backlog = w.burst, 4500
 	if w.run(); w.clients[0].done > 1.1*4500*0.06 {
 		t.Errorf("a lone client took %.0f s for 4500 requests of 60 ms", w.clients[0].done)
@@ -331,7 +331,7 @@ func TestSlotTimeline(t *testing.T) {
 		{"failed, nothing said", limit.Outcome{Result: limit.Failed}, 10 * s, 10500 * time.Millisecond},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l, err := throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * s, Rng: rand.New(rand.NewPCG(1, 2))})
+			l, err := slot.New(slot.Config{Rate: 1, Burst: 4500, Start: 10 * s, Rng: rand.New(rand.NewPCG(1, 2))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -358,7 +358,7 @@ func TestSlotTimeline(t *testing.T) {
 // An answer that is late counts what went meanwhile, one older than another is not heeded, and many refusals of one burst
 // are one.
 func TestSlotOutOfOrder(t *testing.T) {
-	l, err := throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	l, err := slot.New(slot.Config{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestSlotOutOfOrder(t *testing.T) {
 
 // What a process did not send while it could have is no credit, and plenty is taken a few at a time after a refusal.
 func TestSlotNoCredit(t *testing.T) {
-	l, err := throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	l, err := slot.New(slot.Config{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +433,7 @@ func TestSlotNoCredit(t *testing.T) {
 		}
 		return n
 	}
-	l, _ = throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	l, _ = slot.New(slot.Config{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
 	now = 0
 	for k := range int64(9) {
 		now = l.Ready(now, limit.One)
@@ -447,7 +447,7 @@ func TestSlotNoCredit(t *testing.T) {
 		t.Errorf("%d requests at once with the first answer after a refusal, not 2", n)
 	}
 	// The refusal of one that went before the plan, for whatever reason, does not quicken anything.
-	l, _ = throttle.NewSlot(throttle.SlotConfig{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
+	l, _ = slot.New(slot.Config{Rate: 1, Burst: 4500, Start: 10 * time.Second, Rng: rand.New(rand.NewPCG(1, 2))})
 	now = 0
 	send(1)
 	now = now.Add(2 * time.Second)
@@ -459,21 +459,21 @@ func TestSlotNoCredit(t *testing.T) {
 
 func TestSlotConfig(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	good := throttle.SlotConfig{Rate: 1, Burst: 1, Rng: rng}
-	for want, change := range map[string]func(*throttle.SlotConfig){
-		"Rate 0":          func(c *throttle.SlotConfig) { c.Rate = 0 },
-		"Rate NaN":        func(c *throttle.SlotConfig) { c.Rate = math.NaN() },
-		"Burst 0.5":       func(c *throttle.SlotConfig) { c.Burst = 0.5 },
-		"Weight -1":       func(c *throttle.SlotConfig) { c.Weight = -1 },
-		"Weight NaN":      func(c *throttle.SlotConfig) { c.Weight = math.NaN() },
-		"MaxWait -1s":     func(c *throttle.SlotConfig) { c.MaxWait = -time.Second },
-		"Start -1s":       func(c *throttle.SlotConfig) { c.Start = -time.Second },
-		"Rng is nil":      func(c *throttle.SlotConfig) { c.Rng = nil },
-		"Rate +Inf is no": func(c *throttle.SlotConfig) { c.Rate = math.Inf(1) },
+	good := slot.Config{Rate: 1, Burst: 1, Rng: rng}
+	for want, change := range map[string]func(*slot.Config){
+		"Rate 0":          func(c *slot.Config) { c.Rate = 0 },
+		"Rate NaN":        func(c *slot.Config) { c.Rate = math.NaN() },
+		"Burst 0.5":       func(c *slot.Config) { c.Burst = 0.5 },
+		"Weight -1":       func(c *slot.Config) { c.Weight = -1 },
+		"Weight NaN":      func(c *slot.Config) { c.Weight = math.NaN() },
+		"MaxWait -1s":     func(c *slot.Config) { c.MaxWait = -time.Second },
+		"Start -1s":       func(c *slot.Config) { c.Start = -time.Second },
+		"Rng is nil":      func(c *slot.Config) { c.Rng = nil },
+		"Rate +Inf is no": func(c *slot.Config) { c.Rate = math.Inf(1) },
 	} {
 		c := good
 		change(&c)
-		for _, make := range []maker{slot, headerless} {
+		for _, make := range []maker{newSlot, newHeaderless} {
 			if _, err := make(c); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("want %q: %v", want, err)
 			}
@@ -485,7 +485,7 @@ func specs() map[string]limittest.Spec {
 	of := func(make maker, burst float64) limittest.Spec {
 		return limittest.Spec{
 			New: func() limit.Limiter {
-				l, err := make(throttle.SlotConfig{Rate: 1, Burst: burst, Rng: rand.New(rand.NewPCG(1, 1))})
+				l, err := make(slot.Config{Rate: 1, Burst: burst, Rng: rand.New(rand.NewPCG(1, 1))})
 				if err != nil {
 					panic(err)
 				}
@@ -496,7 +496,7 @@ func specs() map[string]limittest.Spec {
 			Burst:      400,
 		}
 	}
-	return map[string]limittest.Spec{"Slot": of(slot, 4500), "Slot of a small bucket": of(slot, 3), "Headerless": of(headerless, 4500)}
+	return map[string]limittest.Spec{"Slot": of(newSlot, 4500), "Slot of a small bucket": of(newSlot, 3), "Headerless": of(newHeaderless, 4500)}
 }
 
 func TestSlotLaws(t *testing.T) {
@@ -526,8 +526,8 @@ func FuzzSlotHostileServer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
 		const maxWait = 2 * time.Hour
-		for name, make := range map[string]maker{"Slot": slot, "Headerless": headerless} {
-			l, err := make(throttle.SlotConfig{Rate: 1, Burst: 3600, Rng: rand.New(rand.NewPCG(1, 1))})
+		for name, make := range map[string]maker{"Slot": newSlot, "Headerless": newHeaderless} {
+			l, err := make(slot.Config{Rate: 1, Burst: 3600, Rng: rand.New(rand.NewPCG(1, 1))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -584,8 +584,8 @@ func FuzzSlotHostileServer(f *testing.F) {
 }
 
 func TestSlotAllocates(t *testing.T) {
-	for name, make := range map[string]maker{"Slot": slot, "Headerless": headerless} {
-		l, err := make(throttle.SlotConfig{Rate: 1, Burst: 4500, Rng: rand.New(rand.NewPCG(1, 1))})
+	for name, make := range map[string]maker{"Slot": newSlot, "Headerless": newHeaderless} {
+		l, err := make(slot.Config{Rate: 1, Burst: 4500, Rng: rand.New(rand.NewPCG(1, 1))})
 		if err != nil {
 			t.Fatal(err)
 		}
