@@ -33,14 +33,14 @@ type eachAlone struct{}
 
 func (eachAlone) Thread(*rand.Rand) throttle.Thread { return &patient{} }
 
-// A strategy of one's own compared with Slot: ten clients share 4,500 requests per hour for an hour, all by the one, then
-// all by the other.
+// A strategy of one's own compared with Fair: ten clients share a token bucket of 4,500 requests per hour for an hour, all by the
+// one, then all by the other.
 func ExampleFleet() {
 	own := throttle.Strategy{Name: "patient", New: func(throttle.Params) (throttle.Process, error) { return eachAlone{}, nil }}
-	slot := throttle.Strategy{Name: "slot", NewLimiter: func(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
-		return throttle.NewSlot(throttle.SlotConfig{Rate: p.Rate, Burst: p.Burst, Rng: rng})
+	fair := throttle.Strategy{Name: "fair", NewLimiter: func(_ throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+		return throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rng})
 	}}
-	for _, law := range []throttle.Strategy{own, slot} {
+	for _, law := range []throttle.Strategy{own, fair} {
 		f, err := fleet.New(fleet.Scenario{
 			Duration: time.Hour,
 			Server:   fleet.Quota{Limit: 4500, Window: time.Hour},
@@ -52,9 +52,10 @@ func ExampleFleet() {
 		}
 		f.Advance(time.Hour)
 		r := f.Report()
-		fmt.Printf("%s: %d served, %d refused, most sleep %.0f s\n", law.Name, r.Served, r.Limited, r.Sleep.Max)
+		fmt.Printf("%s: %d served, %d refused, longest sleep %.0f s, the poorest has %.2f of a fair share\n",
+			law.Name, r.Served, r.Limited, r.Sleep.Max, r.Shares.Least)
 	}
 	// Output:
-	// patient: 4499 served, 376 refused, most sleep 973 s
-	// slot: 4473 served, 10 refused, most sleep 16 s
+	// patient: 4499 served, 376 refused, longest sleep 973 s, the poorest has 0.01 of a fair share
+	// fair: 4379 served, 10 refused, longest sleep 13 s, the poorest has 0.99 of a fair share
 }
