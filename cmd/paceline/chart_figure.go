@@ -132,7 +132,7 @@ func throttlesFigure(t *compare.Table) (chart.Figure, error) {
 			names = append(names, fmt.Sprintf("client %d", i+1))
 		}
 		p := sleepPanel(fmt.Sprintf("%s: sleep per client, %s", first, short(r.Name)), r.Series, names, r.Optimum)
-		p.Caption = "Seed 1."
+		p.Caption = "The first of the seeds."
 		if longest(r.Series) < highest { // the same scale, for the eye
 			p.References = append(p.References, chart.Reference{Name: "the other's longest", Y: []float64{highest}})
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-var update = flag.Bool("update", false, "write docs/providers.md and docs/published.md anew")
+var update = flag.Bool("update", false, "write anew what tests write in docs and README.md")
 
 // TestProvidersPage: docs/providers.md is what the table says.
 func TestProvidersPage(t *testing.T) {
