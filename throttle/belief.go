@@ -113,8 +113,12 @@ func (f *Fair) revise(s *sighting) {
 	up := min(est, estJump*f.n)
 	switch {
 	case !f.known:
+		k := 0.0
+		if f.blind == 0 {
+			k = f.level.prior()
+		}
 		if !s.none {
-			f.n = est
+			f.n = (est*own + k*f.n) / (own + k)
 		}
 		f.known = true
 	case f.empty >= 2:

@@ -17,6 +17,8 @@ type level interface {
 	taken(f *Fair, from, to *sighting) (units float64, ok bool)
 	// newcomer is N for who sees the level for the first time.
 	newcomer(f *Fair, s *sighting) float64
+	// prior is how many units of one's own the n of a newcomer counts as, against the first estimate.
+	prior() float64
 	// trust is how much of the usual gain an estimate has.
 	trust(n float64) float64
 	// news is how much all take at least between two revisions of n: or the estimate is a small integer.

@@ -96,6 +96,8 @@ func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
 	return min(math.Exp(b.stand(f, s).price), newcomerMost)
 }
 
+func (b *bucketLevel) prior() float64 { return 0 }
+
 func (b *bucketLevel) trust(float64) float64 { return 1 }
 
 func (b *bucketLevel) news() float64 { return newsUnits }

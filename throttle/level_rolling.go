@@ -37,6 +37,7 @@ const (
 	rollingFirst = 0.01  // and in the first window, towards a fixed N: what remains says nothing yet
 	rollingAlone = 3.0   // n from which on that is done
 	rollingTrust = 0.3
+	rollingPrior = 1.0 // units of one's own; with 2, one alone leaves 3 % unused
 	rollingNews  = 20.0
 )
 
@@ -144,6 +145,8 @@ func (w *rollingLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
 }
 
 func (w *rollingLevel) newcomer(f *Fair, s *sighting) float64 { return blind.Shares }
+
+func (w *rollingLevel) prior() float64 { return rollingPrior }
 
 func (w *rollingLevel) trust(float64) float64 { return rollingTrust }
 

@@ -37,6 +37,7 @@ const (
 
 	surplusPart = 1.0 / 8  // of L
 	trustPart   = 0.1      // of L: a larger n is not to be surprised, it has few requests per window
+	windowPrior = 2.0      // units of one's own
 	windowMost  = 2000.0   // N that the level may say
 	priceLeast  = 10.0     // b from which on the level says to a newcomer what N is
 	debtPart    = 0.1      // of what should remain, which cannot be made up for by going a little slower
@@ -146,6 +147,9 @@ func (w *windowLevel) newcomer(f *Fair, s *sighting) float64 {
 	}
 	return blind.Shares
 }
+
+// prior is more than one: who asked first of all who begin with the window sees each of them twice until its second answer.
+func (w *windowLevel) prior() float64 { return windowPrior }
 
 func (w *windowLevel) trust(n float64) float64 { return min(1, trustPart*w.limit/n) }
 
