@@ -522,7 +522,7 @@ func TestWhatIsLeftReachesTheLimiter(t *testing.T) {
 	under := fair()
 	g := plain(guard.Config{Limiter: under})
 	now := at(0)
-	for left := int64(90); left > 0; left-- {
+	for left := int64(60); left > 20; left -= 3 { // of which it takes one
 		now = max(g.Ready(now, limit.One), now.Add(time.Millisecond))
 		if want := max(bare.Ready(now, limit.One), now); want != now {
 			t.Fatalf("with %d left the guarded one goes at %v, the bare one at %v", left, now, want)
