@@ -25,7 +25,7 @@ import (
 //	silent   the same of which nothing is told: 10 clients are only refused
 //	minute   10 clients, half an hour of 75 per minute
 //	daily    10 clients, three days of 100,000 per day from midnight on, of which the first begins at 14 h with half of it left
-//	rolling  10 clients, four hours of 4,500 in any hour
+//	rolling  10 clients, four hours of 4,500 in any hour; of what kind these two are is told
 //	latency  as cold with 10, at round trips of 0 (and 1 ms of work), 50 ms, 500 ms, 2 s
 //	clear    10 clients do 4,500 requests that are there, starting with sleeps of 1 s and 10 s, and of 1 s where nothing comes back.
 //	         A request takes 167 ms, which is what the published times to clear imply: no strategy is faster than 75 s
@@ -109,6 +109,12 @@ func Standard(law throttle.Strategy) []Scenario {
 	)
 }
 
+// knowing is a group that knows of what kind the quota is, where no reset says it.
+func knowing(kind throttle.Kind, g Group) Group {
+	g.Params.Kind = kind
+	return g
+}
+
 // windowed are scenarios of other quotas than a bucket.
 func windowed(run func(string, time.Duration, Quota, ...Group) Scenario, group func(int) Group) []Scenario {
 	const hour = time.Hour
@@ -119,10 +125,10 @@ func windowed(run func(string, time.Duration, Quota, ...Group) Scenario, group f
 	return []Scenario{
 		run("fixed-10", 4*hour, fixed, group(10)),
 		run("fixed-50", 4*hour, fixed, group(50)),
-		run("silent-10", 4*hour, silent, group(10)),
+		run("silent-10", 4*hour, silent, knowing(throttle.FixedWindow, group(10))),
 		run("minute-10", hour/2, minute, group(10)),
 		run("daily-10", 3*24*hour, daily, group(10)),
-		run("rolling-10", 4*hour, Quota{Kind: Rolling}, group(10)),
+		run("rolling-10", 4*hour, Quota{Kind: Rolling}, knowing(throttle.RollingWindow, group(10))),
 	}
 }
 
