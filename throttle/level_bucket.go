@@ -32,8 +32,8 @@ const (
 	bucketBase   = 0.35 // of a small bucket's reserve that does not depend on N
 	bucketNoise  = 3.0  // × √N above the reserve, the level only wavers
 	spreadLeast  = 10.0
-	newcomerMost = 200.0
-	newcomerSees = 1000.0 // who finds less than the reserve of so many finds none built
+	newcomerMost = 80.0   // of who come at once, the later read of the earlier ones, too
+	newcomerSees = 1500.0 // who finds less than the reserve of so many finds none built
 )
 
 // Blind windows widen quickly at first, where nothing is known, then slowly, or a few of a crowd sleep for very long, and

@@ -39,6 +39,7 @@ const (
 	trustPart   = 0.1      // of L: a larger n is not to be surprised, it has few requests per window
 	windowPrior = 2.0      // units of one's own
 	windowMost  = 2000.0   // N that the level may say
+	windowMeets = 200.0    // and to a newcomer
 	priceLeast  = 10.0     // b from which on the level says to a newcomer what N is
 	debtPart    = 0.1      // of what should remain, which cannot be made up for by going a little slower
 	debtStep    = 0.1      // ln: all who find a debt are to find the same line
@@ -143,7 +144,7 @@ func (w *windowLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
 
 func (w *windowLevel) newcomer(f *Fair, s *sighting) float64 {
 	if st := w.stand(f, s); st.slope > priceLeast {
-		return max(blind.Shares, min(math.Exp(st.price), newcomerMost))
+		return max(blind.Shares, min(math.Exp(st.price), windowMeets))
 	}
 	return blind.Shares
 }

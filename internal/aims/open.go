@@ -13,7 +13,6 @@ var open = map[string]string{
 	"costs-window: CV of shares when steady %": "of threads, as in the bucket",
 	"cold-100: CV of shares %":                 "some find N late",
 	"burst-5-50: refused when steady %":        "50 phases waver by more",
-	"jump-10-100: settled after s":             "shares meet slowly, unrefused",
 	"clear: cleared in s":                      "it takes a reserve's time to see",
 	"fixed-50: longest sleep s":                "79 to 80 by seeds",
 	"minute-10: windows that are even %":       "the rest takes one from some",
