@@ -1,5 +1,7 @@
 package limit
 
+import "slices"
+
 // Sensing is a Limiter that finds out by refusals how much it may send, as the laws do by which strangers share a quota: a refusal
 // that may be of its quota must reach it, whoever else stays away because of it. Fair of package throttle is.
 type Sensing interface {
@@ -16,12 +18,7 @@ func Senses(l Limiter) bool {
 
 // Senses implements Sensing, if one of its limiters does.
 func (a *All) Senses() bool {
-	for _, l := range a.each {
-		if Senses(l) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.each, Senses)
 }
 
 // Senses implements Sensing, if its Limiter does.
