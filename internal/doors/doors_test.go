@@ -247,11 +247,11 @@ func (q *shared) try(t *testing.T, d door, clients int, starts time.Duration) (a
 
 const seed = 7
 
-// simulated is what the simulator says of it: the worst of a few seeds, since who is poorest is chance, and so is who is refused.
+// simulated is what the simulator says of it: the worst of twenty seeds, since who is poorest is chance, and so is who is refused.
 func (q *shared) simulated(t *testing.T, clients int, starts time.Duration) (worst came) {
 	t.Helper()
 	strategy := throttle.Strategy{Name: "this", NewLimiter: func(_ throttle.Params, rng *rand.Rand) (limit.Limiter, error) { return q.limiter(rng) }}
-	for seed := range uint64(5) {
+	for seed := range uint64(20) {
 		f, err := fleet.New(fleet.Scenario{
 			Duration: q.span, Seed: 1 + seed, Server: q.quota,
 			Groups: []fleet.Group{{Strategy: strategy, Processes: clients, Link: latency.Constant(leg), Spread: starts}},
