@@ -11,7 +11,8 @@ import (
 // error, or a *WaitError, and then f was not run.
 //
 // f is the request from its first byte to the last of its answer. What happens to the answer after that belongs behind Do, as does an
-// error that says nothing of the request. Who knows more of how it ended, what it used or what the server said uses DoWith.
+// error that says nothing of the request. A caller that knows more (how the request ended, what it used, what the server said) uses
+// DoWith.
 func (g *Gate) Do(ctx context.Context, cost limit.Cost, f func() error) error {
 	return g.lane.Do(ctx, cost, f)
 }

@@ -4,12 +4,19 @@
 // The decisions (package limit: when may the next request go?) are arithmetic on a now that somebody supplies. This
 // package supplies it: it owns the clock, the locks and the timers, so that goroutines can simply wait.
 //
-//   - [Gate] lets any number of goroutines wait for one limiter, first come first served. Take a [Permit], send, settle
-//     the Permit with how it ended.
-//   - [Pool] sends for you, over several keys, with priorities, deadlines and retries.
+// # Which one
+//
+//   - An HTTP client, or an SDK that takes one: package transport. It waits, reads what answers say, and sends again.
+//   - Goroutines that send something else: [Gate]. They wait for one limiter, first come first served; [Gate.Do] sends in between.
+//   - Several limits that callers share, by arrival or by weight: [Junction].
+//   - Work with priorities, deadlines, retries and several keys: [Pool] sends for you.
+//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package ratelike has those over a Gate.
+//   - A quota that strangers use too: a limiter of package throttle, behind any of these.
+//   - Counting events of one's own, as in trading: package window.
 //
 // The rest is elsewhere: rules to wait for in package limit, the order of work that waits in queue and dispatch, and a
-// virtual clock for trying them out in sim.
+// virtual clock for trying them out in sim. What to write in the place of other libraries is in docs/coming-from.md, and the AWS SDK,
+// client-go and gRPC have modules of their own, aws, k8s and grpc.
 //
 // # What limiters let through
 //

@@ -19,10 +19,10 @@ import (
 // GateConfig.Fill those that do not delay it go ahead. Several limits with lanes that share them are a Junction, work that should
 // be put in order by priority belongs in a Pool.
 //
-// A Gate starts no goroutine and needs no closing. It has one timer, set only while the head of the line knows when it
-// may go, and with a Logger one of a minute for when it does not; whoever makes room (a Settle, the timer, Update, a waiter who gives up) admits those at the head and wakes
-// them alone. Safe for concurrent use. Made by NewGate; the zero Gate is not usable. A Gate made inside a testing/synctest
-// bubble belongs to that bubble.
+// A Gate starts no goroutine and needs no closing. It has one timer, set only while it is known when the head of the line may go. With
+// a Logger it has another, of a minute, for while that is not known. Whoever makes room (a Settle, the timer, Update, a waiter that
+// gives up) admits those at the head of the line, and wakes no others. Safe for concurrent use. Made by NewGate; the zero Gate is not
+// usable. A Gate made inside a testing/synctest bubble belongs to that bubble.
 type Gate struct {
 	junction Junction
 	limit    *Limit
@@ -60,9 +60,10 @@ type GateConfig struct {
 	// to a language model 64 use 2 % more of a limit of tokens than a strict order does, and the longest waits are shorter.
 	// A look costs some 30 ns per goroutine and limit, at every change of a Gate with a line.
 	//
-	// What is answered meanwhile with less than was admitted makes room for all: of that the head has the first choice, but
-	// what has gone ahead is gone. Nobody goes ahead while only a Settle can tell when the head may go. TryWait overtakes
-	// nobody. The Limiter must be able to foresee (limit.Foresees). If zero, none: strictly first come, first served.
+	// If a request is answered meanwhile and has used less than was admitted for it, there is more room for all. The head of the line
+	// has the first choice of that, but what went ahead of it stays gone. Nobody goes ahead while only a Settle can tell when the head
+	// may go. TryWait overtakes nobody. The Limiter must be able to foresee (limit.Foresees). If zero, none: strictly first come,
+	// first served.
 	Fill int
 	// Logger is told, at level info, when the head of the line has to wait for more than 5 ms: "requests: 3 waiting, next in
 	// 4.5 s", with the attributes limit, waiting, next and round, at most once per round. A round is another instant at
@@ -73,8 +74,8 @@ type GateConfig struct {
 	// other, and may use the Gate. If nil, nobody is told.
 	//
 	// It is warned where the head of the line has waited for more than a minute, during which nobody went, for a Settle that nobody
-	// makes: "concurrency: 2 waiting, 20 permits unsettled, the oldest for 3m0s"; again after two minutes, four and so on. So is who
-	// gives up, by the WaitError.
+	// makes: "concurrency: 2 waiting, 20 permits unsettled, the oldest for 3m0s"; again after two minutes, four and so on. A goroutine
+	// that gives up reads the same in its WaitError.
 	Logger *slog.Logger
 }
 

@@ -531,3 +531,36 @@ func TestGateLogsNoFlood(t *testing.T) {
 		(<-head).p.Settle(accepted)
 	})
 }
+
+// While nobody measures, what the head waits for may change: who comes then is told of what it is now.
+func TestWaitStatsOfWhatChangedUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cool, err := limit.NewCooldown(0)
+		try(t, err)
+		g := paceline.NewGate(limit.NewAll(limit.Named("gap", rolling(t, 1, 10*time.Second)), limit.Named("cool", cool)))
+		p, err := g.Wait(bg, weight(0, 1))
+		try(t, err)
+		p.Settle(accepted)
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		go g.Wait(ctx, weight(0, 1)) // the head, which does not measure
+		synctest.Wait()
+		measure := func(d time.Duration) paceline.WaitStats {
+			ctx, cancel := context.WithCancel(bg)
+			time.AfterFunc(d, cancel)
+			_, s, err := g.WaitWithStats(ctx, weight(0, 1))
+			if err == nil {
+				t.Fatal("it went")
+			}
+			return s
+		}
+		if s := measure(2 * time.Second); s.On("gap") != 2*time.Second {
+			t.Errorf("at first: %+v", s)
+		}
+		g.Update(func(now mono.Time) { cool.Extend(now.Add(time.Hour)) })
+		time.Sleep(time.Second)
+		if s := measure(3 * time.Second); s.On("gap") != 0 || s.On("cool") != 3*time.Second {
+			t.Errorf("then: %+v", s)
+		}
+	})
+}

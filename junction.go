@@ -22,9 +22,9 @@ import (
 //	lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{model, account})
 //	permit, err := lane.Wait(ctx, limit.One)
 //
-// A permit is of all limits of a way at once: nobody holds what others could use while it waits for something else. Within a lane the
-// order is first come, first served; between the lanes at a limit too, or by weight where the limit is fair; nobody starves. A Gate
-// is a Junction of one limit and one lane.
+// A permit is for all limits of a way at once, so nobody holds what others could use while it waits for something else. Within a lane the
+// order is first come, first served. Between the lanes at a limit it is so, too, or by weight where the limit is fair. Nobody starves. A
+// Gate is a Junction of one limit and one lane.
 //
 // A Junction starts no goroutine and needs no closing. It has one lock and one timer, set only while somebody knows when it may go.
 // Safe for concurrent use. Made by NewJunction; the zero Junction is not usable.
@@ -37,14 +37,16 @@ type Junction struct {
 
 	mu      sync.Mutex // guards all below, and the lanes
 	line    *line.Line
-	changes uint64 // in it, as of the latest look
+	changes uint64 // those of the line, as of the latest look
 	timer   *time.Timer
 	armed   mono.Time // instant the timer is set for, as far as the Junction cares; notArmed: none
 
 	spinner *waiter      // if it was told to look at the clock itself; then the timer is not needed
 	due     atomic.Int64 // when, for it to read without the lock
+	lapses  atomic.Bool  // permits of one of the limits may
 
 	notices []notice // to be logged by whoever lets go of the lock
+	look    look     // what Snapshots are made of
 
 	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
 	free  *waiter
@@ -94,19 +96,28 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 
 // Limit is a limiter of a Junction, which its lanes share.
 type Limit struct {
-	limit *line.Limit
-	log   *slog.Logger // nil: none
+	limit  *line.Limit
+	log    *slog.Logger // nil: none
+	whose  Whose
+	paused func(now mono.Time) (PauseState, bool) // nil: it has no pauses
 }
 
 // LimitConfig describes a Limit.
 type LimitConfig struct {
 	// Limiter says when a cost may go. It belongs to the Junction from now on: nobody else may use it, other than inside Update.
 	Limiter limit.Limiter
-	// Fair has lanes take turns by weight instead of by arrival, in what they use of Unit.
+	// Fair has lanes take turns by weight instead of by arrival, in what they use of Unit, or, if Use is not nil, in what that says a
+	// cost uses. Use is called under the Junction's lock; it must be quick and must not use the Junction.
 	Fair bool
 	Unit limit.Unit
+	Use  func(limit.Cost) float64
 	// Logger is told what the first of a lane waits for, if it is this limit: see GateConfig. If nil, the Lane's is.
 	Logger *slog.Logger
+	// Whose says whom the limit concerns, in Snapshots.
+	Whose Whose
+	// Paused, if not nil, says whether anything but the limit itself keeps requests away, and for how long, for Snapshots. It is called
+	// under the Junction's lock, must change nothing, and must not use the Junction.
+	Paused func(now mono.Time) (PauseState, bool)
 }
 
 // Limit adds a limit. It panics if the Limiter is nil. A limit that no lane has any more is forgotten with its last permit.
@@ -116,37 +127,74 @@ func (j *Junction) Limit(c LimitConfig) *Limit {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	m := &Limit{j.line.Limit(c.Limiter, line.Sharing{Fair: c.Fair, Unit: c.Unit}), c.Logger}
+	m := &Limit{j.line.Limit(c.Limiter, line.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose, c.Paused}
 	m.limit.Of = m
+	j.noteLapsesLocked(m)
+	limit.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) })
 	return m
+}
+
+func (j *Junction) noteLapsesLocked(m *Limit) {
+	if !j.lapses.Load() && limit.Lapses(m.limit.Limiter) {
+		j.lapses.Store(true)
+	}
+}
+
+// again has whoever waits for a limit asked again, as far as anybody may go now: there is more of it.
+func (j *Junction) again(m *Limit) {
+	j.mu.Lock()
+	defer j.unlock()
+	j.hint.clear()
+	now := j.line.Tick(j.now())
+	j.line.Touch(m.limit)
+	j.deliverLocked(now)
+}
+
+func (j *Junction) waitingFor(m *Limit) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return m.limit.Waiting()
 }
 
 // Lane is goroutines that wait for the same limits, first come, first served. Safe for concurrent use.
 type Lane struct {
 	junction *Junction
 	lane     *line.Lane
+	share    *Share // nil: it is alone
 	start    time.Duration
 	log      *slog.Logger // nil: none
 	logs     bool         // it has one, or a limit has
 	watch    watch
 	counts   counts
+	waits    waits
+	about    about
 }
 
 // LaneConfig describes a Lane. The zero value is ready.
 type LaneConfig struct {
 	// Weight is the lane's share where a limit is fair. If zero, 1.
 	Weight float64
-	// HeadStart is how much earlier than they came those in it count as come, before the limits that it shares with others: its
-	// priority. It may be negative. Nobody is passed over for ever: who came that much earlier is not.
+	// Share, if not nil, makes this one of several lanes that count as one where a limit is fair, such as the lanes of one client. Its
+	// weight and head start then take the place of Weight and HeadStart, and its bound holds beside MaxWaiting. If nil, the lane
+	// counts by itself.
+	Share *Share
+	// HeadStart is the lane's priority: at limits that it shares with others, its goroutines count as having come that much earlier than
+	// they did. It may be negative. Nobody is passed over for ever, since a goroutine that really came that much earlier goes first.
 	HeadStart time.Duration
 	// MaxWaiting is the most goroutines that may wait in it. If zero, any number.
 	MaxWaiting int
 	// Logger is told what the first waits for: see GateConfig. If nil, nobody is told.
 	Logger *slog.Logger
+	// Client names who waits in it. Snapshots show lanes of the same Client together.
+	Client string
+	// Told says that the owner of the lane reports refusals itself, by Junction.Note. If false, each refusal that is settled becomes
+	// an Event.
+	Told bool
 }
 
-// Lane adds a lane whose goroutines pass by any one of the ways, at least one, each of 1 to 8 different limits of this Junction that
-// are passed at once, narrowest first. It panics if there is no way, or one of none or too many.
+// Lane adds a lane. A way is 1 to 8 different limits of this Junction, narrowest first, which a goroutine passes all at once. There
+// must be at least one way, and each goroutine goes by one of them, whichever lets it go first. It panics if there is no way, or one
+// of none or too many.
 func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	all, logs := make([][]*line.Limit, len(ways)), c.Logger != nil
 	for i, way := range ways {
@@ -156,10 +204,12 @@ func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a := &Lane{junction: j, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
-	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Size: c.MaxWaiting}, all...)
+	a := &Lane{junction: j, share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
+	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting}, all...)
 	a.lane.Of = a
 	a.lane.Watched = logs
+	a.about = about{client: c.Client, told: c.Told, weight: c.Weight}
+	j.look.add(a)
 	return a
 }
 
@@ -169,6 +219,7 @@ func (a *Lane) Retire() {
 	a.junction.mu.Lock()
 	defer a.junction.mu.Unlock()
 	a.junction.line.Retire(a.lane)
+	a.junction.look.retire(a)
 }
 
 // Permit is leave to send one request now. Every Permit must be settled, exactly once: until then it counts in full
@@ -192,6 +243,9 @@ func (p Permit) Settle(o limit.Outcome) {
 		j.line.Touch(m)
 	}
 	a.counts.tally.Settled(&o)
+	if o.Result == limit.Limited {
+		j.refusedLocked(a, &o)
+	}
 	j.deliverLocked(now)
 }
 
@@ -209,7 +263,24 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 		j.line.Touch(m)
 	}
 	a.counts.tally.Settled(&o)
+	if o.Result == limit.Limited {
+		j.refusedLocked(a, &o)
+	}
 	j.deliverLocked(now)
+}
+
+// Fresh reports whether the request may still be sent: it is false if the leave is part of a limit that many processes share (package
+// share), and the time for which this process was granted that part is over. Ask right before the request is written, if such a limit
+// is among them, and settle as limit.Unsent what is not fresh. It panics if the Permit is the zero Permit, or was settled and such a
+// limit is among them.
+func (p Permit) Fresh() bool {
+	j := p.lane().junction
+	if !j.lapses.Load() {
+		return true
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.line.Fresh(&p.pass)
 }
 
 // lane returns the lane of a Permit that is to be settled.
@@ -234,9 +305,33 @@ func (a *Lane) WaitWithStats(ctx context.Context, cost limit.Cost) (p Permit, s 
 	return p, s, err
 }
 
-// WaitFrom is WaitWithStats for one who came earlier, at came, and has that place in line: for a request that is sent again.
+// WaitFrom is WaitWithStats with the place in line of one that came at came, which is earlier than now: for a request that is sent
+// again.
 func (a *Lane) WaitFrom(ctx context.Context, cost limit.Cost, came time.Time) (p Permit, s WaitStats, err error) {
 	p, err = a.wait(ctx, &cost, mono.Of(a.junction.base, came), &s)
+	return p, s, err
+}
+
+// Turn says how a goroutine waits.
+type Turn struct {
+	// Came is when it came, and so its place in line. If zero, now.
+	Came time.Time
+	// MaxWait is the longest that it waits. If it is foreseen to wait for longer (see Expect), it is refused at once, with ErrDeadline.
+	// If zero, however long.
+	MaxWait time.Duration
+}
+
+// WaitTurn is WaitWithStats for a goroutine that counts as having come earlier, or does not wait for long.
+func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit, s WaitStats, err error) {
+	came := limit.Never
+	if !t.Came.IsZero() {
+		came = mono.Of(a.junction.base, t.Came)
+	}
+	if t.MaxWait <= 0 {
+		p, err = a.wait(ctx, &cost, came, &s)
+		return p, s, err
+	}
+	p, err = a.waitAtMost(ctx, &cost, came, t.MaxWait, &s)
 	return p, s, err
 }
 
@@ -258,6 +353,21 @@ func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
 	return j.base.Add(time.Duration(t)), n, nil
 }
 
+// Expect guesses when a cost that came now would go, and says how many of its lane, or of its Share, wait before it. Unlike Ask it
+// counts those of other lanes, too, that would go before it as things are. So the instant may be too late as well as too early, if
+// some of them leave. The zero Time means at once, or that nobody knows.
+func (a *Lane) Expect(cost limit.Cost) (at time.Time, ahead int) {
+	j := a.junction
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.now()
+	t, n := j.line.Expect(now, a.lane, &cost, now.Add(-a.headLocked()))
+	if t <= now || t >= limit.AfterSettle {
+		return time.Time{}, n
+	}
+	return j.Time(t), n
+}
+
 // Update calls f under the Junction's lock, to change or read limiters: SetLimit, SetWindow, the replay of a journal. now is the instant on
 // the limiters' scale, whose epoch is the making of the Junction. Afterwards every goroutine that waits for one of the limits given
 // is asked about again: those that may go now go, and those whose cost can no longer fit, or no longer by their deadline, fail. f
@@ -269,6 +379,7 @@ func (j *Junction) Update(f func(now mono.Time), changed ...*Limit) {
 	defer func() { // even if f panics: it may have changed something before
 		now := j.now()
 		for _, m := range changed {
+			j.noteLapsesLocked(m)
 			j.line.Review(now, m.limit)
 		}
 		j.deliverLocked(now)

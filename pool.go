@@ -22,7 +22,7 @@ import (
 // ErrClosed says that a Pool takes no more requests.
 var ErrClosed = errors.New("paceline: the pool is closed")
 
-// ErrOutage says that nothing arrives at a host: that of a Pool's Run, for PoolConfig.MaxOutage.
+// ErrOutage says that nothing arrives at a host. The Run of a Pool fails with it after PoolConfig.MaxOutage.
 var ErrOutage = errors.New("nothing arrives")
 
 // OutageError is how Run gives up. It is an ErrOutage.
@@ -69,14 +69,14 @@ type PoolConfig struct {
 	// told: an Ended that is slow holds Submit back and fills no memory. It must not wait in Submit itself, since nobody is told
 	// meanwhile, but may TrySubmit.
 	Ended func(queue.Ended)
-	// EndedAll, if not nil, is told in the place of Ended, of several at once, at most 64, in order: for who writes them down together.
-	// The slice is the Pool's.
+	// EndedAll, if not nil, is told in the place of Ended, of up to 64 requests at once, in order, so that they can be written down
+	// together. The slice is the Pool's, and must not be kept.
 	EndedAll func([]queue.Ended)
 	// Outage, if not nil, is told of every host that goes down and that is back, as Ended is, and before the requests that
 	// ended at that.
 	Outage func(dispatch.HostInfo)
-	// Learned, if not nil, is told of every key that may have learned more of a limit that is wrong, as Ended is, and before it: with
-	// all that it knows, to be kept for limit.Fitted.Recall after a restart.
+	// Learned, if not nil, is told of every key that may have learned more of a limit that is wrong. It gets all that the key knows, to be
+	// kept for limit.Fitted.Recall after a restart. It is called as Ended is, and before it.
 	Learned func(key int, all []limit.Lesson)
 	// Log gets a line per answer and expiry, at debug level, and says once when a host goes down, and when it is back: as a
 	// warning, if there is no Outage to be told. If nil, nothing is logged.
@@ -95,6 +95,7 @@ type PoolConfig struct {
 type Pool struct {
 	config PoolConfig
 	epoch  time.Time
+	began  time.Time
 	log    *slog.Logger
 
 	mu         sync.Mutex
@@ -113,11 +114,12 @@ type Pool struct {
 	ended      []queue.Ended // not yet told
 	told       [atATime]queue.Ended
 	outages    []dispatch.HostInfo
-	learned    []int // keys, likewise
-	telling    int   // of ended before, that are being told; more than 0 also for outages
-	most       int   // that may be held while Ended is behind; 0: it is not
+	learned    []int // keys whose lessons were not yet told
+	telling    int   // how many were taken out of ended and are being told; outages being told count as one
+	most       int   // how many requests may be held while Ended is behind; 0: it is not behind
 	panicked   *SendPanic
 	news       chan struct{} // something ended
+	look       poolLook      // what Snapshots are made of
 	wakeUps    uint64
 
 	senders sync.WaitGroup
@@ -159,11 +161,14 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: c, epoch: c.Epoch, log: c.Log, queue: q, wake: limit.Never, finished: make(chan struct{}), news: make(chan struct{}, 1)}
+	p := &Pool{config: c, epoch: c.Epoch, began: now, log: c.Log, queue: q, wake: limit.Never, finished: make(chan struct{}), news: make(chan struct{}, 1)}
 	p.dispatcher, err = dispatch.New(dispatch.Config{
 		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand,
-		Ended:  func(e queue.Ended) { p.ended = append(p.ended, e) },
-		Outage: func(h dispatch.HostInfo) { p.outages = append(p.outages, h) },
+		Ended: func(e queue.Ended) { p.ended = append(p.ended, e) },
+		Outage: func(h dispatch.HostInfo) {
+			p.outages = append(p.outages, h)
+			p.look.outage(&h)
+		},
 		Learned: func(key int) {
 			if c.Learned != nil && !slices.Contains(p.learned, key) {
 				p.learned = append(p.learned, key)
@@ -173,14 +178,41 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range c.Keys {
+		limit.Supply(c.Keys[i].Limiter, p.again, p.waiting)
+	}
 	return p, nil
+}
+
+// again sends what may go now that there is more of a limit than a settlement made.
+func (p *Pool) again() {
+	p.mu.Lock()
+	defer p.unlock()
+	p.dispatcher.Refresh()
+	p.step()
+}
+
+// waiting is how many requests a key may come to need its limit for.
+func (p *Pool) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return (p.queue.Counts().Waiting + len(p.config.Keys) - 1) / len(p.config.Keys)
+}
+
+// Fresh reports whether an attempt may still be sent: see Permit.Fresh. Ask in PoolConfig.Send, right before the request is written, if a
+// limit is shared by many processes (package share); an attempt that is not fresh ends with Returned and limit.Unsent, and its request is in
+// line again.
+func (p *Pool) Fresh(a *dispatch.Attempt) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dispatcher.Fresh(a)
 }
 
 // Now returns the Pool's present on its own scale.
 func (p *Pool) Now() mono.Time { return mono.Time(time.Since(p.epoch)) }
 
 const (
-	// maxUntold is how many ends may wait to be told before Submit does.
+	// maxUntold is how many ends may wait to be told before Submit has to wait.
 	maxUntold = 1000
 	// atATime is how many are told before those that are still untold are counted again.
 	atATime = 64
@@ -236,9 +268,9 @@ func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
 	}
 }
 
-// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait. Only while Ended is behind it goes before those who
-// wait in Submit, by up to a thousand requests, so that an Ended that has another follow each goes on: who has nobody to follow and
-// tries over and over then keeps Submit waiting.
+// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait. While Ended is behind, and only then, it goes ahead
+// of those that wait in Submit, by up to a thousand requests. So an Ended that submits a request to follow each that ended does not
+// get stuck; any other caller that tries over and over then keeps Submit waiting.
 func (p *Pool) TrySubmit(r queue.Request) error {
 	p.mu.Lock()
 	defer p.unlock()
@@ -263,8 +295,8 @@ func (p *Pool) submit(r queue.Request, over int) error {
 // errUntold is queue.ErrFull where it is not the queue that is full.
 var errUntold = fmt.Errorf("paceline: Pool: %w: %d or more ends are untold: Ended is slow", queue.ErrFull, maxUntold)
 
-// behindLocked says whether no more may be submitted since Ended is behind. From when a thousand are untold until it has caught up
-// the Pool holds no more than it did then, and over.
+// behindLocked reports whether nothing may be submitted because Ended is behind. From the moment when a thousand ends are untold until
+// all are told, the Pool holds no more requests than it held at that moment.
 func (p *Pool) behindLocked(over int) bool {
 	untold := len(p.ended) + p.telling
 	held := untold + p.inFlight + p.queue.Counts().Waiting
@@ -313,7 +345,7 @@ func (p *Pool) Run(ctx context.Context) error {
 			running = false
 		case <-p.news:
 			if p.config.EndedAll != nil {
-				runtime.Gosched() // who can run may have another
+				runtime.Gosched() // another goroutine may submit a request meanwhile
 			}
 			p.tell()
 		case <-done:
@@ -384,9 +416,11 @@ func (p *Pool) step() {
 		}
 		if !ok {
 			wake = w
+			p.sampleLocked(now)
 			break
 		}
 		p.inFlight++
+		p.look.went(&a)
 		p.begin(a)
 		now = p.Now()
 	}
@@ -428,12 +462,12 @@ func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	return at, &OutageError{HostInfo: h, For: now.Sub(h.Since)}
 }
 
-// untoldLocked says whether Run has something to tell of.
+// untoldLocked reports whether there is something that Run has to tell.
 func (p *Pool) untoldLocked() bool {
 	return len(p.ended) > 0 || len(p.outages) > 0 || len(p.learned) > 0
 }
 
-// noticeAbort is called wherever it matters, since an attempt may learn that its context ended before Run does.
+// noticeAbort looks whether the context of Run has ended. An attempt may learn that before Run does, so it is called wherever that matters.
 func (p *Pool) noticeAbort() {
 	if !p.aborted && p.ctx.Err() != nil {
 		p.aborted = true
@@ -465,7 +499,7 @@ func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
 	return some
 }
 
-// spare is a goroutine whose attempt is answered: it takes the next. A new one would have to grow its stack first.
+// spare is a goroutine whose attempt was answered, and which makes the next one: a new goroutine would have to grow its stack first.
 type spare struct {
 	next  dispatch.Attempt
 	taken bool
@@ -496,7 +530,7 @@ func (p *Pool) send(s *spare) {
 			stack := make([]byte, 64<<10)
 			p.panics(&SendPanic{v, a.Request, stack[:runtime.Stack(stack, false)]})
 		}
-		if !returned { // it takes no other
+		if !returned { // this goroutine is about to end, and takes no other attempt
 			s = nil
 		}
 		p.answered(a, ans, s)
@@ -527,6 +561,7 @@ func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer, free *spare) {
 	}
 	e := p.dispatcher.Done(now, a, ans)
 	name := p.config.Keys[a.Key].Name
+	p.look.answered(now, p, &a, &ans)
 	p.inFlight--
 	p.spare = free
 	p.step()
@@ -538,8 +573,8 @@ func (p *Pool) answered(a dispatch.Attempt, ans dispatch.Answer, free *spare) {
 	}
 }
 
-// unlock releases the lock and has Run tell of what has ended. Not whoever holds the lock: they may be a caller of Submit
-// with locks of their own.
+// unlock releases the lock and has Run tell of what has ended. The goroutine that held the lock does not tell it: it may be a caller
+// of Submit that holds locks of its own.
 func (p *Pool) unlock() {
 	if p.untoldLocked() {
 		select {
@@ -587,8 +622,8 @@ func (p *Pool) tell() {
 	p.unlock()
 }
 
-// without returns all but the first n, and uses their room again unless more would have to be moved for that: of requests that wait
-// any number may expire at once.
+// without returns all but the first n. It moves the rest to the front, so that the room is used again, unless the rest is more than n:
+// any number of requests may expire at once.
 func without(all []queue.Ended, n int) []queue.Ended {
 	rest := all[n:]
 	if len(rest) > n {
@@ -603,7 +638,7 @@ func without(all []queue.Ended, n int) []queue.Ended {
 func (p *Pool) tellOutage(h *dispatch.HostInfo) {
 	bad, good := slog.LevelWarn, slog.LevelInfo
 	if p.config.Outage != nil {
-		bad, good = slog.LevelDebug, slog.LevelDebug // who is told says it as they like
+		bad, good = slog.LevelDebug, slog.LevelDebug // the Outage func reports it as it likes
 		defer p.config.Outage(*h)
 	}
 	if h.Down {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -350,4 +351,175 @@ func TestPoolTellsSeveralAtOnce(t *testing.T) {
 			t.Errorf("told in %d calls: %v, and %d alone", calls, ends, alone)
 		}
 	})
+}
+
+// Ended may call the Pool, and is called once at a time, in order.
+func TestPoolEndedMaySubmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ends []string
+		var p *paceline.Pool
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
+			Ended: func(e queue.Ended) {
+				ends = append(ends, e.Request.ID)
+				if len(ends) < 5 {
+					if err := p.TrySubmit(queue.Request{ID: fmt.Sprint(len(ends))}); err != nil {
+						t.Error(err)
+					}
+				} else {
+					p.Close()
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "0")
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", ends, "0", "1", "2", "3", "4")
+	})
+}
+
+func TestPoolEndedIsCalledOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, inside := 0, false
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				time.Sleep(time.Duration(a.Request.Priority) * time.Millisecond)
+				return served
+			},
+			Ended: func(queue.Ended) {
+				if inside {
+					t.Error("called while it was called")
+				}
+				inside = true
+				time.Sleep(10 * time.Millisecond)
+				inside = false
+				calls++
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 5 {
+			if err := p.Submit(context.Background(), queue.Request{Priority: n}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Close()
+		if err := p.Run(context.Background()); err != nil || calls != 5 {
+			t.Errorf("Run returned %v after %d calls, want all 5 before", err, calls)
+		}
+	})
+}
+
+// What Ended does still counts, though nothing else is left.
+func TestPoolEndedMayRequeue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		var p *paceline.Pool
+		sends := 0
+		var attempt context.Context
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}}, Timeout: time.Hour,
+			Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+				attempt = ctx
+				if sends++; sends == 1 {
+					return dispatch.Answer{Invalid: true}
+				}
+				return served
+			},
+			Ended: func(e queue.Ended) {
+				l.ended(e)
+				if e.State == queue.Dead {
+					time.Sleep(time.Second)
+					p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+						if err := q.Requeue(now, e.Ticket); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "a")
+		p.Close()
+		time.AfterFunc(500*time.Millisecond, p.Close) // comes by while Ended is busy
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", l.ends, "a dead", "a done")
+		if attempt.Err() != context.Canceled {
+			t.Errorf("the context of an attempt that is over: %v", attempt.Err())
+		}
+	})
+}
+
+// In real time and, in ./check, under the race detector: whatever others do when the end comes, nothing is sent or told
+// after Run.
+func TestPoolEndsOnce(t *testing.T) {
+	for range 300 {
+		var returned atomic.Bool
+		var after atomic.Int32
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "k"}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				if returned.Load() {
+					after.Add(1)
+				}
+				return dispatch.Answer{Banned: true}
+			},
+			Ended: func(queue.Ended) {
+				if returned.Load() {
+					after.Add(1)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "a")
+		var wg sync.WaitGroup
+		stop := make(chan struct{})
+		meddle := func(f func()) {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						f()
+						runtime.Gosched() // two that never yield are all cores of a small machine
+					}
+				}
+			})
+		}
+		resumes := 0
+		meddle(func() {
+			p.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+				if resumes++; resumes < 50 && d.Exhausted() != nil {
+					d.Resume(0)
+				}
+			})
+		})
+		meddle(func() { _ = p.TrySubmit(queue.Request{TTL: -1}) })
+		if err := p.Run(context.Background()); !errors.Is(err, dispatch.ErrExhausted) {
+			t.Fatal(err)
+		}
+		returned.Store(true)
+		if n := p.Counts().InFlight; n > 0 {
+			t.Fatalf("%d in flight after Run", n)
+		}
+		close(stop)
+		wg.Wait()
+		if n := after.Load(); n > 0 {
+			t.Fatalf("%d sent or told after Run", n)
+		}
+	}
 }

@@ -1,10 +1,17 @@
 package paceline_test
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/queue"
 )
 
@@ -42,4 +49,58 @@ func TestRoomOfTheUntold(t *testing.T) {
 	if rest := paceline.Without(append(all[:0], queue.Ended{Attempts: 1}), 1); len(rest) != 0 || rest[:1][0].Attempts != 0 {
 		t.Error("what was told is held on to")
 	}
+}
+
+func TestPoolSaysThatEveryKeyIsBanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *paceline.Pool
+		var ends []string
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "k"}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				time.Sleep(2 * time.Second)
+				return dispatch.Answer{Banned: true, Reason: "418"}
+			},
+			Ended: func(e queue.Ended) {
+				ends = append(ends, e.Request.ID+" "+e.State.String())
+				if err := p.TrySubmit(queue.Request{}); !errors.Is(err, paceline.ErrClosed) || !errors.Is(err, dispatch.ErrExhausted) {
+					t.Errorf("TrySubmit when it is over: %v", err)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Submit(context.Background(), queue.Request{ID: "a", TTL: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		// Nothing waits, a has expired; but more might have come.
+		if err := p.Run(context.Background()); !errors.Is(err, dispatch.ErrExhausted) {
+			t.Errorf("Run returned %v", err)
+		}
+		wantLines(t, "ends", ends, "a expired")
+	})
+}
+
+func TestPoolLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{
+			Log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		submit(t, p, "a")
+		if err := p.Submit(context.Background(), queue.Request{ID: "late", Cost: limit.One, TTL: time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		for _, want := range []string{"msg=answer id=a attempt=1 key=k result=accepted", "took=10ms", "msg=expired id=late attempts=0"} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("log has no %q:\n%s", want, &text)
+			}
+		}
+	})
 }

@@ -2,6 +2,7 @@ package paceline_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,5 +44,32 @@ func TestPoolWaitsAgainForTheSameInstant(t *testing.T) {
 		}
 		wantLines(t, "sends", l.sends, "0s a/1", "1.0112s c/1")
 		wantCounts(t, p, queue.Counts{Submitted: 3, Done: 2, Cancelled: 1})
+	})
+}
+
+// The timer is armed for what the head of the queue waits for now, not for what it waited for.
+func TestPoolWakesOnlyForTheHead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{})
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Run(context.Background()) })
+		submit(t, p, "a", "b")
+		time.Sleep(500 * time.Millisecond)
+		p.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) { d.Hold(now, 0, now.Add(5*time.Second)) })
+		time.Sleep(2 * time.Second)
+		if n := p.WakeUps(); n != 0 {
+			t.Errorf("%d wake-ups for a request that is held back", n)
+		}
+		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			ticket, _, _ := q.Lookup("b")
+			q.Cancel(now, ticket)
+		})
+		time.Sleep(time.Hour)
+		if n := p.WakeUps(); n != 0 {
+			t.Errorf("%d wake-ups for a request that was cancelled", n)
+		}
+		p.Close()
+		wg.Wait()
 	})
 }

@@ -11,14 +11,14 @@ import (
 // between.
 type Stats struct {
 	At time.Time
-	// Waiting are in line, InFlight have gone and are not settled.
+	// Waiting is how many are in line, InFlight how many have gone and are not settled.
 	Waiting, InFlight int
-	// Admitted went. Each is in flight, or one of the five that follow: how it was settled.
+	// Admitted is how many went. Each is in flight, or counted in one of the next five fields, by how it was settled.
 	Admitted                                   int64
 	Accepted, Limited, Failed, Unknown, Unsent int64
 	// These never went: the cost never fits, the deadline comes first, too many wait, the context was cancelled.
 	Never, Late, Full, Cancelled int64
-	// Used is what the outcomes that are metered said was used.
+	// Used is how much was used, as metered outcomes said.
 	Used limit.Cost
 }
 
@@ -74,7 +74,7 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// counts are a lane's, guarded by the Junction's lock but for gaveUp.
+// counts are those of a lane. The Junction's lock guards them, except gaveUp.
 type counts struct {
 	tally                        limit.Tally
 	never, late, full, cancelled int64

@@ -10,10 +10,10 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// unsettledAfter is how long the first of a lane waits for a Settle and nothing else, or a permit is open, before it is said.
+// unsettledAfter is how long the first of a lane may wait for nothing but a Settle, or a permit be open, before the log says so.
 const unsettledAfter = time.Minute
 
-// unsettled is what open permits there are at a limit, of all lanes that it is shared by, as far as its limiter can tell.
+// unsettled is how many permits are open at a limit, of all lanes that share it, as far as its limiter can tell.
 type unsettled struct {
 	permits int
 	oldest  time.Duration
@@ -26,8 +26,8 @@ func (u unsettled) String() string {
 	return fmt.Sprintf("%d permits unsettled, the oldest for %v", u.permits, u.oldest.Round(time.Second))
 }
 
-// unsettledLocked is what the first in line, which nothing but a Settle can help, waits for. Zero: something else will help, or
-// they are not that old.
+// unsettledLocked returns the open permits that the first in line waits for. It is zero if something other than a Settle will help, or if
+// none is old enough.
 func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	on, at := a.lane.At()
 	if on == nil || at != limit.AfterSettle {
@@ -40,13 +40,13 @@ func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	return unsettled{n, now.Sub(since)}
 }
 
-// stuck is since when the first of a lane waits for nothing but a Settle, without anybody going meanwhile. It is watched with a timer
-// that is not stopped when that ends: it would be set for every permit of a limit that bounds what is in flight.
+// stuck knows since when the first of a lane has waited for nothing but a Settle, with nobody going meanwhile. Its timer is not
+// stopped when that ends: otherwise it would have to be set for every permit of a limit that bounds what is in flight.
 type stuck struct {
 	since   mono.Time // limit.Never: it does not
 	granted uint64    // as of since
 	timer   *time.Timer
-	look    mono.Time // when it fires, as far as the lane cares; limit.Never: not
+	look    mono.Time // when the timer fires, as far as the lane cares; limit.Never: it does not
 }
 
 // stuckLocked notes that the first in line can go at.
@@ -74,7 +74,7 @@ func (a *Lane) armStuckLocked(now mono.Time, d time.Duration) {
 	}
 }
 
-// lookAtStuck is the timer's callback. It says so after a minute, and again after two, four and so on.
+// lookAtStuck is the timer's callback. It warns after a minute, and again after two, four and so on.
 func (a *Lane) lookAtStuck() {
 	j := a.junction
 	j.mu.Lock()
@@ -99,7 +99,7 @@ func (a *Lane) lookAtStuck() {
 	a.armStuckLocked(now, lasts)
 }
 
-// logFor returns who is told of a wait for on; nil: nobody.
+// logFor returns the Logger that is told of a wait for the limit on, or nil.
 func (a *Lane) logFor(on *line.Limit) *slog.Logger {
 	if log := on.Of.(*Limit).log; log != nil {
 		return log

@@ -10,13 +10,13 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// waiter is a goroutine in line. All but woken is guarded by the Junction's lock. Whoever gives it a verdict sees to it that
-// true is on woken, once: from then on the line has nothing to do with it. False tells the spinner to begin.
+// waiter is a goroutine in line. All but woken is guarded by the Junction's lock. Whoever gives it a verdict sends true on woken,
+// once: from then on the line has nothing to do with it. A false on woken tells it to begin spinning.
 type waiter struct {
 	ticket   line.Ticket
 	lane     *Lane
-	next     *waiter // of those that are free
-	here     bool    // it is what looks after the line just now, and need not be woken
+	next     *waiter // in the list of free ones
+	here     bool    // its goroutine is looking after the line just now, and need not be woken
 	asked    mono.Time
 	woken    chan bool // room for one
 	measured bool
@@ -31,10 +31,30 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 		a.counts.gaveUp.Add(1)
 		return Permit{}, e
 	}
-	p, w, err := a.enter(ctx, cost, came, s != nil)
+	p, w, err := a.enter(ctx, cost, came, 0, s != nil)
 	if w == nil {
 		return p, err
 	}
+	return a.inLine(ctx, w, s)
+}
+
+// waitAtMost is wait for no longer than most.
+func (a *Lane) waitAtMost(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration, s *WaitStats) (Permit, error) {
+	if ctx.Err() != nil {
+		return a.wait(ctx, cost, came, s)
+	}
+	until := time.Now().Add(most)
+	p, w, err := a.enter(ctx, cost, came, most, s != nil)
+	if w == nil {
+		return p, err
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	return a.inLine(ctx, w, s)
+}
+
+// inLine waits for the verdict of w, which has its place.
+func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, error) {
 	done := ctx.Done()
 	for {
 		var told bool
@@ -46,7 +66,7 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 			case <-done:
 			}
 		}
-		if told && s == nil && w.ticket.State == line.Granted { // whoever told holds the lock still
+		if told && s == nil && w.ticket.State == line.Granted { // nothing to do under the lock, which whoever told it may still hold
 			if p := (Permit{w.ticket.Pass}); a.junction.spare.CompareAndSwap(nil, w) {
 				return p, nil
 			}
@@ -62,13 +82,14 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 	}
 }
 
-// enter admits cost at once, or refuses it at once, or returns its new place in the line.
-func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, measured bool) (Permit, *waiter, error) {
+// enter admits cost at once, or refuses it at once, or returns its new place in the line. most is the longest that it may be foreseen to
+// wait, if that is not 0.
+func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration, measured bool) (Permit, *waiter, error) {
 	j := a.junction
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
-	if a.lane.Len() == 0 { // who can go at once needs no place
+	if a.lane.Len() == 0 { // one that can go at once needs no place in line
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
 			j.deliverLocked(now)
 			return Permit{pass}, nil, nil
@@ -77,12 +98,23 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 	w := j.takeLocked()
 	t := &w.ticket
 	t.Ask(cost)
-	t.Place, t.Deadline = min(came, now).Add(-a.start), limit.Never
+	t.Place, t.Deadline = min(came, now).Add(-a.headLocked()), limit.Never
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}
 	w.lane, w.asked, w.measured = a, now, false
-	if state := j.line.Enter(now, a.lane, t); state != line.Waiting {
+	state := line.None
+	if most > 0 {
+		t.Deadline = min(t.Deadline, now.Add(most))
+		if at, n := j.line.Expect(now, a.lane, cost, t.Place); at > now.Add(most) && at < limit.AfterSettle {
+			t.At, t.Ahead, state = at, n, line.Late
+			t.State = state
+		}
+	}
+	if state == line.None {
+		state = j.line.Enter(now, a.lane, t)
+	}
+	if state != line.Waiting {
 		var p Permit
 		var err error
 		if state == line.Granted {
@@ -95,6 +127,9 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, meas
 		return p, nil, err
 	}
 	w.beginLocked(now, measured)
+	if !measured && a.lane.First() == t {
+		a.sampleLocked(now)
+	}
 	w.here = true
 	j.deliverLocked(now)
 	w.here = false
@@ -200,6 +235,9 @@ func (j *Junction) tellLocked(now mono.Time) {
 	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
 		w := t.Of.(*waiter)
 		w.endLocked(now)
+		if !w.measured {
+			w.lane.sampleLocked(now)
+		}
 		if j.spinner == w {
 			j.spinner = nil
 		}
@@ -218,7 +256,7 @@ func (j *Junction) armLocked(now mono.Time) {
 		j.due.Store(int64(at))
 		if t := j.line.Soonest(); j.spinner == nil && t != nil && j.nearLocked(now) {
 			j.spinner = t.Of.(*waiter)
-			if !j.spinner.here { // it would take the nudge for its verdict, over and over
+			if !j.spinner.here { // if it is here it would take the nudge for its verdict, over and over
 				j.spinner.nudge(false)
 			}
 		}
@@ -230,6 +268,9 @@ func (j *Junction) armLocked(now mono.Time) {
 		return
 	}
 	j.armed = at
+	if t := j.line.Soonest(); t != nil && at >= now.Add(sampled) { // only now it may be known what that waits for
+		t.Of.(*waiter).lane.lookAgainLocked(now)
+	}
 	switch {
 	case at == notArmed:
 		j.timer.Stop()
@@ -270,7 +311,7 @@ func (j *Junction) nearLocked(now mono.Time) bool {
 	return d > 0 && d <= j.lead
 }
 
-// nudge has w look for what is new: its verdict, if told.
+// nudge has w look at what is new. told says that it has its verdict.
 func (w *waiter) nudge(told bool) {
 	select {
 	case w.woken <- told:

@@ -29,7 +29,7 @@ type WaitError struct {
 	Cause error
 	// Cost is what was asked for.
 	Cost limit.Cost
-	// Ahead is how many goroutines were before it in line when it asked.
+	// Ahead is how many goroutines of its lane, or of its Share, were before it when it asked.
 	Ahead int
 	// Waited is how long it was in line; 0 if it was refused at once.
 	Waited time.Duration
@@ -40,7 +40,7 @@ type WaitError struct {
 	// Bound is the limit that stood in the way: with ErrNever the one that Cost is larger than, otherwise the one that it, or
 	// the first in line before it, waited for. Zero if the context was done before the call.
 	Bound limit.Bound
-	// Limit is what has that Bound.
+	// Limit is the limit of the Junction that the Bound belongs to.
 	Limit *Limit
 	// Unsettled is how many permits nobody has settled, and Oldest for how long the oldest has been open, if nothing but a Settle
 	// could help when it failed, and that is longer than a minute. Otherwise 0.
@@ -52,7 +52,12 @@ type WaitError struct {
 func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
 	t := &w.ticket
 	e := &WaitError{Cost: t.Cost, Ahead: t.Ahead, Waited: now.Sub(w.asked)}
-	e.Deadline, _ = ctx.Deadline()
+	if e.Deadline, _ = ctx.Deadline(); t.Deadline < limit.AfterSettle {
+		e.Deadline = a.junction.Time(t.Deadline)
+	}
+	if a.share != nil && e.Waited == 0 {
+		e.Ahead = max(e.Ahead, a.share.share.Len())
+	}
 	switch t.State {
 	case line.Never:
 		e.Reason = ErrNever
@@ -62,6 +67,10 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
 	case line.Full:
 		e.Reason = ErrFull
+		at, n := a.junction.line.Expect(now, a.lane, &t.Cost, t.Place)
+		if e.Ahead = max(e.Ahead, n); at > now && at < limit.AfterSettle {
+			e.Ready = a.junction.Time(at)
+		}
 		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
 	}
 	e.owed(a.unsettledLocked(now))

@@ -13,18 +13,18 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// WaitStats says how long a Wait was in line, and what for. The zero WaitStats is that of one that was not.
+// WaitStats says how long a Wait was in line, and what for. The zero WaitStats is that of a Wait that was not in line.
 type WaitStats struct {
 	// Waited is from the asking to the admission, or to the giving up.
 	Waited time.Duration
-	// Behind is how much of it there were others ahead in line. The rest it was at the head.
+	// Behind is the part of Waited during which others were ahead in line. For the rest it was at the head.
 	Behind time.Duration
-	// Rounds is how often, at the head, it was found that it had to wait: once, and again whenever a Settle or an Update
-	// changed the instant at which it may go, or it was asked at that instant and there was another. 0 if it went together
-	// with the one before it, or ahead of it.
+	// Rounds is how often it was told, at the head of the line, that it has to wait until some instant: once, and again whenever that
+	// instant changed, by a Settle, an Update, or because the limit had nothing left when it came. It is 0 if it went together with the
+	// one before it, or ahead of it.
 	Rounds int
-	// Limits has what Waited was spent on, by the name of the limit that held up the line meanwhile, its head whoever that
-	// was, the longest first: their sum is Waited. See limit.Named for the names.
+	// Limits has what Waited was spent on: how long each limit held up the head of the line, whoever that was, the longest first. Their
+	// sum is Waited. The names are those of limit.Named.
 	Limits []LimitWait
 }
 
@@ -93,9 +93,9 @@ type limitSpent struct {
 	time time.Duration
 }
 
-// watch is what a lane's first waits for, which is looked at only while somebody wants to know.
+// watch keeps what the first of a lane waits for. It is kept only while somebody wants to know.
 type watch struct {
-	measured int          // how many of those in line do
+	measured int          // how many of those in line want to know
 	spent    []limitSpent // how long the first waited for each limit
 	bound    int          // the one that it waits for: an index of spent; -1: nobody waits, or nobody looked
 	since    mono.Time    // spent is right up to then
@@ -113,7 +113,7 @@ type tally struct {
 	until  mono.Time // its last round
 	waited time.Duration
 	behind time.Duration
-	spent  []time.Duration // while in line: by the lane before; then: on each
+	spent  []time.Duration // by limit: while in line what the lane had spent when this waiter came; after that its own share
 }
 
 // beginLocked notes that w asks now.
@@ -143,9 +143,10 @@ func (w *waiter) beginLocked(now mono.Time, measured bool) {
 // endLocked notes that w leaves the line.
 func (w *waiter) endLocked(now mono.Time) {
 	if !w.measured {
+		w.waitedLocked(now)
 		return
 	}
-	w.measured = false
+	defer w.waitedLocked(now)
 	a, t := w.lane, w.tally
 	a.watch.measured--
 	a.spendLocked(now)
@@ -245,13 +246,13 @@ func (a *Lane) roundLocked(now mono.Time) {
 }
 
 const (
-	// logged is the longest wait that is not.
+	// logged is the longest wait that is not logged.
 	logged = 5 * time.Millisecond
-	// sameHead is how long after its line the same head gets no other, and by how much it must be later to get one.
+	// sameHead is for how long after a line of the log there is no other about the same head, unless its instant moves by more.
 	sameHead = time.Second
 )
 
-// notedRound is a round that was noted to be logged. A waiter is used again, so when it asked is part of who it is.
+// notedRound is a round that was noted to be logged. Waiters are used again, so one is told apart by when it asked, too.
 type notedRound struct {
 	first *waiter
 	asked mono.Time

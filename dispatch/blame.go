@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	manyRefusals = 2   // in a row are the key's or the server's fault, not the request's
-	manyReturns  = 100 // of one request without a count: then it is counted all the same
-	manyDenials  = 3   // of different requests, in a row
-	manyBelieved = 2   // requests that are dead of denials, in a row: from the next on it is the keys
-	mostBelieved = 100 // however often it was the requests
-	manyAgain    = 5   // of one request by one key: no other was there to ask
-	fewDenied    = 64  // requests that are kept in mind whether they live or not
+	manyRefusals = 2   // so many in a row are the fault of the key or the server, not of the requests
+	manyReturns  = 100 // after so many attempts of one request that were not counted, they are counted
+	manyDenials  = 3   // after so many denials of different requests in a row the key stays away
+	manyBelieved = 2   // so many requests in a row may die of denials; after that the keys are to blame
+	mostBelieved = 100 // what manyBelieved may grow to, where it was the requests time and again
+	manyAgain    = 5   // how often one key is asked again about one request where no other can be asked
+	fewDenied    = 64  // of so many denied requests it is remembered whether they still live or not
 
-	// longestDenied is the longest pause of a key that has served: what it denies may be requests that lie together.
+	// longestDenied is the longest pause of a key that has served. What it denies may be a stretch of requests that are at fault.
 	longestDenied = 10 * time.Second
-	// longestProbing is the longest that others go first.
+	// longestProbing is for how long a request that all keys denied waits for others to go first.
 	longestProbing = time.Hour
 )
 
 // blame finds out who is at fault for how an attempt ended.
 type blame struct {
 	denied map[queue.Ticket]denial
-	most   int    // of denied, until those that have ended otherwise are forgotten
-	row    int    // requests that all keys denied, with nothing served between
-	own    int    // requests lately that were given another chance, and it was them
-	served uint64 // by all keys
+	most   int    // when more are denied, those that have ended otherwise are forgotten
+	row    int    // how many requests in a row all keys denied, with nothing served between
+	own    int    // how many requests were given another chance lately and turned out to be at fault themselves
+	served uint64 // how many requests all keys have served
 }
 
-// believes tells whether it is the requests, as the row is.
+// believes tells whether the requests are taken to be at fault, after so many denied in a row.
 func (b *blame) believes() bool { return b.row < min(manyBelieved+2*b.own, mostBelieved) }
 
-// denial is the key that denied a request, and how often, until another does.
+// denial is which key denied a request, and how often; it begins anew with another key.
 type denial struct {
 	key, times int
-	served     uint64 // when it was denied first
+	served     uint64 // blame.served when the request was denied first
 }
 
-// isToBlame tells whether not a request, but its key or its server, is at fault: a key that has refused twice in a row, or one that
-// denies what no other key has denied, or all.
+// isToBlame tells whether the key or the server is at fault, and not the request: if the key has refused twice in a row, or denies what no
+// other key has denied, or denies everything.
 func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	k := &d.keys[a.Key]
 	switch {
@@ -53,7 +53,7 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 		b.served++
 		b.row = 0
 		if _, was := b.denied[a.Ticket]; was {
-			b.own = 0 // it was a key
+			b.own = 0 // this time a key was at fault
 		}
 	case ans.Misordered && !ans.Invalid && k.nonce != nil:
 		d.misorders(now, a)
@@ -72,8 +72,8 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	return false
 }
 
-// mayAnother tells whether a request for which its key is to blame may go at once: that key stays away, and another serves. Not
-// without end, in case that the others let it wait for longer than the pauses last.
+// mayAnother tells whether a request whose key is to blame may go again at once: if that key stays away, and another serves. It may not do
+// so without end, since the wait for the other keys could last longer than the pauses.
 func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	if _, away := d.keys[a.Key].guard.Paused(now); !away || d.queue.Info(a.Ticket).Returned >= manyAgain {
 		return false
@@ -87,8 +87,8 @@ func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	return false
 }
 
-// misorders takes in that a key refuses a nonce: the request goes again with another. Where nothing was sent later than that, it was
-// in order, and after the third in a row the next may take a while.
+// misorders takes in that a key refused a nonce. The request goes again with a new one. If nothing was sent after it, the nonce was in
+// order, and after three such refusals in a row the key stays away for a while.
 func (d *Dispatcher) misorders(now mono.Time, a *Attempt) {
 	k := &d.keys[a.Key]
 	if k.nonce.Last() != a.Nonce {
@@ -99,12 +99,12 @@ func (d *Dispatcher) misorders(now mono.Time, a *Attempt) {
 	}
 }
 
-// stayAway holds a key after so many in a row.
+// stayAway holds a key after so many denials or bad nonces in a row.
 func (d *Dispatcher) stayAway(now mono.Time, key, row int) {
 	d.Hold(now, key, now.Add(d.keys[key].away(row)))
 }
 
-// away is how long a key stays away after so many in a row.
+// away is how long a key stays away after so many denials or bad nonces in a row.
 func (k *key) away(row int) time.Duration {
 	pause := backoff.Policy{Base: time.Second, Max: longestPause, Jitter: -1}
 	if k.denials >= manyDenials && k.tally.Accepted > 0 {
@@ -113,8 +113,8 @@ func (k *key) away(row int) time.Duration {
 	return pause.Delay(row-manyDenials+1, nil)
 }
 
-// isDenied takes in that a key denies a request, and tells whether it may be asked again. It is the request's own fault if all that can
-// be asked agree: but where they serve nothing any more that is believed of two, and of others once something was served.
+// isDenied takes in that a key denied a request, and tells whether the request goes on. It is at fault itself if all keys that can be
+// asked deny it. But where they serve nothing any more, that is believed of two requests only, and of the others once something was served.
 func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	b, k := &d.blame, &d.keys[a.Key]
 	if !d.lives(a) || d.queue.Info(a.Ticket).Returned >= manyReturns {
@@ -150,13 +150,13 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	return true
 }
 
-// together tells whether an attempt was in flight when its key was sent away: it finds out nothing new.
+// together tells whether an attempt was in flight when its key was sent away. Then its denial is nothing new.
 func (d *Dispatcher) together(a *Attempt) bool {
 	k := &d.keys[a.Key]
 	return k.denials >= manyDenials && a.At <= k.stayed
 }
 
-// denies counts a denial by a key, which stays away after many. After that one goes first.
+// denies counts a denial by a key. After many in a row the key stays away, and after that one request goes first.
 func (d *Dispatcher) denies(now mono.Time, a *Attempt) {
 	if d.together(a) {
 		return
@@ -169,8 +169,8 @@ func (d *Dispatcher) denies(now mono.Time, a *Attempt) {
 	}
 }
 
-// othersFirst is how long what a key denied waits that denies all: as long as there are requests that were not denied yet these tell more,
-// for several probes. Those that lie together and are forbidden would else be every probe.
+// othersFirst is how long a denied request waits where a key denies everything, so that requests that were not denied yet go first, for
+// several probes: they tell more. Otherwise a stretch of forbidden requests would be every probe.
 func (d *Dispatcher) othersFirst(a *Attempt) time.Duration {
 	k := &d.keys[a.Key]
 	if k.denials < manyDenials || d.queue.Counts().Waiting < len(d.blame.denied) {
@@ -180,7 +180,7 @@ func (d *Dispatcher) othersFirst(a *Attempt) time.Duration {
 	return wait.Delay(d.queue.Info(a.Ticket).Returned+1, nil)
 }
 
-// forget makes room for one more among the denied, at a bounded price for each: what expired or was killed is told nobody here.
+// forget makes room for one more denied request. Nobody tells blame of requests that expire or are killed, so it looks at a few each time.
 func (d *Dispatcher) forget() {
 	b := &d.blame
 	if len(b.denied) < b.most {

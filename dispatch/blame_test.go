@@ -479,3 +479,64 @@ func TestWhoMayAnother(t *testing.T) {
 		}
 	}
 }
+
+// However sure it is that the keys are at fault, no request is asked without end: after a hundred denials that do not count, each does.
+func TestDeniedWithoutEnd(t *testing.T) {
+	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 1}, dispatch.Key{})
+	times := map[string]int{}
+	r.work(3, func(a dispatch.Attempt) dispatch.Answer {
+		times[a.Request.ID]++
+		return denied
+	})
+	if c := r.queue.Counts(); c.Dead != 3 || times["2"] != 101 {
+		t.Errorf("%+v, denied %v", c, times)
+	}
+}
+
+// The same of a nonce that is refused though it was in order.
+func TestMisorderedWithoutEnd(t *testing.T) {
+	r := newRig(t, queue.Config{MaxAttempts: 1}, dispatch.Key{Nonce: &dispatch.NonceConfig{}})
+	times := 0
+	r.work(1, func(dispatch.Attempt) dispatch.Answer {
+		times++
+		return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Misordered: true}}
+	})
+	if c := r.queue.Counts(); c.Dead != 1 || times != 101 {
+		t.Errorf("%+v after %d", c, times)
+	}
+}
+
+// Who denied a request is kept in mind while it is refused for other reasons: the next key that denies it agrees.
+func TestDenialOutlivesARefusal(t *testing.T) {
+	r := newRig(t, queue.Config{KeepDead: -1, MaxAttempts: 9}, dispatch.Key{InFlight: 1}, dispatch.Key{InFlight: 1})
+	r.submit(0, "x")
+	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], denied)
+	now := time.Second
+	failed := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}}
+	r.done(now, r.sends(now, limit.AfterSettle, "x/1 on 1")[0], failed)
+	r.Hold(at(now), 0, at(time.Hour))
+	now = time.Minute
+	r.done(now, r.sends(now, limit.AfterSettle, "x/2 on 1")[0], denied)
+	r.has("x dead")
+}
+
+// A key that denies what it has denied before is asked more and more rarely, too, while no other is there.
+func TestDeniedAgain(t *testing.T) {
+	r := newRig(t, queue.Config{KeepDead: -1}, dispatch.Key{Name: "bad", InFlight: 1}, dispatch.Key{Name: "away"})
+	r.Hold(0, 1, at(1000*time.Hour))
+	sent := r.work(3, func(dispatch.Attempt) dispatch.Answer { return denied })[0]
+	for i := 3; i < 12; i++ { // until two are believed to be at fault themselves
+		if gap, want := sent[i]-sent[i-1], time.Second<<(i-3); gap != want {
+			t.Errorf("denial %d comes %v after the one before, want %v", i+1, gap, want)
+		}
+	}
+}
+
+// Two that are dead of denials in a row are believed to be at fault themselves, two more for each that was lately; a hundred at most.
+func TestHowManyAreBelieved(t *testing.T) {
+	for own, most := range map[int]int{0: 2, 1: 4, 20: 42, 49: 100, 1000: 100} {
+		if !dispatch.Believes(most-1, own) || dispatch.Believes(most, own) {
+			t.Errorf("where %d were at fault lately, it is not the %dth that is believed last", own, most)
+		}
+	}
+}

@@ -4,8 +4,9 @@
 //	Next(now)        who goes now on which key, or when to ask again
 //	Done(now, …)     an attempt ended: settles its lease, and moves its request and its key on
 //
-// The wake that Next returns is the only thing a driver sleeps on. paceline.Pool drives it with goroutines, package sim
-// in virtual time. It owns no clock and no lock, and is not safe for concurrent use.
+// Use it by way of a paceline.Pool, which drives it with goroutines and whose keys, attempts and answers are its types; package sim
+// drives it in virtual time. Drive it yourself only where you own the clock. The wake that Next returns is the only thing a driver
+// sleeps on. It owns no clock and no lock, and is not safe for concurrent use.
 package dispatch
 
 import (
@@ -66,15 +67,15 @@ type Key struct {
 	InFlight int
 	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
 	Late time.Duration
-	// Slow begins slowly after each refusal, and not only after the second in a row: one request first, and each that is answered makes
-	// room for one more. It is for where nobody knows a limit.
+	// Slow has load begin slowly after each refusal, and not only after the second in a row: one request first, and each answer makes
+	// room for one more. It is for servers of which nobody knows a limit.
 	Slow bool
-	// Trial is how long the first request of the key goes alone, unless it is answered before, otherwise than that the key is denied: a
-	// key that is wrong then costs one request. If zero, not at all.
+	// Trial is for how long the first request of the key goes alone. It ends earlier when that is answered with anything but a denial of
+	// the key. So a wrong key costs one request. If zero, there is no trial.
 	Trial time.Duration
-	// Pause is how long the key stays away after a refusal that names no time; after each more in a row twice as long, up to
-	// 10 min or Pause, and one request goes first. Where a time is named, that is believed twenty times in a row. If zero, 1 s;
-	// negative: not at all.
+	// Pause is how long the key stays away after a refusal that names no time. With each further refusal in a row it doubles, up to
+	// 10 min or Pause, and then one request goes first. A time that a refusal names is believed twenty times in a row. If zero, 1 s;
+	// if negative, the key does not stay away.
 	Pause time.Duration
 }
 
@@ -110,6 +111,14 @@ type Attempt struct {
 	life       uint64 // queue.Info.Seq of its request
 }
 
+// Host returns the name of the host that it goes to, as queue.Config.Host has it.
+func (a *Attempt) Host() string {
+	if a.host == nil {
+		return ""
+	}
+	return a.host.name
+}
+
 // Answer says how an attempt ended. The zero Answer is the safest: unknown, to be tried again.
 type Answer struct {
 	limit.Outcome
@@ -117,17 +126,23 @@ type Answer struct {
 	Invalid bool
 	// Banned: the key was refused for good. The request goes on on another, and this attempt is not counted.
 	Banned bool
-	// Denied: the key may not do this, or nothing any more: only another key can tell. With Invalid, where several keys are in use,
-	// the request goes on, not counted, until another key has denied it, too, or the same one a sixth time, since no other was there
-	// to ask. That has two requests dead in a row; where nothing is served between, the keys are at fault, or the only one: what they
-	// deny goes on, not counted, and is dead if it is denied again when something was served. A key that denies three in a row stays
-	// away as after refusals, for 10 s at most if it has served ever.
+	// Denied: the server says that the key may not do this. Whether it may do nothing any more, only another key can tell. With Invalid,
+	// and several keys in use, the attempt is not counted, and the request goes on until another key has denied it, too, or the same
+	// one for the sixth time since no other could be asked; then it is dead. When two requests in a row have died so, and nothing was
+	// served between, the keys are at fault: what they deny from then on is not counted and goes on, and is dead only if it is denied
+	// again after something was served. A key that denies three in a row stays away as after refusals; if it has ever served
+	// anything, for 10 s at most.
 	Denied bool
 	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
 	Returned bool
+	// More: the server has accepted a part of the request, such as a page, and there is another one. The request waits in its place to
+	// be sent again, whatever it is by then, with attempts of its own. Only with Result Accepted.
+	More bool
 	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds: then Reset is when it will be
 	// full again, and there is more before. Where it is zero, what an earlier answer said.
 	Capacity limit.Cost
+	// Stated is what the answer states of limits, for a Limiter that is limit.Taught.
+	Stated []limit.Stated
 	// Reason goes into the dead letter, or the state of the key. If empty, the Result's name.
 	Reason string
 }
@@ -142,8 +157,8 @@ type Dispatcher struct {
 	keys    []key
 	hosts   hosts
 
-	// The line decides which key is next: one lane, a way per key, and for the head of the queue, whichever it is, one ticket of
-	// its cost.
+	// The line decides which key is next. It has one lane with a way for each key, and in it one ticket, with the cost of whatever is the
+	// head of the queue.
 	line  *line.Line
 	lane  *line.Lane
 	head  line.Ticket
@@ -333,12 +348,18 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	k.sent++
 }
 
+// Fresh reports whether an attempt that is not Done may still be sent, as the limits of its key say: see limit.Fresher.
+func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(&a.pass) }
+
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead. The zero Ended says
 // that it had been killed meanwhile.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
 	if ans.Denied || ans.Banned {
 		k.guard.Try()
+	}
+	if len(ans.Stated) > 0 {
+		k.guard.State(now, ans.Stated)
 	}
 	d.line.Settle(now, a.pass, ans.Outcome)
 	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
@@ -352,7 +373,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 		ans.Reason = ans.Result.String()
 	}
 	free := d.hosts.settle(now, &a, &ans)
-	// A late word of a ban that has been lifted since is not news.
+	// What was sent before a ban was lifted may still report that ban.
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
 		d.ban(k, ans.Reason)
 	}
@@ -384,15 +405,15 @@ func (d *Dispatcher) asked(now mono.Time) mono.Time {
 	return at
 }
 
-// lives tells whether a request has the life in which an attempt was made: not if it was killed meanwhile, even if it was requeued
-// and is in flight again.
+// lives tells whether a request is still in the life in which an attempt of it was made. It is not if it was killed meanwhile, even if it
+// was then requeued and is in flight again.
 func (d *Dispatcher) lives(a *Attempt) bool {
 	info := d.queue.Info(a.Ticket)
 	return info.State == queue.InFlight && info.Seq == a.life
 }
 
-// moveOn has a request go on after an attempt. free: not the request is at fault, so it is not counted. atOnce: another key is there
-// for it.
+// moveOn has a request go on after an attempt. With free the attempt is not counted, since the fault was not the request's. With atOnce
+// it need not wait, since another key can take it.
 func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce bool) (e queue.Ended) {
 	switch {
 	case !d.lives(a):
@@ -402,12 +423,15 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 	case ans.Banned || ans.Returned || atOnce:
 		return d.queue.Return(now, a.Ticket, now)
 	case free:
-		// Not at once, nor when the first key is asked again, so that a request that alone is to blame does not spin, and others probe.
+		// It waits, and longer than until the first key is asked again: so a request that is at fault itself does not spin, and other
+		// requests find out whether the key serves.
 		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
 		if ans.Denied {
 			wait = max(wait, d.othersFirst(a))
 		}
 		return d.queue.Return(now, a.Ticket, d.asked(now).Add(wait))
+	case ans.Result == limit.Accepted && ans.More:
+		return d.queue.More(now, a.Ticket)
 	case ans.Result == limit.Accepted:
 		return d.queue.Done(now, a.Ticket)
 	}
@@ -472,10 +496,10 @@ type KeyInfo struct {
 	Nonce    uint64 // the last one used
 	// How the attempts that are no longer in flight ended.
 	limit.Tally
-	// Refusals and Denials are how many there were in a row lately, with nothing served between; refusals of requests that were in
-	// flight together are one. From the second on the key is probed, more and more rarely.
+	// Refusals and Denials are how many there were in a row, with nothing served between; refusals of requests that were in flight
+	// together count as one. From the second on one request at a time goes to see, more and more rarely.
 	Refusals, Denials int
-	// Nonces is how many nonces in a row it refused lately that rose and that nothing sent later can have overtaken.
+	// Nonces is how many nonces in a row it refused although they rose and nothing sent later can have overtaken them.
 	Nonces int
 	// Misfits are the limits that are wrong, as far as is known, and what goes in their place.
 	Misfits []limit.Misfit
@@ -504,6 +528,11 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 // server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
 func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (mono.Time, limit.Bound) {
 	return d.keys[key].guard.Explain(now, cost)
+}
+
+// AppendUsage appends what is used of the limits of a key: see limit.Gauged.
+func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
+	return d.keys[key].guard.AppendUsage(to, now)
 }
 
 // Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key after

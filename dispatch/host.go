@@ -13,21 +13,21 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// hosts keep load from where nothing arrives. A host that lets nobody go now, because it is down, begins again, or because this
-// machine has no files left, is held in the queue until the instant that it names, or until news of it; what goes to others is
-// not held up, and what waits for it costs nothing.
+// hosts keep load away from hosts where nothing arrives. A host to which nobody may go now (it is down, its load begins slowly, or this
+// machine has no file descriptors left) is held in the queue until an instant that it names, or until there is news of it.
+// Requests to other hosts are not held up, and what waits for a held host costs nothing.
 type hosts struct {
 	queue *queue.Queue
 	rand  *rand.Rand
 	told  func(HostInfo)
 	all   map[string]*host
-	most  int   // in all, before those are forgotten of which nothing is known
-	last  *host // asked for last; nil: none
+	most  int   // when there are more, those are forgotten of which nothing is known
+	last  *host // the one that was asked for last; nil: none
 	held  held
 	down  []*host // in the order in which they went down
 }
 
-// fewHosts are kept in any case.
+// fewHosts is how many are kept in any case.
 const fewHosts = 1024
 
 type host struct {
@@ -36,7 +36,7 @@ type host struct {
 	inFlight int
 	reason   string    // why an attempt failed last
 	ready    mono.Time // while it is held
-	place    int       // in the heap of those that are; −1: it is not
+	place    int       // its index in the heap of held hosts; −1: it is not held
 }
 
 // held is a heap of hosts, by when they let somebody go.
@@ -75,7 +75,8 @@ func (s *hosts) of(name string) *host {
 	return h
 }
 
-// sweep forgets hosts for which nothing waits and nothing is in flight. What they showed is lost, which costs a row of failures.
+// sweep forgets hosts for which nothing waits and nothing is in flight. What was known of them is lost: an outage of such a host has to be
+// found out again, by a few failures.
 func (s *hosts) sweep() {
 	for name, h := range s.all {
 		if h.inFlight > 0 || s.queue.WaitFor(name) > 0 {
@@ -91,8 +92,8 @@ func (s *hosts) sweep() {
 	s.most = max(fewHosts, 2*len(s.all))
 }
 
-// lets returns the host of that name, to which the head of the queue goes, if one may go there now. Nil: it is held, and another
-// is the head.
+// lets returns the host of that name if a request may go there now. Otherwise it holds the host, so that the queue has another head, and
+// returns nil.
 func (s *hosts) lets(now mono.Time, name string, cost *limit.Cost) *host {
 	h := s.of(name)
 	if h.ready = h.health.Ready(now, *cost); h.ready <= now {
@@ -103,7 +104,7 @@ func (s *hosts) lets(now mono.Time, name string, cost *limit.Cost) *host {
 	return nil
 }
 
-// release takes up again with the hosts that may let somebody go.
+// release ends the hold of hosts to which somebody may go again.
 func (s *hosts) release(now mono.Time) {
 	for len(s.held) > 0 && s.held[0].ready <= now {
 		s.queue.Release(heap.Pop(&s.held).(*host).name)
@@ -123,8 +124,8 @@ func (h *host) admit(now mono.Time, cost *limit.Cost) limit.Lease {
 	return h.health.Admit(now, *cost)
 }
 
-// settle takes in what an attempt has shown of its host. free: it is not to count, since it never left this machine and it is
-// the host, not the request, that it tells of.
+// settle takes in what an attempt has shown of its host. It returns free if the attempt is not to be counted: it never left this machine,
+// and the fault is the host's, not the request's.
 func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 	h := a.host
 	h.inFlight--
@@ -150,7 +151,7 @@ func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 	return ans.Result == limit.Unsent && tells
 }
 
-// isUp has a host be none of those that are down.
+// isUp takes a host off the list of those that are down.
 func (s *hosts) isUp(h *host) {
 	s.down = slices.DeleteFunc(s.down, func(d *host) bool { return d == h })
 }
@@ -161,7 +162,7 @@ type HostInfo struct {
 	Down     bool          // nothing arrives there: one request at a time goes to see, and what was never sent is no attempt
 	Kind     limit.Sight   // of the outage: what was seen last
 	Reason   string        // of the attempt that failed last
-	Since    mono.Time     // of the outage: when its first failure was known; of the end of one: when it was
+	Since    mono.Time     // while Down: when the first failure of the outage was known; else when the last outage ended
 	Next     mono.Time     // while Down: no request goes sooner
 	Probing  bool          // while Down: one is on its way
 	Probes   int           // that have failed

@@ -498,3 +498,26 @@ func (w *hostModel) drain() {
 		w.open = append(w.open, modelled{a, w.to[id], w.watch(w.to[id]).Admit(w.now, limit.One)})
 	}
 }
+
+// When all are done with, all are forgotten.
+func TestAllHostsAreForgotten(t *testing.T) {
+	r := &rig{T: t}
+	var err error
+	if r.queue, err = queue.New(queue.Config{Host: func(r *queue.Request) string { return r.ID }}); err != nil {
+		t.Fatal(err)
+	}
+	if r.Dispatcher, err = dispatch.New(dispatch.Config{Queue: r.queue, Keys: []dispatch.Key{{}}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2500 {
+		r.submit(0, fmt.Sprint(i))
+		a, _, ok := r.Next(0)
+		if !ok {
+			t.Fatalf("host %d waits", i)
+		}
+		r.done(0, a, accepted)
+		if n := r.Kept(); n > 1024 {
+			t.Fatalf("%d hosts are kept", n)
+		}
+	}
+}

@@ -1,7 +1,10 @@
-// Package latency has named one-way latency laws: how long a message takes from one end of a path to the other. Simulated
-// links and rate-limited test servers draw from them; the name of a law (uniform:0-50ms) is what a flag or a scenario says.
+// Package latency has named laws of one-way latency: how long a message takes from one end of a path to the other. Simulated links and
+// rate-limited test servers draw from them; a flag or a scenario names a law, such as uniform:0-50ms.
 //
-// It draws and computes, it never waits, and the random numbers are the caller's.
+// Use it in the configurations of ratetest and sim/fleet. A client needs none of it: package limit knows nothing of latencies and is
+// right whatever they are.
+//
+// It draws and computes, and never waits. The random numbers are the caller's.
 package latency
 
 import (
@@ -15,20 +18,20 @@ import (
 	"time"
 )
 
-// Law is a distribution of one-way latencies, each drawn on its own: what one message took says nothing about the next.
-// It is a value: copy and compare it freely, and share it between goroutines, each with its own random numbers. The zero
-// Law is no latency at all.
+// Law is a distribution of one-way latencies, each drawn on its own: what one message took says nothing about the next. It is a value:
+// copy and compare it freely, and share it between goroutines that each have random numbers of their own. The zero Law is no latency at
+// all.
 //
 // No draw is negative or longer than Longest.
 type Law struct {
 	kind kind
-	a, b time.Duration // as in the law's name
+	a, b time.Duration // the durations in the law's name
 	p    float64       // a probability, an exponent, or the deviation of the logarithm
 	rec  *recording
 }
 
-// Longest is the longest latency of any law, 73 years, so that a few of them can be added without overflow. The laws with
-// a long tail are cut there.
+// Longest is the longest latency of any law, 73 years, so that a few of them can be added without overflow. Laws with a long tail are cut
+// off there.
 const Longest = time.Duration(1 << 61)
 
 type kind uint8
@@ -49,13 +52,13 @@ type recording struct {
 	mean, min, max time.Duration
 }
 
-// Forms is the names that Parse reads, by example.
+// Forms lists the names that Parse reads, by example.
 const Forms = "constant:10ms, uniform:0-50ms, exponential:20ms, exponential:20ms+5ms (mean of the exponential part, floor), " +
 	"lognormal:10ms,p99=100ms (median, 99th percentile), bimodal:0,3s@0.1 (the second with that probability), " +
 	"pareto:5ms,1.1 (smallest, exponent), recorded:FILE (a duration or a number of milliseconds per line)"
 
-// Constant is always d. Like the other constructors it is for laws written in the source and panics on a bad argument;
-// Parse is for laws that somebody typed.
+// Constant is always d. Like the other constructors it is for laws that are written in the source, and panics on a bad argument; use
+// Parse for laws that somebody typed.
 func Constant(d time.Duration) Law { return must(newConstant(d)) }
 
 // Uniform is any nanosecond from lo to hi, both included, equally likely.
@@ -129,8 +132,8 @@ func check(what string, d time.Duration) error {
 	return nil
 }
 
-// Recorded draws from measured latencies, each equally likely, in no order: bursts and steps of the recording are lost.
-// name is for String; Read reads a file.
+// Recorded draws from measured latencies, each equally likely, in no order: bursts and steps of the recording are lost. String returns
+// the name; to read a file use Read.
 func Recorded(name string, latencies []time.Duration) (Law, error) {
 	if len(latencies) == 0 {
 		return Law{}, fmt.Errorf("latency: recorded:%s: holds no latency", name)
@@ -228,8 +231,7 @@ func (l Law) Min() time.Duration {
 	return l.a
 }
 
-// Max returns the largest latency, if the law has one: it is what a client that relies on a known largest latency must
-// be told.
+// Max returns the largest latency, if the law has one: this is what to tell a client that relies on a known largest latency.
 func (l Law) Max() (largest time.Duration, ok bool) {
 	switch l.kind {
 	case constant:
@@ -258,7 +260,7 @@ func (l Law) Max() (largest time.Duration, ok bool) {
 	return 0, false
 }
 
-// String returns the name of the law, which Parse reads.
+// String returns the name of the law, in the form that Parse reads.
 func (l Law) String() string {
 	switch l.kind {
 	case uniform:

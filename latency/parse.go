@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Parse reads the name of a law, as in Forms. It opens no files: recorded:FILE needs ParseOpen. Errors quote the text and
-// say what is accepted.
+// Parse reads the name of a law, in one of the Forms. It opens no files: recorded:FILE needs ParseOpen. Errors quote the text and say
+// what is accepted.
 func Parse(s string) (Law, error) {
 	return ParseOpen(s, func(string) (io.ReadCloser, error) { return nil, errors.New("files cannot be opened here") })
 }
 
-// ParseOpen is Parse that opens the file of a recorded law with open.
+// ParseOpen is Parse, and opens the file of a recorded law with open.
 func ParseOpen(s string, open func(name string) (io.ReadCloser, error)) (Law, error) {
 	name, arguments, ok := strings.Cut(s, ":")
 	if !ok {
@@ -106,7 +106,7 @@ func pair(s, separator string) (a, b time.Duration, err error) {
 }
 
 func duration(s string) (time.Duration, error) {
-	if s != "" && (s[0] < '0' || s[0] > '9') && s[0] != '.' { // "5ms" and not "+5ms", which would have two names
+	if s != "" && (s[0] < '0' || s[0] > '9') && s[0] != '.' { // "5ms" and not "+5ms": a law must not have two names
 		return 0, fmt.Errorf("%q is not a duration of 0 or more", s)
 	}
 	d, err := time.ParseDuration(s)

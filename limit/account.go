@@ -7,20 +7,20 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// account is what the limiters of this package have in common: a limit on a sum of costs, what is open, and what is
-// known of arrivals.
+// account is what the limiters of this package have in common: a limit on a sum of costs, what is open, and what is known about arrivals.
 type account struct {
 	limit    int64
 	open     int64
-	last     mono.Time // of the changes
-	pair     *pair     // with a OneWayMax: then that is asked and told, and nothing else here but the limit is used
+	last     mono.Time // time of the last change
+	pair     *pair     // set with a OneWayMax: then the pair is asked and told, and of the rest only the limit is used
 	unit     Unit
-	plain    bool // an answer proves the arrival, and no more
+	plain    bool // an answer proves that the request has arrived, and no more
 	ages     ages
 	book     Book[admitted]
-	lead     *lead // nil unless asked for
+	lead     *lead // nil without Arrivals.LearnLead
 	window   time.Duration
 	arrivals Arrivals
+	total    int64 // what was ever counted of what is settled
 }
 
 type admitted struct {
@@ -52,13 +52,13 @@ func (a *account) admit(now mono.Time, w int64) Lease {
 	a.last = max(now, a.last)
 	a.open += w
 	a.ages.admit(a.last, a.book.Len())
-	l, kept := a.book.Take() // which is inlined, as Open is not
+	l, kept := a.book.Take() // it is inlined, as Open is not
 	kept.at, kept.cost = a.last, w
 	return l
 }
 
-// close takes a lease out of what is open. It returns the instant of the settlement, and what the request is worth from
-// now on: w at u, its upper bound of arrival; 0 if it does not count.
+// close takes a lease out of what is open. It returns the instant of the settlement, and what the request counts for from now on: w at u,
+// its upper bound of arrival. w is 0 if the request does not count.
 func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w int64) {
 	now = max(t, a.last)
 	lease := a.book.Return(l)
@@ -66,7 +66,8 @@ func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w i
 	a.open -= lease.cost
 	a.ages.close(now, lease.at, a.book.Len())
 	if a.plain && o.Result == Accepted && o.ArrivedAgo == 0 && !o.Metered {
-		return now, now, lease.cost // what follows would say the same at twice the price
+		a.total += lease.cost
+		return now, now, lease.cost // the code below would give the same at twice the price
 	}
 	if a.lead != nil {
 		a.lead.settle(now, lease.at, o)
@@ -82,10 +83,11 @@ func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w i
 	if !counts {
 		w = 0
 	}
+	a.total += w
 	return now, u, w
 }
 
-// ahead returns how long before the server is ready a request may be sent: ρ.
+// ahead returns ρ, which is how long before the server is ready a request may be sent.
 func (a *account) ahead() time.Duration {
 	if a.lead == nil {
 		return 0
@@ -93,9 +95,9 @@ func (a *account) ahead() time.Duration {
 	return a.lead.rho
 }
 
-// soonest returns from when on, at the earliest, what counts until t no longer does, now that ρ is taken off and may grow
-// until then; shortest how long, at the least, a request counts after its Admit if it counts for span after its bound.
-// Both use that u ≥ sent + ρ at the settlement, and that ρ grows by no more than time·leadGrowth from there.
+// soonest returns the earliest instant at which what counts until t may no longer count, since ρ is taken off and may grow until then.
+// shortest returns how long a request counts at least after its Admit, if it counts for span after its bound. Both use that u ≥ sent + ρ
+// at the settlement, and that ρ grows by no more than time·leadGrowth from there.
 func (a *account) soonest(now, t mono.Time) mono.Time {
 	if a.lead == nil {
 		return t
@@ -127,7 +129,7 @@ func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 	return nil
 }
 
-// setWindow notes a window that was checked, and has both of a pair, if there is one, change theirs.
+// setWindow notes a window that was checked. If there is a pair, both of its limiters change theirs.
 func (a *account) setWindow(now mono.Time, d time.Duration) error {
 	a.last, a.window = max(now, a.last), d
 	if a.pair != nil {
@@ -136,14 +138,14 @@ func (a *account) setWindow(now mono.Time, d time.Duration) error {
 	return nil
 }
 
-// sure makes it one without a OneWayMax.
+// sure makes this the account of a limiter without a OneWayMax.
 func (a *account) sure() {
 	a.arrivals.OneWayMax = 0
 	a.plain = !a.arrivals.LearnLead
 }
 
-// margin returns what a window must be longer by: as given, or if that is zero one tick of a server that counts in
-// milliseconds, what its clock may drift against ours, and 0.1 ms; none if it is negative.
+// margin returns by how much a window is lengthened. If given is zero, that is one tick of a server that counts in milliseconds, the drift
+// of its clock against ours, and 0.1 ms; if given is negative, nothing.
 func margin(given, window time.Duration) time.Duration {
 	switch {
 	case given == 0:

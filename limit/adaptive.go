@@ -9,26 +9,26 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Adaptive keeps at most a number of requests in flight that nobody states: it grows while the server answers as quickly as
-// usual, and shrinks when answers take longer or the server says that it has too much to do. It is for where the server's rule is
-// not known, beside whatever is known of it. Each request counts once, whatever its cost.
+// Adaptive bounds how many requests are in flight where nobody states a bound. The bound grows while the server answers as quickly as
+// usual, and shrinks when answers take longer or the server says that it has too much to do. It is for servers whose rule is not known,
+// beside whatever is known of it. Each request counts once, whatever its cost.
 //
-// Answers are looked at in rounds: as many as may be in flight, 8 to 64, of requests that were sent since the bound last
-// changed. At the end of a round, if at least half of what may was in flight at some time,
+// Answers are looked at in rounds. A round has as many answers as may be in flight, but 8 to 64, of requests that were sent since the
+// bound last changed. At its end, if at least half of the bound was in flight at some time,
 //
 //	gradient = Tolerance × usual / median      0.5 … 1
 //	bound    = bound + (bound × gradient + √bound − bound) / 4
 //
-// where median is the round's latency; at the beginning it doubles instead, until answers are slow or refused for the first time. It
-// is the gradient of Netflix's concurrency-limits (README and Gradient2Limit, 1.5 and 0.5
-// included), with the headroom √bound and the minimum of Envoy's adaptive concurrency filter. What is usual follows a lower median
-// at once, by a quarter. It rises only where our own requests cannot be the cause: when fewer than half of what may are in
-// flight, or in a round at Min, from which all begins anew, after 5 slow rounds at a bound of 5 or less.
+// where median is the round's latency. At the beginning the bound doubles instead, until answers are slow or refused for the first time.
+// The gradient is that of Netflix's concurrency-limits (README and Gradient2Limit, 1.5 and 0.5 included), with the headroom √bound and the
+// minimum of Envoy's adaptive concurrency filter. If the median is lower than usual, usual follows it by a quarter of the difference.
+// Usual rises only where our own requests cannot be the cause: when fewer than half of the bound are in flight, or in a round at Min.
+// After 5 slow rounds at a bound of 5 or less there is such a round, and all begins anew from it.
 //
-// A refusal because of too much (Outcome.Overloaded, or Limited and not Elsewhere) leaves 0.85 of what was in flight, once for all
-// that were in flight together. A client that presses a server of n workers as hard as it may keeps them all busy with at most as
-// many requests in their queue, and does 80 to 90 % of what a server can that refuses more than n at once, of which it refuses 1
-// to 5 %.
+// A refusal because of too much (Outcome.Overloaded, or Limited and not Elsewhere) leaves 0.85 of what was in flight, once for all that
+// were in flight together. If a client presses a server of n workers as hard as it may, it keeps all of them busy, with at most as many
+// requests in their queue. Of what a server can do that refuses more than n at once, it does 80 to 90 %, and 1 to 5 % of its requests are
+// refused.
 //
 // Not safe for concurrent use; Ready, Admit and Settle do not allocate.
 type Adaptive struct {
@@ -43,10 +43,10 @@ type Adaptive struct {
 	since  uint64 // the last request sent before the bound changed
 	took   [maxRound]time.Duration
 	count  int
-	busy   int     // the most in flight
-	usual  float64 // of an answer, in ns; 0: not known
-	pinned int     // rounds at a bound that shrinks no more
-	alone  bool    // it is a round at Min to learn what is usual
+	busy   int     // the most that was in flight
+	usual  float64 // usual latency of an answer, in ns; 0: not known
+	pinned int     // rounds at a bound that no longer shrinks
+	alone  bool    // this is a round at Min, to learn what is usual
 	steady bool    // the bound has been found once: it does not double any more
 }
 
@@ -171,7 +171,8 @@ func (a *Adaptive) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// latency returns how long an answer took, or how long none came: that is at least as long, and counts if it is already too long.
+// latency returns how long an answer took. Without an answer it is for how long none came, and that counts only if it is too long
+// already.
 func (a *Adaptive) latency(r onItsWay, o *Outcome) (took time.Duration, ok bool) {
 	if a.tolerance < 0 {
 		return 0, o.Result == Accepted

@@ -12,7 +12,7 @@ type All struct {
 	each   []Limiter
 	last   mono.Time
 	book   Book[struct{}]
-	leases []Lease // those of lease i at i·len(each)
+	leases []Lease // the leases that belong to lease i stand from i·len(each) on
 }
 
 // NewAll returns the conjunction of limiters, each of which keeps its own unit and rule. It panics if one of them is
@@ -64,8 +64,8 @@ func (a *All) Settle(now mono.Time, lease Lease, o Outcome) {
 	}
 }
 
-// Parts returns the limiters that l is made of, where it is an All or has another in it: to ask each what All of them cannot tell. They
-// stay l's.
+// Parts returns the limiters that l is made of if it is an All or contains one. Ask them one by one what All cannot tell for all of them.
+// They still belong to l.
 func Parts(l Limiter) []Limiter {
 	switch l := l.(type) {
 	case nil:
@@ -76,6 +76,8 @@ func Parts(l Limiter) []Limiter {
 			parts = append(parts, Parts(each)...)
 		}
 		return parts
+	case *Varying:
+		return Parts(&l.All)
 	case *named:
 		return Parts(l.Limiter)
 	case *Fitted:

@@ -11,30 +11,30 @@ import (
 // messages. It allows more than Rolling, which is right for such servers too: a whole limit is free at once when the
 // interval of the first answered request is over, however long the others took.
 //
-// Time is cut into epochs. Within one, every request counts, from its Admit; a settled one at least until u_i + W⁺, W⁺ =
-// Window + Margin, as in Rolling. A request of the epoch that the server accepted is its witness: it arrived at or
-// before its u. So by h + W⁺, h the least u of the witnesses, the interval that it fell into is over, and with it every request
-// that surely arrived before the earliest end of that interval, which is b + W⁻, W⁻ = Window − Margin, where no interval of
-// this epoch began before b. Only what is open or may have arrived later counts in the next epoch.
+// Time is cut into epochs. Within an epoch every request counts from its Admit; a settled one counts at least until u_i + W⁺, with W⁺ =
+// Window + Margin, as in Rolling. A request of the epoch that the server accepted is a witness: it arrived at or before its u. Let h be
+// the least u of the witnesses. By h + W⁺ the interval that this witness fell into is over. Then every request is over that surely arrived
+// before the earliest end of that interval: before b + W⁻, with W⁻ = Window − Margin, if no interval of this epoch began before b. Only
+// what is open or may have arrived later counts in the next epoch.
 //
 // Why no interval overflows: let m be the last sent of those in one, and i another that is no longer counted when m goes
 // at s. If s > u_i + W⁺, the interval of m began after a_i. Otherwise s > h + W⁺, so the interval of m began after that of
 // the witness, which ended at b + W⁻ or later, after a_i.
 //
-// The first epoch's b is the instant of its first Admit. So is a later one's, unless a request carried over into it began
-// the interval when the witness's was over: then b is W⁻ after the b before it. But a request begins one interval at most.
-// So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch k − r, for as many epochs in a row as there
-// were requests to be carried over, the first epoch being the last to look at, and in any case no less than its own first
-// Admit less W⁺. Were each epoch's b taken for W⁻ after the last, one slow request after the other would let it lag by a
-// whole interval, and what is left is Rolling.
+// The first epoch's b is the instant of its first Admit. So is the b of a later epoch, unless a request that was carried over into it
+// began the interval when the witness's interval was over: then b is W⁻ after the b before it. But a request begins one interval at most.
+// So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch k − r, for as many epochs in a row as there were requests
+// to be carried over, and back to the first epoch at most. In any case it is no less than the epoch's own first Admit less W⁺. If each
+// epoch's b were simply W⁻ after the last, one slow request after the other would let it lag by a whole interval, and what is left would
+// be Rolling.
 //
-// This rests on how long an interval lasts by our clock, which Margin allows for, and none of the other kinds does. When a
-// clock is set back, by nobody knows how much, an interval is shorter by it than W⁻: so if a change comes before the
-// one before it, what was not over by then counts until u_i + W⁺, and b of later epochs is not derived from earlier ones.
-// A step back that falls between two changes cannot be seen: keep to a clock that is not set, as Gate and Pool do.
+// This rests on how long an interval lasts by our clock, as none of the other kinds does; Margin allows for it. When our clock is set
+// back, by nobody knows how much, an interval is shorter than W⁻ by that. So if a change has an earlier time than the one before it, what
+// was not over by then counts until u_i + W⁺, and b of later epochs is not derived from earlier ones. A step back that falls between two
+// changes cannot be seen: keep to a clock that is not set, as Gate and Pool do.
 //
-// Not safe for concurrent use. It does not allocate once the largest history has been seen; memory as Rolling's, and 6 kB
-// for the last 256 epochs. Where more of them in a row may have been begun by slow requests, it is Rolling.
+// Not safe for concurrent use. It does not allocate once the largest history has been seen. Its memory is that of Rolling, and 6 kB for
+// the last 256 epochs. Where slow requests may have begun more epochs in a row than these, it counts as Rolling does.
 type Anchored struct {
 	account
 	over    time.Duration // W⁺
@@ -42,15 +42,16 @@ type Anchored struct {
 	settled log
 	epoch   uint64
 	begun   mono.Time     // b of the epoch
-	witness mono.Time     // h; Never: none
-	epochs  []uint64      // of the open leases
+	witness mono.Time     // h; Never: there is no witness yet
+	epochs  []uint64      // the epoch of each open lease
 	margin  time.Duration // as given
 	fresh   int64         // how many requests of this epoch are open, or were settled too late to be over with its interval
 	past    [anchoredPast]anchoredEpoch
+	recent  meter
 }
 
-// anchoredEpoch is an epoch of the past: its first Admit, how many requests were carried over into it, and how many of them
-// for the first time. Of those that were settled it is what they cost, which is no less.
+// anchoredEpoch is an epoch of the past: its first Admit, how many requests were carried over into it, and how many of these for the first
+// time. Settled requests are counted by their cost, which is no less than their number.
 type anchoredEpoch struct {
 	first          mono.Time
 	carried, fresh int64
@@ -111,7 +112,7 @@ func (a *Anchored) SetLimit(now mono.Time, n int64) error {
 	return a.setLimit("Anchored", now, n)
 }
 
-// see notices that the clock was set back. What was over at the last change was so by a clock that had not been.
+// see notices that the clock was set back. What was over at the last change stays over: the clock had not been set back by then.
 func (a *Anchored) see(now mono.Time) {
 	if now >= a.last || a.pair != nil {
 		return
@@ -120,15 +121,15 @@ func (a *Anchored) see(now mono.Time) {
 	a.doubt()
 }
 
-// doubt has all that is not over count until u_i + W⁺: no interval is known any more to have lasted as long as W⁻.
+// doubt has all that is not over count until u_i + W⁺, since it is no longer known that an interval has lasted as long as W⁻.
 func (a *Anchored) doubt() {
 	a.begun = mono.Min
 	a.past[a.epoch%anchoredPast].stepped = true
 }
 
-// SetWindow changes the interval from now on; the history stays. It keeps to a server whose interval that holds now began
-// at any instant since d ago. So until the next epoch what was settled counts until u_i + W⁺ of the new window, as in Rolling,
-// and so does all that was forgotten, as of the last of it. The rest is as Rolling's.
+// SetWindow changes the interval from now on; the history stays. It allows for a server whose current interval began at any instant since
+// d ago. So until the next epoch settled requests count until u_i + W⁺ of the new window, as in Rolling, and so does all that was
+// forgotten, as of the last arrival of it. The rest is as with Rolling.
 func (a *Anchored) SetWindow(now mono.Time, d time.Duration) error {
 	over, least, err := a.spansOf(d)
 	if err != nil {
@@ -185,7 +186,7 @@ func (a *Anchored) Admit(now mono.Time, cost Cost) Lease {
 	return l
 }
 
-// turn begins an epoch if the one before is over.
+// turn begins a new epoch if the current one is over.
 func (a *Anchored) turn(now mono.Time) {
 	a.forget(now)
 	none := a.book.Len() == 0 && a.settled.n == 0
@@ -200,10 +201,10 @@ func (a *Anchored) turn(now mono.Time) {
 	a.begun = max(a.earliest(k), now.Add(-a.over))
 }
 
-// earliest returns the least that b of epoch k, which begins now, can be.
+// earliest returns the least that b of epoch k can be. The epoch begins now.
 func (a *Anchored) earliest(k uint64) mono.Time {
 	least := a.past[k%anchoredPast].first
-	later := int64(0) // carried over for the first time into the epochs after
+	later := int64(0) // what was carried over for the first time into the epochs after
 	lag := time.Duration(0)
 	for r := int64(1); ; r++ {
 		e := &a.past[(k+1-uint64(r))%anchoredPast]
@@ -244,7 +245,9 @@ func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 	a.see(now)
 	own := a.epochs[l.index] == a.epoch
+	before := a.total
 	now, u, w := a.close(now, l, &o)
+	a.recent.add(now, a.window, before)
 	a.forget(now)
 	if own {
 		a.fresh--
@@ -259,7 +262,7 @@ func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
 	if u >= a.begun.Add(a.least) {
 		a.fresh += w
 	}
-	if o.Result == Accepted { // what was refused may have been by another limit, and then began no interval here
+	if o.Result == Accepted { // a refusal may have come from another limit, and then the request began no interval here
 		a.witness = min(a.witness, u)
 	}
 }

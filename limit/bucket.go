@@ -26,13 +26,13 @@ import (
 // Burst more than what was refilled from a_i to s ≤ a_m ≤ a_j. The whole recursion is kept, in two numbers: a history cut to
 // some length lets the rate drift upward until it is refused.
 //
-// A server that counts in milliseconds sees an interval up to a tick shorter than it was: Margin. That matters only where more
-// than Burst has gone since the bucket was full, once and not per request, unless Burst is 1 and it is full before each of
-// them. So beside Θ it is kept how much has gone since; and the same for each earlier time when the bucket was full, as
-// long as that Θ is less than Margin behind, since the server may see no refill between the two.
+// A server that counts in milliseconds sees an interval up to a tick shorter than it was, which Margin covers. That matters only where
+// more than Burst has gone since the bucket was full, and once, not per request, unless Burst is 1 and the bucket is full before each
+// request. So Bucket keeps, beside Θ, how much has gone since the bucket was full. It keeps the same for each earlier time when the bucket
+// was full, as long as the Θ of that time is less than Margin behind, since the server may see no refill between the two.
 //
-// What is open is taken out of the bucket, so to use the whole rate it takes Burst − 1 > Limit/Window · the mean round trip.
-// With less, it is about Burst per round trip and Window/Limit.
+// What is open is taken out of the bucket. So the whole rate is used only if Burst − 1 > Limit/Window · the mean round trip. With a
+// smaller Burst, about Burst goes in the time of a round trip and Window/Limit.
 //
 // Not safe for concurrent use. Ready, Admit and Settle do not allocate, but for requests whose outcome is unknown: 16 bytes
 // each until they can no longer arrive.
@@ -41,28 +41,29 @@ type Bucket struct {
 	per     time.Duration
 	margin  time.Duration
 	levels  levels
-	scratch []level // for Ready, which changes nothing
-	late    log     // unknown outcomes, at their u
+	scratch []level // Ready works here, so that it changes nothing else
+	late    log     // requests of unknown outcome, at their u
 	rate    rate
-	raised  mono.Time // the last time that the rate rose: before it less was refilled than per says
+	raised  mono.Time // when the rate rose last; before that less was refilled than per says
 	alone   bool
+	recent  meter
 }
 
-// levels are the folded part of a bucket from each instant on at which it was full, oldest first: Θ rises and what has gone
-// since falls. What is folded moves all of them alike, so that is kept once.
+// levels keep the folded part of a bucket. There is a level for each instant at which the bucket was full, oldest first. From one level to
+// the next Θ rises, and how much has gone since falls. To fold a cost changes all levels alike, so that is kept once, in took and gone.
 type levels struct {
 	list []level
-	head int           // of those in use
-	took time.Duration // how much later each Θ is than listed
-	gone int64         // all that was folded since the first was alone
+	head int           // index of the first level in use
+	took time.Duration // how much later each Θ is than its level says
+	gone int64         // all that was folded, counted from where before of the levels is counted
 }
 
 type level struct {
 	full   mono.Time // Θ, less took
-	before int64     // of gone, what was folded before
+	before int64     // how much of gone was folded before this level
 }
 
-// maxLevels is how many levels are kept apart after an Admit.
+// maxLevels is how many levels are left after an Admit.
 const maxLevels = 4
 
 func (v *levels) len() int             { return len(v.list) - v.head }
@@ -86,7 +87,7 @@ func (v *levels) fold(u mono.Time, w int64, d, margin time.Duration) {
 	for last := v.list[len(v.list)-1].full; v.len() > 1 && v.list[v.head].full.Add(margin) <= last; {
 		v.head++
 	}
-	if v.len() == 1 || v.gone > 1<<60 { // the latter: before it overflows
+	if v.len() == 1 || v.gone > 1<<60 { // before gone overflows, all levels become one
 		v.one(v.full(v.len()-1).Add(d), v.since(0)+w)
 		return
 	}
@@ -99,7 +100,7 @@ type rate struct {
 	window time.Duration
 }
 
-// per returns what the refill of one unit takes, by a clock that drifts against ours.
+// per returns how long the refill of one unit takes, by a clock that may drift against ours.
 func (r rate) per() time.Duration {
 	w := uint64(r.window)
 	w += w/5000 + 1
@@ -128,13 +129,14 @@ type BucketConfig struct {
 	Unit Unit
 	// Margin is one tick of the server's clock and a little. If zero, 1.1 ms. Negative: none.
 	Margin time.Duration
-	// Alone says that the server serves a cost above Burst, too, when the bucket is full, and leaves it overdrawn: nothing else goes
-	// until that is refilled. Such a request goes when nothing is open and all that went has been refilled. Otherwise it never goes.
+	// Alone says that the server serves a cost above Burst, too, if the bucket is full, and leaves the bucket overdrawn: nothing else goes
+	// until that is refilled. With Alone such a request goes when nothing is open and all that went has been refilled; otherwise it never
+	// goes.
 	Alone bool
 	Arrivals
 }
 
-// defaultTick is a tick of a server that counts in milliseconds, and 0.1 ms.
+// defaultTick is a tick of a server that counts in milliseconds, and 0.1 ms more.
 const defaultTick = 1100 * time.Microsecond
 
 // NewBucket checks the configuration and returns a Bucket that is full.
@@ -175,8 +177,8 @@ func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	return b.setRate(now, rate{n, b.rate.window})
 }
 
-// SetWindow changes the refill to Limit per d from now on. What is missing from the bucket stays missing: nothing that it
-// holds is of a window, and nothing was forgotten. As after SetLimit, ask for Ready again.
+// SetWindow changes the refill to Limit per d from now on. What is missing from the bucket stays missing, since nothing in it belongs to a
+// window and nothing was forgotten. As after SetLimit, ask for Ready again.
 func (b *Bucket) SetWindow(now mono.Time, d time.Duration) error {
 	if err := checkWindow("Bucket", d); err != nil {
 		return err
@@ -208,8 +210,9 @@ func (b *Bucket) setRate(now mono.Time, r rate) error {
 		}
 		return nil
 	}
-	// It falls: what a tick may have taken was refilled at the old rate and is missing for longer now. Levels less than a
-	// tick apart then are more than Margin apart now, so one takes the place of all; nor is more missing than has gone.
+	// The rate falls. What a tick may have taken was refilled at the old rate, and at the new one it is missing for longer. Levels that
+	// were less than a tick apart may be more than Margin apart now, so one level takes the place of all. No more is missing than has
+	// gone.
 	if n := b.levels.len(); n > 0 {
 		full := b.levels.full(n - 1).Add(b.margin)
 		if full > now {
@@ -241,6 +244,9 @@ func (b *Bucket) SetBurst(now mono.Time, n int64) error {
 	return nil
 }
 
+// Alone tells whether a cost above Burst goes by itself: see BucketConfig.
+func (b *Bucket) Alone() bool { return b.alone }
+
 // scale returns d·num/den, rounded up.
 func scale(d, num, den time.Duration) time.Duration {
 	hi, lo := bits.Mul64(uint64(d), uint64(num))
@@ -264,7 +270,7 @@ func (b *Bucket) times(n int64) time.Duration {
 
 func (b *Bucket) take(v *levels, u mono.Time, w int64) { v.fold(u, w, b.times(w), b.margin) }
 
-// fold takes what can no longer arrive.
+// fold takes requests of unknown outcome out of the bucket once they can no longer arrive.
 func (b *Bucket) fold(now mono.Time) {
 	for b.late.n > 0 && b.late.at(0).at <= now {
 		u := b.late.at(0).at
@@ -273,7 +279,7 @@ func (b *Bucket) fold(now mono.Time) {
 	}
 }
 
-// asks is what a cost asks of the bucket: no more than a full one, if that will do.
+// asks returns how much a cost needs of the bucket. With Alone that is at most a full one.
 func (b *Bucket) asks(w int64) int64 {
 	if b.alone {
 		return min(w, b.limit)
@@ -296,7 +302,7 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	}
 	levels := b.levels
 	open := b.open + b.late.total + w
-	for i := 0; ; i++ { // with the first i of the late ones folded, not before the i-th's u
+	for i := 0; ; i++ { // in turn i the first i late requests count as folded, which holds from the i-th's u on
 		next := Never
 		if i < b.late.n {
 			next = b.late.at(i).at
@@ -307,7 +313,7 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 				ready = AfterSettle
 			} else {
 				n := sort.Search(levels.len(), func(i int) bool { return levels.since(i)+open <= b.limit })
-				if n > 0 { // the last of these is full the latest
+				if n > 0 { // of these levels the last is full the latest
 					ready = max(t, levels.full(n-1).Add(b.times(open-b.limit)).Add(b.margin-b.ahead()))
 				}
 			}
@@ -327,7 +333,7 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	}
 }
 
-// simplify keeps the last maxLevels.
+// simplify keeps the last maxLevels levels. The first of them takes over what has gone since the oldest.
 func (v *levels) simplify() {
 	if v.len() > maxLevels {
 		n := len(v.list) - maxLevels
@@ -341,7 +347,7 @@ func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
 	if b.pair != nil {
 		return b.pair.Admit(now, cost)
 	}
-	b.levels.simplify() // here and not in Settle, which must not make Ready later
+	b.levels.simplify() // not in Settle, since Settle must not make Ready later
 	return b.admit(now, cost.of(b.unit))
 }
 
@@ -351,7 +357,9 @@ func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
 		b.pair.Settle(now, l, o)
 		return
 	}
+	before := b.total
 	now, u, w := b.close(now, l, &o)
+	b.recent.add(now, b.rate.window, before)
 	u = max(u, b.raised)
 	b.fold(now)
 	switch {

@@ -7,9 +7,9 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Calendar keeps every interval of a server's clock at or under a limit: so many per minute of the clock, per UTC day.
-// Where it is known when the intervals begin this allows more than Rolling, which is right where it is not: a whole limit
-// late in one interval, and another early in the next.
+// Calendar keeps every interval of a server's clock at or under a limit: so many per minute of the clock, or per UTC day. Where it is
+// known when the intervals begin, it allows more than Rolling: a whole limit late in one interval, and another early in the next. Where
+// that is not known, Rolling is right.
 //
 // A cost w may go at s when, with b the beginning of the interval that s − Skew is in,
 //
@@ -25,9 +25,10 @@ type Calendar struct {
 	account
 	phase   mono.Time
 	skew    time.Duration
-	settled log       // when what is in it no longer counts, in place of when it arrived
-	given   bool      // the skew was
-	latest  mono.Time // bound of all arrivals
+	settled log       // by when a request no longer counts, in place of when it arrived
+	given   bool      // the skew was given
+	latest  mono.Time // upper bound of all arrivals so far
+	recent  meter
 }
 
 // CalendarConfig describes a server's window that is aligned to a clock.
@@ -88,9 +89,9 @@ func (c *Calendar) fits(d time.Duration) error {
 // those before. What went before counts in the interval that it is in by the new division, so that none of them that
 // anything arrives in which goes from now on holds more than the limit.
 //
-// Of what was settled in one interval it is only known that it arrived by the end of that, and by the last arrival of all, so
-// all of it counts as of then, and so does all that was forgotten: where the interval that holds now has begun since then,
-// nothing is assumed. The rest is as Rolling's.
+// Of what was settled in one interval it is known only that it arrived by the end of that interval, and by the last arrival of all. So all
+// of it counts as of then, and so does all that was forgotten. If the current interval has begun since then, nothing is assumed. The rest
+// is as with Rolling.
 func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
 	if err := c.fits(d); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
 		bounds[i] = c.arrived(before.at(i).at)
 	}
 	c.settled = newLog()
-	changed := c.setWindow(now, d) // of which freed knows from here on
+	changed := c.setWindow(now, d) // from here on freed uses the new window
 	if gone := min(before.gone, MaxCost); gone > 0 {
 		c.settled.add(c.freed(lost), gone)
 	}
@@ -111,7 +112,7 @@ func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
 	return changed
 }
 
-// arrived returns a bound of the arrival of what counts until free.
+// arrived returns an upper bound of the arrival of what counts until free.
 func (c *Calendar) arrived(free mono.Time) mono.Time {
 	if free == mono.Max { // and may count for longer
 		return c.latest
@@ -167,7 +168,9 @@ func (c *Calendar) Settle(now mono.Time, l Lease, o Outcome) {
 		c.pair.Settle(now, l, o)
 		return
 	}
+	before := c.total
 	now, u, w := c.close(now, l, &o)
+	c.recent.add(now, c.window, before)
 	c.settled.forget(now)
 	if w > 0 {
 		c.latest = max(c.latest, u)

@@ -2,9 +2,9 @@ package limit
 
 import "github.com/paceline-go/paceline/mono"
 
-// CarryTo has to count what was drawn by now, and what is open here, as where two clients turn out to share a bucket. Nothing may be
-// admitted here any more. end is to be called once, when all that is open has been settled: then it counts as what it came to. What was
-// produced of it by now counts twice from then on.
+// CarryTo has another Produced count what was drawn here by now, and what is open here, as where two clients turn out to share a bucket.
+// Nothing may be admitted here any more. Call end once, when all that is open has been settled: then it counts as what it came to. What
+// was produced of it by now counts twice from then on.
 func (p *Produced) CarryTo(now mono.Time, to *Produced) (end func(now mono.Time)) {
 	p.tick(now)
 	w := int64(0)
@@ -16,7 +16,7 @@ func (p *Produced) CarryTo(now mono.Time, to *Produced) (end func(now mono.Time)
 	}
 	var leases []Lease
 	carry := func(r *producing) {
-		w = plus(w, p.by(r, p.last)) // or nothing yet: then all of it is to come
+		w = plus(w, p.by(r, p.last)) // what may have been produced by now; or nothing was, and then all of it is to come
 		leases = append(leases, to.Admit(p.last, to.of(r.cost)))
 	}
 	for r := range p.book.All() {
@@ -44,7 +44,7 @@ func (p *Produced) of(n int64) (c Cost) {
 	return c
 }
 
-// came counts what has been produced.
+// came counts what has been produced by now.
 func (p *Produced) came(now mono.Time, w int64, r Result) {
 	p.Settle(now, p.Admit(now, p.of(w)), Outcome{Result: r, Metered: true, Actual: p.of(w)})
 }

@@ -9,6 +9,35 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
+// What a bucket lacks is carried as whole tokens: rounded up, and none more.
+func TestCarriedIsNoMore(t *testing.T) {
+	made := func() *limit.Produced {
+		p, err := limit.NewProduced(limit.ProducedConfig{Limit: 6000, Window: time.Minute, PerSecond: -1, Margin: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	draw := func(p *limit.Produced, now mono.Time, n int64) {
+		cost := limit.Cost{limit.Output: n}
+		p.Settle(now, p.Admit(now, cost), limit.Outcome{Result: limit.Accepted, Metered: true, Actual: cost})
+	}
+	for _, c := range []struct {
+		ago  time.Duration
+		want int64
+	}{{0, 6100}, {5 * time.Millisecond, 6100}, {15 * time.Millisecond, 6099}, {time.Hour, 0}} {
+		from, home, twin, now := made(), made(), made(), mono.Time(c.ago)
+		draw(from, 0, 6100)
+		from.CarryTo(now, home)(now)
+		draw(twin, now, c.want)
+		one := limit.Cost{limit.Output: 1}
+		at, want := home.Ready(now, one), twin.Ready(now, one)
+		if at != want || (c.want > 6000) != (at > now) {
+			t.Errorf("6100 drawn %v ago: the next goes in %v, want %v, after %d", c.ago, at.Sub(now), want.Sub(now), c.want)
+		}
+	}
+}
+
 // Of two that share a bucket, one carried to the other when it turns out: from then on nothing goes before it would if one had counted
 // all from the beginning.
 func TestCarriedIsNoLess(t *testing.T) {

@@ -15,7 +15,7 @@ type Concurrency struct {
 	limit    int64
 	arrivals Arrivals
 	last     mono.Time
-	lingers  log // answered unknown: may still be there until then
+	lingers  log // requests of unknown outcome, by when they are gone
 	book     Book[mono.Time]
 }
 

@@ -13,11 +13,11 @@ type Bound struct {
 	Most int64
 }
 
-// Explainer is a Limiter that can say which limit its verdict comes from. Those of this package are.
+// Explainer is a Limiter that can say which limit its verdict comes from. All limiters of this package are.
 type Explainer interface {
 	Limiter
-	// Explain returns what Ready does, and which limit that comes from: of several the one that is ready last, of those
-	// the first. The Bound of a cost that may go now means nothing. Like Ready it changes nothing.
+	// Explain returns what Ready returns, and the limit that this comes from: the one that is ready last, and if there are several of
+	// those the first. If the cost may go now the Bound means nothing. Like Ready it changes nothing.
 	Explain(now mono.Time, cost Cost) (mono.Time, Bound)
 }
 

@@ -84,6 +84,27 @@ func TestFitFound(t *testing.T) {
 	}
 }
 
+// Where even one at a time is refused, that is kept to for as long as after a search: ten minutes, and twice as long each time that it was
+// wrong before. A pause that ends later is not made shorter.
+func TestFitRefusesEvenOne(t *testing.T) {
+	now := mono.Time(time.Hour)
+	for _, c := range []struct {
+		times int
+		until mono.Time
+		want  mono.Time
+	}{
+		{0, mono.Min, now.Add(10 * time.Minute)}, {1, mono.Min, now.Add(10 * time.Minute)}, {2, mono.Min, now.Add(20 * time.Minute)},
+		{3, mono.Min, now.Add(40 * time.Minute)}, {1, now.Add(5 * time.Hour), now.Add(5 * time.Hour)},
+	} {
+		f := NewFitted(MustRolling(100, time.Second))
+		t0 := &f.fits[0]
+		t0.stage = stage{state: held, n: 1, low: 1, caution: caution{until: c.until, times: c.times}}
+		if t0.refused(now, new(cause)); t0.state != held || t0.until != c.want {
+			t.Errorf("wrong %d times before: state %d until %v, want %v", c.times, t0.state, t0.until, c.want)
+		}
+	}
+}
+
 // What is served is news before it is an eighth more than what was news last: each answer at first, and at the latest each eighth.
 func TestFitNews(t *testing.T) {
 	f, last, all := fit{stage: stage{n: MaxCost}}, 0, 0

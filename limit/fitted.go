@@ -7,8 +7,9 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Fitted is a Limiter that finds out when it is wrong: requests were refused although its rates were kept. Then what the server
-// was seen to accept is put in front of it. It can only be stricter than the Limiter in it. Servers ban who goes on regardless.
+// Fitted is a Limiter that finds out when its configuration is wrong: when requests were refused although its rates were kept. Then it
+// puts a limit in front, of what the server was seen to accept. It can only be stricter than the Limiter in it. It matters because
+// servers ban clients that go on regardless.
 //
 //	free ── refused ──► held at what fits ── 10 min × 2^k ──► growing ── the configured rate ──► free
 //	  │                   │         ▲                            │
@@ -18,19 +19,19 @@ import (
 //	trial ── refused later ──► held
 //	  └── growing ──► free
 //
-// What fits: in the last window before the answer that refused, so much was answered otherwise, and what was in flight with it. At a
-// server that counts in rolling windows this is its limit, give or take what the latency varies by. One that counts in intervals
-// of its clock, or in a bucket, may have accepted up to twice its limit in that time. So if what fits is refused, too, half of
-// that is safe, and the truth is searched for between the two, one try in a minute.
+// What fits is what was answered without a refusal in the last window before the answer that refused, and what was in flight with it.
+// At a server that counts in rolling windows this is its limit, give or take what the latency varies by. One that counts in intervals
+// of its clock, or in a bucket, may have accepted up to twice its limit in that time. So if what fits is refused, too, half of that is
+// safe, and the truth is searched for between the two, one try in a minute.
 //
 // In the first window a refusal may be due to what a process before this one sent. Then what fits is in front for a window, and
 // grows if it is kept to: nothing is said. When a wrong limit is relied on again it grows as carefully, from a sixteenth more, twice
 // as much each two windows: a server of 20 that was taken for one of 100 refuses one request then, not 80.
 //
-// No evidence is a refusal that something else explains: another limit (Outcome.Elsewhere, or that something is left of what this one
+// A refusal that something else explains is no evidence: another limit (Outcome.Elsewhere, or that something is left of what this one
 // counts), that the server has too much to do (Outcome.Overloaded), an opt-in that retreats (Cautious), a Retry-After that was not
-// waited for, or where nothing was accepted in the last window. That somebody else uses the same quota cannot be told from a limit that is wrong. Where that is normal use package
-// throttle: Limiters without Rates are left alone.
+// waited for, or that nothing was accepted in the last window. That somebody else uses the same quota cannot be told from a limit that
+// is wrong. Where that is normal use package throttle: Limiters without Rates are left alone.
 //
 // Made by NewFitted. Not safe for concurrent use. Ready, Admit and Settle do not allocate, but Settle at refusals and while what fits is
 // in front.
@@ -42,12 +43,12 @@ type Fitted struct {
 	last   mono.Time
 	sent   uint64
 	began  mono.Time // the first Admit; mono.Min: none
-	asked  mono.Time // until when the server asked to stay away
+	asked  mono.Time // the server asked to stay away until then
 	bound  bool      // a fit is in front
-	deaf   bool      // to refusals, or was
+	deaf   bool      // refusals do not count as evidence now, or did not for a time
 	struck uint64    // requests up to this one were sent with an opt-in that proved wrong
 	cause  cause
-	news   uint64 // how often what is learned has changed
+	news   uint64 // counts changes of what is learned
 }
 
 // fitting is what is kept of a request.
@@ -58,7 +59,7 @@ type fitting struct {
 	cost       Cost
 }
 
-// cause is the latest evidence. What was in flight with it belongs to it.
+// cause is the latest evidence: a refusal, and the requests that were in flight with it.
 type cause struct {
 	fit   *fit
 	at    mono.Time
@@ -68,15 +69,15 @@ type cause struct {
 	fresh bool  // it came in the first window
 }
 
-// Misfit says that a configured limit is not what the server keeps, or that others use it, too: requests were refused within it.
+// Misfit says that a configured limit is not what the server enforces, or that others use it, too: requests were refused within it.
 type Misfit struct {
 	Rate                   // as configured
 	Fits     int64         // what goes in its place: so much per Rate.Per was accepted
-	Gap      time.Duration // if not zero, one goes in so long: Fits is 1 then
+	Gap      time.Duration // if not zero, one request goes in this time; Fits is then 1
 	Until    mono.Time
 	Times    int  // how often lately, up to 10
-	Refusals int  // since it was free last; those in flight together are one
-	Sure     bool // Fits was kept to for a minute, and a window, with no refusal; before that it may have to be less
+	Refusals int  // refusals since it was last free; those of requests in flight together count as one
+	Sure     bool // Fits was kept to for a minute and a window without a refusal; before that, it may still have to be lowered
 }
 
 // NewFitted returns l with an eye on whether it is right, and a Fitted as it is. It panics if l is nil; l now belongs to it, but for
@@ -89,9 +90,16 @@ func NewFitted(l Limiter) *Fitted {
 		return f
 	}
 	f := &Fitted{own: l, last: mono.Min, began: mono.Min, asked: mono.Min}
-	rates, ok := Rates(l)
+	f.watch()
+	return f
+}
+
+// watch puts a fit in front of each rate, which knows nothing yet.
+func (f *Fitted) watch() {
+	f.fits, f.front = nil, nil
+	rates, ok := Rates(f.own)
 	if !ok {
-		return f
+		return
 	}
 	var fronts []Limiter
 	for i, r := range rates {
@@ -111,7 +119,31 @@ func NewFitted(l Limiter) *Fitted {
 	default:
 		f.front = NewAll(fronts...)
 	}
-	return f
+}
+
+// Follow tells it that the Limiter in it has other rates now, as after Varying.Change: more, fewer, or in another order. If they are
+// the same it changes nothing. Otherwise it forgets what was learned of them, and their first windows begin anew. It is not needed
+// after SetLimit and SetWindow.
+func (f *Fitted) Follow(now mono.Time) {
+	f.last = max(now, f.last)
+	rates, ok := Rates(f.own)
+	if same := ok && len(rates) == len(f.fits); same {
+		for i := range f.fits {
+			same = same && f.fits[i].index == i && f.fits[i].rate.Per == rates[i].Per && f.fits[i].rate.Unit == rates[i].Unit
+		}
+		if same {
+			return
+		}
+	}
+	f.watch()
+	f.cause, f.bound, f.deaf, f.began = cause{}, false, false, f.last
+	f.news++
+	for r := range f.book.All() {
+		r.front = Lease{}
+		if f.front != nil {
+			r.front = f.front.Admit(f.last, r.cost)
+		}
+	}
 }
 
 // Ready implements Limiter.
@@ -123,8 +155,8 @@ func (f *Fitted) Ready(now mono.Time, cost Cost) mono.Time {
 	return t
 }
 
-// oneByOne is when a cost may go beside others that are in flight: only within half of what is not sure to fit. The rest of that goes
-// one by one, so that what is refused is one, and not all that are in flight.
+// oneByOne returns when a cost may go beside others that are in flight. While it is not sure what fits, half of that may be in flight
+// together. The rest goes one by one, so that a single request is refused and not all that are in flight.
 func (f *Fitted) oneByOne(now mono.Time, cost *Cost) mono.Time {
 	t := now
 	if f.book.Len() == 0 {
@@ -140,7 +172,7 @@ func (f *Fitted) oneByOne(now mono.Time, cost *Cost) mono.Time {
 	return t
 }
 
-// spaced is when a cost may go by the gaps.
+// spaced returns when a cost may go by the gaps.
 func (f *Fitted) spaced(cost *Cost) mono.Time {
 	t := mono.Min
 	for i := range f.fits {
@@ -151,7 +183,7 @@ func (f *Fitted) spaced(cost *Cost) mono.Time {
 	return t
 }
 
-// fitting is a cost as what is in front takes it: the whole of it, if it is more.
+// fitting returns a cost as the limits in front take it: if it is more than a limit, the whole limit.
 func (f *Fitted) fitting(cost Cost) Cost {
 	for i := range f.fits {
 		if fit := &f.fits[i]; fit.state != free {
@@ -161,7 +193,7 @@ func (f *Fitted) fitting(cost Cost) Cost {
 	return cost
 }
 
-// ReadyAfter implements Foreseer. It never lets anybody pass over a limiter that does not foresee.
+// ReadyAfter implements Foreseer. If the Limiter in it does not foresee, nothing may pass.
 func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	t := max(f.last, readyAfter(f.own, now, first, cost))
 	if f.bound {
@@ -199,7 +231,7 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 			b.Name = fit.rate.Limit
 		}
 	}
-	return max(at, ready), b // it may be careful, too
+	return max(at, ready), b // what is in front may be careful, too
 }
 
 // Rates implements Rated: the configured ones.
@@ -228,7 +260,7 @@ func (f *Fitted) Misfits() (all []Misfit) {
 		fit := &f.fits[i]
 		rate := rates[fit.index]
 		if fit.rate.Per != rate.Per {
-			continue // what was found is of a window that is no more
+			continue // what was found is of a window that no longer holds
 		}
 		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
 			all = append(all, Misfit{Rate: rate, Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals, Sure: fit.sure()})
@@ -310,7 +342,7 @@ func (f *Fitted) follow() {
 	}
 }
 
-// retreat is until when the last opt-in that proved wrong is not relied on.
+// retreat returns until when the last opt-in that proved wrong is not relied on.
 func (f *Fitted) retreat() mono.Time {
 	t := mono.Min
 	for _, r := range Retreats(f.own, f.last) {
@@ -319,7 +351,7 @@ func (f *Fitted) retreat() mono.Time {
 	return t
 }
 
-// blame finds the limit that a refusal speaks against: that of which most was used.
+// blame finds the limit that a refusal is evidence against: the one of which most was used.
 func (f *Fitted) blame(r *fitting, o *Outcome) {
 	f.follow()
 	var worst *fit
@@ -365,7 +397,7 @@ func (o *Outcome) leaves(u Unit) bool {
 	return false
 }
 
-// ended takes in the end of a request that was in flight at the refusal: it was counted among those that may be accepted.
+// ended tells it the end of a request that was in flight at the refusal, and that was counted as one that may yet be accepted.
 func (c *cause) ended(r *fitting, o *Outcome) {
 	c.open--
 	u := c.fit.rate.Unit
@@ -405,37 +437,38 @@ type fit struct {
 	ledger *Rolling // of what was accepted; its limit is n
 	stage
 	doubt
-	latest   mono.Time // what was admitted
-	answered mono.Time // with no refusal
+	latest   mono.Time // when a request was last admitted
+	answered mono.Time // when one was last answered without a refusal
 	learns   bool      // n is what the cause says, as far as that is known
-	below    int64     // n before it
+	below    int64     // n before this one
 }
 
-// stage is how far it has come.
+// stage is how far a fit has come, in the picture above.
 type stage struct {
 	state fitState
 	n     int64
 	caution
 	refusals  int
-	since     mono.Time     // of n
+	since     mono.Time     // since when n holds
 	gap       time.Duration // where even 1 is too much: the least time from one to the next
 	step      int64         // while growing
-	low, high int64         // while searching or growing: what was kept to and not refused, or surely is not, and what was refused
+	low, high int64         // while searching or growing: low was kept to and not refused, or surely is not; high was refused
 	careful   bool          // the second half of n goes one by one
 }
 
-// doubt is what speaks against it that refusals have to do with the rate at all: they go on, though what was lowered again and again
-// had been kept to each time, and nearly all is served. A bucket that is all but empty serves little, and a smaller limit serves all.
+// doubt collects what speaks against the rate being the cause of the refusals: they go on although the limit was lowered again and
+// again and was kept to each time, and nearly all is served. A bucket that is all but empty serves little, and a smaller limit serves
+// all.
 type doubt struct {
-	most    int64     // that was accepted in the window before a refusal
-	kept    int64     // that was served since n is what it is
+	most    int64     // the most that was accepted in the window before a refusal
+	kept    int64     // what was served since n has its value
 	sudden  int       // how often as much as n had been served before a refusal
 	served  int       // since the first refusal
 	refused int       //
 	deaf    mono.Time // until then refusals are no evidence
 }
 
-// refuses takes in one more refusal at n, when fits had been accepted in the last window, and returns whether it has nothing to do with
+// refuses notes one more refusal at n, when fits had been accepted in the last window, and reports whether it has nothing to do with
 // the rate.
 func (d *doubt) refuses(n, fits int64) bool {
 	kept := d.kept
@@ -449,7 +482,7 @@ func (d *doubt) refuses(n, fits int64) bool {
 	return d.rare(0) && (n > 1 && n <= d.most/8 && d.sudden >= 3 || n == 1 && kept >= 64)
 }
 
-// rare says that hardly any are refused, but for so many.
+// rare reports whether at most a tenth is refused, not counting so many refusals.
 func (d *doubt) rare(but int) bool { return 10*(d.refused-but) <= d.served }
 
 // disbelieves tells whether a refusal is no evidence. Were the limit to become wrong meanwhile, many would be refused.
@@ -461,7 +494,8 @@ func (t *fit) disbelieves(now mono.Time) bool {
 	return t.rare(3)
 }
 
-// serve takes in an answer that is no refusal, and tells whether that makes the doubt another: an eighth more, or all of n.
+// serve notes an answer that is no refusal, and reports whether that changes the doubt: which is so once an eighth more was served, or
+// all of n.
 func (t *fit) serve(now mono.Time, cost int64) (news bool) {
 	t.answered = now
 	before := t.kept
@@ -470,7 +504,8 @@ func (t *fit) serve(now mono.Time, cost int64) (news bool) {
 	return t.doubt.served%max(t.doubt.served/8, 1) == 0 || before < t.n && t.kept >= t.n
 }
 
-// sure tells whether n holds, and is not a guess: of a bucket twice as much may have been accepted in a window before it was empty.
+// sure reports whether n is known to hold. It may be a guess, since a bucket may have accepted twice as much in a window before it was
+// empty.
 func (s *stage) sure() bool { return s.state == growing || s.state == held && !s.careful }
 
 type fitState uint8
@@ -486,8 +521,8 @@ const (
 const (
 	// try is how long a try lasts at least while what fits is searched for.
 	try = time.Minute
-	// longTrial is the longest window for which a refusal in the first one says anything: whoever must wait for a whole day to be
-	// trusted loses more than a refusal costs.
+	// longTrial is the longest window for which a refusal in the first window says anything: a limit that had to wait for a whole day
+	// to be trusted would lose more than a refusal costs.
 	longTrial = time.Minute
 	// longStep is the longest time from one step to the next while it grows.
 	longStep = 10 * time.Minute
@@ -495,7 +530,7 @@ const (
 	longGap = time.Hour
 )
 
-// allows is what goes now.
+// allows returns how much may go now.
 func (t *fit) allows() int64 {
 	if t.state == free {
 		return t.rate.N
@@ -511,14 +546,14 @@ func (t *fit) serves(now mono.Time) bool {
 	return t.state != free && t.n == 1 && now < t.answered.Add(8*max(t.gap, t.rate.Per))
 }
 
-// release has the configured rate alone be kept.
+// release takes away what is in front, so that the configured rate alone is kept.
 func (t *fit) release(now mono.Time) {
 	t.state, t.learns, t.careful, t.refusals, t.gap, t.doubt = free, false, false, 0, 0, doubt{deaf: t.deaf, most: t.most}
 	t.put(now, MaxCost)
 }
 
-// follow takes the rate as it is configured now, and returns whether that is of another window (SetWindow). What was found then
-// holds no more. Of the new window no more is assumed than is known, and that it is the first.
+// follow takes the rate as it is configured now, and returns whether that is of another window (SetWindow). Then what was found no
+// longer holds. Of the new window nothing is assumed but what is known, and that it is the first.
 func (t *fit) follow(now mono.Time, r Rate) bool {
 	before := t.rate.Per
 	t.rate = r
@@ -551,7 +586,7 @@ func (t *fit) full(now mono.Time, open int) bool {
 	return done+int64(open) >= t.n
 }
 
-// refused takes in evidence.
+// refused notes evidence: a refusal that nothing else explains.
 func (t *fit) refused(now mono.Time, c *cause) {
 	t.below = t.allows()
 	if t.refuses(t.below, c.fits) {
@@ -590,7 +625,7 @@ func (t *fit) refused(now mono.Time, c *cause) {
 	}
 }
 
-// set puts in front what the cause says, as far as that is known.
+// set puts in front what fits, as far as the cause says that by now.
 func (t *fit) set(now mono.Time, c *cause) {
 	fits := min(c.fits, t.below-1)
 	if t.state == searching {
@@ -601,7 +636,7 @@ func (t *fit) set(now mono.Time, c *cause) {
 	t.step = max(t.n/16, 1)
 }
 
-// move grows if it is time for it. full: what is in front is used up, so that it is known to hold.
+// move lets it grow if it is time for that. full says that what is in front is used up, and so known to hold.
 func (t *fit) move(now mono.Time, full bool) {
 	if t.state == held && now >= t.until {
 		t.state, t.learns, t.careful, t.since, t.low, t.step = growing, false, true, now, t.n, max(t.n/16, 1)
@@ -635,7 +670,7 @@ func (t *fit) move(now mono.Time, full bool) {
 	}
 }
 
-// lasts is how long n stays what it is at least. From a whole window on nothing of what is counted is older than n.
+// lasts returns how long n keeps its value at least. After a whole window nothing that is counted is older than n.
 func (t *fit) lasts() time.Duration {
 	switch t.state {
 	case trial:

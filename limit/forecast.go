@@ -7,8 +7,8 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Forecaster is a Limiter that can bound from below when a cost can go that has others ahead of it: for saying at once to
-// whom the line is too long. Those of this package are.
+// Forecaster is a Limiter that can bound from below when a cost can go that has others ahead of it. With it a caller that cannot wait
+// for so long is told at once. All limiters of this package are.
 type Forecaster interface {
 	Limiter
 	// NotBefore returns an instant, not before now, that is no later than any at which cost can be admitted once n requests
@@ -24,8 +24,8 @@ type Forecaster interface {
 	NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time
 }
 
-// NotBefore asks l, whether it is a Forecaster or not: of one that is not, it takes Ready's instant, as if nobody were
-// ahead, and now for AfterSettle, since an answer may come at once.
+// NotBefore asks l if it is a Forecaster. Otherwise it returns the instant of Ready, as if nobody were ahead, with now in place of
+// AfterSettle, since an answer may come at once.
 func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if f, ok := l.(Forecaster); ok {
 		return f.NotBefore(now, n, ahead, cost)
@@ -59,13 +59,13 @@ func (n *named) NotBefore(now mono.Time, ahead int, costs, cost Cost) mono.Time 
 	return NotBefore(n.Limiter, now, ahead, costs, cost)
 }
 
-// asked is what a forecast is asked by an account.
+// asked is the question of a forecast, in the unit of one account.
 type asked struct {
 	now         mono.Time
 	ahead, cost int64
 }
 
-// ask reads its unit; verdict is the answer if done.
+// ask picks the account's unit out of the question. If done, verdict is the answer already.
 func (a *account) ask(now mono.Time, ahead, cost *Cost) (q asked, verdict mono.Time, done bool) {
 	q = asked{max(now, a.last), ahead[a.unit], cost.of(a.unit)}
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Foreseer is a Limiter that can tell what an Admit would do to the next. Rolling, Calendar, Bucket, Produced, Weighted,
-// Concurrency, Cooldown and Spacing are; All, Named and Fitted are if what they hold is: ask Foresees.
+// Foreseer is a Limiter that can tell what an Admit would do to the next request. Rolling, Calendar, Bucket, Produced, Weighted,
+// Concurrency, Cooldown and Spacing are; All, Named and Fitted are if what they contain is: ask Foresees.
 type Foreseer interface {
 	Limiter
 	// ReadyAfter returns what Ready(now, cost) would return after Admit(now, first), or something later, up to Never, where
@@ -15,7 +15,7 @@ type Foreseer interface {
 	ReadyAfter(now mono.Time, first, cost Cost) mono.Time
 }
 
-// Foresees tells whether l is a Foreseer, and everything in it.
+// Foresees reports whether l, with everything in it, is a Foreseer.
 func Foresees(l Limiter) bool {
 	switch l := l.(type) {
 	case *All:
@@ -25,6 +25,8 @@ func Foresees(l Limiter) bool {
 			}
 		}
 		return true
+	case *Varying:
+		return Foresees(&l.All)
 	case *named:
 		return Foresees(l.Limiter)
 	case *Fitted:
@@ -34,10 +36,9 @@ func Foresees(l Limiter) bool {
 	return ok
 }
 
-// MayPass tells whether cost may go now ahead of one that waits: whether it has room, and the other, which may go at
-// ready, still may at ready when it has gone. What is settled until then can make both of them sooner; only what it
-// cannot know, an answer that used more than was admitted or a Retry-After, can make the other later. For a Limiter that
-// does not foresee, nobody may.
+// MayPass reports whether cost may go now ahead of a cost that waits and may go at ready: there is room for it, and the other may still
+// go at ready afterwards. What is settled until then can make both of them earlier. Only what the limiter cannot know, an answer that
+// used more than was admitted or a Retry-After, can make the other later. With a Limiter that does not foresee, nothing may pass.
 func MayPass(l Limiter, now mono.Time, cost, waits Cost, ready mono.Time) bool {
 	return ready < AfterSettle && l.Ready(now, cost) <= now && readyAfter(l, now, cost, waits) <= ready
 }

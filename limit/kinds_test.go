@@ -222,12 +222,22 @@ func TestWeightedRoundsDown(t *testing.T) {
 
 // The lead that is learned: safe as long as no path is quicker than all seen, and given up at once when one is.
 func TestLearnedLead(t *testing.T) {
-	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{LearnLead: true}}))
+	learns := limit.Arrivals{LearnLead: true}
+	t.Run("Rolling", func(t *testing.T) {
+		testLearnedLead(t, must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: learns})), time.Second)
+	})
+	t.Run("Weighted", func(t *testing.T) { // it counts in the next interval as well
+		testLearnedLead(t, must(limit.NewWeighted(limit.WeightedConfig{Limit: 1, Window: time.Second, Margin: -1, Grain: -1, Arrivals: learns})), 2*time.Second)
+	})
+}
+
+// testLearnedLead has a limit of one send again and again: counts is for how long one counts.
+func testLearnedLead(t *testing.T, l limit.Limiter, counts time.Duration) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	now := mono.Time(0)
 	cycle := func(rtt time.Duration) time.Duration {
 		sent := l.Ready(now, limit.One)
-		early := now.Add(time.Second).Sub(sent)
+		early := now.Add(counts).Sub(sent)
 		lease := l.Admit(sent, limit.One)
 		now = sent.Add(rtt)
 		l.Settle(now, lease, limit.Outcome{Result: limit.Accepted, RTT: rtt})

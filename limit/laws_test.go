@@ -182,6 +182,7 @@ var specs = map[string]limittest.Spec{
 		Burst:      1 << 20, // what costs nothing goes
 	},
 	"Produced": {
+		Gauge: limittest.Rough,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
 		},
@@ -192,6 +193,7 @@ var specs = map[string]limittest.Spec{
 		Promise:     limittest.Produced(120, time.Minute, 120, limit.Input),
 	},
 	"Produced/more than the bucket": {
+		Gauge: limittest.Rough,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Burst: 30, Unit: limit.Input, Within: -1, Late: time.Minute}))
 		},
@@ -203,6 +205,7 @@ var specs = map[string]limittest.Spec{
 		Promise:     limittest.Produced(120, time.Minute, 30, limit.Input),
 	},
 	"Produced/changing": {
+		Gauge: limittest.Rough,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
 		},
@@ -219,6 +222,7 @@ var specs = map[string]limittest.Spec{
 		Promise:     limittest.Produced(120, time.Minute, 120, limit.Input),
 	},
 	"Produced/at a speed": {
+		Gauge: limittest.Rough,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 3, Within: 5 * time.Second}))
 		},
@@ -231,6 +235,7 @@ var specs = map[string]limittest.Spec{
 		Burst:      1 << 20, // what costs nothing goes
 	},
 	"Produced/slower than the refill": {
+		Gauge: limittest.Rough,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 1, Within: 5 * time.Second}))
 		},
@@ -337,6 +342,7 @@ var specs = map[string]limittest.Spec{
 		Promise: limittest.Bucket(5, time.Second, 1, limit.Requests),
 	},
 	"Bucket/alone": {
+		Gauge: limittest.Bounded,
 		New: func() limit.Limiter {
 			return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second, Burst: 2, Alone: true}))
 		},

@@ -11,11 +11,11 @@ type Lease struct {
 
 // ledger is the part of a Book that a Lease can point to whatever the Book keeps.
 type ledger struct {
-	free uint32 // the slot to be taken next, counted from 1; 0: none
+	free uint32 // the slot to be taken next, counted from 1; 0: there is none
 	open int
 }
 
-// slot has all there is of a lease in one place: apart they would be in a cache line each.
+// slot has all parts of a lease in one place, since apart they would be in a cache line each.
 type slot[T any] struct {
 	kept       T
 	generation uint32 // odd: open
@@ -36,8 +36,8 @@ func (b *Book[T]) Open(v T) Lease {
 	return l
 }
 
-// Take is Open for a large T: what is to be kept is written where it is kept, all of it, since what is there is of a lease
-// before. The pointer holds until the next Open or Take.
+// Take is Open for a large T. The caller has to write all of what is to be kept through the pointer, since what is there is of an earlier
+// lease. The pointer holds until the next Open or Take.
 func (b *Book[T]) Take() (Lease, *T) {
 	if b.free == 0 {
 		b.slots = append(b.slots, slot[T]{})
@@ -64,6 +64,15 @@ func (b *Book[T]) Return(l Lease) *T {
 	s.free, b.free = b.free, l.index+1
 	b.open--
 	return &s.kept
+}
+
+// At returns what is kept for an open lease. The pointer holds until the next Open or Take. It panics if the lease is not open in this
+// book.
+func (b *Book[T]) At(l Lease) *T {
+	if l.book != &b.ledger || b.slots[l.index].generation != l.generation {
+		panic(b.wrong(l))
+	}
+	return &b.slots[l.index].kept
 }
 
 func (b *ledger) wrong(l Lease) string {

@@ -10,7 +10,7 @@ import (
 // once, and not once in each process, since a server that bans counts the refusals of all. What it says to people is in Misfit; the rest
 // is Fitted's own affair, and here to be encoded (encoding/json will do). Comparable.
 type Lesson struct {
-	Index int  `json:"-"`    // of Rate in Rates
+	Index int  `json:"-"`    // the index of Rate in Rates
 	Rate  Rate `json:"rate"` // as configured
 
 	State    uint8         `json:"state,omitempty"`
@@ -23,7 +23,7 @@ type Lesson struct {
 	High     int64         `json:"high,omitempty"`
 	Careful  bool          `json:"careful,omitempty"`
 
-	// Of the doubt whether refusals have to do with the rate.
+	// These are about the doubt whether refusals have to do with the rate.
 	Most    int64 `json:"most,omitempty"`
 	Kept    int64 `json:"kept,omitempty"`
 	Sudden  int   `json:"sudden,omitempty"`
@@ -38,7 +38,7 @@ type Lesson struct {
 	Deaf     mono.Time `json:"deaf,omitempty"`
 }
 
-// Moved returns l with every instant later by d, as on a scale that began so much earlier.
+// Moved returns l with every instant later by d, as on a scale that began earlier by d.
 func (l Lesson) Moved(d time.Duration) Lesson {
 	for _, t := range []*mono.Time{&l.Began, &l.Until, &l.Since, &l.Latest, &l.Answered, &l.Deaf} {
 		*t = t.Add(d)
@@ -49,7 +49,7 @@ func (l Lesson) Moved(d time.Duration) Lesson {
 // Learned counts how often what Lessons returns may have changed.
 func (f *Fitted) Learned() uint64 { return f.news }
 
-// Lessons returns what was learned of each rate that requests were refused within; usually nothing.
+// Lessons returns what was learned about each rate within which requests were refused; usually nothing.
 func (f *Fitted) Lessons() (all []Lesson) {
 	for i := range f.fits {
 		if t := &f.fits[i]; t.state != free || t.times > 0 || t.most > 0 || t.deaf > mono.Min {
@@ -94,7 +94,8 @@ func (f *Fitted) Recall(now mono.Time, l Lesson) bool {
 	return false
 }
 
-// until has nothing that was be later than now, and nothing that will be later than it ever is: clocks differ.
+// until moves instants that cannot be, since clocks differ: nothing past may be later than now, and nothing to come later than it ever
+// is.
 func (l *Lesson) until(now mono.Time) {
 	for _, t := range []*mono.Time{&l.Began, &l.Since, &l.Latest, &l.Answered} {
 		*t = min(*t, now)
@@ -103,7 +104,7 @@ func (l *Lesson) until(now mono.Time) {
 	l.Until, l.Deaf = min(l.Until, last), min(l.Deaf, last)
 }
 
-// makesSense refuses what no Fitted says.
+// makesSense refuses what no Fitted would say.
 func (l *Lesson) makesSense() bool {
 	if l.Times < 0 || l.Times > cautionTimes || min(l.Refusals, l.Sudden, l.Served, l.Refused) < 0 || min(l.Most, l.Kept, int64(l.Gap)) < 0 {
 		return false
@@ -145,8 +146,8 @@ func (t *fit) recall(l *Lesson) {
 	t.since = l.Since
 }
 
-// Count has f know of a request that another has admitted before it, and that is to be settled with o, as of now; the Limiter in it
-// is told by the caller. It is evidence of nothing, but what was accepted lately is known by it.
+// Count tells f of a request that another process admitted before it, and that is to be settled with o, as of now. The caller tells
+// the Limiter in it. It is evidence of nothing, but what was accepted lately is known by it.
 func (f *Fitted) Count(now mono.Time, cost Cost, o Outcome) {
 	if f.front == nil {
 		return

@@ -11,6 +11,20 @@
 // from Admit to Settle, and its window starts only at the upper bound of its arrival: the instant its answer was read.
 // No latency, reordering or stall can then put more than the limit into any window of the server's.
 //
+// # Which one
+//
+//	so many in any window, or windows of unknown phase        [Rolling]
+//	so many per minute or day of a clock that is known        [Calendar]
+//	so many per interval that begins with a message           [Anchored]
+//	token bucket, GCRA, leaky bucket                          [Bucket]
+//	the window before in proportion (Cloudflare, HAProxy)     [Weighted]
+//	output tokens as they are produced (Anthropic)            [Produced]
+//	several of these at once                                  [All]
+//	in flight; apart; in order; told to stay away             [Concurrency], [Spacing], [Sequence], [Cooldown]
+//	in flight, and nobody states how many                     [Adaptive]
+//
+// A quota that strangers use too wants package throttle; events that one can date oneself want package window.
+//
 // A Limiter owns no clock, lock, timer or goroutine and is not safe for concurrent use: it belongs to one driver.
 // Goroutines that want to wait use paceline.Gate; work with several keys uses paceline.Pool.
 package limit

@@ -12,35 +12,36 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Produced keeps to a token bucket that is drawn on as answers are produced, and not when requests arrive: Anthropic's limit of
-// output tokens. Such a server looks at its bucket once, when a request arrives, and refuses it if not one token is there; what
-// is under way goes on and may overdraw it. So a cost is the most that the answer may have, and nothing of that is reserved:
-// what counts is how much of it can have been produced by the time that the next request arrives. One whose cost is more than
-// the bucket holds goes like any other.
+// Produced keeps to a token bucket that is drawn on as answers are produced, and not when requests arrive: Anthropic's limit of output
+// tokens. Such a server looks at its bucket once, when a request arrives, and refuses the request if not one token is there. An answer
+// under way goes on, and may overdraw the bucket. So a cost is the most that the answer may have, and nothing of it is reserved: what
+// counts is how much of it can have been produced by the time that the next request arrives. A request whose cost is more than the bucket
+// holds goes like any other.
 //
-// Two promises bound that: no answer is produced at more than PerSecond (v), and no request takes longer than Within (D) from
-// its Admit to its arrival. With Θ when the bucket would be full again, folded over what was settled, and M_i the cost of a
-// request that was admitted at s_i and is open, one more may go at s when, it being open too,
+// Two promises bound that: no answer is produced at more than PerSecond (v), and no request takes longer than Within (D) from its Admit to
+// its arrival. Let Θ be when the bucket would be full again, folded over what was settled, and M_i the cost of an open request that was
+// admitted at s_i. One more request, which then is open too, may go at s when
 //
 //	Σ g_i − min g_i + (Θ − s)⁺/p + a tick ≤ Burst − 1,   g_i = min(M_i, 1 + v·(s + D − s_i))
 //
-// Why no request is refused: let m arrive at a, and n be the last that was admitted by then, at s; it may be m. What has
-// been produced by a is of requests settled at s, which is in Θ at an instant no earlier than it was drawn, or of those open at
-// s. Of those each but m has drawn at most one, as soon as it arrived, and v·(a − s_i), and a ≤ s_m + D ≤ s + D, so at most g_i;
-// and m, which is only arriving, nothing. So all of it is at most what the admission of n has counted: no more than min g_i ≤ g_m was left out. Whatever comes
-// of the answers after a, m has passed, and later admissions see to those who arrive later.
+// Why no request is refused: let m arrive at a, and let n be the last request that was admitted by then, at s; n may be m. What has been
+// produced by a comes from requests settled at s, which Θ holds as of an instant no earlier than it was drawn, or from requests open at s.
+// Each of the open ones but m has drawn at most one token, as soon as it arrived, and v·(a − s_i); since a ≤ s_m + D ≤ s + D, that is at
+// most g_i. And m, which is only arriving, has drawn nothing. So all of it is at most what the admission of n has counted, which left out
+// no more than min g_i ≤ g_m. Whatever becomes of the answers after a, m has passed, and later admissions take care of later arrivals.
 //
-// Without one of the promises g_i is M_i, and only what of the bucket is not needed for all that is open is used: then no
-// output, however fast or late, has anybody refused. With them, of 8,000 tokens a minute and requests of up to 4,096 that
-// come to 300 in 2 s, 40 are answered in 33 s, and without in 57 s (docs/decisions/0027-produced.md).
+// Without one of the promises g_i is M_i. Then only that part of the bucket is used that is not needed for all that is open, and no
+// output, however fast or late, has a request refused. With both promises, at 8,000 tokens a minute and with requests of up to 4,096
+// tokens that come to 300 in 2 s, 40 requests are answered in 33 s, and without them in 57 s (docs/decisions/0027-produced.md).
 //
-// A request settled with Actual counts that; refused or unsent, nothing; answered and not metered, as much as can have been
-// produced by then; and if its outcome is unknown, what can be produced until Late. An answer of w tokens took w/v at least, so
-// it is folded as of then if that alone drains the bucket (v ≥ Limit/Window), else as of its settlement.
+// A request settled with Actual counts as that much. One that was refused or unsent counts as nothing; one that was answered and not
+// metered, as much as can have been produced by then; and one whose outcome is unknown, as much as can be produced until Late. An answer
+// of w tokens took at least w/v. If one answer alone drains the bucket (v ≥ Limit/Window), it is folded as of w/v before its settlement,
+// otherwise as of its settlement.
 //
-// It needs a clock that is not set back: then it would take what is open for younger than it is. What was granted lapses when what
-// is open grows older. Not safe for concurrent use. Ready, Admit and Settle do not allocate once the most was open; Ready takes
-// as long as there are open requests.
+// It needs a clock that is not set back, since after a step back it would take open requests for younger than they are. What was granted
+// lapses when what is open grows older. Not safe for concurrent use. Ready, Admit and Settle do not allocate once the most was open. The
+// time that Ready takes grows with the number of open requests.
 type Produced struct {
 	rate    rate
 	burst   int64
@@ -50,25 +51,26 @@ type Produced struct {
 	late    time.Duration
 	speed   int64         // v; 0: no bound
 	within  time.Duration // D
-	drawn   time.Duration // what an answer takes of the refill in a second: v·p
+	drawn   time.Duration // how much refill an answer uses up in a second: v·p
 	last    mono.Time
 	full    mono.Time // Θ
 	book    Book[producing]
-	lingers []lingering // unknown outcomes, by their end
-	drew    int64       // by what was settled so far, of which what lingers is not yet
-	scratch []producing // for Ready, which changes nothing
+	lingers []lingering // requests of unknown outcome, in the order of until
+	drew    int64       // what requests have drawn so far; those that are open or linger are not in it yet
+	scratch []producing // Ready works here, so that it changes nothing else
+	recent  meter
 }
 
-// producing is a request that may be produced: what it may come to, and when it was sent.
+// producing is a request whose answer may still be produced: its largest cost, and when it was sent.
 type producing struct {
 	at   mono.Time
 	cost int64
-	all  mono.Time // from here on all of its cost may have been: filled in by Ready
+	all  mono.Time // from here on all of its cost may have been produced; Ready fills it in
 }
 
 type lingering struct {
 	producing
-	until mono.Time // produced by then
+	until mono.Time // nothing of it is produced after this
 }
 
 // ProducedConfig describes a bucket that is drawn on as answers are produced.
@@ -78,13 +80,13 @@ type ProducedConfig struct {
 	Window time.Duration
 	// Burst is what the full bucket holds. If zero, Limit.
 	Burst int64
-	// Unit is the component of Cost that has the most an answer may have. If zero, Output.
+	// Unit is the component of Cost that holds the most an answer may have. If zero, Output.
 	Unit Unit
-	// PerSecond is the most that one answer is produced at in a second. If zero, 500, twice as fast as the fastest models of
-	// Anthropic's are known to be; negative: no such bound is known.
+	// PerSecond is the highest speed at which one answer is produced. If zero, 500 a second, twice the highest speed known of Anthropic's
+	// models; if negative, no bound is known.
 	PerSecond int64
-	// Within is how long a request takes at most from its Admit to where the server looks at its bucket: with the connection that
-	// has to be made first, and the stalls of this machine. If zero, 1 s; negative: no such bound is known.
+	// Within is the longest time from a request's Admit until the server looks at its bucket, with the connection that has to be made
+	// first, and with stalls of this machine. If zero, 1 s; if negative, no bound is known.
 	Within time.Duration
 	// Late is how long after an unknown outcome (a timeout, a reset) the answer may still be produced. If zero, 5 s; negative:
 	// not at all.
@@ -96,9 +98,9 @@ type ProducedConfig struct {
 const (
 	defaultPerSecond = 500
 	defaultWithin    = time.Second
-	// oldest is how long an answer is counted by its age: 18 min. After that all of it may have been produced.
+	// oldest is up to which age an answer is counted by its age: 18 min. After that, all of it may have been produced.
 	oldest = time.Duration(1 << 40)
-	// atATime is more than servers count at a time of what they produce: then v holds only over longer than that takes.
+	// atATime is more than servers count at once of what they produce. The speed v holds only over times longer than that takes.
 	atATime = 16
 )
 
@@ -151,7 +153,7 @@ func (p *Produced) set(r rate, burst int64) error {
 		return fmt.Errorf("limit: Produced: Burst %d at %d per %v is refilled within a tick of %v", burst, r.limit, r.window, p.margin)
 	}
 	p.rate, p.burst, p.per = r, burst, per
-	p.drawn = scale(per, time.Duration(p.speed), 1) // beyond what an int64 has, it is all at once
+	p.drawn = scale(per, time.Duration(p.speed), 1) // if that overflows, an answer counts as drawn at once
 	return nil
 }
 
@@ -202,18 +204,18 @@ func (p *Produced) SetBurst(now mono.Time, n int64) error {
 
 func (p *Produced) times(n int64) time.Duration { return scale(time.Duration(max(n, 0)), p.per, 1) }
 
-// fold takes w out of the bucket, as of u.
+// fold takes w out of the bucket as of u.
 func (p *Produced) fold(u mono.Time, w int64) { p.full = folded(p.full, u, p.times(w)) }
 
 func folded(full, u mono.Time, d time.Duration) mono.Time { return max(full, u).Add(d) }
 
-// tick takes what can be produced no longer.
+// tick folds the lingering requests of which nothing more can be produced.
 func (p *Produced) tick(now mono.Time) {
 	p.last = max(now, p.last)
 	n := 0
 	for n < len(p.lingers) && p.lingers[n].ends(p) <= p.last {
 		p.full = p.lingers[n].folded(p, p.full)
-		p.drew = plus(p.drew, p.by(&p.lingers[n].producing, p.lingers[n].until))
+		p.draws(p.by(&p.lingers[n].producing, p.lingers[n].until))
 		n++
 	}
 	if n > 0 {
@@ -221,7 +223,13 @@ func (p *Produced) tick(now mono.Time) {
 	}
 }
 
-// ends is when what lingers is folded. A tick later than it must be: then what was granted does not lapse by it.
+// draws counts what was drawn.
+func (p *Produced) draws(w int64) {
+	p.recent.add(p.last, p.rate.window, p.drew)
+	p.drew = plus(p.drew, w)
+}
+
+// ends is when a lingering request is folded: a tick later than it could be, so that nothing that was granted lapses by it.
 func (g *lingering) ends(p *Produced) mono.Time { return g.until.Add(p.margin) }
 
 func (g *lingering) folded(p *Produced, full mono.Time) mono.Time {
@@ -229,7 +237,7 @@ func (g *lingering) folded(p *Produced, full mono.Time) mono.Time {
 	return folded(full, p.began(&g.producing, g.until, w), p.times(w))
 }
 
-// by returns how much can have been produced of a request by t.
+// by returns how much of a request can have been produced by t.
 func (p *Produced) by(r *producing, t mono.Time) int64 {
 	age := max(t, r.at).Sub(r.at)
 	if p.speed == 0 || age >= oldest {
@@ -238,7 +246,7 @@ func (p *Produced) by(r *producing, t mono.Time) int64 {
 	return min(r.cost, plus(1, int64(scale(age, time.Duration(p.speed), time.Second))))
 }
 
-// began returns the instant as of which w of r is folded that was produced by u.
+// began returns the instant as of which w of r is folded, if that was produced by u.
 func (p *Produced) began(r *producing, u mono.Time, w int64) mono.Time {
 	if p.speed == 0 || p.drawn < time.Second {
 		return u
@@ -255,14 +263,14 @@ func (p *Produced) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return p.ready(now, first.of(p.unit), cost.of(p.unit))
 }
 
-// ready returns when w may go after one of first, if that is not 0.
+// ready returns when w may go after a request of cost first, if first is not 0.
 func (p *Produced) ready(now mono.Time, first, w int64) mono.Time {
 	t := max(now, p.last)
 	if w == 0 {
 		return t
 	}
 	full := p.full
-	for i := 0; ; i++ { // with the first i of those that linger folded
+	for i := 0; ; i++ { // in turn i the first i lingering requests count as folded
 		end := AfterSettle
 		if i < len(p.lingers) {
 			end = p.lingers[i].ends(p)
@@ -290,9 +298,9 @@ func (p *Produced) ready(now mono.Time, first, w int64) mono.Time {
 	}
 }
 
-// counts notes what is to be searched.
+// counts adds a request to scratch, for search.
 func (p *Produced) counts(r producing) {
-	if r.cost == 0 { // the limit is not for it
+	if r.cost == 0 { // the limit does not concern it
 		return
 	}
 	r.all = mono.Min
@@ -302,7 +310,7 @@ func (p *Produced) counts(r producing) {
 	p.scratch = append(p.scratch, r)
 }
 
-// atOnce is g of a request that is sent just now.
+// atOnce is g of a request that is sent at this instant.
 func (p *Produced) atOnce(cost int64) int64 {
 	if p.speed == 0 {
 		return cost
@@ -310,12 +318,12 @@ func (p *Produced) atOnce(cost int64) int64 {
 	return min(cost, plus(1, int64(scale(p.within, time.Duration(p.speed), time.Second))))
 }
 
-// demand is what the requests in scratch may have taken at an instant, as times of refill. It changes in a straight line until the
-// next of them has come to its cost.
+// demand is what the requests in scratch may have taken by an instant, in time of refill. It grows in a straight line until the next
+// request has come to its cost.
 type demand struct {
 	at     mono.Time
-	bound  time.Duration // of those that have come to their cost, and one of each other
-	grow   int           // how many the others are, and how old together
+	bound  time.Duration // of requests that have come to their cost, and of one token of each other request
+	grow   int           // how many these others are; ages is the sum of their ages
 	ages   time.Duration
 	within time.Duration
 }
@@ -327,14 +335,14 @@ func (d *demand) to(t mono.Time) demand {
 	return e
 }
 
-// misses is what is missing from the bucket, as a time of refill, if all that may have been produced was.
+// misses is how long it would take to refill what is missing from the bucket, if all that may have been produced was produced.
 func (p *Produced) misses(d demand, full mono.Time) time.Duration {
 	open := time.Duration(plus(int64(d.bound), int64(scale(d.ages, p.drawn, time.Second))))
 	return time.Duration(plus(int64(open), int64(max(full, d.at).Sub(d.at))))
 }
 
-// search returns the first instant from t on at which w may go beside those in scratch, as far as that is before end; end or later:
-// none.
+// search returns the first instant from t on at which w may go beside the requests in scratch. If there is none before end, it returns end
+// or later.
 func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
 	d, least := demand{at: t, within: p.within}, w
 	for i := range p.scratch {
@@ -359,7 +367,7 @@ func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
 		if next < len(p.scratch) {
 			until = min(end, p.scratch[next].all)
 		}
-		// Less is missing as time passes only while the refill is quicker than they are.
+		// As time passes less is missing only while the refill is quicker than the answers.
 		if stop := min(until, full); stop > d.at && scale(p.drawn, time.Duration(d.grow), 1) < time.Second {
 			if p.misses(d.to(stop), full) <= room {
 				n := sort.Search(int(stop.Sub(d.at)), func(i int) bool { return p.misses(d.to(d.at.Add(time.Duration(i+1))), full) <= room })
@@ -382,7 +390,7 @@ func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
 
 func (d *demand) age(r *producing) time.Duration { return d.at.Add(d.within).Sub(r.at) }
 
-// add counts a request, settle one that has come to its cost.
+// add counts a request, and settle one that has come to its cost now.
 func (d *demand) add(p *Produced, r *producing) {
 	if r.all <= d.at {
 		d.bound = time.Duration(plus(int64(d.bound), int64(p.times(r.cost))))
@@ -417,7 +425,7 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 	switch {
 	case r.cost == 0 || o.Result == Unsent || o.Result == Limited:
 	case o.Result == Unknown && p.late > 0:
-		if o.Metered { // as of a process before this one: it may have been sent long ago
+		if o.Metered { // a process before this one may have sent it, long ago
 			r.at = mono.Min
 		}
 		g := lingering{r, p.last.Add(max(p.late, -max(o.ArrivedAgo, -math.MaxInt64)))}
@@ -432,18 +440,20 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 			w = p.by(&r, p.last)
 		}
 		p.fold(p.began(&r, p.last, w), w)
-		p.drew = plus(p.drew, w)
+		p.draws(w)
 	}
 }
 
-// Arriving returns what a server counts of a cost when the request arrives, by a limit that l is for: less than the cost where it
-// counts the rest as that is produced. It is what to compare with what an answer says is left.
+// Arriving returns how much of a cost a server with the limit of l counts when the request arrives. That is less than the cost where the
+// server counts the rest as it is produced. Compare it with what an answer says is left.
 func Arriving(l Limiter, cost Cost) Cost {
 	switch l := l.(type) {
 	case *All:
 		for _, each := range l.each {
 			cost = Arriving(each, cost)
 		}
+	case *Varying:
+		return Arriving(&l.All, cost)
 	case *named:
 		return Arriving(l.Limiter, cost)
 	case *Fitted:
@@ -454,7 +464,7 @@ func Arriving(l Limiter, cost Cost) Cost {
 	return cost
 }
 
-// NotBefore implements Forecaster. Of what is open and ahead nothing need ever be produced; what is ahead makes nothing sooner.
+// NotBefore implements Forecaster. Perhaps nothing of what is open and ahead is ever produced; what is ahead makes nothing sooner.
 func (p *Produced) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time {
 	t := max(now, p.last)
 	switch {
@@ -466,12 +476,12 @@ func (p *Produced) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time {
 	return max(t, p.full.Add(p.margin-p.times(p.burst-1)))
 }
 
-// Explain implements Explainer. Most is what the full bucket holds; the size of a cost may be more, and nevertheless go.
+// Explain implements Explainer. Most is what the full bucket holds; a cost may be larger and go nevertheless.
 func (p *Produced) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	return p.Ready(now, cost), Bound{Name: p.unit.String(), Unit: p.unit, Size: cost.of(p.unit), Most: p.burst}
 }
 
-// Rates implements Rated: what is refilled.
+// Rates implements Rated. It returns the rate of the refill.
 func (p *Produced) Rates() ([]Rate, bool) {
 	return []Rate{{p.unit.String(), p.unit, p.rate.limit, p.rate.window}}, true
 }

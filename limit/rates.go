@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Rate is what a Limiter lets through in the long run: N of Unit in so long. Limit is what the limit is called, as in Bound.
+// Rate is what a Limiter lets through in the long run: N of Unit per Per. Limit is the name of the limit, as in Bound.
 type Rate struct {
 	Limit string
 	Unit  Unit
@@ -22,15 +22,15 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%s per %v", c, r.Per)
 }
 
-// Rated is a Limiter that knows its rates. Those of this package are; All is if all in it are.
+// Rated is a Limiter that knows its rates. All limiters of this package are; an All is if everything in it is.
 type Rated interface {
 	Limiter
-	// Rates returns them, always as many in the same order. Those of Concurrency, Spacing, Sequence and Cooldown are none.
-	// ok is false where something in the Limiter cannot tell.
+	// Rates returns the rates, always as many and in the same order. Concurrency, Spacing, Sequence and Cooldown have none. ok is false
+	// if something in the Limiter cannot tell.
 	Rates() (all []Rate, ok bool)
 }
 
-// Rates asks l, or says that nobody knows.
+// Rates asks l; ok is false if l is not Rated.
 func Rates(l Limiter) (all []Rate, ok bool) {
 	if r, is := l.(Rated); is {
 		return r.Rates()

@@ -20,7 +20,7 @@ type Retreat struct {
 // further proof, up to 85 h, and for half as long again after each day without one. A refusal by another limit, or since
 // somebody else uses the same quota, looks alike: then too it is the safe side.
 //
-// Those of this package with a OneWayMax, a LearnLead or a gap are.
+// The limiters of this package with a OneWayMax, a LearnLead or a gap are Cautious.
 type Cautious interface {
 	Limiter
 	// Retreats returns what is not relied on at now, in no order; usually nothing.
@@ -29,7 +29,7 @@ type Cautious interface {
 	Trust(now mono.Time)
 }
 
-// Retreats asks l, or nobody if it is not Cautious. Poll it to say so: once a minute is often enough.
+// Retreats asks l; if it is not Cautious there are none. To report retreats, call it now and then: once a minute is often enough.
 func Retreats(l Limiter, now mono.Time) []Retreat {
 	if c, ok := l.(Cautious); ok {
 		return c.Retreats(now)
@@ -95,7 +95,7 @@ func (a *account) Trust(now mono.Time) {
 // caution says when an opt-in is relied on.
 type caution struct {
 	until mono.Time // not before
-	times int       // how often it turned out to be wrong lately
+	times int       // how often it has turned out to be wrong lately
 }
 
 const (
@@ -106,8 +106,8 @@ const (
 
 func newCaution() caution { return caution{until: mono.Min} }
 
-// strike is told at now of a proof by a request that was sent at sent, and whether that is news: not if it was sent
-// before this knew, or while it was not relied on.
+// strike is told at now of a proof by a request that was sent at sent. It reports whether that is news. It is not if the request was
+// sent before the last proof was known, or while the opt-in was not relied on.
 func (c *caution) strike(now, sent mono.Time) bool {
 	if sent < c.until {
 		return false
@@ -150,7 +150,7 @@ func newPair(bold, safe Forecaster) *pair {
 	return &pair{bold: bold, safe: safe, caution: newCaution(), last: mono.Min}
 }
 
-// Ready is that of the bold one if it is relied on; what is safe is so in any case.
+// Ready is that of the bold limiter while it is relied on. What the safe one allows may go in any case.
 func (p *pair) Ready(now mono.Time, cost Cost) mono.Time {
 	return p.choose(p.bold.Ready(now, cost), p.safe.Ready(now, cost))
 }
@@ -160,7 +160,7 @@ func (p *pair) choose(bold, safe mono.Time) mono.Time {
 }
 
 func (p *pair) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
-	now = max(now, p.last) // which neither has heard of a Trust
+	now = max(now, p.last) // last may be the instant of a Trust, which neither limiter has heard of
 	bold, safe := p.bold.NotBefore(now, n, ahead, cost), p.safe.NotBefore(now, n, ahead, cost)
 	return max(min(bold, safe), min(safe, p.until))
 }
@@ -184,7 +184,7 @@ func (p *pair) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// changing is a limit that may change at run time, as each of which there are pairs is.
+// changing is a limiter whose limit may change at run time, as is every kind that a pair is made of.
 type changing interface {
 	SetLimit(now mono.Time, n int64) error
 	SetWindow(now mono.Time, d time.Duration) error

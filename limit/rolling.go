@@ -24,13 +24,14 @@ import (
 // share one entry: 17 kB for 500 requests and 30,000 tokens a minute in an All, whatever the sizes; 525 kB for 30,000 tokens
 // a minute alone in requests of one token, and 17 kB with a Grain of 0.1 s (TestLLMMemory in the module's root).
 type Rolling struct {
-	// What every request reads and writes is in the first three cache lines: of a thousand lanes' limits none is in the cache.
+	// The fields that every request reads and writes are in the first three cache lines, since with a thousand lanes no limit is in the
+	// cache.
 	settled log
 	span    time.Duration
 	grain   time.Duration
 	account
 	margin time.Duration // as given
-	_      [16]byte      // objects of 256 bytes begin with a cache line
+	_      [8]byte       // objects of 256 bytes begin with a cache line
 }
 
 // RollingConfig describes a server's rolling window.
@@ -95,16 +96,16 @@ func MustRolling(n int64, window time.Duration) *Rolling {
 // SetLimit changes the limit from now on; the history stays.
 func (r *Rolling) SetLimit(now mono.Time, n int64) error { return r.setLimit("Rolling", now, n) }
 
-// SetWindow changes the window from now on; the history stays. No window of d holds more than the limit if the last sent of
-// what it holds goes from now on: what went before counts too, for as long as it is in such a window.
+// SetWindow changes the window from now on; the history stays. No window of d holds more than the limit if the last request sent in it
+// goes from now on: what went before counts too, for as long as it is in such a window.
 //
-// A shorter window frees at once what has left it. Of a longer one, what is in it may have been forgotten: then all that ever
-// was counts, up to the limit, as if it had arrived with the last of it; where nothing was forgotten that the longer window
-// reaches back to, nothing is assumed. So of a limit that was always kept, at most one longer window is lost, once.
+// A shorter window frees at once what has left it. Of what is in a longer window some may have been forgotten: then all that was ever
+// forgotten counts, up to the limit, as if it had arrived with the last of it. If nothing was forgotten that the longer window reaches
+// back to, nothing is assumed. So of a limit that was always kept, at most one longer window is lost, once.
 //
-// A Margin that was not given is that of the new window. d must be as a Window is, and no shorter than Grain; if it is not,
-// the error says so and nothing changes. It is a change as SetLimit is: ask for Ready again, as Gate.Update and Pool.Update
-// of package paceline do. Change it when the server does: what is on its way then arrives in the other window.
+// A Margin that was not given becomes that of the new window. d must be valid as a Window, and no shorter than Grain; if it is not, the
+// error says so and nothing changes. As after SetLimit, ask for Ready again, as Gate.Update and Pool.Update of package paceline do. Change
+// the window when the server does: what is on its way then arrives in the other window.
 func (r *Rolling) SetWindow(now mono.Time, d time.Duration) error {
 	span, err := r.spanOf(d)
 	if err != nil {
@@ -150,7 +151,7 @@ func (r *Rolling) Settle(now mono.Time, l Lease, o Outcome) {
 		return
 	}
 	now, u, w := r.close(now, l, &o)
-	// What has left the window is in nobody's way while the limit is far off. To look at the oldest each time would be a cache miss.
+	// While the limit is far off, it does no harm to keep what has left the window. To look at the oldest each time would be a cache miss.
 	if g := &r.settled; g.n == len(g.ring) || r.open+g.total > r.limit/2 {
 		g.forget(now.Add(-r.span))
 	}

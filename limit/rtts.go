@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// rtts is the last 2000 round trips, in order of their length too.
+// rtts keeps the last 2000 round trips, also in the order of their length.
 type rtts struct {
 	ring   []time.Duration
 	oldest int
@@ -35,25 +35,25 @@ func (r *rtts) add(rtt time.Duration) {
 
 func (r *rtts) clear() { r.ring, r.sorted, r.oldest = r.ring[:0], r.sorted[:0], 0 }
 
-// lead learns ρ, how long a request surely takes from here to the server and another from there to here, from round
-// trips T = f + b: ρ = max(0, 2·m₁ − m₅₀), where m_k is the k-th shortest. A shorter round trip than all before makes it
-// smaller at once; it grows slowly, so that nothing that was settled with a small ρ is followed by what trusts a large one,
-// and a forecast can say how large it will be.
+// lead learns ρ, how long the way of one request to the server and the way back of the answer to another surely take together, from round
+// trips T = f + b: ρ = max(0, 2·m₁ − m₅₀), where m_k is the k-th shortest. A round trip shorter than all before makes ρ smaller at once. ρ
+// grows slowly, so that no request that trusts a large ρ follows soon on one that was settled with a small ρ, and so that a forecast can
+// say how large it will be.
 //
-// A refusal says that a way became quicker than was learned: then ρ is 0 for a while, and everything is learned anew, from
-// what is sent when half of that is over. Round trips alone do not tell: one way may become quicker and the other slower.
+// A refusal says that one way became quicker than was learned. Then ρ is 0 for a while, and everything is learned anew from what is sent
+// after half of that time. Round trips alone do not tell it, since one way may become quicker and the other slower.
 type lead struct {
 	rtts
 	caution
 	rho  time.Duration
-	goal time.Duration // what is learned, which rho grows to
-	last mono.Time     // when it grew
-	anew mono.Time     // what was sent before is not learned from
+	goal time.Duration // what was learned; rho grows to it
+	last mono.Time     // when rho grew last
+	anew mono.Time     // nothing is learned from what was sent before this
 }
 
 const (
-	leadRank   = 50 // with fewer answers than this nothing is known
-	leadGrowth = 64 // ρ grows by one of so much time
+	leadRank   = 50 // with fewer answers nothing is known
+	leadGrowth = 64 // in so much time ρ grows by one unit of time
 )
 
 func newLead() *lead { return &lead{caution: newCaution(), last: mono.Min, anew: mono.Min} }
@@ -92,7 +92,7 @@ func (l *lead) bound(now, u, sent mono.Time, o *Outcome) mono.Time {
 	case o.Result == Unknown || u > now:
 		u = u.Add(l.goal) // no answer's way back is in it that ρ could be taken off
 	default:
-		u = now // what says that it arrived before takes the way back off, as ρ does
+		u = now // ArrivedAgo, which says that it arrived before, takes the way back off just as ρ does
 	}
 	return max(u, sent.Add(l.rho))
 }

@@ -2,15 +2,15 @@ package limit
 
 import "slices"
 
-// Sensing is a Limiter that finds out by refusals how much it may send, as the laws do by which strangers share a quota: a refusal
-// that may be of its quota must reach it, whoever else stays away because of it. Fair of package throttle is.
+// Sensing is a Limiter that finds out from refusals how much it may send, as do the laws by which strangers share a quota. A refusal
+// that may come from its quota must reach it, whoever else stays away because of it. Fair of package throttle is Sensing.
 type Sensing interface {
 	Limiter
-	// Senses says so: a Limiter made of others is, if one of them is.
+	// Senses reports whether it is so: a Limiter that is made of others senses if one of them does.
 	Senses() bool
 }
 
-// Senses tells whether l is Sensing.
+// Senses reports whether l is Sensing.
 func Senses(l Limiter) bool {
 	s, ok := l.(Sensing)
 	return ok && s.Senses()
@@ -23,3 +23,6 @@ func (a *All) Senses() bool {
 
 // Senses implements Sensing, if its Limiter does.
 func (f *Fitted) Senses() bool { return Senses(f.own) }
+
+// Senses implements Sensing, if its Limiter does.
+func (n *named) Senses() bool { return Senses(n.Limiter) }

@@ -12,7 +12,7 @@ const (
 	Silent                      // sent, and no answer came
 	Unreachable                 // no connection: refused, no route, or no answer to that
 	NoName                      // the name of the host has no address
-	BadCertificate              // the host is not whom it should be
+	BadCertificate              // the host's certificate is not that of the host
 	NoFiles                     // this machine had no file or port left to connect with
 	sights
 )

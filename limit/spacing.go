@@ -14,7 +14,7 @@ import (
 type Spacing struct {
 	gap  time.Duration
 	prev mono.Time // latest send that counts
-	seq  uint64    // of that send
+	seq  uint64    // sequence number of that send
 	last mono.Time
 	book Book[spaced]
 }

@@ -1,9 +1,9 @@
 package limit
 
-// Tally counts how leases were settled, for drivers to tell of. The zero Tally is ready.
+// Tally counts how leases were settled, for drivers that report it. The zero Tally is ready.
 type Tally struct {
 	Accepted, Limited, Failed, Unknown, Unsent int64
-	// Used is what the outcomes that are metered said was used.
+	// Used is how much was used, as the metered outcomes say.
 	Used Cost
 }
 

@@ -2,14 +2,14 @@ package limit
 
 import "github.com/paceline-go/paceline/mono"
 
-// Owed is a Limiter that can tell what was admitted and not settled. Those of this package that say AfterSettle are.
+// Owed is a Limiter that can tell which leases are open. Those of this package that may say AfterSettle are.
 type Owed interface {
 	Limiter
-	// Unsettled returns how many leases are open and when the first of those was admitted, in as much time as there are.
+	// Unsettled returns how many leases are open and when the first of them was admitted. It looks at each open lease.
 	Unsettled() (n int, since mono.Time)
 }
 
-// Unsettled asks l, if it is Owed. Where n is 0 nothing is open, or l cannot tell.
+// Unsettled asks l if it is Owed. If n is 0, nothing is open or l cannot tell.
 func Unsettled(l Limiter) (n int, since mono.Time) {
 	if o, ok := l.(Owed); ok {
 		return o.Unsettled()

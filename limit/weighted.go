@@ -8,35 +8,36 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Weighted keeps to a window that a server estimates from two counters: what came in this interval, and what came in the
-// one before it, in proportion to what of that is still in the window. Cloudflare counts so, and HAProxy's rates. When the
-// intervals begin need not be known.
+// Weighted keeps to a window that a server estimates from two counters: what came in this interval, and what came in the interval before
+// it, in proportion to how much of that is still in the window. Cloudflare counts so, and HAProxy its rates. It need not be known when the
+// intervals begin.
 //
 // A cost w may go at s when, for every c that might be the beginning of the server's interval, a − W⁺ < c ≤ a = s − Margin,
 //
 //	Σ open + w + Σ {w_i : u_i ≥ c} + (1 − (a − c)/W⁺) · Σ {w_i : c − W⁺ ≤ u_i < c}  ≤  Limit
 //
-// Between two of the instants u_i and u_i + W⁺ the sums do not change and the factor rises with c, so those are the c to look
-// at. For one c the estimate falls with s, and goes on falling in the interval after it: the earliest s is the latest of
-// what each c asks for, which is solved for, not searched.
+// Between two of the instants u_i and u_i + W⁺ the sums do not change and the factor rises with c, so only these instants have to be
+// looked at as c. For one c the estimate falls with s, and goes on falling in the interval after it. So each c asks for an instant, which
+// is solved for, not searched, and the earliest s is the latest of them.
 //
-// In the long run it allows no more than Limit per W⁺ and mean round trip, as Rolling does: averaged over c each request
-// counts for W⁺/2 in its own interval, W⁺/2 in the next, and its round trip in full. The worst c costs one or two requests
-// per window more: at equal distances it is Limit − 1, which matters where few fit into a window.
+// In the long run it allows no more than Limit in the time of W⁺ and a mean round trip, as Rolling does: averaged over c each request
+// counts for W⁺/2 in its own interval, W⁺/2 in the next, and its round trip in full. The worst c costs one or two requests per window
+// more: of requests at equal distances Limit − 1 go, which matters where few fit into a window.
 //
-// Not safe for concurrent use. Admit and Settle are as those of Rolling; Ready looks at every distinct u of two windows
-// unless there is room for all of them: with the default Grain at most 4,000.
+// Not safe for concurrent use. Admit and Settle cost what those of Rolling do. Ready looks at every distinct u of two windows, unless
+// there is room for all of them: with the default Grain at most 4,000.
 type Weighted struct {
 	account
 	span    time.Duration // W⁺
 	margin  time.Duration
 	grain   time.Duration
-	less    int64 // 1: less than the limit and one more is enough
+	less    int64 // 1 with RoundsDown: anything less than the limit and one more passes
 	given   struct{ margin, grain time.Duration }
 	settled timeline
-	// What earliest found last, for that room; it holds until something is settled.
-	room  int64 // −1: nothing
-	after mono.Time
+	// room and after keep what earliest found last. They hold until something is settled.
+	room   int64 // −1: nothing is kept
+	after  mono.Time
+	recent meter
 }
 
 // WeightedConfig describes a server's weighted window.
@@ -52,7 +53,7 @@ type WeightedConfig struct {
 	// Margin is one tick of the server's clock and a little; Window/10000 for its drift comes on top. If zero, 1.1 ms.
 	// Negative: none, and no drift.
 	Margin time.Duration
-	// Grain: arrivals within one share an entry, at its end. If zero, Window/2000; negative: each has its own.
+	// Grain has arrivals within one Grain share an entry, at its end. If zero, Window/2000; if negative, each has its own entry.
 	Grain time.Duration
 	Arrivals
 }
@@ -85,7 +86,7 @@ func NewWeighted(c WeightedConfig) (*Weighted, error) {
 // SetLimit changes the limit from now on; the history stays.
 func (l *Weighted) SetLimit(now mono.Time, n int64) error { return l.setLimit("Weighted", now, n) }
 
-// spanOf returns W⁺ and the grain of a window of d.
+// spanOf returns W⁺ and the grain for a window of d.
 func (l *Weighted) spanOf(d time.Duration) (span, grain time.Duration, err error) {
 	if err := checkWindow("Weighted", d); err != nil {
 		return 0, 0, err
@@ -107,9 +108,9 @@ func (l *Weighted) spanOf(d time.Duration) (span, grain time.Duration, err error
 	return span, grain, nil
 }
 
-// SetWindow changes the window from now on; the history stays, and counts as if the window had always been as long as d. It
-// remembers two windows, and what it assumes of what was forgotten is as Rolling's, and so is the rest. A Grain that was not
-// given is that of the new window.
+// SetWindow changes the window from now on; the history stays, and counts as if the window had always been as long as d. Two windows are
+// remembered. What is assumed of forgotten requests, and the rest, is as with Rolling. A Grain that was not given becomes that of the new
+// window.
 func (l *Weighted) SetWindow(now mono.Time, d time.Duration) error {
 	span, grain, err := l.spanOf(d)
 	if err != nil {
@@ -151,7 +152,8 @@ func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
 //
 //	(A − room)·W⁺ + B·(c + W⁺ − t) > 0      (and with RoundsDown, room + 1 and ≥)
 //
-// which most c do not, so that is asked in floating point with something to spare, and only those that may are solved for.
+// For most c that does not hold. So it is tested in floating point, with something to spare, and only those c are solved for that may
+// satisfy it.
 func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 	at, sum := l.settled.entries()
 	n, total := len(at), l.settled.total()+sum[0] // of all, and of what was forgotten before them
@@ -187,15 +189,15 @@ func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 	return t
 }
 
-// calm returns from when on a server whose interval begins at c finds at most room: old came in the interval before,
-// current from c on.
+// calm returns since when a server whose interval begins at c finds at most room. old is what came in the interval before c, and current
+// what came from c on.
 func (l *Weighted) calm(c mono.Time, room, old, current int64) mono.Time {
 	over := old + current - room - l.less
 	switch {
 	case over < 0 || over == 0 && l.less == 0:
 		return mono.Min
 	case current > room:
-		return c.Add(l.span) // and then current is old
+		return c.Add(l.span) // from then on current is old
 	}
 	return c.Add(scale(l.span, time.Duration(over), time.Duration(old)) + time.Duration(l.less))
 }
@@ -214,7 +216,9 @@ func (l *Weighted) Settle(now mono.Time, lease Lease, o Outcome) {
 		l.pair.Settle(now, lease, o)
 		return
 	}
+	before := l.total
 	now, u, w := l.close(now, lease, &o)
+	l.recent.add(now, l.window, before)
 	l.room = -1
 	l.settled.forget(now.Add(-2*l.span - l.margin))
 	if w > 0 {
@@ -222,13 +226,14 @@ func (l *Weighted) Settle(now mono.Time, lease Lease, o Outcome) {
 	}
 }
 
-// timeline is a log with running totals, in order of arrival and side by side, to be swept through.
+// timeline is a log with running totals. It keeps instants and totals side by side, in order of arrival, so that they can be swept
+// through.
 type timeline struct {
 	at   []mono.Time
-	sum  []int64   // of the costs before each, those forgotten too, of which there may have been more
-	head int       // of those not forgotten
+	sum  []int64   // the costs before each entry, with those forgotten, of which not all may be counted
+	head int       // index of the first entry that is not forgotten
 	end  int64     // the sum that one more would have
-	lost mono.Time // no earlier than any that was forgotten
+	lost mono.Time // no earlier than any arrival that was forgotten
 }
 
 func (t *timeline) entries() (at []mono.Time, sum []int64) { return t.at[t.head:], t.sum[t.head:] }
@@ -240,14 +245,14 @@ func (t *timeline) total() int64 {
 	return t.end - t.sum[t.head]
 }
 
-// freed returns the arrival whose end frees the last of at least cost, oldest first. cost must be at most the total.
+// freed returns the arrival that has to end, oldest first, for at least cost to be free. cost must be at most the total.
 func (t *timeline) freed(cost int64) mono.Time {
 	at, sum := t.entries()
 	i := sort.Search(len(at)-1, func(i int) bool { return sum[i+1]-sum[0] >= cost })
 	return at[i]
 }
 
-// last returns the latest arrival, mono.Min if there is none.
+// last returns the latest arrival, or mono.Min if there is none.
 func (t *timeline) last() mono.Time {
 	if t.head == len(t.at) {
 		return mono.Min
@@ -266,7 +271,7 @@ func (t *timeline) forget(u mono.Time) {
 	}
 }
 
-// gone returns the sum of what was forgotten, or MaxCost and more.
+// gone returns the sum of what was forgotten; if that was very much, MaxCost or more.
 func (t *timeline) gone() int64 { return t.end - t.total() }
 
 func (t *timeline) rebase(gone int64) {
@@ -277,7 +282,7 @@ func (t *timeline) rebase(gone int64) {
 	t.end += d
 }
 
-// recall puts back what was forgotten, as that of a log does.
+// recall puts back what was forgotten, as log.recall does.
 func (t *timeline) recall() {
 	if t.gone() == 0 {
 		return
@@ -288,9 +293,9 @@ func (t *timeline) recall() {
 	t.add(at, cost)
 }
 
-// add inserts from the end.
+// add inserts an arrival; it looks for the place from the end.
 func (t *timeline) add(u mono.Time, cost int64) {
-	if len(t.at) == cap(t.at) && t.head > len(t.at)/2 { // room at the front instead of more
+	if len(t.at) == cap(t.at) && t.head > len(t.at)/2 { // make room at the front instead of growing
 		n := copy(t.at, t.at[t.head:])
 		copy(t.sum, t.sum[t.head:])
 		t.at, t.sum, t.head = t.at[:n], t.sum[:n], 0
@@ -304,7 +309,7 @@ func (t *timeline) add(u mono.Time, cost int64) {
 	}
 	t.end += cost
 	if i > t.head && t.at[i-1] == u {
-		return // what is before it is as it was, and all after it have been told
+		return // the sums before it stay, and those after it have been raised above
 	}
 	t.at = append(t.at, 0)
 	t.sum = append(t.sum, 0)

@@ -24,6 +24,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 		"Done":    func(q made) { q.Done(then, q.flying) },
 		"Retry":   func(q made) { q.Retry(then, q.flying, then, "") },
 		"Return":  func(q made) { q.Return(then, q.flying, then) },
+		"More":    func(q made) { q.More(then, q.flying) },
 		"Kill":    func(q made) { q.Kill(then, q.waiting, "") },
 		"Cancel":  func(q made) { q.Cancel(then, q.waiting) },
 		"Requeue": func(q made) { q.Requeue(then, q.dead) },

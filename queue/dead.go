@@ -6,7 +6,7 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// DeadLetter is a request that was given up on.
+// DeadLetter is a request that was given up.
 type DeadLetter struct {
 	Ticket    Ticket
 	Request   Request
@@ -26,9 +26,9 @@ func (q *Queue) DeadLetters() []DeadLetter {
 	return letters
 }
 
-// Requeue has a dead letter wait again as if it had been submitted now: with all its attempts, a fresh deadline, and the
-// place of now. It fails with ErrFull, or with ErrGone if it is none: another requeued or dropped it, or KeepDead had no
-// room for it.
+// Requeue has a dead letter wait again as if it had been submitted now: with all its attempts, a fresh deadline, and the place that
+// belongs to now. It fails with ErrFull, or with ErrGone if t is not a dead letter: somebody else requeued or dropped it, or KeepDead had
+// no room for it.
 func (q *Queue) Requeue(now mono.Time, t Ticket) error {
 	now = q.tick(now)
 	it := q.at(t)
@@ -44,7 +44,7 @@ func (q *Queue) Requeue(now mono.Time, t Ticket) error {
 	return nil
 }
 
-// Drop forgets a dead letter. False: it is none, as for Requeue.
+// Drop forgets a dead letter. It returns false if t is not a dead letter, as with Requeue.
 func (q *Queue) Drop(now mono.Time, t Ticket) bool {
 	q.tick(now)
 	it := q.at(t)
@@ -57,7 +57,7 @@ func (q *Queue) Drop(now mono.Time, t Ticket) bool {
 	return true
 }
 
-// die makes a dead letter of a request that is in no heap.
+// die makes a dead letter of a request that is in none of the heaps.
 func (q *Queue) die(now mono.Time, i uint32, it *item) Ended {
 	q.counts.Dead++
 	it.state = Dead
@@ -77,7 +77,7 @@ func (q *Queue) die(now mono.Time, i uint32, it *item) Ended {
 	return e
 }
 
-// list has the dead letters, oldest first. Its links are indexes in the slab; −1 is none.
+// list has the dead letters, the oldest first. Its links are indexes in the slab; −1 is none.
 type list struct {
 	first, last int32
 	len         int

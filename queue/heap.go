@@ -2,21 +2,22 @@ package queue
 
 import "github.com/paceline-go/paceline/mono"
 
-// heap orders items of the slab by an instant, and where that is equal by sequence. It knows where each item is, so that
-// any can be removed. Four children per node: half as deep as with two, and the children of a node are neighbours.
-// (container/heap would box, and call through an interface.)
+// heap sorts items of the slab by an instant, and where that is equal by a sequence number. It knows where each item is, so that any can
+// be removed. A node has four children: it is half as deep as with two, and the children of a node are neighbours. (container/heap would
+// box, and call through an interface.)
 type heap struct {
 	entries []entry
 	spots   *spots
 }
 
-// spots has by index in a slab where in its heap's entries it is, or −1. Heaps that never share an item may share one.
+// spots has, by the index of an item in the slab, its index in the heap's entries, or −1. Heaps that never contain the same item may
+// share one.
 type spots struct{ of []int32 }
 
-// grow makes place for one more item in the slab.
+// grow makes room for one more item of the slab.
 func (s *spots) grow() { s.of = append(s.of, -1) }
 
-// entry has its order with it, so that sifting stays within the heap's memory.
+// entry contains its sort key, so that sifting stays within the heap's memory.
 type entry struct {
 	at    mono.Time
 	seq   uint64
@@ -45,12 +46,12 @@ func (h *heap) remove(index uint32) {
 	}
 }
 
-// move gives an item another place.
+// move gives an item another instant and sequence number.
 func (h *heap) move(at mono.Time, seq uint64, index uint32) {
 	h.place(int(h.spots.of[index]), entry{at, seq, index})
 }
 
-// place puts e at i, or where it belongs from there.
+// place puts e at i, or from there to where it belongs.
 func (h *heap) place(i int, e entry) {
 	if i > 0 && e.before(&h.entries[(i-1)/4]) {
 		h.up(i, e)

@@ -2,25 +2,25 @@ package queue
 
 import "github.com/paceline-go/paceline/mono"
 
-// hosts are where requests go to: for each what is ready, and a heap of those that are not held by their first request. So
-// to hold a host costs the same whatever waits for it.
+// hosts are where requests go to. For each host there is a heap of what is ready; and one heap has the hosts that are not held, by their
+// first request. So holding a host costs the same however much waits for it.
 type hosts struct {
 	all   []*host
 	free  []uint32
 	names map[string]*host
-	heads heap // of hosts with something ready that are not held: by the place of its first
+	heads heap // the hosts that are not held and have something ready, by the place of its first
 	items *spots
 }
 
 type host struct {
 	name    string
-	ready   heap // by place
-	waiting int  // in ready, or in a backoff
+	ready   heap // what is ready, by place
+	waiting int  // how many are in ready or in a backoff
 	index   uint32
 	held    bool
 }
 
-// init makes the host "". items are the spots of what waits in a backoff, which is never in a host's heap.
+// init makes the host "". items are the spots of the items that wait in a backoff; such an item is never in a host's heap.
 func (s *hosts) init(items *spots) {
 	s.items, s.heads.spots, s.names = items, new(spots), map[string]*host{}
 	s.named("")
@@ -55,13 +55,13 @@ func (s *hosts) join(of func(*Request) string, r *Request) *host {
 	return h
 }
 
-// leave counts one that no longer waits.
+// leave counts a request that no longer waits.
 func (s *hosts) leave(h *host) {
 	h.waiting--
 	s.forget(h)
 }
 
-// forget frees a host of which there is nothing to know. That of no name stays: most queues have no other.
+// forget frees a host of which there is nothing to know. The host "" stays: most queues have no other.
 func (s *hosts) forget(h *host) {
 	if h.waiting > 0 || h.held || h.index == 0 {
 		return
@@ -84,7 +84,7 @@ func (s *hosts) remove(h *host, i uint32) {
 	}
 }
 
-// lead puts a host where its first request belongs, which has changed, or it is held or no more.
+// lead sorts a host anew, because its first request has changed, or because it was held or released.
 func (s *hosts) lead(h *host) {
 	spot := s.heads.spots.of[h.index]
 	if h.held || h.ready.empty() {
@@ -100,7 +100,7 @@ func (s *hosts) lead(h *host) {
 	}
 }
 
-// first returns the host of the head, or nil.
+// first returns the host whose first request is the head, or nil.
 func (s *hosts) first() *host {
 	if s.heads.empty() {
 		return nil
@@ -108,15 +108,15 @@ func (s *hosts) first() *host {
 	return s.all[s.heads.first().index]
 }
 
-// Hold holds all that goes to a host, and what will: none of it is the head, until Release. It waits, keeps its place, and
-// its deadline runs. It costs the same whatever waits.
+// Hold holds everything that goes to a host, now and in future: none of it becomes the head until Release. It waits and keeps its place,
+// and its deadline runs. Holding costs the same however much waits.
 func (q *Queue) Hold(host string) {
 	h := q.hosts.named(host)
 	h.held = true
 	q.hosts.lead(h)
 }
 
-// Release ends what Hold began, if it did.
+// Release ends what Hold began. If the host is not held it does nothing.
 func (q *Queue) Release(host string) {
 	if h, known := q.hosts.names[host]; known && h.held {
 		h.held = false

@@ -387,6 +387,16 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			return nil
 		})
 	case 7:
+		if pick(p, 0, 0, 1) == 1 {
+			said += "more"
+			err = attempt(r.state == queue.InFlight, func() error {
+				m.where[r.Value.(int)] = pick(p, "", "x", "y") // the next part is elsewhere
+				e := q.More(now, r.ticket)
+				r.state, r.host, r.attempts, r.returned, r.reason = queue.Waiting, m.to(r), 0, 0, ""
+				return ended(e, r)
+			})
+			break
+		}
 		said += "done"
 		err = attempt(r.state == queue.InFlight, func() error {
 			e := q.Done(now, r.ticket)

@@ -1,6 +1,6 @@
-// Package queue holds the requests that wait for their turn, and keeps count of every one it was ever given. It has
-// priorities, deadlines, retries, dead letters and bounds, and knows nothing of keys, limits or nonces: that is package
-// dispatch. docs/request_states.md draws the states and lists every transition.
+// Package queue holds the requests that wait for their turn, and keeps count of every request that it was ever given. It has priorities,
+// deadlines, retries, dead letters and bounds, and knows nothing of keys, limits or nonces: that is package dispatch. It is for writing a
+// driver; to have requests sent, use a paceline.Pool. docs/request_states.md draws the states and lists every transition.
 //
 // # Who goes next
 //
@@ -18,16 +18,15 @@
 //
 //	r.submitted + (P − r.Priority) × HeadStart
 //
-// where P is the highest priority in use, and by each of them at most MaxAttempts times. For whoever is taken from the
-// head has a place no later than r's:
+// where P is the highest priority in use, and by each of them at most MaxAttempts times. The reason: a request q that is taken from the
+// head has a place no later than that of r:
 //
 //	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
 //
-// which gives the bound on q.submitted with q.Priority <= P. Places never change, and each Take counts an attempt of
-// which q has MaxAttempts. Time moves on, so from the bound on no new request passes r, and those that may are finitely
-// many. Outside the count are what is held (see Hold), a Take that Return gave back, which was no attempt, and a dead letter requeued by hand,
-// which is a new submission. With RetriesLast a retry counts as a submission at the instant at which it is ready again,
-// here as in the line.
+// which gives the bound on q.submitted, since q.Priority <= P. Places never change, and each Take counts as one of the MaxAttempts of q.
+// Time moves on, so after that bound no new request passes r, and those that may pass are finitely many. Not counted are requests that
+// are held (see Hold), a Take that Return took back, which was no attempt, and a dead letter that was requeued by hand, which is a new
+// submission. With RetriesLast a retry counts as submitted at the instant at which it is ready again, here as in the line.
 //
 // Everything is arithmetic on a now that the caller supplies; a now before an earlier one counts as that one. Instants
 // and durations stop at the ends of their range and do not wrap round. A Queue owns no clock or lock and is not safe for
@@ -49,11 +48,11 @@ import (
 
 // What Submit and Requeue refuse.
 var (
-	// ErrFull says that MaxLen requests or more wait. Room comes with the next Take.
+	// ErrFull says that MaxLen requests or more wait. The next Take makes room.
 	ErrFull = errors.New("queue is full")
 	// ErrDuplicate says that a request with this id waits or is in flight.
 	ErrDuplicate = errors.New("duplicate request")
-	// ErrDead says that the request with this id is a dead letter: it is refused until that is requeued or dropped.
+	// ErrDead says that the request with this id is a dead letter: the id is refused until that is requeued or dropped.
 	ErrDead = errors.New("request is a dead letter")
 	// ErrGone says that the ticket names no dead letter (any more).
 	ErrGone = errors.New("no such dead letter")
@@ -61,40 +60,41 @@ var (
 
 // Request is a piece of work.
 type Request struct {
-	// ID, if not empty, is held once at most: see ErrDuplicate and ErrDead. The ids of requests that ended otherwise are
-	// not remembered.
+	// ID, if not empty, is held at most once: see ErrDuplicate and ErrDead. The queue does not remember the ids of requests that ended in
+	// another way.
 	ID string
 	// Cost is what one attempt uses of the limits. If zero, limit.One.
 	Cost limit.Cost
-	// Free says that it uses nothing, and passes every limit on what is used. Then Cost must be zero.
+	// Free says that the request uses nothing, and passes every limit on what is used. Cost must then be zero.
 	Free bool
 	// Priority is how many times Config.HeadStart earlier the request counts as submitted. It may be negative.
 	Priority int
-	// TTL is how long after its submission the request is of use. If zero, for ever; negative: it is expired already.
+	// TTL is how long after its submission the request is of use. If zero, for ever; if negative, it has expired already.
 	TTL time.Duration
-	// Renewal is the TTL of its retries, where Config.OnExpiry is Retry. If zero, TTL; negative: it has one deadline, as with End.
+	// Renewal is the TTL of its retries if Config.OnExpiry is Retry. If zero, TTL; if negative, the request has a single deadline, as
+	// with End.
 	Renewal time.Duration
-	// Value is the caller's.
+	// Value belongs to the caller.
 	Value any
 }
 
-// Ticket names a request that the queue holds. It is a value of 8 bytes; the zero Ticket is none. When the request is
-// done, expired, cancelled or dropped its ticket is stale. Transitions panic for a stale ticket, since an attempt that
-// ends twice is a bug, but those that race with the end by nature (Cancel, Requeue, Drop) and Info report it.
+// Ticket names a request that the queue holds. It is a value of 8 bytes; the zero Ticket is none. When the request is done, expired,
+// cancelled or dropped, its ticket is stale. Transitions panic if the ticket is stale, since an attempt that ends twice is a bug. Cancel,
+// Requeue, Drop and Info do not panic but report it, since they may well come at the same time as the end.
 type Ticket struct{ index, generation uint32 }
 
 // State is where a request is.
 type State uint8
 
 const (
-	None      State = iota // not held: never was, or forgotten
-	Waiting                // for its turn, or for the end of its backoff
-	InFlight               // taken; the attempt has not ended
+	None      State = iota // not held: it never was, or is forgotten
+	Waiting                // it waits for its turn, or for the end of its backoff
+	InFlight               // it was taken, and the attempt has not ended
 	Done                   //
-	Expired                // its deadline passed
-	Dead                   // given up on, and kept with its reason until requeued or dropped
-	Dropped                // was a dead letter
-	Cancelled              // by the caller, while it waited
+	Expired                // its deadline has passed
+	Dead                   // given up, and kept with the reason until it is requeued or dropped
+	Dropped                // it was a dead letter
+	Cancelled              // the caller cancelled it while it waited
 	states
 )
 
@@ -107,49 +107,49 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// Ended says whether s is an end: nothing more happens to the request unless somebody requeues it, which only a dead one
-// can be.
+// Ended reports whether s is an end: nothing more happens to the request unless somebody requeues it, which is possible only with a dead
+// one.
 func (s State) Ended() bool { return s > InFlight && s < states }
 
 // OnExpiry is what becomes of a request whose deadline has passed.
 type OnExpiry uint8
 
 const (
-	End   OnExpiry = iota // it is expired
+	End   OnExpiry = iota // it expires
 	Retry                 // it is tried again with a fresh deadline
 )
 
 // Config describes a Queue. Its zero value is ready.
 type Config struct {
-	// MaxLen is the most requests that may wait. If zero, there is no bound. Only Submit and Requeue are refused:
-	// what comes back from in flight always has room, so at most MaxLen + the most that were ever in flight wait.
+	// MaxLen is the most requests that may wait. If zero, there is no bound. It only restricts Submit and Requeue: for what comes back
+	// from in flight there is always room, so at most MaxLen + the most that were ever in flight wait.
 	MaxLen int
-	// MaxAttempts is how often a request is tried: once, and again MaxAttempts − 1 times. If zero, 5.
+	// MaxAttempts is how often a request is tried in all. If zero, 5.
 	MaxAttempts int
-	// Host, if not nil, says where a request goes, as a name: all that goes to one host can be held. It is asked whenever a
-	// request begins to wait, and must not call the queue. If nil, all go to the host "".
+	// Host, if not nil, returns the name of the host that a request goes to: everything that goes to one host can be held. It is called
+	// whenever a request begins to wait, and must not call the queue. If nil, all requests go to the host "".
 	Host func(*Request) string
-	// HeadStart is how much earlier a step of Priority counts as submitted. If zero, 1 minute; negative: priorities do
+	// HeadStart is how much earlier a request counts as submitted for each step of Priority. If zero, 1 minute; negative: priorities do
 	// not count.
 	HeadStart time.Duration
-	// OnExpiry ends what is too late. With Retry every retry has a fresh deadline instead, and a deadline that passes
-	// counts as an attempt; after the last one the request is dead. This is how a published client does it, and nothing
-	// is lost to a deadline. But then the deadline is one of the attempt: what is done may be MaxAttempts × TTL old and
-	// worthless to whoever asked, and under overload it keeps back work that could have been in time.
+	// OnExpiry is what becomes of a request that is too late: with End, the zero value, it expires. With Retry every retry has a fresh
+	// deadline, and a deadline that passes counts as an attempt; after the last one the request is dead. A published client does it this
+	// way, and nothing is lost to a deadline. But then the deadline is that of the attempt: what is done may be MaxAttempts × TTL old and
+	// worthless to whoever asked for it, and under overload it delays work that could have been in time.
 	OnExpiry OnExpiry
-	// RetriesLast lines retries up behind what waits, as a published client does. If false they keep their place, which
-	// is ahead of all work submitted later.
+	// RetriesLast puts retries behind all that wait, as a published client does. If false they keep their place, which is ahead of
+	// everything that was submitted later.
 	RetriesLast bool
-	// KeepDead is how many dead letters are kept; for a new one the oldest is forgotten. If zero, all; negative: none.
-	// What is forgotten still counts as dead, its ticket is stale, and its id is free. The transition that a request
-	// died of returns it, kept or not.
+	// KeepDead is how many dead letters are kept; each new one beyond that makes the queue forget the oldest. If zero, all are kept;
+	// negative: none. A forgotten one still counts as dead, its ticket is stale, and its id is free. The transition by which a request
+	// died returns it, whether it is kept or not.
 	KeepDead int
 }
 
 // Queue holds requests. Not safe for concurrent use.
 type Queue struct {
 	config Config
-	full   error // says MaxLen, made once: a full queue may be asked very often
+	full   error // says what MaxLen is; made once, since a full queue may be asked very often
 	last   mono.Time
 	seq    uint64
 
@@ -157,13 +157,13 @@ type Queue struct {
 	free  []uint32
 	ids   map[string]uint32
 
-	hosts     hosts // waiting: for each host, by place
-	later     heap  // waiting for the end of their backoff: by that
-	deadlines heap  // waiting, in either, with a deadline: by that
+	hosts     hosts // what is ready, for each host by place
+	later     heap  // what waits for the end of its backoff, by that instant
+	deadlines heap  // what waits in either of them and has a deadline, by that
 
 	dead   list
 	counts Counts
-	watch  func(Ended) // of Kill; nil: none
+	watch  func(Ended) // is told of every Kill; nil: nobody is
 }
 
 type item struct {
@@ -175,7 +175,7 @@ type item struct {
 	deadline   mono.Time // limit.Never if none
 	notBefore  mono.Time
 	died       mono.Time
-	host       *host // while it waits
+	host       *host // its host, while it waits
 	attempts   int
 	returned   int
 	generation uint32
@@ -208,13 +208,13 @@ func New(c Config) (*Queue, error) {
 	return q, nil
 }
 
-// Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, in this order. One that is Free and has a Cost is
-// refused before.
+// Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, checked in this order. Before that it refuses a request that is
+// Free and has a Cost.
 func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
 	return q.SubmitFrom(now, limit.Never, r)
 }
 
-// SubmitFrom is Submit for a request that came earlier, at came, and had to wait for room: its place and its TTL count from then.
+// SubmitFrom is Submit for a request that came earlier, at came, and had to wait for room: its place and its TTL count from came.
 func (q *Queue) SubmitFrom(now, came mono.Time, r Request) (Ticket, error) {
 	now = q.tick(now)
 	switch used := r.Cost != (limit.Cost{}); {
@@ -257,7 +257,7 @@ func (q *Queue) SubmitFrom(now, came mono.Time, r Request) (Ticket, error) {
 
 func (q *Queue) hasRoom() bool { return q.config.MaxLen == 0 || q.counts.Waiting < q.config.MaxLen }
 
-// begin starts the life of a request that was submitted or requeued, at came.
+// begin starts the life of a request that was submitted or requeued and came at came.
 func (q *Queue) begin(now, came mono.Time, i uint32, it *item) {
 	q.seq++
 	it.seq = q.seq
@@ -297,7 +297,7 @@ func (q *Queue) place(submitted mono.Time, priority int) mono.Time {
 	return submitted.Add(-d)
 }
 
-// enqueue has a request wait from now on.
+// enqueue has a request wait.
 func (q *Queue) enqueue(now mono.Time, i uint32, it *item) {
 	it.state = Waiting
 	q.counts.Waiting++
@@ -327,9 +327,9 @@ func (q *Queue) dequeue(i uint32, it *item) {
 	}
 }
 
-// Head returns the request whose turn it is, or false if none is ready but for those that are held. Deadlines are Expire's: call that first, or be
-// given what is overdue. The Request is the queue's: it holds until the next call that changes the queue, and must not
-// be changed.
+// Head returns the request whose turn it is, or false if none is ready, apart from those that are held. It does not look at deadlines:
+// call Expire first, or it may return a request that is overdue. The Request belongs to the queue: it is valid until the next call that
+// changes the queue, and must not be changed.
 func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	q.promote(q.tick(now))
 	h := q.hosts.first()
@@ -341,7 +341,7 @@ func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	return Ticket{i, it.generation}, &it.request, true
 }
 
-// promote makes ready what has waited out its backoff.
+// promote makes those requests ready whose backoff is over.
 func (q *Queue) promote(now mono.Time) {
 	for !q.later.empty() && q.later.first().at <= now {
 		i := q.later.first().index
@@ -352,9 +352,8 @@ func (q *Queue) promote(now mono.Time) {
 	}
 }
 
-// Take begins an attempt and returns its number; the first is 1. The request is the one that Head returned, or any other
-// that waits, even for the end of a backoff or held; but that nobody is passed over for ever holds only for a caller who takes
-// the head.
+// Take begins an attempt and returns its number; the first is 1. The request is the one that Head returned, or any other that waits, even
+// one in a backoff or one that is held. But only if the caller always takes the head is nobody passed over for ever.
 func (q *Queue) Take(now mono.Time, t Ticket) (attempt int) {
 	q.tick(now)
 	it := q.in(Waiting, "Take", t)
@@ -365,8 +364,8 @@ func (q *Queue) Take(now mono.Time, t Ticket) (attempt int) {
 	return it.attempts
 }
 
-// Wake returns the earliest instant at which something changes by itself: a backoff ends, or a deadline passes. It is
-// not before now. False: nothing will.
+// Wake returns the earliest instant, not before now, at which something changes by itself: a backoff ends, or a deadline passes. It
+// returns false if nothing will.
 func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 	now = q.tick(now)
 	q.promote(now)
@@ -380,8 +379,8 @@ func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 	return max(wake, now), wake != limit.Never
 }
 
-// Expire ends one waiting request whose deadline is now or has passed, the earliest first; or, with OnExpiry Retry, has
-// it wait again or die. Call it until it returns false.
+// Expire ends one waiting request whose deadline is now or has passed, the earliest first; with OnExpiry Retry it has the request wait
+// again, or die. Call it until it returns false.
 func (q *Queue) Expire(now mono.Time) (Ended, bool) {
 	now = q.tick(now)
 	if q.deadlines.empty() || q.deadlines.first().at > now {
@@ -401,7 +400,7 @@ func (q *Queue) Expire(now mono.Time) (Ended, bool) {
 	return q.again(now, i, it, it.notBefore), true
 }
 
-// renews says whether a retry gets a fresh deadline, and one that can be met.
+// renews reports whether a retry gets a fresh deadline that it can meet.
 func (q *Queue) renews(it *item) bool {
 	return q.config.OnExpiry == Retry && it.request.TTL >= 0 && it.request.Renewal >= 0
 }
@@ -430,6 +429,17 @@ func (q *Queue) Done(now mono.Time, t Ticket) Ended {
 	return q.end(t.index, it, Done)
 }
 
+// More ends an attempt that did a part of its request, such as one page: the request waits again, in its place, for the next part, which
+// has attempts of its own. Its deadline, which is for all parts, stays.
+func (q *Queue) More(now mono.Time, t Ticket) Ended {
+	now = q.tick(now)
+	it := q.in(InFlight, "More", t)
+	q.counts.InFlight--
+	it.attempts, it.returned, it.reason = 0, 0, ""
+	q.enqueue(now, t.index, it)
+	return q.report(t.index, it)
+}
+
 // Retry ends an attempt that failed. The request is
 //
 //	expired   if its deadline has passed
@@ -455,8 +465,8 @@ func (q *Queue) Retry(now mono.Time, t Ticket, notBefore mono.Time, reason strin
 	return q.again(now, t.index, it, notBefore)
 }
 
-// Return has a request wait again whose attempt never left this machine: the attempt is not counted, and the request has
-// its place back, from notBefore on. Its deadline is as it was, also where that comes first.
+// Return ends an attempt that never left this machine, and has its request wait again: the attempt is not counted, and the request has
+// its old place from notBefore on. Its deadline stays as it was, even if it comes before notBefore.
 func (q *Queue) Return(now mono.Time, t Ticket, notBefore mono.Time) Ended {
 	now = q.tick(now)
 	it := q.in(InFlight, "Return", t)
@@ -488,10 +498,10 @@ func (q *Queue) Kill(now mono.Time, t Ticket, reason string) Ended {
 	return e
 }
 
-// Watch has f told of every Kill from now on, from within; nil: nobody. It must not call the queue.
+// Watch has f called for every Kill from now on, within that call; nil: nobody is told. f must not call the queue.
 func (q *Queue) Watch(f func(Ended)) { q.watch = f }
 
-// Cancel ends a request that waits. False: it is in flight, or has ended.
+// Cancel ends a request that waits. It returns false if the request is in flight or has ended.
 func (q *Queue) Cancel(now mono.Time, t Ticket) bool {
 	q.tick(now)
 	it := q.at(t)
@@ -503,21 +513,21 @@ func (q *Queue) Cancel(now mono.Time, t Ticket) bool {
 	return true
 }
 
-// Ended is what a transition made of a request. Despite its name the request may wait again: State.Ended tells.
+// Ended is what a transition made of a request. Despite the name, the request may wait again: State.Ended tells.
 type Ended struct {
 	Ticket    Ticket // stale unless the request waits or is a dead letter that is kept
 	State     State
 	Request   Request
 	Submitted mono.Time // or requeued
 	Attempts  int
-	Reason    string // what Retry or Kill were told last; empty if neither was called
+	Reason    string // the reason last given to Retry or Kill; empty if neither was called
 }
 
 func (q *Queue) report(i uint32, it *item) Ended {
 	return Ended{Ticket{i, it.generation}, it.state, it.request, it.submitted, it.attempts, it.reason}
 }
 
-// end counts a request that is in no heap as s, and forgets it.
+// end counts a request that is in none of the heaps as s, and forgets it.
 func (q *Queue) end(i uint32, it *item, s State) Ended {
 	switch s {
 	case Done:
@@ -579,12 +589,12 @@ type Info struct {
 	Request   *Request // as in Head
 	Submitted mono.Time
 	Deadline  mono.Time // limit.Never if none
-	NotBefore mono.Time // when the last wait that Retry or Return set ends, or Submitted
-	Attempts  int       // begun
-	Returned  int       // attempts that Return took back since the last that counted
+	NotBefore mono.Time // when the last wait that Retry or Return asked for ends; otherwise Submitted
+	Attempts  int       // how many were begun
+	Returned  int       // how many attempts Return took back since the last that counted
 	Reason    string    // as in Ended
 	Host      string    // while it waits: what Config.Host said
-	Seq       uint64    // its order among those of one place: another with each Requeue, and with Retry where RetriesLast is set
+	Seq       uint64    // its order among those of the same place; it changes with each Requeue, and with Retry if RetriesLast is set
 }
 
 // Info returns what is known of a request.
@@ -610,7 +620,7 @@ func (q *Queue) Lookup(id string) (Ticket, State, bool) {
 	return Ticket{i, it.generation}, it.state, true
 }
 
-// Waiting lists what waits in the order of its places, what is in a backoff or held among the rest.
+// Waiting lists all that wait in the order of their places, including those that are in a backoff or held.
 func (q *Queue) Waiting() []Ticket {
 	all := make([]entry, 0, q.counts.Waiting)
 	for _, h := range q.hosts.all {
@@ -632,14 +642,14 @@ func (q *Queue) Waiting() []Ticket {
 	return tickets
 }
 
-// Counts says where all requests are. Submitted is the sum of the others, always.
+// Counts says how many requests are where. Submitted is always the sum of the others.
 type Counts struct {
 	Submitted int
-	Waiting   int // those in a backoff and those held included
+	Waiting   int // including those that are in a backoff or held
 	InFlight  int
 	Done      int
 	Expired   int
-	Dead      int // those included that KeepDead had no room for
+	Dead      int // including those that KeepDead had no room for
 	Dropped   int
 	Cancelled int
 }
@@ -647,7 +657,7 @@ type Counts struct {
 // Counts returns how many requests are in each state.
 func (q *Queue) Counts() Counts { return q.counts }
 
-// Check returns an error if the counts do not add up: then requests were lost, or counted twice.
+// Check returns an error if the counts do not add up, which would mean that requests were lost or counted twice.
 func (c Counts) Check() error {
 	if sum := c.Waiting + c.InFlight + c.Done + c.Expired + c.Dead + c.Dropped + c.Cancelled; sum != c.Submitted {
 		return fmt.Errorf("queue: %d requests were submitted, but %d are accounted for: %+v", c.Submitted, sum, c)
@@ -655,7 +665,7 @@ func (c Counts) Check() error {
 	return nil
 }
 
-// tick returns the present: the latest now there was.
+// tick returns the present: the latest now that there has been.
 func (q *Queue) tick(now mono.Time) mono.Time {
 	q.last = min(max(now, q.last), mono.Max)
 	return q.last

@@ -68,6 +68,14 @@ var transitions = map[string]struct {
 		queue.Config{MaxAttempts: 1, OnExpiry: queue.Retry}, "0s submit a ttl=3s -> ok\n0s take -> a 1", `4s retry a why=500 -> dead`,
 		`4s dead   -> a@4s:1:500
 		 4s counts -> 1: 1 dead`},
+	"in flight|More||waiting": {
+		queue.Config{MaxAttempts: 2}, "0s submit a ttl=3s -> ok\n0s take -> a 1\n0s retry a until=1s why=500 -> waiting\n0s submit b -> ok\n1s take a -> a 2", `1s more a -> waiting`,
+		`1s info a -> 0s 3s 0
+		 1s head   -> a
+		 1s take   -> a 1
+		 2s more a -> waiting
+		 3s expire -> a expired
+		 3s head   -> b`},
 	"in flight|Return||waiting": {
 		queue.Config{}, "0s submit a ttl=3s -> ok\n0s take -> a 1", `1s return a -> waiting`,
 		`1s info a -> 0s 3s 0
@@ -165,7 +173,7 @@ func TestNoOtherTransition(t *testing.T) {
 		cells := strings.Split(row, "|")
 		allowed[[2]string{cells[0], cells[1]}] = true
 	}
-	steps := map[string]string{"Take": "take", "Expire": "expire", "Done": "done", "Retry": "retry", "Return": "return", "Kill": "kill",
+	steps := map[string]string{"Take": "take", "Expire": "expire", "Done": "done", "Retry": "retry", "Return": "return", "More": "more", "Kill": "kill",
 		"Cancel": "cancel", "Requeue": "requeue", "Drop": "drop", "Submit": "submit"}
 	refusals := 0
 	for state, before := range map[string]string{

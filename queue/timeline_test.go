@@ -159,6 +159,8 @@ func (l *line) do(now mono.Time, verb string, words []string) (answer string) {
 			until = instant(options["until"])
 		}
 		return l.Return(now, ticket, until).State.String()
+	case "more":
+		return l.More(now, ticket).State.String()
 	case "hold":
 		l.Hold(name)
 		return "ok"

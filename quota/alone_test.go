@@ -146,6 +146,8 @@ func TestProblemsAreNamed(t *testing.T) {
 		{"ietf", `RateLimit-Policy: "a";w=60`, 0},
 		{"ietf", `RateLimit-Policy: 2.5;w=60, "b";q=9;w=60`, 1},
 		{"ietf", `RateLimit-Policy: ("a" "b");q=5;w=60, "b";q=9;w=60`, 1},
+		{"ietf", `RateLimit-Policy: "a";q=5;w=0`, 1},
+		{"ietf", `RateLimit-Policy: "a";q=5;w=-60`, 1},
 		{"generic", "X-RateLimit-Limit: 0", 0},
 		{"generic", "X-RateLimit-Limit: -7", 0},
 		{"generic", "X-RateLimit-Limit: plenty", 0},
@@ -158,6 +160,14 @@ func TestProblemsAreNamed(t *testing.T) {
 		if len(o.Problems) != 1 || !strings.HasPrefix(o.Problems[0], name) || len(o.Policies) != c.policies {
 			t.Errorf("%s: %q: problems %q, policies %+v", c.dialect, c.field, o.Problems, o.Policies)
 		}
+	}
+}
+
+// TestWindowOfASecond: the shortest window that the draft can state is read as any other.
+func TestWindowOfASecond(t *testing.T) {
+	o := read(t, "ietf", noon, respond(200, "", `RateLimit-Policy: "a";q=5;w=1`))
+	if len(o.Problems) != 0 || len(o.Policies) != 1 || o.Policies[0].Window != time.Second {
+		t.Errorf("problems %q, policies %+v", o.Problems, o.Policies)
 	}
 }
 

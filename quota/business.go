@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What businesses run on: customers, support, shops, learning, clouds.
+// Providers of what businesses run on: customers, support, shops, learning, clouds.
 var businesses = []*row{hubspot, salesforce, zendesk, monday, linear, amazonSP, aws, microsoftGraph, azureResources, canvas, procore, datadog, sentry, twilio, sendgrid, fastly, dropbox, dockerHub}
 
 var hubspot = &row{
@@ -37,7 +37,7 @@ var hubspot = &row{
 	},
 }
 
-// Salesforce counts the requests of an organization in 24 hours that roll, and says used and limit in one field.
+// Salesforce counts the requests of an organization in a rolling window of 24 hours, and says what is used and the limit in one field.
 var salesforce = &row{
 	Provider: Provider{
 		Name: "salesforce", Title: "Salesforce",
@@ -78,7 +78,7 @@ var salesforce = &row{
 	},
 }
 
-// Zendesk has a limit of the account, and others of endpoints, in a field for each: total=100; remaining=99; resets=41.
+// Zendesk has a limit of the account, and others of endpoints, each in a field like this: total=100; remaining=99; resets=41.
 var zendesk = &row{
 	Provider: Provider{
 		Name: "zendesk", Title: "Zendesk",
@@ -146,7 +146,7 @@ var monday = &row{
 	},
 }
 
-// gentle are the statuses of GraphQL, whose errors are answers.
+// gentle are the statuses with which GraphQL servers answer; their errors are answers, too.
 var gentle = []int{200, 400, 403, 429}
 
 // Linear counts requests and the complexity of queries per hour, and refuses with 400.
@@ -216,7 +216,7 @@ var aws = &row{
 			mentions(r, "<Code>SlowDown<") || mentions(r, "<Code>RequestLimitExceeded<") || mentions(r, "(ThrottlingException)"))
 	},
 	read: func(r *reading) {
-		r.anybody() // what stands behind an API gateway has words of its own
+		r.anybody() // a service behind an API gateway may have fields of its own
 		const name = "X-Amz-Retry-After"
 		if v, ok := r.field(name); ok && r.RetryAfter == 0 {
 			d, err := scaled(v, time.Millisecond)
@@ -258,7 +258,7 @@ var microsoftGraph = &row{
 	},
 }
 
-// Azure's resource manager says what remains, of reads and writes of a subscription or tenant, and of the operations of a resource:
+// Azure's resource manager says what remains of the reads and writes of a subscription or tenant, and of the operations of a resource:
 // Microsoft.Compute/HighCostGet3Min;133,Microsoft.Compute/HighCostGet30Min;657.
 var azureResources = &row{
 	Provider: Provider{
@@ -288,7 +288,8 @@ var azureResources = &row{
 	},
 }
 
-// Canvas counts what requests cost in a bucket that says how much of it is left, and neither how much it holds nor when.
+// Canvas counts what requests cost in a bucket. It says how much is left in the bucket, but neither how much it holds nor when there is
+// more.
 var canvas = &row{
 	Provider: Provider{
 		Name: "canvas", Title: "Canvas",
@@ -307,7 +308,7 @@ var canvas = &row{
 	refuse: []refused{{is: []Pattern{"Rate Limit Exceeded"}, why: RateLimited}},
 }
 
-// Procore sends the fields of whichever of its two limits, of an hour and of ten seconds, is nearer.
+// Procore has two limits, of an hour and of ten seconds. It sends the fields of the one that is nearer to its end.
 var procore = &row{
 	Provider: Provider{
 		Name: "procore", Title: "Procore",
@@ -330,7 +331,7 @@ var datadog = &row{
 	stated: []stated{{names: "X-RateLimit-*", called: "X-RateLimit-Name", window: "X-RateLimit-Period", is: per(0, Requests, 0, Calendar, Key)}},
 }
 
-// Sentry's web API counts per caller and endpoint, in windows and at once. Its ingestion has a field of its own:
+// Sentry's web API counts per caller and endpoint, both in windows and requests at once. Its ingestion has a field of its own:
 // 60:transaction:key, 2700:default;error:organization.
 var sentry = &row{
 	Provider: Provider{
@@ -360,7 +361,7 @@ var sentry = &row{
 	refuse: []refused{{path: "detail", is: []Pattern{"*concurrency*"}, why: TooMany}},
 }
 
-// Twilio refuses what is too much at once, of the account or of one telephone number.
+// Twilio refuses when too much is under way at once, for the account or for one telephone number.
 var twilio = &row{
 	Provider: Provider{
 		Name: "twilio", Title: "Twilio",
@@ -390,7 +391,7 @@ var sendgrid = &row{
 	refuse: []refused{{is: []Pattern{"Maximum credits exceeded"}, why: Unpaid}},
 }
 
-// Fastly counts what is not read, and says so only there.
+// Fastly counts the requests that are not reads, and only its answers to those say so.
 var fastly = &row{
 	Provider: Provider{
 		Name: "fastly", Title: "Fastly",
@@ -405,7 +406,7 @@ var fastly = &row{
 	stated: []stated{{names: "Fastly-RateLimit-*", is: per(1000, Requests, time.Hour, "", Key)}},
 }
 
-// Dropbox says in the body which of two it was: too many requests of a user, or writers in each other's way.
+// Dropbox says in the body which of two refusals it is: too many requests of a user, or writers in each other's way.
 var dropbox = &row{
 	Provider: Provider{
 		Name: "dropbox", Title: "Dropbox",
@@ -421,7 +422,7 @@ var dropbox = &row{
 	},
 }
 
-// Docker Hub counts pulls in six hours that roll, of an address or of a user, and names the one it took.
+// Docker Hub counts the pulls of an address or of a user in a rolling window of six hours, and names the one that it counted for.
 var dockerHub = &row{
 	Provider: Provider{
 		Name: "docker-hub", Title: "Docker Hub",

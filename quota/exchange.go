@@ -9,11 +9,11 @@ import (
 
 var exchanges = []*row{binance, binanceSpot, binanceFutures, bybit, kraken, okx, coinbase, bitfinex, deribit, alpaca, etherscan, cme}
 
-// Binance says what is used, of windows that its field names give: X-MBX-USED-WEIGHT-1M, X-MBX-ORDER-COUNT-10S. Weight is an
-// address's, orders are an account's; the intervals are those of the clock. 429 says stop, 418 that the address is banned,
+// Binance says what is used, of windows whose lengths are in the names of its fields: X-MBX-USED-WEIGHT-1M, X-MBX-ORDER-COUNT-10S. Weight
+// is counted per address, orders per account; the intervals are those of the clock. 429 says stop; 418 says that the address is banned,
 // for two minutes to three days.
 //
-// How much is allowed it does not say, and its markets differ; binance-spot and binance-futures know what is documented.
+// It does not say how much is allowed, and its markets differ; binance-spot and binance-futures have the documented limits.
 var binance = &row{
 	Provider: Provider{
 		Name: "binance", Title: "Binance",
@@ -117,7 +117,7 @@ func (r *reading) binance(known []Policy) {
 	}
 	if _, until, ok := strings.Cut(body.Msg, "banned until "); ok {
 		r.Refusal = Banned
-		r.Sure = true // whoever asks meanwhile is banned for longer
+		r.Sure = true // each request that is sent meanwhile makes the ban longer
 		until, _, _ = strings.Cut(until, " ")
 		until = strings.TrimRight(until, ".")
 		if t := r.moment("body", until, 0); !t.IsZero() && r.RetryAfter == 0 {
@@ -126,7 +126,7 @@ func (r *reading) binance(known []Policy) {
 	}
 }
 
-// interval reads Binance's: a number and one of s, m, h, d.
+// interval reads an interval as Binance writes it: a number and one of s, m, h, d.
 func interval(s string) (time.Duration, bool) {
 	if s == "" {
 		return 0, false
@@ -140,8 +140,8 @@ func interval(s string) (time.Duration, bool) {
 	return d, unit > 0 && d <= MaxWait
 }
 
-// Bybit says what remains for the endpoint, and when there will be more; while it did not refuse, that is just its clock. 403
-// is the ban of an address, for ten minutes at least.
+// Bybit says what remains for the endpoint, and when there will be more; in an answer that is no refusal, that instant is just its clock.
+// 403 is the ban of an address, for ten minutes at least.
 var bybit = &row{
 	Provider: Provider{
 		Name: "bybit", Title: "Bybit",
@@ -168,7 +168,7 @@ var bybit = &row{
 		}
 		over := code == 10006 || code == 10018
 		var reset time.Time
-		r.looked.at("X-Bapi-Limit-Reset-Timestamp") // its clock, until it refuses
+		r.looked.at("X-Bapi-Limit-Reset-Timestamp") // this is its clock, unless it refuses
 		if over || r.Status == http.StatusTooManyRequests {
 			reset = r.reset("X-Bapi-Limit-Reset-Timestamp", 0)
 		}
@@ -190,8 +190,8 @@ var bybit = &row{
 	},
 }
 
-// Kraken says nothing of what is left and refuses with 200: the errors of the body tell. A counter goes up by one or two per
-// call and down by a third to one per second, by tier. Nonces must rise per key.
+// Kraken says nothing of what is left, and refuses with status 200: only the errors in the body tell. A counter goes up by one or two per
+// call and down by a third to one per second, depending on the tier. Nonces must rise per key.
 var kraken = &row{
 	Provider: Provider{
 		Name: "kraken", Title: "Kraken",
@@ -255,7 +255,7 @@ var kraken = &row{
 	},
 }
 
-// Coinbase says nothing of what is left: 429, with a message that tells public from private limits, or a page.
+// Coinbase says nothing of what is left. It answers 429, with a message that tells public from private limits, or with a page.
 var coinbase = &row{
 	Provider: Provider{
 		Name: "coinbase", Title: "Coinbase",
@@ -335,8 +335,8 @@ var okx = &row{
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// CME's iLink is no HTTP. Messages above the first figure are rejected, at the second the session is logged out. The 3 s begin
-// with a message.
+// CME's iLink is not HTTP. Messages above the first figure are rejected; at the second the session is logged out. The 3 s begin with a
+// message.
 var cme = &row{
 	Provider: Provider{
 		Name: "cme", Title: "CME iLink",
@@ -349,7 +349,7 @@ var cme = &row{
 	},
 }
 
-// Bitfinex counts per address and endpoint; whom it refuses it keeps away from the endpoint for up to a minute.
+// Bitfinex counts per address and endpoint. After a refusal the address is kept away from the endpoint for up to a minute.
 var bitfinex = &row{
 	Provider: Provider{
 		Name: "bitfinex", Title: "Bitfinex",

@@ -11,10 +11,10 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// anybodys are who looks like anybody, and so are asked last.
+// anybodys are the rows whose fields anybody may send, so they are asked last.
 var anybodys = []*row{ietf, reddit, generic}
 
-// The IETF draft, draft-ietf-httpapi-ratelimit-headers, has had three generations, and servers of all three are about:
+// The IETF draft, draft-ietf-httpapi-ratelimit-headers, has had three generations, and servers of all three are in use:
 //
 //	-08 … -10  RateLimit: "default";r=50;t=30       RateLimit-Policy: "burst";q=100;w=60
 //	-07        RateLimit: limit=100, remaining=50, reset=5       RateLimit-Policy: 100;w=10
@@ -34,7 +34,7 @@ var ietf = &row{
 	},
 }
 
-// Cloudflare's API sends the draft as it is since September 2025.
+// Cloudflare's API sends the fields of the draft as it has been since September 2025.
 var cloudflare = &row{
 	Provider: Provider{
 		Name: "cloudflare", Title: "Cloudflare",
@@ -47,7 +47,7 @@ var cloudflare = &row{
 		},
 	},
 	is: func(r *Response) bool {
-		// Half the web is behind Cloudflare; only its API has these codes for "throttle your request speed".
+		// Half the web is behind Cloudflare; only its own API has these codes for "throttle your request speed".
 		return r.Status == http.StatusTooManyRequests && (mentions(r, `"code":10100,`) || mentions(r, `"code":971,`))
 	},
 	read: func(r *reading) {
@@ -58,7 +58,7 @@ var cloudflare = &row{
 	},
 }
 
-// generic reads what may be any server's.
+// generic reads the fields that any server may send.
 var generic = &row{
 	Provider: Provider{
 		Name: "generic", Title: "any server",
@@ -71,7 +71,7 @@ var generic = &row{
 	},
 }
 
-// waits are where bodies say for how many seconds to stay away.
+// waits are the places where bodies say for how many seconds to stay away.
 const waits = "retry_after|error.retry_after|parameters.retry_after|retryAfter|retry_after_seconds|error.retry_after_seconds|errors.*.extensions.retryAfter"
 
 // anybody reads the IETF draft or else X-RateLimit fields.
@@ -90,7 +90,7 @@ func (r *reading) anybody() {
 			p.Window = max(p.Window, r.length(prefix+name, 0))
 		}
 		if v, ok := r.field(prefix + "Limit"); ok && strings.ContainsAny(v, ",;") {
-			// Some put the draft's policies into the field that the draft took from: 100, 100;window=60.
+			// Some put the draft's policies into the older field that the draft began with: 100, 100;window=60.
 			r.policiesInLimit(prefix+"Limit", r.bare(prefix+"Remaining"), reset)
 			continue
 		}
@@ -102,7 +102,7 @@ func (r *reading) anybody() {
 	}
 }
 
-// kong are the fields of the gateway of this name and its like: a limit per window.
+// kong are the fields of the gateway of this name and of others like it: a limit per window.
 var kong = []stated{
 	{names: "X-RateLimit-*-Second", is: named("second", per(0, Requests, time.Second, Calendar, ""))},
 	{names: "X-RateLimit-*-Minute", is: named("minute", per(0, Requests, time.Minute, Calendar, ""))},
@@ -135,7 +135,7 @@ func (r *reading) ietf() bool {
 	return true
 }
 
-// policiesInLimit reads a field whose first item is the limit that is closest to its end, and whose others are policies.
+// policiesInLimit reads a field whose first item is the limit that is closest to being used up; the other items are policies.
 func (r *reading) policiesInLimit(name string, remaining Count, reset time.Time) {
 	r.quotaPolicies(name)
 	r.expiring(r.bare(name), remaining, reset)
@@ -152,8 +152,8 @@ func (r *reading) bare(name string) Count {
 	return r.number(name, strings.TrimSpace(v))
 }
 
-// expiring records the limit that generations before -08 send values of: the one that is closest to its end. If a policy
-// of that quota is known, it is its.
+// expiring records the limit that generations before -08 send values of: the one that is closest to being used up. If there is a policy
+// of that quota, the values are recorded for it.
 func (r *reading) expiring(limit, remaining Count, reset time.Time) {
 	for _, p := range r.Policies {
 		if limit.OK && p.Limit == limit.N {
@@ -229,20 +229,20 @@ func (r *reading) quotaPolicies(name string) {
 	}
 }
 
-// called returns the name of the policy that an item of what is left is of: it may be called by any of its names.
+// called returns the name of the policy that an item of what is left belongs to: the item may use any of its names.
 func (r *reading) called(name string, also []string) string {
 	for _, n := range append([]string{name}, also...) {
 		if _, ok := r.Policy(n); ok {
 			return n
 		}
-		if of := r.alsoCalled[n]; len(of) == 1 { // the name of several tells nothing
+		if of := r.alsoCalled[n]; len(of) == 1 { // a name that several have tells nothing
 			return of[0]
 		}
 	}
 	return name
 }
 
-// otherNames are names that items of a list have before their last.
+// otherNames are the names that each item of a list has before its last one.
 type otherNames [][]string
 
 func (o otherNames) of(i int) []string {
@@ -252,7 +252,7 @@ func (o otherNames) of(i int) []string {
 	return nil
 }
 
-// structured reads a list of structured fields; and one of items that are followed by names as well as by parameters, as
+// structured reads a list of structured fields. It also reads lists of items that are followed by names as well as by parameters, as
 // "fixed window";"api";q=500;w=300: the last name is that of the policy.
 func structured(values []string) (httpsfv.List, otherNames, error) {
 	list, err := httpsfv.UnmarshalList(values)
@@ -315,8 +315,8 @@ func (r *reading) window(name string, params *httpsfv.Params) time.Duration {
 	return time.Duration(w) * time.Second
 }
 
-// serviceLimits reads the list of -08 and later. It reports false for what is not such a list; the draft's r is optional
-// here, because Atlassian leaves it out while there is plenty.
+// serviceLimits reads the list of -08 and later. It returns false if the field is no such list. The draft's r is optional here, because
+// Atlassian leaves it out while there is plenty.
 func (r *reading) serviceLimits(name string) bool {
 	list, names, err := structured(r.Header.Values(name))
 	if err != nil {
@@ -356,7 +356,7 @@ func (r *reading) serviceLimits(name string) bool {
 	return true
 }
 
-// dictionary reads the form of -07.
+// dictionary reads the form that -07 has.
 func (r *reading) dictionary(name string) {
 	dict, err := httpsfv.UnmarshalDictionary(r.Header.Values(name))
 	if err != nil {
@@ -433,11 +433,11 @@ func text(v any) (string, bool) {
 	return "", false
 }
 
-// partition reads pk: bytes that name the client's share.
+// partition reads pk: bytes that name the share of the quota that belongs to the client.
 func partition(params *httpsfv.Params) string {
 	v, _ := params.Get("pk")
 	if b, ok := v.([]byte); ok {
-		s, err := json.Marshal(b) // base64, as it was sent
+		s, err := json.Marshal(b) // base64, as it came
 		if err != nil {
 			return ""
 		}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Who runs language models beside those of llm.go. Most speak as OpenAI does, and count otherwise.
+// Providers that run language models, beside those in llm.go. Most speak as OpenAI does, but count differently.
 var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, perplexity, together}
 
-// Mistral never says when: it counts sixty seconds that slide, and what was used and not what was asked for.
+// Mistral never says when there is more. It counts in sixty seconds that slide, and counts what was used, not what was asked for.
 var mistral = &row{
 	Provider: Provider{
 		Name: "mistral", Title: "Mistral", Shares: dated,
@@ -34,7 +34,7 @@ var mistral = &row{
 	},
 }
 
-// Cerebras states minutes, hours and days, and on a refusal nothing.
+// Cerebras states limits per minute, hour and day, and states nothing when it refuses.
 var cerebras = &row{
 	Provider: Provider{
 		Name: "cerebras", Title: "Cerebras",
@@ -62,7 +62,7 @@ var cerebras = &row{
 	},
 }
 
-// Cohere counts calls, per endpoint; keys for trial are told how many, and that a month of them is used up only in words.
+// Cohere counts calls per endpoint. Trial keys are told how many are left; that the calls of a month are used up it says only in words.
 var cohere = &row{
 	Provider: Provider{
 		Name: "cohere", Title: "Cohere",
@@ -87,7 +87,7 @@ var cohere = &row{
 	},
 }
 
-// Together adapts its limits, and says for all that it serves when the next may go.
+// Together adapts its limits, and says with every answer when the next request may go.
 var together = &row{
 	Provider: Provider{
 		Name: "together", Title: "Together",
@@ -108,7 +108,7 @@ var together = &row{
 	},
 }
 
-// Fireworks states what is left of requests, prompts and answers, and no instant.
+// Fireworks states what is left of requests, prompts and answers, but not when there is more.
 var fireworks = &row{
 	Provider: Provider{
 		Name: "fireworks", Title: "Fireworks",
@@ -128,7 +128,7 @@ var fireworks = &row{
 	refuse: []refused{{status: []int{402, 412}, why: Unpaid}},
 }
 
-// Hugging Face's hub sends the IETF draft in a form of its own; its router asks for money.
+// Hugging Face's hub sends the IETF draft in a form of its own; its router refuses until it is paid.
 var huggingface = &row{
 	Provider: Provider{
 		Name: "huggingface", Title: "Hugging Face",
@@ -144,14 +144,13 @@ var huggingface = &row{
 	read: func(r *reading) {
 		r.ietf()
 		for i := range r.Policies {
-			r.Policies[i].Rule = Calendar // fixed windows, it says
+			r.Policies[i].Rule = Calendar // it says that its windows are fixed
 		}
 	},
 	refuse: []refused{{status: []int{402}, why: Unpaid}},
 }
 
-// OpenRouter says nothing while it serves. Its own limits are those of free models; a refusal of a provider behind it has another
-// text.
+// OpenRouter says nothing while it serves. Its own limits are those on free models; a refusal of a provider behind it has another text.
 var openrouter = &row{
 	Provider: Provider{
 		Name: "openrouter", Title: "OpenRouter",
@@ -170,7 +169,7 @@ var openrouter = &row{
 	refuse: []refused{
 		{path: "error.message", is: []Pattern{"*free-models-per-day*"}, why: QuotaExhausted, by: "free models"},
 		{path: "error.message", is: []Pattern{"*free-models-per-min*"}, why: RateLimited, by: "free models"},
-		{path: "error.message", is: []Pattern{"*fewer max_tokens*"}, why: TooLarge}, // than what is left pays for
+		{path: "error.message", is: []Pattern{"*fewer max_tokens*"}, why: TooLarge}, // than what is left can pay for
 		{status: []int{402}, why: Unpaid},
 		{path: "error.message", is: []Pattern{"Key limit exceeded*"}, why: Unpaid},
 		{status: []int{429}, path: "error.metadata.provider_name", why: RateLimited, waitAt: "error.metadata.retry_after_seconds"},
@@ -208,7 +207,7 @@ var replicate = &row{
 	},
 }
 
-// ElevenLabs counts what is open, and credits: spent ones it calls a 401.
+// ElevenLabs counts requests in flight, and credits: it answers 401 when they are spent.
 var elevenlabs = &row{
 	Provider: Provider{
 		Name: "elevenlabs", Title: "ElevenLabs",
@@ -228,7 +227,7 @@ var elevenlabs = &row{
 	},
 }
 
-// xAI counts requests per second and tokens per minute, per team and model, and says which in words.
+// xAI counts requests per second and tokens per minute, per team and model, and says in words which of them refused.
 var xai = &row{
 	Provider: Provider{
 		Name: "xai", Title: "xAI",
@@ -239,7 +238,7 @@ var xai = &row{
 		Tokens: CountsUsed,
 	},
 	is: func(r *Response) bool { return r.Status >= 400 && mentions(r, "team") && mentions(r, "(actual/limit)") },
-	// What remains is always all of it.
+	// Its field of what remains always has the whole limit.
 	stated: []stated{
 		{limit: "X-RateLimit-Limit-Requests", remaining: "-", used: "-", reset: "-", is: named("requests", per(0, Requests, 0, "", Model))},
 		{limit: "X-RateLimit-Limit-Tokens", remaining: "-", used: "-", reset: "-", is: named("tokens", per(0, Tokens, 0, "", Model))},
@@ -251,7 +250,7 @@ var xai = &row{
 	},
 }
 
-// DeepSeek bounds what is open per account and model, and says nothing; empty lines keep who waits connected.
+// DeepSeek bounds the requests in flight per account and model, and states nothing; it keeps waiting connections open with empty lines.
 var deepseek = &row{
 	Provider: Provider{
 		Name: "deepseek", Title: "DeepSeek",
@@ -271,8 +270,8 @@ var deepseek = &row{
 	},
 }
 
-// Bedrock reserves input and max tokens when a request arrives, and gives back what was not used; of some models an output token
-// counts several times.
+// Bedrock reserves input and max tokens when a request arrives, and gives back what was not used. With some models an output token counts
+// several times.
 var bedrock = &row{
 	Provider: Provider{
 		Name: "bedrock", Title: "Amazon Bedrock",
@@ -294,7 +293,7 @@ var bedrock = &row{
 	},
 }
 
-// Vertex refuses as Gemini does; where nothing but "Resource exhausted" is said, what all share is busy, and no key is at fault.
+// Vertex refuses as Gemini does. Where it only says "Resource exhausted", the capacity that all share is busy, and no key is at fault.
 var vertex = &row{
 	Provider: Provider{
 		Name: "vertex", Title: "Vertex AI",
@@ -313,7 +312,7 @@ var vertex = &row{
 	},
 }
 
-// Perplexity counts requests in a bucket that holds what a second brings.
+// Perplexity counts requests in a bucket that holds as much as flows in within a second.
 var perplexity = &row{
 	Provider: Provider{
 		Name: "perplexity", Title: "Perplexity",
@@ -331,7 +330,7 @@ var perplexity = &row{
 	},
 }
 
-// Ollama has a queue at home, and in its cloud an allowance per session and week whose end it does not say.
+// Ollama has a queue at home; its cloud has an allowance per session and week, and does not say when it ends.
 var ollama = &row{
 	Provider: Provider{
 		Name: "ollama", Title: "Ollama",

@@ -29,7 +29,7 @@ var openai = &row{
 				[]Policy{per(5000, Requests, time.Minute, Bucket, Model), per(450_000, Tokens, time.Minute, Bucket, Model)}},
 		},
 	},
-	// A refusal for want of credit has no fields, and whoever speaks as OpenAI does has its code.
+	// A refusal for want of credit has no such fields, and servers that speak as OpenAI does have its code, too.
 	is: func(r *Response) bool {
 		return openAIFields(r.Header) || r.Status == http.StatusTooManyRequests && mentions(r, `"insufficient_quota"`)
 	},
@@ -46,7 +46,7 @@ var groq = &row{
 		Name: "groq", Title: "Groq", AsOf: "2026-11",
 		SDKs:   []Pattern{"groq.*", "groq-sdk"},
 		Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
-		Tokens:  CountsSum, // measured by many, documented by none
+		Tokens:  CountsSum, // measured by many, documented by nobody
 		Hosts:   []string{"api.groq.com"},
 		Docs:    "https://console.groq.com/docs/rate-limits",
 		Limited: Model, Banned: Key, Refusers: families,
@@ -73,8 +73,8 @@ var groq = &row{
 	},
 }
 
-// Azure OpenAI sends OpenAI's names with other values: resets are whole seconds, and -1, or 0 where something else is -1,
-// stand for what it does not know. For a while it wrote x-rate-limit-reset-tokens.
+// Azure OpenAI sends OpenAI's names with other values: resets are in whole seconds; and for what it does not know it sends -1, or 0 where
+// another field is -1. For a while it wrote x-rate-limit-reset-tokens.
 var azure = &row{
 	Provider: Provider{
 		Name: "azure-openai", Title: "Azure OpenAI", AsOf: "2026-11",
@@ -112,7 +112,7 @@ var azure = &row{
 				}
 			}
 			var at time.Time
-			if v, _ := r.field(reset); v != "0" { // not known, or now: neither helps
+			if v, _ := r.field(reset); v != "0" { // a reset of 0 means now, or that it is not known: neither helps
 				at = r.reset(reset, 0)
 			}
 			r.triple(p, limit, remaining, at)
@@ -137,10 +137,10 @@ var azure = &row{
 	},
 }
 
-// families are the names in messages, and those that header fields speak of.
+// families are the names of limits in messages, and those in header fields.
 var families = []Refuser{{"RPM", Model}, {"TPM", Model}, {"RPD", Model}, {"TPD", Model}, {"*", ""}}
 
-// refusedStatus reports whether the status may be a limit's.
+// refusedStatus reports whether the status may be that of a refusal by a limit.
 func (r *Response) refusedStatus() bool {
 	return r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable
 }
@@ -156,7 +156,8 @@ func openAIFields(h http.Header) bool {
 	return false
 }
 
-// families reads x-ratelimit-{limit,remaining,reset}-{family} for whatever families there are. window is the documented one.
+// families reads x-ratelimit-{limit,remaining,reset}-{family} for every family that is there. window returns the documented window of a
+// family.
 func (r *reading) families(window func(family string) time.Duration) {
 	for _, what := range []string{"Limit", "Remaining", "Reset"} {
 		r.looked.at("X-RateLimit-" + what + "-*")
@@ -188,8 +189,8 @@ func (r *reading) families(window func(family string) time.Duration) {
 //
 //	window = reset · limit / (limit − remaining)
 //
-// reset is rounded by the server; where the result is not within 15% of a second, a minute, an hour or a day it says
-// nothing. (Answers that were observed give 60.0 s, 56.3 s and 86,189 s.)
+// The server rounds reset. If the result is not within 15% of a second, a minute, an hour or a day, it says nothing. (Observed answers
+// give 60.0 s, 56.3 s and 86,189 s.)
 func refillWindow(limit, remaining Count, reset time.Duration) time.Duration {
 	if !limit.OK || !remaining.OK || remaining.N >= limit.N || reset <= 0 {
 		return 0
@@ -322,8 +323,8 @@ func wordNumber(s, word string) Count {
 	return Count{n, any}
 }
 
-// Anthropic sends four families, each a bucket per minute that is full again at an instant; "tokens" is the most
-// restrictive of the others. Tokens read from its cache do not count toward input, for most models.
+// Anthropic sends four families, each a bucket per minute, with the instant at which it is full again; "tokens" is the most restrictive
+// of the others. For most models, tokens that are read from its cache do not count as input.
 var anthropic = &row{
 	Provider: Provider{
 		Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
@@ -359,7 +360,7 @@ var anthropic = &row{
 			r.note("the server asks not to retry")
 		}
 		if v, _ := r.field("Anthropic-RateLimit-Unified-Status"); v == "rejected" && r.Status == http.StatusTooManyRequests {
-			r.refuse(QuotaExhausted) // the allowance of a subscription
+			r.refuse(QuotaExhausted) // the allowance of a subscription is used up
 			if t := r.reset("Anthropic-RateLimit-Unified-Reset", 0); r.RetryAfter == 0 && t.After(r.now) {
 				r.RetryAfter = t.Sub(r.now)
 			}
@@ -374,7 +375,7 @@ var anthropic = &row{
 			return
 		}
 		if _, rest, ok := strings.Cut(body.Error.Message, "regain access on "); ok {
-			// The month's money is spent, by the provider's bound or the customer's own.
+			// The month's money is spent: a bound of the provider's, or the customer's own.
 			r.refuse(QuotaExhausted)
 			if t, err := time.Parse("2006-01-02 at 15:04 MST", strings.TrimRight(rest, ".")); err == nil && r.RetryAfter == 0 {
 				r.RetryAfter, r.Sure = r.instant("body", rest, t).Sub(r.now), true
@@ -397,8 +398,8 @@ var anthropic = &row{
 	},
 }
 
-// Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. A quota of a day may
-// ask for seconds all the same; it is back at midnight Pacific time, and that is what is read.
+// Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. For a quota of a day it may ask
+// for a wait of seconds all the same; such a quota is back at midnight Pacific time, and that is what is reported.
 var gemini = &row{
 	Provider: Provider{
 		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
@@ -415,7 +416,7 @@ var gemini = &row{
 	read: func(r *reading) { r.google() },
 }
 
-// google reads the errors of its newer APIs.
+// google reads the errors of Google's newer APIs.
 func (r *reading) google() {
 	if r.Status < 400 {
 		return
@@ -476,7 +477,7 @@ type googleStatus struct {
 	} `json:"details"`
 }
 
-// googleError reads an error, which streaming calls put into a list.
+// googleError reads an error; streaming calls put it into a list.
 func (r *reading) googleError() (googleStatus, bool) {
 	type wrapped struct {
 		Error googleStatus `json:"error"`

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Explain reads a response as d.Read does, for a person: Unread says besides what looks like a field of limits and was not read.
-// To know that takes memory, so Read does not say it; nor is it known of a Dialect that is not of this package.
+// Explain reads a response as d.Read does, for a person: in addition, Unread has what looks like a field of limits and was not read.
+// Finding that out takes memory, so Read does not do it. For a Dialect of another package it is not known.
 func Explain(d Dialect, now time.Time, r Response) Observation {
 	row, ok := d.(*row)
 	if !ok {
@@ -21,7 +21,7 @@ func Explain(d Dialect, now time.Time, r Response) Observation {
 	return o
 }
 
-// looked are the names of the header fields that a reading looked at, there or not. A nil one does not listen.
+// looked collects the names of the header fields that a reading looks for, whether they are there or not. A nil one collects nothing.
 type looked struct{ names []string }
 
 func (l *looked) at(name string) {
@@ -30,7 +30,7 @@ func (l *looked) at(name string) {
 	}
 }
 
-// unread returns the fields that look like those of limits and were not looked at.
+// unread returns the fields that look like those of limits and that no reading looked at.
 func (l *looked) unread(h http.Header) []string {
 	seen := map[string]bool{}
 	for _, name := range l.names {
@@ -46,7 +46,8 @@ func (l *looked) unread(h http.Header) []string {
 	return all[:min(len(all), maxItems)]
 }
 
-// ofLimits tells whether a name of a field looks as if it spoke of limits. "Rate" is a word of its own, for the sake of Generator.
+// ofLimits reports whether the name of a field looks as if it spoke of limits. "Rate" must be a word of its own, so that "Generator" is
+// not one.
 func ofLimits(name string) bool {
 	name = strings.ToLower(name)
 	if slices.ContainsFunc([]string{"limit", "quota", "retry", "throttl", "usage", "remaining", "reset"}, func(s string) bool { return strings.Contains(name, s) }) {
@@ -55,8 +56,8 @@ func ofLimits(name string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }), func(s string) bool { return s == "rate" || s == "rates" })
 }
 
-// Fields returns the names of the header fields that the readings of a provider look at, sorted, with * for what its server fills
-// in. It asks the reading itself. Retry-After is left out: it is read of all.
+// Fields returns the names of the header fields that the readings of a provider look at, sorted, with * for a part that its server fills
+// in. It finds them out by reading. Retry-After is left out, since it is read of all providers.
 func Fields(provider string) []string {
 	i := slices.IndexFunc(rows, func(d *row) bool { return d.Provider.Name == provider })
 	if i < 0 {
@@ -73,7 +74,7 @@ func Fields(provider string) []string {
 	names := map[string]string{}
 	for _, name := range l.names {
 		if key := http.CanonicalHeaderKey(name); !slices.Contains(anybodysWait, key) {
-			names[key] = max(names[key], name) // of two spellings, that with fewer capitals
+			names[key] = max(names[key], name) // of two spellings, the one with fewer capitals
 		}
 	}
 	var all []string
@@ -83,30 +84,31 @@ func Fields(provider string) []string {
 	return order(all, http.CanonicalHeaderKey)
 }
 
-// anybodysWait are the fields that every reading looks at.
+// anybodysWait has the fields that every reading looks at.
 var anybodysWait = []string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms"}
 
 // Sign is what a refusal looks like.
 type Sign struct {
-	// Status is one of these. Nil: 400 and above.
+	// Status lists the statuses that it may have. Nil: any of 400 and above.
 	Status []int
-	// Field is the header field whose value tells it, or Path is where in the JSON of the body that is, with * for every item of a
-	// list, or Body says that the body has it somewhere. Neither: the status is all.
+	// Field is the header field whose value tells, or Path is the place in the JSON of the body, with * for every item of a list, or Body
+	// says that the text stands anywhere in the body. If none of them is set, the status alone tells.
 	Field, Path string
 	Body        bool
-	// Is are the values. Nil: any.
+	// Is are the values that tell. Nil: any.
 	Is []Pattern
-	// Means is what it is; None: it only looks like one.
+	// Means is what it means; None: it only looks like a refusal by a limit.
 	Means Refusal
-	// By is who refuses, if the provider tells: a name of Refusers, or "=" for what was found.
+	// By says who refuses, if the provider tells: a name of Refusers, or "=" for the text that was found.
 	By string
-	// Wait is how long to stay away where the server does not say, by its documentation.
+	// Wait is how long to stay away if the server does not say, by its documentation.
 	Wait time.Duration
 	Note string
 }
 
-// Signs returns what refusals of a provider look like, in the order in which they are looked for, those by nothing but a status
-// last. What its reading tells by code and not by the table is not among them, and that 429 is a limit and 503 an overload, either.
+// Signs returns what the refusals of a provider look like, in the order in which they are looked for; those that only a status tells come
+// last. It leaves out what the provider's reading tells by code instead of by the table, and the general rules that 429 is a limit and
+// 503 an overload.
 func Signs(provider string) (all []Sign) {
 	i := slices.IndexFunc(rows, func(d *row) bool { return d.Provider.Name == provider })
 	if i < 0 {

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// ModelInfo is what a provider publishes of a model. Numbers that are 0 are not known.
+// ModelInfo is what a provider publishes about a model. Numbers that are 0 are not known.
 type ModelInfo struct {
-	// Name is what requests call it, without the date of a snapshot.
+	// Name is what requests call the model, without the date of a snapshot.
 	Name string
 	// Input, Output and Cached are prices in USD per million tokens: of input, of output, and of input that was read from the
 	// provider's cache.
 	Input, Output, Cached float64
-	// Context is the most tokens of input and output together, MaxOutput the most of output.
+	// Context is the most tokens of input and output together, and MaxOutput the most tokens of output.
 	Context, MaxOutput int64
-	// Note is what the numbers do not say: a price that changes with the length of the prompt, or on a day.
+	// Note has what the numbers do not say: a price that changes with the length of the prompt, or on a day.
 	Note string
 }
 
 // BatchAPI is a provider's own way to send many requests, later and for less.
 type BatchAPI struct {
-	// Discount is what share of the price it saves, at best.
+	// Discount is the share of the price that it saves, at best.
 	Discount float64
-	// Within is how long it takes at most, as the provider aims.
+	// Within is how long a batch takes at most, according to the provider's aim.
 	Within time.Duration
 	// Requests and Bytes are the most in one batch; 0: not known.
 	Requests, Bytes int64
 	Docs            string
 }
 
-// LookupModel returns what a provider publishes of a model, by a name that requests use: with the date of a snapshot, a router's
-// prefix (openai/gpt-4o) or that of a tuned model (ft:gpt-4o-2024-08-06:org::id).
+// LookupModel returns what a provider publishes about a model. The name may be any that requests use: with the date of a snapshot, with a
+// router's prefix (openai/gpt-4o), or that of a tuned model (ft:gpt-4o-2024-08-06:org::id).
 func LookupModel(provider, model string) (ModelInfo, bool) {
 	models := published[provider]
 	model = model[strings.LastIndexByte(model, '/')+1:]
@@ -48,10 +48,24 @@ func LookupModel(provider, model string) (ModelInfo, bool) {
 	return ModelInfo{}, false
 }
 
-// published are the models of the rows that have some.
+// PriceOf returns the published price of a model. A tuned model does not have that of the model that it was made from.
+func PriceOf(provider, model string) (ModelInfo, bool) {
+	if strings.HasPrefix(model, "ft:") {
+		return ModelInfo{}, false
+	}
+	m, known := LookupModel(provider, model)
+	return m, known && (m.Input > 0 || m.Output > 0)
+}
+
+// USD returns what so many tokens cost. Input that is read from a cache, or written to one, counts as any other.
+func (m ModelInfo) USD(input, output int64) float64 {
+	return (m.Input*float64(input) + m.Output*float64(output)) / 1e6
+}
+
+// published has the models of those rows that have some.
 var published = map[string][]ModelInfo{}
 
-// modelsAsOf is when the prices below were looked up, from the providers' pages or from those who read them daily.
+// modelsAsOf is when the prices were looked up, on the pages of the providers or of others who read those daily.
 const modelsAsOf = "2026-11"
 
 var openAIModels = []ModelInfo{

@@ -1,14 +1,16 @@
-// Package quota reads what a server says about its limits: header fields and hints in bodies, in the words of each
-// provider, into one Observation.
+// Package quota reads what a server says about its limits. Each provider says it in its own header fields and bodies; the result is
+// always an Observation.
 //
-// "Reset" is a duration, a number of seconds, an instant in seconds or milliseconds, RFC 3339, an HTTP date or a sentinel,
-// depending on who speaks. So there is a Dialect per provider; a bare number is told by its magnitude. A response of a
-// server that nobody knows is read by the three generations of the IETF draft, X-RateLimit fields and Retry-After.
-// What is known of a provider beside its words is in the same row of the table: see Provider.
+// Use it to look at answers yourself. Package transport and the verdicts of package verdict already use it, and the command paceline
+// explain prints what it finds.
 //
-// A reading is a hint, not a grant. It is never an error: counts are never negative, instants never in the past, waits
-// never longer than MaxWait, and whatever was odd is a sentence in Observation.Problems. To decide when the next request
-// may go is for package limit.
+// "Reset" is a duration, a number of seconds, an instant in seconds or milliseconds, RFC 3339, an HTTP date or a sentinel, depending on
+// who speaks. So there is a Dialect per provider; what a bare number means is told by its magnitude. A response of an unknown server is
+// read by the three generations of the IETF draft, X-RateLimit fields and Retry-After. Whatever else is known of a provider is in the
+// same row of the table: see Provider.
+//
+// A reading is a hint, not a grant. It is never an error: counts are never negative, instants never in the past, waits never longer than
+// MaxWait, and whatever was odd is a sentence in Observation.Problems. Package limit decides when the next request may go.
 //
 // The package owns no clock: every reading takes the instant at which the response was read. Dialects have no state and
 // are safe for concurrent use.
@@ -50,7 +52,7 @@ const (
 	Other      Unit = "other"
 )
 
-// Scope says who shares a limit. The zero Scope is not known.
+// Scope says who shares a limit. The zero Scope means that this is not known.
 type Scope string
 
 const (
@@ -61,18 +63,18 @@ const (
 	All   Scope = "all"   // everybody
 )
 
-// Rule says how a limit counts. The zero Rule is not known.
+// Rule says how a limit counts. The zero Rule means that this is not known.
 type Rule string
 
 const (
 	Rolling     Rule = "rolling"  // in any span of the window's length
 	Calendar    Rule = "calendar" // in intervals of the server's clock
 	Anchored    Rule = "anchored" // in intervals that begin with the first request
-	Bucket      Rule = "bucket"   // Limit flow in per Window, evenly; Burst are there at most
+	Bucket      Rule = "bucket"   // Limit flow in per Window, evenly; it holds Burst at most
 	Concurrency Rule = "concurrency"
 )
 
-// Source says how a policy is known. The zero Source is the response itself.
+// Source says how a policy is known. The zero Source means from the response itself.
 type Source string
 
 const (
@@ -81,7 +83,7 @@ const (
 	Inferred   Source = "inferred"   // by arithmetic on what the response states
 )
 
-// Count is a number that a server may or may not have said. The zero Count: it did not.
+// Count is a number that a server may or may not have said. The zero Count means that it did not.
 type Count struct {
 	N  int64 // 0 … MaxCount
 	OK bool
@@ -89,22 +91,23 @@ type Count struct {
 
 // Policy is a limit as such: how much per how long.
 type Policy struct {
-	// Name is the server's for it, or its unit, or "" for a server that has one.
+	// Name is the server's name for it, or its unit, or "" if the server has only one.
 	Name  string
 	Unit  Unit
 	Scope Scope
 	Rule  Rule
-	// Limit is how much, 1 … MaxCount. 0: not known (Binance says what is used, and of which window).
+	// Limit is how much is allowed, 1 … MaxCount. 0: not known (Binance only says what is used, and in which window).
 	Limit int64
-	// Window is per how long. 0: not known.
+	// Window is the time in which Limit is allowed. 0: not known.
 	Window time.Duration
-	// Burst is how much a Bucket holds. 0: Limit.
+	// Burst is how much a Bucket holds. If 0, Limit.
 	Burst int64
-	// Alone: a request of more than Burst is served when the Bucket is full, and nothing else until what it took is refilled.
+	// Alone says that a request of more than Burst is served when the Bucket is full, and then nothing else until what it took is
+	// refilled.
 	Alone bool
-	// Partition is the server's name for the share that the request counts in, in base64 as it was sent.
+	// Partition is the server's name for the part of the quota that the request counts in, in base64 as it was sent.
 	Partition string
-	// Source says how Limit is known, WindowSource how Window is.
+	// Source says how Limit is known, and WindowSource how Window is.
 	Source, WindowSource Source
 }
 
@@ -115,24 +118,24 @@ type ServiceLimit struct {
 	Unit      Unit
 	Scope     Scope
 	Partition string
-	// Remaining is what is left, Used what is not.
+	// Remaining is what is left, and Used what is used.
 	Remaining, Used Count
 	// Reset is when there will be more, on the caller's clock: between now and now + MaxWait, zero if it was not said.
 	Reset time.Time
-	// Whole: at Reset everything is there again. Otherwise there is more, and maybe everything.
+	// Whole says that everything is there again at Reset. Otherwise there is more, and perhaps everything.
 	Whole bool
-	// Next is when there will be one again of a bucket that has nothing left, where its provider documents that Reset is when it
-	// is full: between now and Reset. The zero Time: as far as anybody knows, at Reset.
+	// Next is set for a bucket that has nothing left, if its provider documents that Reset is when it is full: then it is the instant
+	// between now and Reset at which there will be one again. The zero Time: as far as is known, that is at Reset.
 	Next time.Time
 }
 
-// Refusal says why a request was not served. Each asks for a decision of its own.
+// Refusal says why a request was not served. Each kind asks for a decision of its own.
 type Refusal string
 
 const (
 	None           Refusal = ""                   // served, or refused for a reason that is no limit's
-	RateLimited    Refusal = "rate limited"       // over a short window: wait
-	QuotaExhausted Refusal = "quota exhausted"    // over a quota of a day or more, or of points per hour: say when
+	RateLimited    Refusal = "rate limited"       // over the limit of a short window: wait
+	QuotaExhausted Refusal = "quota exhausted"    // over a quota of a day or more, or of points per hour: tell when it is back
 	Unpaid         Refusal = "insufficient quota" // no credit: waiting does not help
 	Banned         Refusal = "banned"             // stop using the key or the address
 	TooLarge       Refusal = "request too large"  // more than the limit: it never fits
@@ -142,7 +145,7 @@ const (
 	Overloaded     Refusal = "overloaded"         // the server's trouble, not the client's
 )
 
-// Refusals returns all of them but None.
+// Refusals returns all Refusals except None.
 func Refusals() []Refusal {
 	return []Refusal{RateLimited, QuotaExhausted, Unpaid, Banned, TooLarge, TooMany, Conflict, Misordered, Overloaded}
 }
@@ -151,23 +154,23 @@ func Refusals() []Refusal {
 type Observation struct {
 	// Dialect is the name of the dialect that it was read in.
 	Dialect string
-	// Policies and Limits are at most 32 each, in the order in which the server or its documentation names them.
+	// Policies and Limits have at most 32 entries each, in the order in which the server or its documentation names them.
 	Policies []Policy
 	Limits   []ServiceLimit
-	// RetryAfter is how long the server asks to stay away: 0 … MaxWait. 0: not at all, or it did not say.
+	// RetryAfter is how long the server asks to stay away: 0 … MaxWait. 0: it did not ask.
 	RetryAfter time.Duration
 	Refusal    Refusal
-	// Sure: the server's word on when to come back is known to hold, and that a probe before then would be in vain, or would
-	// make it longer. Otherwise who heeds it should see for himself after an hour or so. See Vouched.
+	// Sure says that the server's word on when to come back is known to hold, and that a probe before then would be in vain or would make
+	// the wait longer. If it is false, send a probe after an hour or so, and see. See also Vouched.
 	Sure bool
-	// Worked is how long the server says that it worked on the request, which had arrived before that: 0 … MaxWait. 0: it did
-	// not say.
+	// Worked is how long the server says that it worked on the request: 0 … MaxWait. The request had arrived before that time. 0: the
+	// server did not say.
 	Worked time.Duration
-	// RefusedBy are names of policies that were exceeded, where the server names them: see Refusers.
+	// RefusedBy has the names of the policies that were exceeded, if the server names them: see Refusers.
 	RefusedBy []string
-	// Notes are what a person would want to know besides. Problems are values that were ignored or bent, and why.
+	// Notes has what else a person may want to know. Problems has the values that were ignored or changed, and why.
 	Notes, Problems []string
-	// Unread are fields that look like those of limits and were not read, as "Name: value". Only Explain fills it in.
+	// Unread has the fields that look like those of limits and were not read, as "Name: value". Only Explain fills it in.
 	Unread []string
 }
 
@@ -181,12 +184,13 @@ func (o Observation) Policy(name string) (Policy, bool) {
 	return Policy{}, false
 }
 
-// ComeBack returns when a request may do better than this one, and false if the server did not say. A wait that it asked
-// for goes before resets, as RFC 9110 and the IETF draft have it. Otherwise it is the latest reset of the limits that have
-// nothing left: the one that is exhausted longest binds; after a refusal that none of them explains, of those of which nobody
-// said what is left. A bucket that says when it will be full again has one request more long before that. A request that was served and left something of every limit may be followed at once; one that was refused never.
+// ComeBack returns when a request may do better than this one, and false if the server did not say. If the server asked for a wait, that
+// counts before resets, as RFC 9110 and the IETF draft have it. Otherwise it is the latest reset of the limits that have nothing left,
+// since the one that stays exhausted longest binds. After a refusal that no such limit explains, it is the latest reset of those of which
+// nobody said what is left. A bucket that says when it will be full again has room for one request long before that. A request that was
+// served and left something of every limit may be followed at once; after a refusal that is never so.
 //
-// Unpaid and TooLarge say false, whatever the server says: neither waiting nor trying again helps.
+// For Unpaid and TooLarge it returns false, whatever the server says: neither waiting nor trying again helps.
 func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 	if o.Refusal == Unpaid || o.Refusal == TooLarge {
 		return time.Time{}, false
@@ -198,7 +202,7 @@ func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 	blind := false
 	for _, l := range o.Limits {
 		if o.Refusal != None && l.Remaining.OK && l.Remaining.N > 0 {
-			continue // it does not explain the refusal, and may be that of a day
+			continue // it does not explain the refusal, and its reset may be a day away
 		}
 		if l.Remaining.OK && l.Remaining.N == 0 {
 			blind = blind || l.Reset.IsZero()
@@ -215,8 +219,8 @@ func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 	return latest, latest.After(now)
 }
 
-// Vouched tells whether a wait of this answer's is known to be so long: by its row of the table (Sure), or by a window that
-// is as long, of a policy that the answer or the documentation states.
+// Vouched reports whether a wait of this length is known to be real: because the provider's row of the table says so (Sure), or because a
+// policy that the answer or the documentation states has a window as long as that.
 func (o Observation) Vouched(wait time.Duration) bool {
 	return o.Sure || slices.ContainsFunc(o.Policies, func(p Policy) bool { return p.WindowSource != Inferred && p.Window >= wait })
 }
@@ -228,8 +232,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// jsonPolicy and the two below are the documented form of an Observation in JSON. Fields are only ever added; what the
-// server did not say is left out.
+// jsonPolicy and the two types below are the documented form of an Observation in JSON. Fields are only ever added; what the server did
+// not say is left out.
 type jsonPolicy struct {
 	Name          string  `json:"name,omitempty"`
 	Unit          Unit    `json:"unit"`
@@ -295,9 +299,9 @@ func (c Count) pointer() *int64 {
 	return &c.N
 }
 
-// finish is what all dialects have in common at the end of a reading.
+// finish does what all dialects have in common at the end of a reading.
 func (o *Observation) finish() {
-	// A window of a day is no short window, whatever the status says. An inferred one may be wrong.
+	// A limit with a window of a day is a quota, whatever the status says. A window that was inferred may be wrong.
 	for _, p := range o.Policies {
 		if o.Refusal != RateLimited || p.Window < 24*time.Hour || p.WindowSource == Inferred {
 			continue
@@ -314,7 +318,7 @@ func (o *Observation) finish() {
 	o.Problems = compact(o.Problems)
 }
 
-// compact drops repetitions, in order, and what is too much.
+// compact drops repetitions, keeps the order, and cuts off what is too much.
 func compact(s []string) []string {
 	var out []string
 	for _, v := range s {
@@ -341,7 +345,7 @@ func printable(s string, most int) string {
 	return s
 }
 
-// order sorts what has no order of its own, so that readings of equal responses are equal.
+// order sorts lists that have no order of their own, so that readings of equal responses are equal.
 func order[T any](s []T, by func(T) string) []T {
 	slices.SortStableFunc(s, func(a, b T) int { return cmp.Compare(by(a), by(b)) })
 	return s
@@ -355,5 +359,5 @@ func (o *Observation) problem(format string, args ...any) {
 	o.Problems = append(o.Problems, sentence(format, args))
 }
 
-// sentence is fit to print even where the name of a field is not.
+// sentence formats a text so that it is fit to print even if the name of a field in it is not.
 func sentence(format string, args []any) string { return printable(fmt.Sprintf(format, args...), 400) }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// What people share: code, texts, songs, games, and who publishes them.
+// Providers of what people share: code, texts, songs, games, and those who publish them.
 var opens = []*row{gitlab, twitch, meta, strava, spotify, riot, roblox, secEdgar, arxiv, crossref, wikimedia, npm, google, rapidAPI}
 
-// GitLab sends the names of the IETF draft, with a reset that is an epoch. Where an endpoint has a limit of its own the fields are
-// those of another.
+// GitLab sends the names of the IETF draft, with a reset in seconds since 1970. Where an endpoint has a limit of its own, the fields are
+// still those of another limit.
 var gitlab = &row{
 	Provider: Provider{
 		Name: "gitlab", Title: "GitLab",
@@ -26,7 +26,7 @@ var gitlab = &row{
 	is:     sends("RateLimit-Observed", "RateLimit-ResetTime", "Gitlab-LB", "X-Gitlab-Meta"),
 	stated: []stated{{names: "RateLimit-*", used: "RateLimit-Observed", called: "RateLimit-Name", is: per(0, Requests, time.Minute, "", Key)}},
 	read: func(r *reading) {
-		// Throttles of who has no token count for the address: throttle_unauthenticated_api, throttle_unauthenticated_web.
+		// Limits for requests without a token count per address: throttle_unauthenticated_api, throttle_unauthenticated_web.
 		for i := range r.Policies {
 			if strings.Contains(r.Policies[i].Name, "unauthenticated") {
 				r.Policies[i].Scope = IP
@@ -53,11 +53,11 @@ var twitch = &row{
 		},
 	},
 	stated: []stated{{names: "Ratelimit-*", is: per(0, Requests, 0, Bucket, Key), full: true}},
-	// A number of subscriptions, which no wait makes larger.
+	// This is a number of subscriptions; waiting does not make it larger.
 	refuse: []refused{{path: "message", is: []Pattern{"*subscription*", "*transports limit*"}, why: None}},
 }
 
-// Meta says percents of what an app, a page, an advertiser or a business may use; calls while it refuses count as well.
+// Meta says how many percent are used of what an app, a page, an advertiser or a business may use; calls count even while it refuses.
 var meta = &row{
 	Provider: Provider{
 		Name: "meta", Title: "Meta",
@@ -81,8 +81,8 @@ var meta = &row{
 	},
 }
 
-// percents reads an object, or objects in lists by the name of a business, of what is used in percent, and returns how long it says
-// to stay away.
+// percents reads how many percent are used, from an object or from objects in lists by the name of a business. It returns how long the
+// field says to stay away.
 func (r *reading) percents(name string) (wait time.Duration) {
 	v, ok := r.field(name)
 	if !ok {
@@ -114,7 +114,7 @@ func (r *reading) percents(name string) (wait time.Duration) {
 	return wait
 }
 
-// walk calls f for every number of a tree, with the key that it is under.
+// walk calls f for every number in a tree, with the key that it stands under.
 func walk(tree any, f func(key string, n float64)) {
 	switch t := tree.(type) {
 	case map[string]any:
@@ -132,7 +132,7 @@ func walk(tree any, f func(key string, n float64)) {
 	}
 }
 
-// Strava has pairs: a quarter of an hour and a day of the clock, of all requests and of those that read.
+// Strava sends pairs: for a quarter of an hour and for a day of the clock, both for all requests and for those that read.
 var strava = &row{
 	Provider: Provider{
 		Name: "strava", Title: "Strava",
@@ -152,12 +152,12 @@ var strava = &row{
 		{nth: 2, limit: "X-ReadRateLimit-Limit", used: "X-ReadRateLimit-Usage", remaining: "-", reset: "-", is: named("reads, day", per(0, Requests, day, Calendar, Key))},
 	},
 	refuse: []refused{
-		{path: "message", is: []Pattern{"*athletes*"}, why: Unpaid}, // a number of users, which no wait makes larger
+		{path: "message", is: []Pattern{"*athletes*"}, why: Unpaid}, // this is a number of users; waiting does not make it larger
 		{path: "message", is: []Pattern{"Rate Limit Exceeded"}, why: RateLimited},
 	},
 }
 
-// Spotify says nothing but Retry-After, and that not always; it may be a day.
+// Spotify says nothing but Retry-After, and not always that; it may be a day.
 var spotify = &row{
 	Provider: Provider{
 		Name: "spotify", Title: "Spotify",
@@ -169,8 +169,8 @@ var spotify = &row{
 	refuse: []refused{{status: []int{429}, why: RateLimited, wait: 30 * time.Second}},
 }
 
-// Riot has lists of limits, 20:1,100:120, of an app and of a method, and says which of them refused. The windows begin with their
-// first request.
+// Riot sends lists of limits of an app and of a method, 20:1,100:120, and says which of them refused. The windows begin with their first
+// request.
 var riot = &row{
 	Provider: Provider{
 		Name: "riot", Title: "Riot Games",
@@ -190,7 +190,7 @@ var riot = &row{
 	refuse: []refused{{header: "X-Rate-Limit-Type", is: []Pattern{"application", "method", "service"}, why: RateLimited, by: "="}},
 }
 
-// riot reads limits and what is used of each, in another field.
+// riot reads limits from one field, and what is used of each from another.
 func (r *reading) riot(name, whose string, scope Scope) {
 	limits, _ := r.field(name)
 	counts, _ := r.field(name + "-Count")
@@ -218,7 +218,7 @@ func (r *reading) riot(name, whose string, scope Scope) {
 	}
 }
 
-// Roblox speaks as Envoy does: X-RateLimit fields with policies, and a reset from now.
+// Roblox speaks as Envoy does: X-RateLimit fields with policies, and a reset that counts from now.
 var roblox = &row{
 	Provider: Provider{
 		Name: "roblox", Title: "Roblox",
@@ -229,7 +229,7 @@ var roblox = &row{
 	read: func(r *reading) { r.anybody() },
 }
 
-// EDGAR refuses with a page, and whoever goes on meanwhile is refused for longer.
+// EDGAR refuses with a page. Requests during a refusal prolong it.
 var secEdgar = &row{
 	Provider: Provider{
 		Name: "sec-edgar", Title: "SEC EDGAR",
@@ -278,7 +278,7 @@ var crossref = &row{
 	},
 }
 
-// MediaWiki answers errors with status 200: the load of its database, and limits of an action.
+// MediaWiki answers errors with status 200: when its database is loaded, and for limits of an action.
 var wikimedia = &row{
 	Provider: Provider{
 		Name: "wikimedia", Title: "Wikimedia",
@@ -330,7 +330,7 @@ var google = &row{
 	},
 }
 
-// RapidAPI counts for whoever stands behind it, mostly in months.
+// RapidAPI counts on behalf of the API behind it, mostly per month.
 var rapidAPI = &row{
 	Provider: Provider{
 		Name: "rapidapi", Title: "RapidAPI",

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Preset is what a provider publishes about its limits, under a name: "heroku", "openai:tier1". A part after a colon is a tier,
-// a market or a mode. Published limits change, and an account may have others: what a response states goes before.
+// Preset is what a provider publishes about its limits, under a name: "heroku", "openai:tier1". The part after a colon is a tier, a
+// market or a mode. Published limits change, and an account may have others: what a response states is to be preferred.
 type Preset struct {
 	Name  string
 	About string
-	// Source is where it is published, AsOf the year, or the year and month, in which it was read there.
+	// Source is where it is published. AsOf is the year, or the year and month, in which it was read there.
 	Source, AsOf string
-	// Policies have Source Documented.
+	// Policies have the Source Documented.
 	Policies []Policy
 }
 
@@ -40,8 +40,8 @@ func LookupPreset(name string) (Preset, bool) {
 	return Preset{}, false
 }
 
-// PerSecond returns the preset with a second's share of each limit per minute besides. It reports false where the provider does not
-// say that its limits per minute also hold per second.
+// PerSecond returns the preset with, in addition, a second's share of each limit per minute. It returns false if the provider does not
+// say that its limits per minute may also hold per second.
 func (p Preset) PerSecond() (Preset, bool) {
 	who, _ := Publisher(p.Name)
 	p = p.own()
@@ -53,8 +53,8 @@ func (p Preset) PerSecond() (Preset, bool) {
 	return p, who.PerSecond
 }
 
-// PerSecond returns the share of a second of a limit per minute, as OpenAI says that it may hold too: 60,000 as 1,000, rounded down
-// to a whole number, but at least 1. It is a bucket of that size; what asks for more goes alone.
+// PerSecond returns the share of one second of a limit per minute, as OpenAI says that it may hold too: 60,000 as 1,000, rounded down to
+// a whole number, but at least 1. The share is a bucket of that size; a request that asks for more goes alone.
 func (p Policy) PerSecond() (Policy, bool) {
 	if p.Window != time.Minute || p.Rule != Bucket {
 		return Policy{}, false
@@ -63,19 +63,19 @@ func (p Policy) PerSecond() (Policy, bool) {
 	return p, true
 }
 
-// Fits reports whether the limits are those of a model: its name, or a dated one of it, is what About begins with, or About names no
-// model.
+// Fits reports whether the limits are those of the model: About names no model, or begins with the model's name, with or without the date
+// of a snapshot.
 func (p Preset) Fits(model string) bool {
 	named, _, more := strings.Cut(p.About, ",")
 	if !more || !strings.ContainsAny(named, "0123456789") || !slices.ContainsFunc(p.Policies, func(l Policy) bool { return l.Scope == Model }) {
 		return true
 	}
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	model = SharedModel("openai", model) // the date and -latest, which are written the same everywhere
+	model = SharedModel("openai", model) // drops the date and -latest, which are written the same everywhere
 	return model == strings.ReplaceAll(strings.ToLower(named), " ", "-")
 }
 
-// Publisher returns the row of who publishes the preset of a name.
+// Publisher returns the row of the provider that publishes the preset of a name.
 func Publisher(preset string) (Provider, bool) {
 	for _, d := range rows {
 		if slices.ContainsFunc(d.Published, func(p Preset) bool { return p.Name == preset }) {
@@ -90,7 +90,7 @@ func (p Preset) own() Preset {
 	return p
 }
 
-// documented returns the policies of a preset that is there.
+// documented returns the policies of a preset, which must exist.
 func documented(name string) []Policy {
 	p, ok := LookupPreset(name)
 	if !ok {
@@ -99,12 +99,12 @@ func documented(name string) []Policy {
 	return p.Policies
 }
 
-// per writes the rows below.
+// per makes a Policy, for the rows below.
 func per(limit int64, unit Unit, window time.Duration, rule Rule, scope Scope) Policy {
 	return Policy{Name: string(unit), Unit: unit, Scope: scope, Rule: rule, Limit: limit, Window: window, Source: Documented, WindowSource: Documented}
 }
 
-// bucket is a bucket that holds another amount than flows in per window.
+// bucket makes the Policy of a bucket that holds another amount than flows in per window.
 func bucket(burst, limit int64, unit Unit, window time.Duration, scope Scope) Policy {
 	p := per(limit, unit, window, Bucket, scope)
 	p.Burst = burst

@@ -12,8 +12,8 @@ import (
 type Response struct {
 	Status int
 	Header http.Header
-	// Body is its beginning, MaxBody of it at most; more is not looked at. It may be nil: then kinds of refusal that only
-	// the body tells are read by their status.
+	// Body is the beginning of the body, at most MaxBody of it; more is not looked at. It may be nil: kinds of refusal that only the body
+	// tells are then read by their status.
 	Body []byte
 }
 
@@ -25,46 +25,46 @@ type Dialect interface {
 	Read(now time.Time, r Response) Observation
 }
 
-// Provider is what is known of a provider, in one place: a row of the table. A copy; to change it changes nothing.
+// Provider is what is known of a provider, in one place: a row of the table. It is a copy, so changing it changes nothing.
 type Provider struct {
-	// Name is what Lookup finds its Dialect by, if answers of it can be read. Title is for people.
+	// Name is what Lookup finds its Dialect by, if its answers can be read. Title is for people.
 	Name, Title string
-	// Kind is what it is for. The table is grouped by it.
+	// Kind says what it provides. The table is grouped by it.
 	Kind string
-	// Hosts are names of hosts, or, with a dot in front, what they end in.
+	// Hosts are names of hosts, or, with a dot in front, endings of such names.
 	Hosts []string
-	// SDKs are names of packages and of errors of its client libraries, as traces have them: "openai.*" is openai.RateLimitError.
-	// Some servers are asked with the library of another.
+	// SDKs are the names of packages and errors of its client libraries, as traces have them: "openai.*" stands for
+	// openai.RateLimitError. Some servers are used with the library of another provider.
 	SDKs []Pattern
-	// Docs is where it documents its limits, AsOf when that was last looked at: a year, or a year and month.
+	// Docs is where its limits are documented. AsOf is when that was last looked at: a year, or a year and month.
 	Docs, AsOf string
-	// Silent: it documents limits, and what it answers says nothing of them before it refuses.
+	// Silent says that it documents limits, but that its answers say nothing of them before it refuses.
 	Silent bool
-	// Limited is whom a refusal for a limit concerns where neither a name nor what is used up says it, Banned whom a ban does.
+	// Limited says whom a refusal by a limit concerns if neither a name nor what is used up tells; Banned says it of a ban.
 	Limited, Banned Scope
-	// Refusers are all names that it may give in Observation.RefusedBy: its own, and patterns of its server's.
+	// Refusers are all names that Observation.RefusedBy may have: the provider's own, and patterns for those of its servers.
 	Refusers []Refuser
-	// Published are limits that it publishes.
+	// Published are the limits that it publishes.
 	Published []Preset
-	// PerSecond: it says that its limits per minute may also hold per second.
+	// PerSecond says that its limits per minute may also hold per second, according to the provider.
 	PerSecond bool
-	// Tokens is how it counts tokens. Empty: it does not, or nobody knows.
+	// Tokens is how it counts tokens. Empty: it does not count them, or nobody knows how.
 	Tokens Counting
-	// Organization is the header field of an answer that names the organization, project or account whose keys share limits.
+	// Organization is the header field of answers that names the organization, project or account whose keys share limits.
 	Organization string
 	// Shares are the models that share limits.
 	Shares []Share
-	// Models are those whose prices and sizes are published, as of ModelsAsOf.
+	// Models are those whose prices and sizes it publishes, as of ModelsAsOf.
 	Models     []ModelInfo
 	ModelsAsOf string
-	// Batch is its own way to send many, if it has one.
+	// Batch is its API for sending many requests at once, if it has one.
 	Batch *BatchAPI
 }
 
-// Refuser is what may refuse, and whose requests that concerns. The zero Scope: those of the policy of this name, or of what is
-// used up, as if there were no name.
+// Refuser is what may refuse, and whose requests that concerns. With the zero Scope it concerns those of the policy of this name, or of
+// what is used up, as if there were no name.
 type Refuser struct {
-	// Pattern is the name. "*" stands for whatever the server says, and is the last.
+	// Pattern is the name. "*" stands for whatever the server says, and comes last.
 	Pattern Pattern
 	Scope   Scope
 }
@@ -73,31 +73,31 @@ type Refuser struct {
 type Counting string
 
 const (
-	CountsReserved Counting = "reserved" // when it arrives, the larger of its input and the most that it may output
-	CountsSum      Counting = "sum"      // when it arrives, both
-	CountsUsed     Counting = "used"     // in the end, what it used
-	CountsProduced Counting = "produced" // input when it arrives, output as it is produced
-	CountsInput    Counting = "input"    // input alone
+	CountsReserved Counting = "reserved" // when a request arrives: the larger of its input and the most that it may output
+	CountsSum      Counting = "sum"      // when a request arrives: both added up
+	CountsUsed     Counting = "used"     // in the end: what it used
+	CountsProduced Counting = "produced" // its input when it arrives, its output as it is produced
+	CountsInput    Counting = "input"    // its input alone
 )
 
 // Share are models whose requests count in the same limits.
 type Share struct {
-	// Name is what the limits are known by; "*": by what the * of the model stands for. Models are names of models, with * for
-	// what may differ and ? for a digit.
+	// Name is the name of the limits; "*" means the text that the * of the model's pattern stands for. Models are names of models, with *
+	// for any text and ? for a digit.
 	Name   string
 	Models []Pattern
 }
 
-// row is a Provider and how its answers are read: by tables, and what fits none by a function.
+// row is a Provider and how its answers are read: by tables, and by a function where no table fits.
 type row struct {
 	Provider
-	// is reports whether the headers, or the body of a refusal, are this provider's and nobody else's. Nil: they never show.
+	// is reports whether the header, or the body of a refusal, is surely this provider's. Nil: that never shows.
 	is func(*Response) bool
-	// inBody says that it refuses with status 200, or says only in the body what is left.
+	// inBody says that the provider refuses with status 200, or says only in the body what is left.
 	inBody bool
 	stated []stated
 	refuse []refused
-	// read is what the tables do not say. Retry-After is there already, and what it does not refuse is refused by status.
+	// read does what the tables do not. Retry-After has been read before, and if it does not refuse, the status decides.
 	read func(*reading)
 }
 
@@ -107,7 +107,7 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 	return d.reading(now, resp, nil).Observation
 }
 
-// reading reads a response. looked hears of the fields that are looked at.
+// reading begins to read a response. looked, if not nil, collects the fields that are looked at.
 func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 	r := newReading(d, now, resp)
 	r.looked = l
@@ -133,10 +133,10 @@ func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 	return r
 }
 
-// shares are those of the rows that have some.
+// shares has the shares of those rows that have some.
 var shares = map[string][]Share{}
 
-// rows is the table, in the order in which Detect asks: who has fields of its own comes before who borrows another's.
+// rows is the table, in the order in which Detect asks: providers with fields of their own come before those that borrow another's.
 var rows []*row
 
 func init() {
@@ -219,11 +219,11 @@ func Lookup(name string) (Dialect, bool) {
 	return nil, false
 }
 
-// reads tells whether it answers over HTTP.
+// reads reports whether the provider answers over HTTP.
 func (d *row) reads() bool { return d.read != nil || len(d.stated) > 0 || len(d.refuse) > 0 }
 
-// InBody reports whether a dialect wants the body of answers that were served too: its provider refuses with status 200, or
-// says only there what is left. A Dialect of your own says so by a method InBody() bool.
+// InBody reports whether a dialect wants the body of served answers, too: because its provider refuses with status 200, or says only
+// there what is left. A Dialect of your own says so by a method InBody() bool.
 func InBody(d Dialect) bool {
 	switch d := d.(type) {
 	case *row:
@@ -234,7 +234,7 @@ func InBody(d Dialect) bool {
 	return false
 }
 
-// Whom says whom refusals concern that are read in a dialect. Of one that is not of this package they concern the key.
+// Whom says whom refusals concern that are read in a dialect. In a dialect of another package they concern the key.
 func Whom(dialect string) (limited, banned Scope, names []Refuser) {
 	for _, d := range rows {
 		if d.Provider.Name == dialect {
@@ -244,13 +244,13 @@ func Whom(dialect string) (limited, banned Scope, names []Refuser) {
 	return Key, Key, theirOwn
 }
 
-// theirOwn are the names that a server gives its policies.
+// theirOwn stands for whatever names a server gives its policies.
 var theirOwn = []Refuser{{"*", ""}}
 
 // Pattern is a name in which * stands for any text: "global", "endpoint-*", "*-quota-*".
 type Pattern string
 
-// Match reports whether a name is the pattern's.
+// Match reports whether the pattern fits a name.
 func (p Pattern) Match(name string) bool {
 	head, rest, more := strings.Cut(string(p), "*")
 	name, ok := strings.CutPrefix(name, head)
@@ -281,8 +281,8 @@ func ForHost(host string) (Dialect, bool) {
 	return nil, false
 }
 
-// Detect returns the dialect of a response whose server is not known, by fields that only one provider sends. Where nothing
-// shows, it is "generic". Prefer ForHost: behind a gateway the fields may be another's.
+// Detect returns the dialect of a response from an unknown server, by fields that only one provider sends. If there are none, it is
+// "generic". Prefer ForHost: behind a gateway the fields may be another's.
 func Detect(r Response) Dialect {
 	r.Body = r.Body[:min(len(r.Body), MaxBody)]
 	for _, d := range rows {
@@ -293,7 +293,7 @@ func Detect(r Response) Dialect {
 	return generic
 }
 
-// Speaks reports whether a header may say something of limits to any dialect: to see that costs less than to read it. Its names
+// Speaks reports whether a header may say something of limits in any dialect; this is cheaper than reading it. The names of the header
 // must be in canonical form.
 func Speaks(h http.Header) bool {
 	for name := range h {
@@ -318,17 +318,17 @@ func Speaks(h http.Header) bool {
 	return false
 }
 
-// theirs are what fields of limits begin with whose names do not look like that.
+// theirs are the beginnings of those names of fields that do not look like limits.
 var theirs = []string{"Anthropic-Ratelimit", "Docker-Ratelimit", "Fastly-Ratelimit", "Maximum-Concurrent", "Mediawiki-Api-Error", "Sforce-Limit", "Stripe-Rate-Limited", "Zendesk-Ratelimit"}
 
-// sends reports whether any of the fields is there.
+// sends returns a function that reports whether any of the fields is there.
 func sends(names ...string) func(*Response) bool {
 	return func(r *Response) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return r.Header.Get(n) != "" })
 	}
 }
 
-// sendsPrefix reports whether a field begins like this. The prefix is in canonical form.
+// sendsPrefix reports whether a field begins with the prefix, which must be in canonical form.
 func sendsPrefix(h http.Header, prefix string) bool {
 	for name := range h {
 		if strings.HasPrefix(http.CanonicalHeaderKey(name), prefix) {
@@ -338,7 +338,7 @@ func sendsPrefix(h http.Header, prefix string) bool {
 	return false
 }
 
-// mentions reports whether a body that may be an error's holds the text.
+// mentions reports whether a body that may be that of an error contains the text.
 func mentions(r *Response, text string) bool {
 	return strings.Contains(string(r.Body), text)
 }

@@ -12,27 +12,28 @@ import (
 	"time"
 )
 
-// reading is a response under way to an Observation. Its methods turn a header field into a number, a wait or an instant,
-// and note as a problem what they cannot.
+// reading is a response that is being read into an Observation. Its methods turn a header field into a number, a wait or an instant, and
+// note a problem if they cannot.
 type reading struct {
 	Observation
 	Response
 	refusers []Refuser
-	// now is the caller's clock, clock the server's at the same instant.
+	// now is the caller's clock, and clock the server's at the same instant.
 	now, clock time.Time
-	// far is the server's Date if it is so far away that either clock may be nonsense: an instant is read by the one that it fits.
+	// far is the server's Date if it is so far away that one of the clocks may be nonsense: each instant is then read by the clock that
+	// it fits.
 	far    time.Time
-	whole  bool // the body is all there
-	tree   any  // the JSON of the body, once it was parsed
+	whole  bool // the whole body is there
+	tree   any  // the JSON of the body, once it has been parsed
 	parsed bool
-	// alsoCalled are the policies of a field by names that are not theirs alone.
+	// alsoCalled has the policies of a field by names that several of them may have.
 	alsoCalled map[string][]string
-	other      bool // its status refuses, and yet it is no limit's
+	other      bool // the status would be a refusal, but it is not that of a limit
 	looked     *looked
 }
 
-// maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction:
-// below that it would spoil the reading of two clocks that agree.
+// maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction, so with clocks
+// that agree it would make the reading worse.
 const maxSkew = 2 * time.Second
 
 func newReading(d *row, now time.Time, resp Response) *reading {
@@ -41,7 +42,7 @@ func newReading(d *row, now time.Time, resp Response) *reading {
 	r.Body = resp.Body[:min(len(resp.Body), MaxBody)]
 	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
 		switch skew := date.Sub(now); {
-		case skew.Abs() > MaxWait: // one of the two says nothing
+		case skew.Abs() > MaxWait: // one of the two must be wrong
 			r.far = date
 		case skew.Abs() > maxSkew:
 			r.clock = date
@@ -114,8 +115,8 @@ var (
 	errNegative = errors.New("is negative")
 )
 
-// seconds reads a decimal number of seconds, rounded up to the nanosecond. What is too large for a Duration is MaxWait and a
-// nanosecond, which whoever bounds it sees.
+// seconds reads a decimal number of seconds, rounded up to the nanosecond. If it is too large for a Duration, the result is a nanosecond
+// more than MaxWait, which shows that it is out of bounds.
 func seconds(v string) (time.Duration, error) { return scaled(v, time.Second) }
 
 func scaled(v string, unit time.Duration) (time.Duration, error) {
@@ -127,7 +128,7 @@ func scaled(v string, unit time.Duration) (time.Duration, error) {
 		return 0, errNegative
 	}
 	if f *= float64(unit); f <= float64(MaxWait) {
-		// 64.57 s is a hair more than 64,570 ms in binary, and no nanosecond more for it.
+		// In binary, 64.57 s is a hair more than 64,570 ms; it must not become a nanosecond more.
 		return time.Duration(math.Ceil(f - f*1e-15)), nil
 	}
 	return MaxWait + 1, nil
@@ -172,7 +173,7 @@ func (r *reading) bound(name, v string, d time.Duration, err error) (time.Durati
 
 func days(d time.Duration) string { return fmt.Sprintf("%d days", d/(24*time.Hour)) }
 
-// names returns those of the fields that begin like this, in order. The prefix is in canonical form.
+// names returns the fields that begin with the prefix, in order. The prefix must be in canonical form.
 func (r *reading) names(prefix string) []string {
 	r.looked.at(prefix + "*")
 	var all []string
@@ -184,7 +185,7 @@ func (r *reading) names(prefix string) []string {
 	return order(all, func(s string) string { return s })[:min(len(all), maxItems)]
 }
 
-// rate reads a number per second, and returns how long one takes.
+// rate reads a number per second, and returns how long one of them takes.
 func rate(v string) (time.Duration, error) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 	if err != nil || !(f > 0) {
@@ -196,7 +197,7 @@ func rate(v string) (time.Duration, error) {
 	return MaxWait + 1, nil
 }
 
-// worked reads for how many milliseconds the server worked.
+// worked reads for how many milliseconds the server worked on the request.
 func (r *reading) worked(name string) {
 	v, ok := r.field(name)
 	if !ok {
@@ -209,15 +210,15 @@ func (r *reading) worked(name string) {
 	r.Worked, _ = r.bound(name, v, d, err)
 }
 
-// instant moves an instant of the server's clock onto ours, and into the span that a reading may have.
+// instant converts an instant of the server's clock to ours, and brings it into the span that a reading may have.
 func (r *reading) instant(name, v string, t time.Time) time.Time {
-	d := t.Sub(r.clock) // saturates
+	d := t.Sub(r.clock) // this saturates
 	if f := t.Sub(r.far); !r.far.IsZero() && (d < -5*time.Second || d > MaxWait) && f >= -5*time.Second && f <= MaxWait {
 		d = f
 	}
 	switch {
 	case d < 0:
-		// Servers cut instants to the second, and an answer takes its time: that much in the past is no news.
+		// Servers cut off fractions of a second, and an answer takes its time: an instant that is so little in the past is no problem.
 		if d < -5*time.Second {
 			r.problem("%s: %q is in the past; read as now", name, clip(v))
 		}
@@ -229,8 +230,8 @@ func (r *reading) instant(name, v string, t time.Time) time.Time {
 	return r.now.Add(d)
 }
 
-// retryAfter reads Retry-After as RFC 9110 has it, seconds or a date, and the milliseconds that some send besides: those are
-// finer, so they go first. A fraction of a second is no RFC's, but sent.
+// retryAfter reads Retry-After as RFC 9110 defines it, in seconds or as a date, and the milliseconds that some servers send in addition:
+// these are finer, so they are preferred. A fraction of a second is in no RFC, but it is sent.
 func (r *reading) retryAfter() {
 	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
 		if v, ok := r.field(name); ok {
@@ -247,7 +248,7 @@ func (r *reading) retryAfter() {
 		return
 	}
 	if date, err := http.ParseTime(v); err == nil {
-		// Both dates have no fraction, and so their difference has no error, however little the clocks are apart.
+		// Neither date has a fraction, so their difference has no error, however little the clocks are apart.
 		if clock, err := http.ParseTime(r.Header.Get("Date")); err == nil && clock.Sub(r.now).Abs() <= MaxWait {
 			defer func(clock time.Time) { r.clock = clock }(r.clock)
 			r.clock = clock
@@ -260,15 +261,14 @@ func (r *reading) retryAfter() {
 	}
 }
 
-// orRetryAfter takes a wait from a body, where no header asked for one.
+// orRetryAfter takes a wait from a body if no header asked for one.
 func (r *reading) orRetryAfter(name, v string, d time.Duration, err error) {
 	if d, ok := r.bound(name, v, d, err); ok && r.RetryAfter == 0 {
 		r.RetryAfter = d
 	}
 }
 
-// object decodes the body, if it is the JSON of an object. A body that is no JSON is a page of some proxy; JSON that ends in
-// its middle is a problem.
+// object decodes the body if it is a JSON object. A body that is not JSON is a page of some proxy; JSON that breaks off is a problem.
 func (r *reading) object(v any) bool {
 	body := strings.TrimSpace(string(r.Body))
 	if !strings.HasPrefix(body, "{") && !strings.HasPrefix(body, "[") {
@@ -280,7 +280,7 @@ func (r *reading) object(v any) bool {
 	case err == nil:
 		return true
 	case errors.As(err, &kind):
-		// The rest is decoded: a field of another type than expected is not read, like one that is not there.
+		// The rest is decoded: a field of an unexpected type is treated as if it were not there.
 		return true
 	case !r.whole:
 		r.problem("body: longer than %d KiB; not read", MaxBody>>10)
@@ -290,7 +290,7 @@ func (r *reading) object(v any) bool {
 	return false
 }
 
-// byStatus is what a status means where the server says no more.
+// byStatus returns what a status means if the server says no more.
 func (r *reading) byStatus() Refusal {
 	switch r.Status {
 	case http.StatusTooManyRequests:
@@ -305,7 +305,7 @@ func (r *reading) byStatus() Refusal {
 	return None
 }
 
-// by records what refused. A name that the dialect does not list is left out, so that whoever looks names up knows all.
+// by records what refused. Names that the dialect does not list are left out, so that whoever looks up names finds them all.
 func (r *reading) by(name string) {
 	name = clip(name)
 	if !slices.ContainsFunc(r.refusers, func(f Refuser) bool { return f.Pattern.Match(name) }) {
@@ -322,7 +322,7 @@ func (r *reading) refuse(why Refusal) {
 	}
 }
 
-// add records a policy and what is left of it. What the server says nothing of is left out.
+// add records a policy and what is left of it, as far as the server says something of either.
 func (r *reading) add(p Policy, l ServiceLimit) {
 	l.Policy, l.Unit, l.Scope = p.Name, p.Unit, p.Scope
 	l.Whole = l.Whole && !l.Reset.IsZero()
@@ -338,7 +338,7 @@ func (r *reading) add(p Policy, l ServiceLimit) {
 	}
 }
 
-// triple reads a limit, what remains of it and its reset from fields that differ in their last word.
+// triple reads a limit, what remains of it and its reset, from three fields.
 func (r *reading) triple(p Policy, limit, remaining string, reset time.Time) {
 	p.Limit = r.limit(limit).N
 	r.add(p, ServiceLimit{Remaining: r.count(remaining), Reset: reset})

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// refused is what a refusal looks like: status, and what is in the body or a header field.
+// refused is what a refusal looks like: a status, and a text in the body or in a header field.
 type refused struct {
-	// status is that of the answer. Nil: 400 and above.
+	// status has the statuses that the answer may have. Nil: any of 400 and above.
 	status []int
-	// header is the field whose value is one of is; else path is where in the JSON of the body that is, with * for every item of a
-	// list; else the text of the body has it somewhere.
+	// header is the field whose value is one of is. If it is empty, path is the place of that value in the JSON of the body, with * for
+	// every item of a list. If both are empty, the text stands anywhere in the body.
 	header, path string
-	// is are the values. "a*" begins so, "*a*" has it in it. Nil: anything, or nothing at all.
+	// is has the texts. "a*" is a beginning, and "*a*" stands anywhere. Nil: any text, or none.
 	is []Pattern
 
-	// why is None for what only looks like it by its status.
+	// why is None if it only looks like a refusal by its status.
 	why Refusal
-	// by is a name of Refusers: "=" what was found. Empty: nobody says what refused.
+	// by is a name of Refusers; "=" means the text that was found. Empty: nobody says what refused.
 	by string
-	// wait is how long to stay away where the server does not say, by its documentation; or waitAt is where in the body it says
-	// so, in units of per (seconds, if zero); | is between several places.
+	// wait is how long to stay away if the server does not say, by its documentation. waitAt is where in the body it says so, in units of
+	// per (seconds, if zero); | stands between several places.
 	wait   time.Duration
 	waitAt string
 	per    time.Duration
-	// sure: nothing may go before the server's time has come: a probe would make it longer, or is known to be in vain.
+	// sure says that nothing may go before the time that the server said: a probe would prolong the wait, or is known to be in vain.
 	sure bool
 	note string
 }
 
-// served are the statuses of those who refuse with 200.
+// served has the status of providers that refuse with 200.
 var served = []int{http.StatusOK}
 
-// refusals takes the first row of those that look like the answer.
+// refusals takes the first row that looks like the answer.
 func (r *reading) refusals(rows []refused) {
 	if r.Refusal != None {
 		return
@@ -47,7 +47,7 @@ func (r *reading) refusals(rows []refused) {
 	}
 }
 
-// looks tells whether the answer looks like a refusal, and what was found that tells it.
+// looks reports whether the answer looks like this refusal, and returns the text that tells.
 func (r *reading) looks(f *refused) (found string, ok bool) {
 	if f.status == nil && r.Status < 400 || f.status != nil && !slices.Contains(f.status, r.Status) {
 		return "", false
@@ -79,7 +79,7 @@ func (r *reading) looks(f *refused) (found string, ok bool) {
 
 func (r *reading) refusedAs(f *refused, found string) {
 	if f.why == None {
-		r.other = true // it looks like a refusal for a limit, and is none
+		r.other = true // it looks like a refusal by a limit, but is none
 		return
 	}
 	r.refuse(f.why)
@@ -109,7 +109,7 @@ func (r *reading) refusedAs(f *refused, found string) {
 	}
 }
 
-// explained tells whether a limit of which nothing is left has a reset.
+// explained reports whether a limit with nothing left has a reset.
 func (r *reading) explained() bool {
 	return slices.ContainsFunc(r.Limits, func(l ServiceLimit) bool { return l.Remaining == Count{0, true} && !l.Reset.IsZero() })
 }
@@ -155,7 +155,7 @@ func (r *reading) at(path string) []string {
 	return all
 }
 
-// keys are those of an object, in an order that equal ones have in common.
+// keys returns the keys of an object in sorted order, so that equal objects are read alike.
 func keys(m map[string]any) []string {
 	var all []string
 	for k := range m {

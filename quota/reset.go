@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// reset reads when there will be more, in whatever form it is told: a wait ("1m30s", "250ms"), an instant (RFC 3339, an HTTP
-// date), or a number, which its magnitude tells. unit is what a small number counts; 0: seconds. The zero Time: the field is not
-// there, or says nothing.
+// reset reads when there will be more, in whatever form that is told: as a wait ("1m30s", "250ms"), as an instant (RFC 3339, an HTTP
+// date), or as a number, whose magnitude tells what it means. unit is the unit of a small number; 0: seconds. The zero Time: the field is
+// not there, or says nothing.
 //
 //	     … 1e8    from now: three years of seconds, and no epoch in seconds since 1973
 //	1e8  … 1e11   seconds since 1970
@@ -26,7 +26,7 @@ func (r *reading) reset(name string, unit time.Duration) time.Time {
 	return r.moment(name, v, unit)
 }
 
-// moment is reset for a value that is no field's.
+// moment does what reset does, for a value that is not that of a field.
 func (r *reading) moment(name, v string, unit time.Duration) time.Time {
 	if t, ok := date(v); ok {
 		return r.instant(name, v, t)
@@ -72,7 +72,7 @@ func date(v string) (time.Time, bool) {
 	return t, err == nil
 }
 
-// sinceEpoch reads an instant since 1970 of which f is the magnitude, to the microsecond.
+// sinceEpoch reads an instant since 1970, to the microsecond; f is its magnitude.
 func sinceEpoch(v string, f float64) (time.Time, error) {
 	unit := time.Second
 	switch {
@@ -105,7 +105,8 @@ func pacificMidnight(t time.Time) time.Time {
 	return midnight.Add(-pacific(midnight.Add(-pacific(t))))
 }
 
-// pacific is how far that is from UTC: summer is from the second Sunday of March, at 2 in the morning, to the first of November.
+// pacific returns how far Pacific time is from UTC at t: summer time is from the second Sunday of March, at 2 in the morning, to the
+// first Sunday of November.
 func pacific(t time.Time) time.Duration {
 	sunday := func(m time.Month, nth, hour int) time.Time {
 		first := time.Date(t.UTC().Year(), m, 1, hour, 0, 0, 0, time.UTC)

@@ -2,12 +2,12 @@ package quota
 
 import "strings"
 
-// dated are models of which a name with a date is a snapshot: gpt-4o-2024-08-06 counts in the limits of gpt-4o, and so does an alias
-// that ends in -latest.
+// dated matches names with a date, and returns the model that they are snapshots of: gpt-4o-2024-08-06 counts in the limits of gpt-4o,
+// and so does an alias that ends in -latest.
 var dated = []Share{{Name: "*", Models: []Pattern{"*-20??-??-??", "*-20??????", "*-latest"}}}
 
-// SharedModel returns the name of the limits that the requests of a model count in: its own, or that of the family it shares them
-// with, by the row of a provider. A model of which nothing is known has its own.
+// SharedModel returns the name of the limits that the requests of a model count in: the name of the family that the model shares them
+// with, by the provider's row, or else the model's own.
 func SharedModel(provider, model string) string {
 	return sharedName(shares[provider], model)
 }
@@ -28,7 +28,7 @@ func sharedName(all []Share, model string) string {
 	return model
 }
 
-// head reports whether a name of a model matches, in which ? stands for a digit, and returns what the first * stands for.
+// head reports whether the pattern fits the name of a model, with ? for a digit, and returns what the first * stands for.
 func (p Pattern) head(name string) (string, bool) {
 	before, after, star := strings.Cut(string(p), "*")
 	rest, ok := strings.CutPrefix(name, before)

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// stated is a limit that header fields state: a limit, what remains or is used of it, and its reset.
+// stated is a limit that header fields state: the limit, what remains or is used of it, and its reset.
 type stated struct {
-	// names is what the fields are called, with * for Limit, Remaining, Used and Reset. The four below are other names than
-	// that; "-": no such field.
+	// names is the name of the fields, with * for Limit, Remaining, Used and Reset. The four below replace single names; "-": there is no
+	// such field.
 	names                         string
 	limit, remaining, used, reset string
-	// is the limit, as far as the documentation goes: a field that says otherwise goes before its Limit.
+	// is has what the documentation says of the limit; what a field says is preferred.
 	is Policy
-	// called is the field that names it, window the one that says its window, in units of per (seconds, if zero).
+	// called is the field that names it. window is the field with its window, in units of per (seconds, if zero).
 	called, window string
 	per            time.Duration
-	// nth is which of the numbers it is where a field has several, separated by commas, from 1 on. Zero: there is one.
+	// nth says which of several numbers in a field it is; they are separated by commas, and the first is 1. Zero: there is only one.
 	nth int
-	// unit is what a number counts that is short enough to be from now. If zero, seconds.
+	// unit is the unit of a number that is small enough to count from now. If zero, seconds.
 	unit time.Duration
-	// part: at its reset there is more, but not everything again.
+	// part says that at its reset there is more, but not everything.
 	part bool
-	// full: of a bucket, its reset is documented to be when it is full, and it is refilled evenly until then.
+	// full says that it is a bucket whose reset is documented to be when it is full; it is refilled evenly until then.
 	full bool
 }
 
@@ -72,13 +72,13 @@ func (r *reading) state(s *stated) {
 	r.add(p, l)
 }
 
-// length reads how long a window is. 0: it is not said.
+// length reads how long a window is. 0: the field does not say.
 func (r *reading) length(name string, unit time.Duration) time.Duration {
 	v, ok := r.field(name)
 	if !ok {
 		return 0
 	}
-	v, _, _ = strings.Cut(v, ",") // of a field that is there twice
+	v, _, _ = strings.Cut(v, ",") // if the field is there twice, the first
 	if unit == 0 {
 		unit = time.Second
 	}
@@ -95,7 +95,7 @@ func (r *reading) next(window time.Duration) time.Time {
 	return r.now.Add(r.clock.Truncate(window).Add(window).Sub(r.clock))
 }
 
-// nth reads a count, the n-th of several; 0: the only one.
+// nth reads a count: the n-th of several, or the only one if n is 0.
 func (r *reading) nth(name string, n int) Count {
 	if name == "" {
 		return Count{}

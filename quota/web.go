@@ -8,9 +8,9 @@ import (
 
 var webs = []*row{stripe, shopify, github, discord, notion, slack, okta, atlassian, x, cloudflare, heroku}
 
-// GitHub sends a window that begins with its first request and a reset in seconds since 1970. What it calls secondary limits
-// refuse with 403 or 429 while the primary one has plenty left: it asks for Retry-After, else the reset if nothing remains,
-// else a minute at least, and more each time.
+// GitHub sends a window that begins with its first request, and a reset in seconds since 1970. What it calls secondary limits refuse with
+// 403 or 429 while plenty is left of the primary one. It asks to wait as Retry-After says; otherwise until the reset if nothing remains;
+// otherwise for at least a minute, and longer each time.
 var github = &row{
 	inBody: true,
 	refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}}, // GraphQL
@@ -46,7 +46,7 @@ var github = &row{
 			p.Unit = Weight // points
 		}
 		if p.Limit == 60 && (resource == "core" || resource == "") || p.Limit == 10 && resource == "search" {
-			p.Scope = IP // what requests without a token have, all of an address together
+			p.Scope = IP // for requests without a token: all of an address count together
 		}
 		remaining := r.count("X-RateLimit-Remaining")
 		r.add(p, ServiceLimit{Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
@@ -74,8 +74,8 @@ var github = &row{
 	},
 }
 
-// Heroku says how many tokens are left of a bucket of 4500 that gets 4500 more per hour, and nothing of resets. An account may
-// have a multiple of that.
+// Heroku says how many tokens are left in a bucket of 4500 that gets 4500 more per hour, and nothing of resets. An account may have a
+// multiple of that.
 var heroku = &row{
 	Provider: Provider{
 		Name: "heroku", Title: "Heroku",
@@ -103,8 +103,8 @@ var heroku = &row{
 	},
 }
 
-// Shopify says of its REST API how much is in a bucket that leaks twentieths of itself per second; its GraphQL API says in the
-// body what the query cost and what is left, and refuses with 200.
+// Shopify's REST API says how much is in a bucket that leaks a twentieth of its size per second. Its GraphQL API says in the body what
+// the query cost and what is left, and refuses with 200.
 var shopify = &row{
 	Provider: Provider{
 		Name: "shopify", Title: "Shopify",
@@ -194,7 +194,7 @@ func (r *reading) shopifyCost() {
 	}
 }
 
-// wait returns how long n takes at a rate per second, rounded up to the millisecond, MaxWait at most.
+// wait returns how long n takes at a rate per second, rounded up to the millisecond, and at most MaxWait.
 func wait(n, perSecond float64) time.Duration {
 	ms := n / perSecond * 1000
 	if !(ms < float64(MaxWait/time.Millisecond)) {
@@ -207,8 +207,8 @@ func wait(n, perSecond float64) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// Stripe counts nothing aloud: a field says which limiter refused. A 429 whose code is lock_timeout is none: somebody else
-// has the object.
+// Stripe does not say what is left; a field says which limiter refused. A 429 with the code lock_timeout is no limit: somebody else has
+// the object.
 var stripe = &row{
 	Provider: Provider{
 		Name: "stripe", Title: "Stripe",
@@ -251,9 +251,9 @@ var stripe = &row{
 	},
 }
 
-// Discord names the bucket that a route counts in. Its resets have fractions; those that count from now go first. When the
-// limit of something shared refuses, the fields are still the bucket's own, and only Retry-After is right. A page instead
-// of JSON is the ban of an address that had too many refusals.
+// Discord names the bucket that a route counts in. Its resets have fractions; the one that counts from now is preferred. If the limit of
+// something that is shared refuses, the fields are still the bucket's own, and only Retry-After is right. A page instead of JSON is the
+// ban of an address that had too many refusals.
 var discord = &row{
 	Provider: Provider{
 		Name: "discord", Title: "Discord",
@@ -270,7 +270,7 @@ var discord = &row{
 	read: func(r *reading) {
 		bucket, _ := r.field("X-RateLimit-Bucket")
 		p := Policy{Name: clip(bucket), Unit: Requests, Scope: Route, Limit: r.limit("X-RateLimit-Limit").N}
-		r.looked.at("X-RateLimit-Reset") // it says the same
+		r.looked.at("X-RateLimit-Reset") // it says the same in another form
 		reset := r.reset("X-RateLimit-Reset-After", 0)
 		if reset.IsZero() {
 			reset = r.reset("X-RateLimit-Reset", 0)
@@ -307,8 +307,8 @@ var discord = &row{
 	},
 }
 
-// X counts in windows of 15 minutes, per user or app and endpoint, and some endpoints besides in windows of a day. Its 429
-// may come while requests remain; a cap on posts per month says so in the body only.
+// X counts in windows of 15 minutes, per user or app and endpoint, and at some endpoints also in windows of a day. Its 429 may come while
+// requests remain; only the body says that a monthly cap on posts is reached.
 var x = &row{
 	Provider: Provider{
 		Name: "x", Title: "X",
@@ -341,7 +341,7 @@ var x = &row{
 	},
 }
 
-// Slack says nothing until it refuses: then Retry-After, in whole seconds, of one method of one workspace.
+// Slack says nothing until it refuses: then it sends Retry-After, in whole seconds, for one method of one workspace.
 var slack = &row{
 	Provider: Provider{
 		Name: "slack", Title: "Slack",
@@ -350,7 +350,7 @@ var slack = &row{
 		Docs:  "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: "2026",
 		Silent: true, Limited: Route, Banned: Key,
 		Published: []Preset{
-			// Slack's tiers are of a method; each is "or more", with bursts that it does not promise.
+			// Slack has tiers of methods; each allows so many "or more", and bursts that it does not promise.
 			{"slack:tier1", "a method of tier 1, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
 				[]Policy{per(1, Requests, time.Minute, "", Route)}},
 			{"slack:tier2", "a method of tier 2, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
@@ -372,14 +372,14 @@ var slack = &row{
 		}
 		switch body.Error {
 		case "ratelimited", "rate_limited":
-			r.refuse(RateLimited) // older methods say so with 200
+			r.refuse(RateLimited) // older methods refuse with 200
 		case "service_unavailable", "team_added_to_org":
 			r.refuse(Overloaded)
 		}
 	},
 }
 
-// Notion gives whole seconds in Retry-After, and the reason in the body.
+// Notion sends Retry-After in whole seconds, and the reason in the body.
 var notion = &row{
 	Provider: Provider{
 		Name: "notion", Title: "Notion",
@@ -425,7 +425,7 @@ var notion = &row{
 	},
 }
 
-// Reddit says approximately how much is used and left of ten minutes, in decimals, and how many seconds are left of them.
+// Reddit says approximately, in decimals, how much is used and left within ten minutes, and how many seconds of these are left.
 var reddit = &row{
 	Provider: Provider{
 		Name: "reddit", Title: "Reddit", Kind: "Web",
@@ -452,8 +452,8 @@ var reddit = &row{
 	},
 }
 
-// Okta counts per endpoint and minute, with resets in seconds since 1970. A limit of 0 is how it says that too many
-// requests were open at once; the reset is then a guess.
+// Okta counts per endpoint and minute, with resets in seconds since 1970. With a limit of 0 it says that too many requests were open at
+// once; the reset is then a guess.
 var okta = &row{
 	Provider: Provider{
 		Name: "okta", Title: "Okta",
@@ -479,8 +479,8 @@ var okta = &row{
 	},
 }
 
-// Atlassian has three limits at once and says which one refused. Its X-RateLimit fields are those of the endpoint, its
-// RateLimit fields are the IETF draft's and those of the app; fields that begin with Beta are not enforced yet.
+// Atlassian has three limits at once, and says which one refused. Its X-RateLimit fields are those of the endpoint. Its RateLimit fields
+// are the IETF draft's, and those of the app; fields that begin with Beta are not enforced yet.
 var atlassian = &row{
 	Provider: Provider{
 		Name: "atlassian", Title: "Atlassian",

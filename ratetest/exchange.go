@@ -1,7 +1,8 @@
-// Package ratetest has rate-limited servers to test clients against, as httptest has servers: they enforce a rule of
-// package rule, inject latency before and after the check, and log what reached them, so that a test can tell what the
-// client did and what the best client could have done. Here are an exchange and a quota that strangers share; ratetest/llm has
-// language models, ratetest/service the APIs of other providers.
+// Package ratetest has rate-limited servers to test clients against, as httptest has servers. They enforce a rule of package rule, inject
+// latency before and after the check, and log what reached them, so that a test can tell what the client did and what the best client
+// could have done. Here are an exchange, and a quota that strangers share; ratetest/llm has language models, and ratetest/service the
+// APIs of other providers. Clients in other languages use them by `paceline serve`. Package sim does without HTTP, in virtual time, and
+// is a thousand times faster.
 package ratetest
 
 import (
@@ -30,40 +31,38 @@ const Path = "/api/request"
 
 // Config describes an Exchange. The zero value is the strict exchange of rule.ExchangeConfig, without latency.
 type Config struct {
-	// Keys is the API keys. If empty, key1 to key5.
+	// Keys are the API keys. If empty, key1 to key5.
 	Keys []string
-	// Rule is what is enforced on each key. Its Keys is the number of Keys and may be left out.
+	// Rule is what is enforced for each key. Its Keys is the number of Keys and may be left out.
 	Rule rule.ExchangeConfig
 	// Before and After are the latencies that each request meets on its way to the check and back. If zero, none.
 	Before, After latency.Law
-	// Seed is for the latencies: the same requests in the same order of receipt meet the same ones.
+	// Seed is the seed of the latencies: the same requests, received in the same order, meet the same ones.
 	Seed uint64
-	// Keep is how many requests Records remembers, the latest. If zero, 1,000,000, of about 150 bytes each; if negative,
-	// none.
+	// Keep is how many requests Records remembers, the latest ones. If zero, 1,000,000, of about 150 bytes each; if negative, none.
 	Keep int
-	// LogTo, if not nil, is written a line of JSON about each request that was checked, in that order: see LogLine. A
-	// slow writer delays answers, not checks. It is not closed.
+	// LogTo, if not nil, gets a line of JSON about each request that was checked, in the order of checks: see LogLine. A slow writer
+	// delays answers, not checks. LogTo is not closed.
 	LogTo io.Writer
 }
 
-// Exchange is a server of a strict exchange. It answers GET and POST of Path with the parameters api_key, nonce and
-// req_id, in the query or as a form in the body, whose values win:
+// Exchange is a server like a strict exchange. It answers GET and POST of Path with the parameters api_key and nonce, and optionally
+// req_id, which the answer then repeats. They stand in the query or as a form in the body; the body's values win:
 //
 //	200 {"status":"OK","req_id":17}           accepted; req_id as sent: a number if it is an integer, null if it is not there
-//	400 {"status":"error","error_msg":"..."}  bad nonce (uses a slot), or a parameter that is missing or no number (uses none)
+//	400 {"status":"error","error_msg":"..."}  bad nonce (uses a slot), or api_key or nonce is missing or no number (uses none)
 //	401, 403, 429                             unknown key, banned, limited
 //
-// A request is received, waits for its latency, is checked, waits again and is answered. A client that gives up during
-// a wait changes nothing: the request is on its way.
+// A request is received, waits for its latency, is checked, waits again and is answered. A client that gives up during a wait changes
+// nothing: its request is already on its way.
 //
-// It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
-// concurrent use.
+// It is an http.Handler that also runs in memory and in a synctest bubble; Start gives it a socket. Safe for concurrent use.
 type Exchange struct {
-	host.Host // Start, StartListener, URL, Close, Shutdown
+	host.Host // has Start, StartListener, URL, Close and Shutdown
 
 	config  Config
 	base    time.Time
-	numbers map[string]int // of keys
+	numbers map[string]int // the number of each key
 	log     host.Journal
 	work    *host.Requests
 
@@ -71,22 +70,22 @@ type Exchange struct {
 	rng       *rand.Rand
 	rule      *rule.Exchange
 	judge     *rule.Judge
-	received  uint64   // well-formed requests
-	records   []Record // that of request n at n % Keep
+	received  uint64   // how many well-formed requests
+	records   []Record // the record of request n is at n % Keep
 	malformed int
 	dropped   int
 }
 
 // Record is what happened to one well-formed request. Instants count from NewExchange.
 type Record struct {
-	// Key is the number of the key, -1 if there is none of that name.
+	// Key is the number of the key, -1 if no key has that name.
 	Key     int
 	Nonce   string
 	Verdict rule.Verdict
-	// Received, Checked and Answered are as they were, not as the latency laws planned. Checked and Answered are -1
-	// as long as they have not happened.
+	// Received, Checked and Answered are the real instants, not those that the latency laws planned. Checked and Answered are -1 until
+	// they have happened.
 	Received, Checked, Answered mono.Time
-	// Before and After are what the laws drew.
+	// Before and After are the latencies that the laws drew.
 	Before, After time.Duration
 
 	n uint64
@@ -96,24 +95,24 @@ type Record struct {
 type LogLine struct {
 	Received int64  `json:"received_ns"` // since the start of the server
 	Checked  int64  `json:"checked_ns"`
-	Before   int64  `json:"before_ns"` // latencies as drawn
+	Before   int64  `json:"before_ns"` // the latencies that were drawn
 	After    int64  `json:"after_ns"`
 	Key      string `json:"key,omitempty"` // empty if unknown: what a stranger sends may be a secret of another server
 	Nonce    string `json:"nonce,omitempty"`
 	ReqID    string `json:"req_id,omitempty"`
-	Verdict  string `json:"verdict"` // "malformed", or as of rule.Verdict
+	Verdict  string `json:"verdict"` // "malformed", or the name of a rule.Verdict
 	Status   int    `json:"status"`
 }
 
 // Report sums up what reached an Exchange.
 type Report struct {
-	// Keys is their names, in the order of Judge.Keys.
+	// Keys are the names of the keys, in the order of Judge.Keys.
 	Keys []string
 	// Judge is what an independent judge makes of the log.
 	Judge rule.Report
-	// Malformed requests were answered 400 and used no slot. Dropped ones were on their way when the server closed.
+	// Malformed requests were answered with 400 and used no slot. Dropped ones were on their way when the server closed.
 	Malformed, Dropped int
-	// Received is the well-formed ones, of which Records remembers Kept.
+	// Received is how many well-formed requests there were, of which Records remembers Kept.
 	Received, Kept int
 	// Elapsed is the time since NewExchange.
 	Elapsed time.Duration
@@ -189,11 +188,11 @@ func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host.Answer(w, status, map[string]any{"status": "OK", "req_id": q.id()})
 }
 
-// question is the parameters of a request.
+// question has the parameters of a request.
 type question struct{ key, nonce, reqID string }
 
-// read returns the parameters, with an error if one of them is missing or malformed. A status says that the request
-// cannot be read at all.
+// read returns the parameters, or an error if one of them is missing or malformed. A status other than 0 says that the request cannot be
+// read at all.
 func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, status int, err error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -225,10 +224,13 @@ func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, sta
 		return query.Get(name)
 	}
 	q = question{key: get("api_key"), nonce: get("nonce"), reqID: get("req_id")}
+	noNonce := q.nonce == "" && !x.config.Rule.AnyNonce
 	switch {
+	case q.key == "" && noNonce:
+		return q, 0, errors.New("parameters api_key and nonce are missing: expected them in the query, or as a form in the body")
 	case q.key == "":
 		return q, 0, errors.New("parameter api_key is missing")
-	case q.nonce == "" && !x.config.Rule.AnyNonce:
+	case noNonce:
 		return q, 0, errors.New("parameter nonce is missing")
 	case strings.Trim(q.nonce, "0123456789") != "":
 		return q, 0, fmt.Errorf("parameter nonce: %.50q is not a whole number", q.nonce)
@@ -238,7 +240,7 @@ func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, sta
 
 var integer = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
-// id is req_id as JSON: null if there was none.
+// id returns req_id as JSON: null if there was none.
 func (q question) id() any {
 	switch {
 	case q.reqID == "":
@@ -272,7 +274,7 @@ func (x *Exchange) handle(q question, malformed error) (int, error) {
 		return http.StatusServiceUnavailable, errors.New("the server is closing")
 	}
 	status, err := x.check(q, &rec, malformed)
-	x.log.Flush() // Close returns the error
+	x.log.Flush() // Close returns its error
 	x.work.Wait(rec.After)
 	if malformed == nil {
 		x.mu.Lock()
@@ -320,7 +322,7 @@ func (x *Exchange) check(q question, rec *Record, malformed error) (int, error) 
 	return status, nil
 }
 
-// put remembers the record, unless a later one has its place. The lock is held.
+// put remembers the record, unless a later one has taken its place. The lock is held.
 func (x *Exchange) put(rec Record) {
 	if x.config.Keep == 0 {
 		return
@@ -348,8 +350,8 @@ func (x *Exchange) Records() []Record {
 	return records
 }
 
-// Legs returns the latencies, there and back, of the requests in Records that used a slot of each key, as they were: they
-// are what rule.CeilingConfig.Most computes a ceiling from.
+// Legs returns, for each key, the real latencies there and back of those requests in Records that used a slot: rule.CeilingConfig.Most
+// computes a ceiling from them.
 func (x *Exchange) Legs() [][]rule.Leg {
 	legs := make([][]rule.Leg, len(x.config.Keys))
 	for _, r := range x.Records() {

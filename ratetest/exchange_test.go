@@ -66,6 +66,8 @@ func TestTimeline(t *testing.T) {
 			{1001, "GET", "api_key=key1&nonce=103", "", 429, bad("rate limit exceeded: 2 requests per 1s")},
 			{1001, "GET", "api_key=key6&nonce=103", "", 401, bad("unknown api_key")},
 			{1001, "GET", "nonce=103", "", 400, bad("parameter api_key is missing")},
+			{1001, "GET", "", "", 400, bad("parameters api_key and nonce are missing: expected them in the query, or as a form in the body")},
+			{1001, "GET", "req_id=3", "", 400, bad("parameters api_key and nonce are missing: expected them in the query, or as a form in the body")},
 			{1001, "GET", "api_key=key3", "", 400, bad("parameter nonce is missing")}, // uses no slot
 			{1001, "GET", "api_key=key3&nonce=-1", "", 400, bad(`parameter nonce: "-1" is not a whole number`)},
 			{1001, "GET", "api_key=key3&nonce=1e9", "", 400, bad(`parameter nonce: "1e9" is not a whole number`)},
@@ -103,7 +105,7 @@ func TestTimeline(t *testing.T) {
 		}
 		report := x.Report()
 		want := rule.Counts{rule.Accepted: 7, rule.BadNonce: 2, rule.Limited: 2, rule.UnknownKey: 1}
-		if report.Judge.Total != want || report.Malformed != 6 || report.Received != 12 || report.Judge.Faults != 0 {
+		if report.Judge.Total != want || report.Malformed != 8 || report.Received != 12 || report.Judge.Faults != 0 {
 			t.Errorf("%+v", report)
 		}
 	})

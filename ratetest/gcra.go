@@ -16,40 +16,38 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// GCRAConfig describes a GCRA. The zero value is Heroku's platform API: 4500 requests that come back at 4500 an hour; and
-// as in the published simulations of it none is there at the start.
+// GCRAConfig describes a GCRA. The zero value is Heroku's platform API: 4500 requests, which come back at 4500 an hour. As in the
+// published simulations of it, none is there at the start.
 type GCRAConfig struct {
-	// Limit is refilled per Window, evenly. If zero, 4500 per hour.
+	// Limit is how much is refilled per Window, evenly. If zero, 4500 per hour.
 	Limit  int64
 	Window time.Duration
 	// Capacity is the most that it holds. If zero, Limit.
 	Capacity int64
-	// Level is how many are there when the first request comes, which is when its clock starts. If zero, none.
+	// Level is how many requests are there when the first one comes, which is when the server's clock starts. If zero, none.
 	Level int64
 	// Scale is how many times faster its clock runs than the real one. If zero, 1. At most 1000.
 	Scale float64
-	// Before and After are the latencies, by its clock, that each request meets on its way to the check and back. If
-	// zero, none.
+	// Before and After are the latencies, by the server's clock, that each request meets on its way to the check and back. If zero, none.
 	Before, After latency.Law
-	// Seed is for the latencies.
+	// Seed is the seed of the latencies.
 	Seed uint64
-	// LogTo, if not nil, is written a line of JSON about each request, in the order of their checks: see GCRALine. A slow
-	// writer delays answers, not checks. It is not closed.
+	// LogTo, if not nil, gets a line of JSON about each request, in the order of the checks: see GCRALine. A slow writer delays answers,
+	// not checks. LogTo is not closed.
 	LogTo io.Writer
 }
 
-// GCRA is a server with one quota for all who ask, who know nothing of each other. It answers every request:
+// GCRA is a server with one quota for all clients, which know nothing of each other. It answers every request with one of
 //
 //	200 {"status":"OK"}
 //	429 {"id":"rate_limit","message":"..."}
 //
-// with RateLimit-Remaining, whole requests left in the bucket, and RateLimit-Multiplier: 1, as Heroku does, and without
+// and with RateLimit-Remaining, the whole requests that are left in the bucket, and RateLimit-Multiplier: 1, as Heroku does, and without
 // a Retry-After.
 //
-// It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
-// concurrent use.
+// It is an http.Handler that also runs in memory and in a synctest bubble; Start gives it a socket. Safe for concurrent use.
 type GCRA struct {
-	host.Host // Start, StartListener, URL, Close, Shutdown
+	host.Host // has Start, StartListener, URL, Close and Shutdown
 
 	config GCRAConfig
 	base   time.Time
@@ -59,7 +57,7 @@ type GCRA struct {
 	mu     sync.Mutex // guards what follows, and is never held across a wait or a write
 	rng    *rand.Rand
 	rule   rule.Rule
-	first  mono.Time // of its clock: when the first request was checked; never: none was
+	first  mono.Time // by its clock: when the first request was checked; never: none was
 	left   int64
 	report GCRAReport
 }
@@ -70,7 +68,7 @@ type GCRALine struct {
 	Checked   int64  `json:"checked_ns"`
 	Before    int64  `json:"before_ns"`
 	After     int64  `json:"after_ns"`
-	Client    string `json:"client,omitempty"` // its User-Agent
+	Client    string `json:"client,omitempty"` // the client's User-Agent
 	Status    int    `json:"status"`
 	Remaining int64  `json:"remaining"`
 }
@@ -79,9 +77,9 @@ type GCRALine struct {
 type GCRAReport struct {
 	Accepted int   `json:"accepted"`
 	Limited  int   `json:"limited"`
-	Dropped  int   `json:"dropped"` // on their way when the server closed
-	Peak     int   `json:"peak"`    // most requests under way at once
-	Left     int64 `json:"left"`    // whole requests, now
+	Dropped  int   `json:"dropped"` // requests that were on their way when the server closed
+	Peak     int   `json:"peak"`    // the most requests under way at once
+	Left     int64 `json:"left"`    // whole requests that are left now
 	// Unused is what was refilled while the bucket was full, in requests.
 	Unused float64 `json:"unused"`
 	// Elapsed is the time by its clock since the first request was checked.
@@ -114,7 +112,7 @@ func NewGCRA(c GCRAConfig) (*GCRA, error) {
 	return g, nil
 }
 
-// clock is how late it is by its own clock.
+// clock returns the time by the server's own clock.
 func (g *GCRA) clock() mono.Time {
 	return mono.Time(float64(time.Since(g.base)) * g.config.Scale)
 }
@@ -139,7 +137,7 @@ func (g *GCRA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	passed, left := g.check(r.UserAgent(), before, after)
-	g.log.Flush() // Close returns the error
+	g.log.Flush() // Close returns its error
 	g.work.Wait(real(after))
 	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(left, 10))
 	w.Header().Set("RateLimit-Multiplier", "1")
@@ -176,7 +174,7 @@ func (g *GCRA) since() mono.Time {
 	return mono.Time(now.Sub(g.first))
 }
 
-// spend accounts for what could not be refilled since the last check. The lock is held.
+// spend accounts for what could not be refilled since the last check because the bucket was full. The lock is held.
 func (g *GCRA) spend(now mono.Time) {
 	if d := now.Sub(mono.Time(g.report.Elapsed)); d > 0 {
 		refill := float64(d) * float64(g.config.Limit) / float64(g.config.Window)

@@ -7,15 +7,14 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Amendable is a Rule of a server that learns later what a request really cost, such as one that reserves the longest
-// answer and counts the true one in the end, and that says when to come back. Bucket and Rolling are.
+// Amendable is a Rule of a server that learns later what a request really cost, such as one that reserves the longest answer and counts
+// the true one in the end. It also says when to come back. Bucket and Rolling are Amendable.
 type Amendable interface {
 	Rule
-	// Amend says, at now, that a request which passed at an earlier instant costs that much more than was counted, or less
-	// if it is negative, by no more than was counted. Once for each request. A bucket gives back or takes at now, and gives
-	// back no more than it can hold; a rolling window counts the new cost until the request leaves it. What costs more than
-	// there is leaves the rule overdrawn: nothing passes until that is over. It panics on a Rolling with RefusedCount, whose
-	// requests cannot be told apart.
+	// Amend says, at now, that a request that passed at an earlier instant costs so much more than was counted, or less if by is
+	// negative, by no more than was counted. Call it once for each request. A bucket gives back or takes at now, and gives back no more
+	// than it can hold; a rolling window counts the new cost until the request leaves it. A cost above what is left makes the rule
+	// overdrawn: nothing passes until that is over. Amend panics on a Rolling with RefusedCount, whose requests cannot be told apart.
 	Amend(now, passed mono.Time, by int64)
 	// Ready returns the earliest instant, in whole ticks unless it is now, at which a request of that cost would pass if
 	// nothing else arrived. It is not ok for a cost above the limit, which never passes. Ready for a cost of the whole
@@ -23,10 +22,10 @@ type Amendable interface {
 	Ready(now mono.Time, cost int64) (at mono.Time, ok bool)
 }
 
-// AmendedWitness is a Witness of an Amendable rule. Those of RollingConfig and BucketConfig are.
+// AmendedWitness is a Witness of an Amendable rule. The Witnesses of RollingConfig and BucketConfig are AmendedWitnesses.
 type AmendedWitness interface {
 	Witness
-	// Amend hears what the rule did.
+	// Amend takes in that the rule was told to Amend.
 	Amend(now, passed mono.Time, by int64)
 }
 
@@ -35,7 +34,7 @@ const overdraft = 1 << 60
 
 // Amend is as in Amendable.
 func (b *Bucket) Amend(now, _ mono.Time, by int64) {
-	b.Fits(now, 1) // fills it
+	b.Fits(now, 1) // this fills the bucket
 	b.level = max(min(b.level-max(by, -overdraft), b.capacity), -overdraft)
 	if b.level == b.capacity {
 		b.part = 0
@@ -65,7 +64,7 @@ func (d *dial) tickAt(t int64) mono.Time {
 	return mono.Time(t)
 }
 
-// entry returns the i-th oldest.
+// entry returns the i-th oldest entry.
 func (r *Rolling) entry(i int) *entry { return &r.ring[(r.head+i)&(len(r.ring)-1)] }
 
 // Amend is as in Amendable.
@@ -119,7 +118,7 @@ func (w *flowWitness) Amend(now, _ mono.Time, by int64) {
 		return
 	}
 	w.x = w.x.minus(-by, w.window)
-	if w.x.below(w.lowest) { // full: what is given back beyond that is lost
+	if w.x.below(w.lowest) { // the bucket is full: what is given back beyond that is lost
 		w.lowest = w.x
 	}
 }
@@ -138,7 +137,7 @@ func (w *rollingWitness) Amend(_, passed mono.Time, by int64) {
 	l.total += by
 }
 
-// Both are what Amendable and AmendedWitness say they are.
+// These are checks by the compiler that the types are Amendable and AmendedWitness.
 var (
 	_ Amendable      = (*Bucket)(nil)
 	_ Amendable      = (*Rolling)(nil)

@@ -16,8 +16,8 @@ type BucketConfig struct {
 	Window time.Duration
 	// Capacity is the most tokens it holds. If zero, Limit.
 	Capacity int64
-	// Missing is how many tokens short of full it is at Start. If zero, it is full whenever the first request arrives. If
-	// not, what arrives before Start counts as arriving at it.
+	// Missing is how many tokens short of full it is at Start. If zero, it is full when the first request arrives, whenever that is.
+	// Otherwise requests that arrive before Start count as arriving at Start.
 	Missing int64
 	Start   mono.Time
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
@@ -38,7 +38,7 @@ func (c BucketConfig) filled() (BucketConfig, error) {
 // Bucket is a token bucket: a request takes its cost in tokens, or is refused and takes nothing.
 type Bucket struct {
 	dial
-	limit, window uint64 // in lowest terms
+	limit, window uint64 // the rate, in lowest terms
 	capacity      int64
 	level         int64  // whole tokens at the instant at
 	part          uint64 // of the next token, in 1/window

@@ -16,17 +16,17 @@ type CalendarConfig struct {
 	Phase mono.Time
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
-	// RefusedCount: what is refused counts as well, at most Limit each.
+	// RefusedCount says that refused requests count as well, each as at most Limit.
 	RefusedCount bool
 }
 
-// Calendar is a counter per interval of the wall clock, such as a key per minute in a shared store. If the clock is set
-// back into the interval before, that counter goes on from where it was; one of an earlier interval is gone and begins at 0.
+// Calendar is a counter per interval of the wall clock, such as a key per minute in a shared store. If the clock is set back into the
+// interval before, the counter of that interval goes on from where it was; the counter of an earlier interval is gone, and begins at 0.
 type Calendar struct {
 	dial
 	limit, window, phase int64
 	refused              bool
-	current, other       interval // of the last arrival, and the one that the clock was in before
+	current, other       interval // the interval of the last arrival, and the one that the clock was in before
 }
 
 type interval struct{ from, used int64 }
@@ -41,7 +41,7 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 		current: interval{from: never}, other: interval{from: never}}, nil
 }
 
-// inFirst returns the boundary that is in [0, window).
+// inFirst returns the boundary that lies in [0, window).
 func inFirst(phase mono.Time, window int64) int64 {
 	p := int64(phase) % window
 	if p < 0 {
@@ -82,6 +82,6 @@ func (c *Calendar) Count(_ mono.Time, cost int64, passed bool) {
 	if passed {
 		c.current.used += cost
 	} else if c.refused {
-		c.current.used = min(c.current.used+min(cost, c.limit), c.limit) // full is full
+		c.current.used = min(c.current.used+min(cost, c.limit), c.limit) // beyond the limit there is no need to count
 	}
 }

@@ -13,12 +13,12 @@ import (
 type Knowledge uint8
 
 const (
-	// Answers: only that a request arrived before its answer did, whatever the latency.
+	// Answers: the client only knows that a request arrived before its answer did, whatever the latency.
 	Answers Knowledge = iota
-	// OneInFlight: as Answers, and a request must have been answered before the next goes out, because a server that
-	// wants rising nonces may not see them in another order.
+	// OneInFlight is like Answers, and a request must have been answered before the next goes out, because a server that wants rising
+	// nonces may otherwise see them in another order.
 	OneInFlight
-	// LargestLatency: as Answers, and no request takes longer than CeilingConfig.Largest to arrive.
+	// LargestLatency is like Answers, and no request takes longer than CeilingConfig.Largest to arrive.
 	LargestLatency
 )
 
@@ -29,24 +29,24 @@ func (k Knowledge) String() string {
 	return [...]string{"answers", "one in flight", "largest latency"}[k]
 }
 
-// CeilingConfig is a limit and what its client knows.
+// CeilingConfig is a limit, and what the client knows.
 type CeilingConfig struct {
 	Knowledge Knowledge
 	// Limit and Window are those of the rule. If zero, 20 and 1 s.
 	Limit  int
 	Window time.Duration
-	// Tick is the unit of the server's clock: with the two roundings at its ends, a closed window needs Window + Tick to
-	// be over for sure. If zero, 1 ms; if negative, none.
+	// Tick is the unit of the server's clock. The instants at both ends of a closed window are rounded, so only after Window + Tick is it
+	// surely over. If zero, 1 ms; if negative, no rounding.
 	Tick time.Duration
 	// Largest is the largest latency on the way to the server.
 	Largest time.Duration
-	// Gap is the least time between two sends while one is in flight: a little more than the largest latency less the smallest
-	// keeps nonces in order. If zero, none.
+	// Gap is the least time between two sends while one is in flight: a little more than the difference of the largest and the smallest
+	// latency keeps nonces in order. If zero, none.
 	Gap time.Duration
 }
 
-// Ceiling is the most requests per key that a client of some Knowledge can send when none may ever be refused, whatever
-// latencies the next requests meet: it plays that client, always with a request at hand and no delay of its own.
+// Ceiling computes the most requests per key that a client of some Knowledge can send when none may ever be refused, whatever latencies
+// the next requests meet. It plays that client, which always has a request at hand and no delay of its own.
 //
 // With f and b the latencies of a request there and back, W⁺ = Window + Tick, the client sends at
 //
@@ -66,16 +66,16 @@ type CeilingConfig struct {
 type Ceiling struct {
 	config   CeilingConfig
 	period   time.Duration // W⁺
-	free     []mono.Time   // when each slot is, a heap
+	free     []mono.Time   // when each slot is free, as a heap
 	sent     mono.Time
 	answered mono.Time
 	requests int
 }
 
-// Leg is the latencies of one request, there and back.
+// Leg has the latencies of one request, there and back.
 type Leg struct{ Forward, Back time.Duration }
 
-// NewCeiling returns the client at instant 0 with all slots free.
+// NewCeiling returns the client at instant 0, with all slots free.
 func NewCeiling(c CeilingConfig) (*Ceiling, error) {
 	if c.Limit == 0 {
 		c.Limit = 20
@@ -111,8 +111,8 @@ func NewCeiling(c CeilingConfig) (*Ceiling, error) {
 	return &Ceiling{config: c, period: c.Window + c.Tick, free: make([]mono.Time, c.Limit), sent: mono.Min}, nil
 }
 
-// Next sends the next request as early as may be; it meets the latencies given. It returns when it is sent and when it
-// is answered.
+// Next sends the next request as early as it may go, with the given latencies. It returns when the request is sent and when it is
+// answered.
 func (c *Ceiling) Next(forward, back time.Duration) (sent, answered mono.Time) {
 	s := max(c.free[0], min(c.sent.Add(c.config.Gap), c.answered), 0)
 	if c.config.Knowledge == OneInFlight {
@@ -130,7 +130,7 @@ func (c *Ceiling) Next(forward, back time.Duration) (sent, answered mono.Time) {
 	return s, r
 }
 
-// reuse says when the slot just used is free again.
+// reuse sets when the slot that was just used is free again.
 func (c *Ceiling) reuse(at mono.Time) {
 	i, h := 0, c.free
 	for {
@@ -156,9 +156,9 @@ func (c *Ceiling) At() mono.Time { return c.answered }
 // Requests returns how many requests there were.
 func (c *Ceiling) Requests() int { return c.requests }
 
-// Most returns how many answers the client of one key can have within d of its start. Its requests meet the latencies of
-// legs in turn, and again from the first when they run out, so that the legs that a server gave to the requests of a real
-// run tell what the best client would have made of them.
+// Most returns how many answers the client of one key can have within d of its start. Its requests meet the latencies of legs in turn,
+// and begin again with the first when they run out. So the legs that a server gave to the requests of a real run tell what the best
+// client would have made of them.
 func (c CeilingConfig) Most(d time.Duration, legs []Leg) (int, error) {
 	best, err := NewCeiling(c)
 	if err != nil {

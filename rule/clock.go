@@ -8,17 +8,17 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Clock is how a server's clock differs from true time. The zero Clock does not.
+// Clock is how a server's clock differs from true time. The zero Clock shows true time.
 type Clock struct {
-	// DriftPPM is how many microseconds it gains per second, from −999,999 to 1,000,000. At instant 0 it has gained none.
+	// DriftPPM is how many microseconds it gains per second, from −999,999 to 1,000,000. At instant 0 it has gained nothing.
 	DriftPPM int64
 	// Offset is how far it is ahead.
 	Offset time.Duration
-	// Steps are when it is set, in any order.
+	// Steps are the instants at which it is set, in any order.
 	Steps []Step
 }
 
-// Step is an instant of true time from which on the clock is ahead by another By, or behind if that is negative.
+// Step is an instant of true time from which on the clock is ahead by another By, or behind if By is negative.
 type Step struct {
 	At mono.Time
 	By time.Duration
@@ -39,9 +39,9 @@ func (c Clock) Reading(t mono.Time) mono.Time {
 	return mono.Time(n).Add(ahead)
 }
 
-// Clocked is a rule whose clock is wrong. When its clock is set back, Calendar is in an earlier interval again, like
-// any counter named after the wall clock; the others take every reading before an earlier one for that one, like counters
-// that compare with the last instant they saw, and so let time stand still until the clock is past it.
+// Clocked is a rule whose clock is wrong. When its clock is set back, a Calendar is in an earlier interval again, like any counter that
+// is named after the wall clock. The other rules take a reading that is before an earlier one for that one, like counters that compare
+// with the last instant they saw: time stands still for them until the clock is past it.
 type Clocked struct {
 	rule  Rule
 	clock Clock

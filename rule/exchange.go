@@ -1,9 +1,10 @@
-// Package rule is what servers do: the rules that refuse requests, a judge that finds out from a log of arrivals whether a
-// rule was kept, and the ceilings that theory sets to what a client can get from a rule. Simulators and test servers
-// enforce it.
+// Package rule is what servers do: the rules by which they refuse requests, a judge that finds out from a log of arrivals whether a rule
+// was kept, and the ceilings that theory sets to what a client can get from a rule. Simulators and test servers enforce these rules. Use
+// it to write a server or to judge a log. A client that is to keep to a rule uses package limit, and a test that wants a ready-made
+// server uses package ratetest.
 //
-// It shares no code with the limiters it judges: what proves is not what is proven. Nothing here reads a clock, waits or
-// locks; a value belongs to one goroutine.
+// It shares no code with the limiters that it judges, so that no fault is in both. Nothing here reads a clock, waits or locks; a value
+// belongs to one goroutine.
 package rule
 
 import (
@@ -92,7 +93,7 @@ func (c ExchangeConfig) filled() (ExchangeConfig, error) {
 	return c, errors.Join(errs...)
 }
 
-// Exchange decides about requests in the order of their arrival, per key, the first that applies:
+// Exchange decides about requests in the order of their arrival, per key. Of these cases the first that applies decides:
 //
 //  1. a key that does not exist: UnknownKey
 //  2. a key that is banned: Banned
@@ -101,26 +102,26 @@ func (c ExchangeConfig) filled() (ExchangeConfig, error) {
 //  4. a nonce that is not above that of the last accepted request: BadNonce, uses a slot
 //  5. otherwise Accepted: uses a slot
 //
-// Instants are taken down to the millisecond before they are subtracted, and the window is closed: with a limit of 20
-// per second, of 21 slots the last is at least 1001 ticks of the millisecond clock after the first. A key's first nonce
-// may be any.
+// Instants are rounded down to the millisecond before they are subtracted, and the window is closed: with a limit of 20 per second, the
+// last of 21 requests that use a slot arrives at least 1001 ticks of the millisecond clock after the first. A key's first nonce may be
+// any.
 //
 // Not safe for concurrent use. An Exchange holds 8 bytes per key and slot.
 type Exchange struct {
 	config ExchangeConfig
 	window int64 // in ms
-	now    int64 // in ms
+	now    int64 // in ms: the latest arrival
 	keys   []account
 	total  Counts
 }
 
 type account struct {
-	slots  []int64 // ms of the last Limit arrivals that used one, a ring
+	slots  []int64 // a ring of the last Limit arrivals that used a slot, in ms
 	oldest int
-	seen   bool // a nonce
+	seen   bool // whether there was a nonce
 	banned bool
 	last   uint64
-	digits string // the last nonce where it does not fit 64 bits, without leading zeros
+	digits string // the last nonce if it does not fit into 64 bits, without leading zeros
 	counts Counts
 }
 
@@ -176,7 +177,7 @@ func (x *Exchange) ArriveDigits(now mono.Time, key int, nonce string) Verdict {
 	return v
 }
 
-// rate takes all decisions but the nonce's.
+// rate takes all decisions except the one about the nonce.
 func (x *Exchange) rate(now mono.Time, key int) (*account, Verdict) {
 	ms := int64(now) / 1e6
 	if int64(now) < ms*1e6 { // division rounds towards zero
@@ -213,9 +214,9 @@ func (x *Exchange) count(k *account, v Verdict) {
 	}
 }
 
-const largest = "18446744073709551615" // of 64 bits
+const largest = "18446744073709551615" // the largest number of 64 bits
 
-// number splits a nonce: n if it fits, otherwise its digits.
+// number splits a nonce: it returns n if the nonce fits, and otherwise its digits.
 func number(nonce string) (n uint64, digits string, ok bool) {
 	if nonce == "" {
 		return 0, "", false
@@ -237,7 +238,7 @@ func number(nonce string) (n uint64, digits string, ok bool) {
 	return n, "", true
 }
 
-// below reports whether the key's last nonce is less than that.
+// below reports whether the key's last nonce is less than this one.
 func (k *account) below(n uint64, digits string) bool {
 	switch {
 	case digits == "":

@@ -10,10 +10,10 @@ import (
 
 // Arrival is one request as the server logs it.
 type Arrival struct {
-	At mono.Time // of the check
-	// Key is its number, or one that does not exist.
+	At mono.Time // the instant at which it was checked
+	// Key is the number of the key; it may be one that does not exist.
 	Key int
-	// Nonce, unless Digits is not empty, which is then the nonce.
+	// Nonce is the nonce if it fits; otherwise Digits has it, and is not empty.
 	Nonce   uint64
 	Digits  string
 	Verdict Verdict
@@ -39,7 +39,7 @@ type Judge struct {
 type dossier struct {
 	counted, all span
 	seen         bool
-	last         Arrival // accepted, if seen
+	last         Arrival // the last accepted arrival, if seen
 	report       KeyReport
 }
 
@@ -54,12 +54,12 @@ type Report struct {
 	FirstFaults []string
 }
 
-// KeyReport is about one key.
+// KeyReport is the opinion about one key.
 type KeyReport struct {
 	Counts Counts
 	Banned bool
-	// Worst is the window with the most requests that used a slot: never over the limit if the rule was kept. WorstSent
-	// also has those that were Limited: over the limit if the client sent too fast.
+	// Worst is the window with the most requests that used a slot: never more than the limit if the rule was kept. WorstSent also counts
+	// those that were Limited: more than the limit if the client sent too fast.
 	Worst, WorstSent Fullest
 }
 
@@ -164,7 +164,7 @@ func (j *Judge) remember(a Arrival) {
 		return
 	}
 	j.kept = append(j.kept, a)
-	if j.keep > 0 && len(j.kept) >= 2*j.keep { // not at each arrival: copying would be quadratic
+	if j.keep > 0 && len(j.kept) >= 2*j.keep { // not at each arrival: the time for copying would be quadratic
 		j.kept = slices.Delete(j.kept, 0, len(j.kept)-j.keep)
 	}
 }
@@ -191,13 +191,13 @@ func (j *Judge) Arrivals() []Arrival {
 	return slices.Clone(kept)
 }
 
-// span is the instants of a key within about a window, in order.
+// span has the instants of a key within about a window, in order.
 type span struct {
 	ms    []int64
-	first int // of those that may still matter
+	first int // the index of the first that may still matter
 }
 
-// since forgets what is before from and returns how many are left. from must not fall.
+// since forgets the instants before from, and returns how many are left. from must never fall.
 func (s *span) since(from int64) int {
 	for s.first < len(s.ms) && s.ms[s.first] < from {
 		s.first++
@@ -232,7 +232,7 @@ func (a *Arrival) isNumber() bool {
 	return true
 }
 
-// above compares nonces.
+// above reports whether the nonce of a is larger than that of b.
 func (a *Arrival) above(b *Arrival) bool {
 	if a.Digits == "" && b.Digits == "" {
 		return a.Nonce > b.Nonce

@@ -2,13 +2,13 @@ package rule
 
 import "github.com/paceline-go/paceline/mono"
 
-// Left returns the largest cost, up to most, that would pass at now. It asks r as Fits does, and searches outwards from
-// guess, such as what was left before: about twice the logarithm of how far off that is.
+// Left returns the largest cost, up to most, that would pass at now. It asks r as Fits does, and searches outwards from guess, such as
+// what was left before: the number of questions is about twice the logarithm of the distance.
 func Left(r Rule, now mono.Time, most, guess int64) int64 {
 	if most <= 0 {
 		return 0
 	}
-	lo, hi := int64(0), most+1 // lo fits, hi does not
+	lo, hi := int64(0), most+1 // lo fits, and hi does not
 	if guess = min(max(guess, 0), most); r.Fits(now, guess) {
 		lo = guess
 		for step := int64(1); step < hi-lo; step *= 2 {

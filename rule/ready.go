@@ -2,7 +2,7 @@ package rule
 
 import "github.com/paceline-go/paceline/mono"
 
-// Timed is a Rule that says when to come back. Rolling, Bucket, Calendar and Anchored are.
+// Timed is a Rule that says when to come back. Rolling, Bucket, Calendar and Anchored are Timed.
 type Timed interface {
 	Rule
 	// Ready returns the earliest instant, in whole ticks unless it is now, at which a request of that cost would pass if
@@ -33,7 +33,7 @@ func (a *Anchored) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 	return a.tickAt(a.begun + a.length), true
 }
 
-// All four are what Timed says they are.
+// These are checks by the compiler that all four are Timed.
 var (
 	_ Timed = (*Rolling)(nil)
 	_ Timed = (*Bucket)(nil)

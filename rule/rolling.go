@@ -10,11 +10,11 @@ import (
 type RollingConfig struct {
 	// Limit is the most cost in any closed window, 1 or more.
 	Limit int64
-	// Window is its length: what arrived exactly Window ago still counts.
+	// Window is the length of the window: what arrived exactly Window ago still counts.
 	Window time.Duration
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
-	// RefusedCount: what is refused counts as well, at most Limit each, so that who keeps on trying keeps being refused.
+	// RefusedCount says that refused requests count as well, each as at most Limit: whoever keeps on trying keeps being refused.
 	RefusedCount bool
 }
 
@@ -23,7 +23,7 @@ type Rolling struct {
 	dial
 	limit, window int64
 	refused       bool
-	ring          []entry // a power of two
+	ring          []entry // its length is a power of two
 	head, n       int
 	sum           int64
 }
@@ -75,12 +75,12 @@ func (r *Rolling) Count(now mono.Time, cost int64, passed bool) {
 		r.n++
 	}
 	r.sum += cost
-	// The first is no longer needed if those after it leave no room: it leaves the window before they do. Only refused
-	// requests make it so.
+	// The oldest entry is no longer needed if those after it leave no room, since it leaves the window before they do. Only refused
+	// requests can bring that about.
 	for r.n > 1 && r.sum-r.ring[r.head].cost >= r.limit {
 		r.forget()
 	}
-	if r.n == 1 { // all at one instant
+	if r.n == 1 { // all arrived at one instant
 		r.sum = min(r.sum, r.limit)
 		r.ring[r.head].cost = r.sum
 	}

@@ -10,8 +10,8 @@ import (
 
 // Server decides about requests in the order of their arrival.
 //
-// The servers here are Rolling, Calendar, Anchored, Bucket, GCRA, Weighted, several at once (All), and any of them by a
-// clock that is wrong (Clocked). All are exact: integers, nothing rounded. What they have in common:
+// The servers here are Rolling, Calendar, Anchored, Bucket, GCRA, Weighted, several of them at once (All), and any of them with a clock
+// that is wrong (Clocked). All are exact: they compute in integers and round nothing. What they have in common:
 //
 //   - A cost is what one request takes of the limit. One of 0 always passes and leaves no trace, one above the limit never
 //     passes, and a negative one panics.
@@ -24,22 +24,21 @@ type Server interface {
 	Arrive(now mono.Time, cost int64) bool
 }
 
-// Rule is a Server that decides in two steps, so that several can decide together. Arrive is Fits, then Count of its
-// answer.
+// Rule is a Server that decides in two steps, so that several can decide together. Arrive calls Fits, then Count with its answer.
 type Rule interface {
 	Server
-	// Fits reports whether a request of that cost would pass at now. It takes note of the time, of nothing else.
+	// Fits reports whether a request of that cost would pass at now. It takes note of the time and of nothing else.
 	Fits(now mono.Time, cost int64) bool
-	// Count takes note of the request that Fits was asked about last, with the same arguments. passed tells whether it
-	// went through in the end, which it must not without having fitted.
+	// Count takes note of the request that Fits was asked about last, with the same arguments. passed tells whether the request went
+	// through in the end; it must be false if the request did not fit.
 	Count(now mono.Time, cost int64, passed bool)
 }
 
-// Together is several rules at once.
+// Together applies several rules at once.
 type Together struct{ rules []Rule }
 
-// All returns the rule that lets a request pass if each of those does, and only then uses room in them. What it refuses
-// counts in those whose RefusedCount is set, whichever of them refused it. All of none lets everything pass.
+// All returns the rule that lets a request pass if each of the given rules does, and only then uses room in them. What it refuses counts
+// in those whose RefusedCount is set, whichever of them refused it. Without any rules everything passes.
 func All(rules ...Rule) *Together { return &Together{append([]Rule(nil), rules...)} }
 
 // Arrive is as in Server.
@@ -73,7 +72,7 @@ const (
 	never       = -1 << 62               // before every instant by more than two spans
 )
 
-// free says what becomes of a cost that is not positive: it passes.
+// free lets a cost of 0 pass: it returns true. It panics if the cost is negative.
 func free(cost int64) bool {
 	if cost < 0 {
 		panic(fmt.Sprintf("rule: negative cost %d", cost))
@@ -103,7 +102,7 @@ func checkCommon(limit int64, window, tick time.Duration) error {
 	return err
 }
 
-// tickOf is the unit of a clock in nanoseconds: 1 ms if it is zero, none if it is negative.
+// tickOf returns the unit of a clock in nanoseconds: 1 ms if d is zero, 1 ns if it is negative.
 func tickOf(d time.Duration) int64 {
 	switch {
 	case d == 0:
@@ -114,10 +113,10 @@ func tickOf(d time.Duration) int64 {
 	return int64(d)
 }
 
-// dial is a clock that is read in whole ticks, as nanoseconds.
+// dial is a clock that is read in whole ticks, in nanoseconds.
 type dial struct {
 	tick      int64
-	seen, cut int64 // the latest reading, and the same in whole ticks
+	seen, cut int64 // the latest reading, and the same rounded down to whole ticks
 }
 
 func newDial(tick time.Duration) dial { return dial{tickOf(tick), never, never} }

@@ -18,14 +18,14 @@ type WeightedConfig struct {
 	Window time.Duration
 	// Phase is the first instant of one of the intervals.
 	Phase mono.Time
-	// Rotating: the intervals are aligned to the first request, not to Phase, and anew to the first one that counts when
-	// two intervals or more have passed since the beginning of the last one in which any counted.
+	// Rotating says that the intervals are aligned to the first request, not to Phase. They are aligned anew to the first request that
+	// counts after two intervals or more have passed since the beginning of the last interval in which any counted.
 	Rotating bool
-	// RoundsDown: the sum is rounded down before it is compared, so that less than Limit + 1 passes.
+	// RoundsDown says that the sum is rounded down before it is compared, so that less than Limit + 1 passes.
 	RoundsDown bool
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
-	// RefusedCount: what is refused counts as well, at most Limit each.
+	// RefusedCount says that refused requests count as well, each as at most Limit.
 	RefusedCount bool
 }
 
@@ -37,8 +37,8 @@ func (c WeightedConfig) check() error {
 	return err
 }
 
-// Weighted counts the previous interval in proportion to what of it the last Window still holds if its requests were
-// spread evenly: content delivery networks do it by the calendar, some reverse proxies with Rotating.
+// Weighted counts the interval before in proportion to the part of it that the last Window still holds, as if its requests had been
+// spread evenly. Content delivery networks do it by the calendar, some reverse proxies with Rotating.
 type Weighted struct {
 	dial
 	limit, window, phase int64
@@ -47,7 +47,7 @@ type Weighted struct {
 	counters
 }
 
-// counters are of the interval that begins at from and of the one before it.
+// counters has the counts of the interval that begins at from, and of the one before it.
 type counters struct{ from, current, previous int64 }
 
 // NewWeighted returns a server that no request has reached.
@@ -78,7 +78,7 @@ func (w *Weighted) Fits(now mono.Time, cost int64) bool {
 	if room < 0 {
 		return false
 	}
-	// previous × remaining / window ≤ room, or < room + 1, multiplied out
+	// previous × remaining / window ≤ room, or < room + 1, multiplied by window
 	hi, lo := bits.Mul64(uint64(c.previous), uint64(w.window-(t-c.from)))
 	if w.down {
 		roomHi, roomLo := bits.Mul64(uint64(room+1), uint64(w.window))
@@ -88,7 +88,7 @@ func (w *Weighted) Fits(now mono.Time, cost int64) bool {
 	return hi < roomHi || hi == roomHi && lo <= roomLo
 }
 
-// at returns the counters as they are at t. They are not kept, because what does not count must not move the rotation.
+// at returns the counters as they are at t. It does not store them, because a request that does not count must not move the rotation.
 func (w *Weighted) at(t int64) counters {
 	switch in := t - w.from; {
 	case in < w.window:

@@ -9,16 +9,15 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Witness hears what arrived at a server and what became of it, and finds out whether that was the rule. It knows the
-// configuration and the log, nothing of the server that decided, and computes in another way: from running totals of the
-// log, not from the state that a server keeps. The log of a real server does as well as one of ours.
+// Witness hears what arrived at a server and what became of it, and finds out whether the rule was kept. It knows only the configuration
+// and the log, nothing of the server that decided. It also computes in another way: from running totals of the log, not from the state
+// that a server keeps. The log of a real server does as well as one of ours.
 //
-// Every kind of configuration has its own by the method Witness. Instants, ticks and clocks set back are taken as the
-// servers here take them. Memory is bounded by the arrivals of two windows; what they cost must stay below 2^62. Not safe
-// for concurrent use.
+// Every configuration makes its own, by its method Witness. Instants, ticks and clocks that are set back are taken as the servers here
+// take them. Memory is bounded by the arrivals of two windows; their cost must stay below 2^62. Not safe for concurrent use.
 type Witness interface {
-	// Hear takes the next arrival of the log. at is by the server's clock. Refused ones may be left out unless the rule
-	// has RefusedCount; then Finding.Needless stays 0.
+	// Hear takes the next arrival of the log; at is by the server's clock. Refused arrivals may be left out, unless the rule has
+	// RefusedCount; Finding.Needless then stays 0.
 	Hear(at mono.Time, cost int64, passed bool)
 	// Finding returns what it found so far.
 	Finding() Finding
@@ -26,16 +25,15 @@ type Witness interface {
 
 // Finding is what a Witness found.
 type Finding struct {
-	// Most is the most that was used when a request passed, its own cost included and rounded up; Limit is how much the
-	// rule allows. For a rolling window it is the largest cost in any closed window, for a bucket and the GCRA the largest
-	// Σ cost(i..j) − rate·(t_j − t_i) over all i ≤ j, which the capacity bounds, and for a weighted window the largest
-	// weighted sum.
+	// Most is the most that was used when a request passed, including its own cost, rounded up. Limit is how much the rule allows. For a
+	// rolling window, Most is the largest cost in any closed window; for a bucket and the GCRA, the largest Σ cost(i..j) − rate·(t_j −
+	// t_i) over all i ≤ j, which the capacity bounds; and for a weighted window, the largest weighted sum.
 	Most, Limit int64
-	// At is the arrival at which Most was reached first.
+	// At is the arrival at which Most was first reached.
 	At mono.Time
-	// Passed and Refused are how many arrivals there were. A cost of 0 is not counted.
+	// Passed and Refused are how many arrivals there were of each kind. A cost of 0 is not counted.
 	Passed, Refused int
-	// Needless is how many of the refused had room. Where other rules were at work as well, they may have refused them.
+	// Needless is how many refused arrivals would have had room. If other rules were at work as well, they may have refused them.
 	Needless int
 }
 
@@ -45,7 +43,7 @@ func (f Finding) Kept() bool { return f.Most <= f.Limit }
 // Utilisation returns Most / Limit: above 1 if the rule was not kept.
 func (f Finding) Utilisation() float64 { return float64(f.Most) / float64(f.Limit) }
 
-// bench is what all witnesses have in common.
+// bench has what all witnesses have in common.
 type bench struct {
 	found      Finding
 	tick, last int64
@@ -55,7 +53,7 @@ func newBench(limit int64, tick time.Duration) bench {
 	return bench{Finding{Limit: limit}, tickOf(tick), math.MinInt64}
 }
 
-// wholeTicks takes an instant down to a multiple of the tick.
+// wholeTicks rounds an instant down to a multiple of the tick.
 func wholeTicks(at mono.Time, tick int64) int64 {
 	t := min(max(int64(at), -farthest), farthest)
 	return t - ((t%tick)+tick)%tick
@@ -67,7 +65,7 @@ func (b *bench) clock(at mono.Time) int64 {
 	return b.last
 }
 
-// judge takes note of an arrival with which that much would be, or was, used.
+// judge takes note of an arrival, where used is what is in use with it, or would be.
 func (b *bench) judge(used int64, at mono.Time, passed bool) {
 	switch {
 	case !passed:
@@ -82,7 +80,7 @@ func (b *bench) judge(used int64, at mono.Time, passed bool) {
 	}
 }
 
-// counted is the cost that an arrival leaves behind, where what is refused may count.
+// counted returns the cost that an arrival leaves behind: refused ones count only with refusedCount.
 func counted(cost, limit int64, passed, refusedCount bool) int64 {
 	switch {
 	case passed:
@@ -96,7 +94,7 @@ func counted(cost, limit int64, passed, refusedCount bool) int64 {
 // Finding is as in Witness.
 func (b *bench) Finding() Finding { return b.found }
 
-// ledger is a log of costs with the total before each.
+// ledger is a log of costs, with the total before each.
 type ledger struct {
 	rows  []row
 	total int64 // may wrap round: only differences matter
@@ -117,7 +115,7 @@ func (l *ledger) since(i int) int64 {
 	return l.total - l.rows[i].before
 }
 
-// from returns the first row at t or later; it looks from row i on.
+// from returns the first row that is at t or later, searching from row i on.
 func (l *ledger) from(t int64, i int) int {
 	for i < len(l.rows) && l.rows[i].at < t {
 		i++
@@ -125,29 +123,29 @@ func (l *ledger) from(t int64, i int) int {
 	return i
 }
 
-// drop forgets rows before i, now and then, and returns how many.
+// drop forgets the rows before i, if they are many, and returns how many it forgot.
 func (l *ledger) drop(i int) int {
-	if i < 1000 || i < len(l.rows)/2 { // not at each row: copying would be quadratic
+	if i < 1000 || i < len(l.rows)/2 { // not at each row: the time for copying would be quadratic
 		return 0
 	}
 	l.rows = slices.Delete(l.rows, 0, i)
 	return i
 }
 
-// Densest finds, in any list of arrivals, the closed window of a given length that holds the most cost. That it holds no
-// more than N proves that no window of that length ever did, whatever sent and whatever was answered.
+// Densest finds, in any list of arrivals, the closed window of a given length that holds the most cost. If that is no more than N, no
+// window of that length ever held more, whatever sent the requests and whatever was answered.
 //
 // Not safe for concurrent use. Memory is bounded by the arrivals of one window.
 type Densest struct {
 	window, tick, last int64
 	log                ledger
-	first              int // row in the window
+	first              int // the first row in the window
 	most               int64
 	from, to           int64
 	disorder           int
 }
 
-// NewDensest returns one for windows of that length. tick is the unit to which instants are taken down before they are
+// NewDensest returns a Densest for windows of that length. tick is the unit to which instants are rounded down before they are
 // subtracted: if zero, 1 ms; if negative, 1 ns.
 func NewDensest(window, tick time.Duration) (*Densest, error) {
 	if err := checkCommon(1, window, tick); err != nil {
@@ -166,7 +164,7 @@ func (d *Densest) Hear(at mono.Time, cost int64) {
 	d.add(t, used, cost)
 }
 
-// before returns the instant and the cost in the window that ends at it, so far.
+// before returns the instant at as it counts, and the cost that the window ending there holds so far.
 func (d *Densest) before(at mono.Time) (t, used int64) {
 	t = wholeTicks(at, d.tick)
 	if t < d.last {
@@ -190,14 +188,14 @@ func (d *Densest) add(t, used, cost int64) {
 	d.first -= d.log.drop(d.first)
 }
 
-// Most returns the largest cost of any closed window so far, and the first and the last arrival of the first such window,
-// in whole ticks.
+// Most returns the largest cost of any closed window so far, and the first and the last arrival of the earliest such window, in whole
+// ticks.
 func (d *Densest) Most() (cost int64, from, to mono.Time) {
 	return d.most, mono.Time(d.from), mono.Time(d.to)
 }
 
-// Disorder returns how many arrivals were, in whole ticks, before one heard earlier. They were taken for simultaneous with
-// it, so unless it is 0 nothing is proven.
+// Disorder returns how many arrivals were, in whole ticks, before one that was heard earlier. Each was counted as simultaneous with that
+// one, so nothing is proven unless Disorder is 0.
 func (d *Densest) Disorder() int { return d.disorder }
 
 type rollingWitness struct {
@@ -206,7 +204,7 @@ type rollingWitness struct {
 	densest *Densest
 }
 
-// Witness returns one that has heard nothing.
+// Witness returns a Witness that has heard nothing.
 func (c RollingConfig) Witness() (Witness, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
@@ -228,13 +226,13 @@ func (w *rollingWitness) Hear(at mono.Time, cost int64, passed bool) {
 type calendarWitness struct {
 	bench
 	config CalendarConfig
-	tills  [2]till // most recent first
+	tills  [2]till // the most recent first
 }
 
-// till is an interval by the instant at which it ends.
+// till is an interval, named by the instant at which it ends.
 type till struct{ end, used int64 }
 
-// Witness returns one that has heard nothing.
+// Witness returns a Witness that has heard nothing.
 func (c CalendarConfig) Witness() (Witness, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
@@ -250,7 +248,7 @@ func (w *calendarWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 	window := int64(w.config.Window)
 	t := wholeTicks(at, w.tick)
-	left := (int64(w.config.Phase)%window - t%window) % window // till the next boundary
+	left := (int64(w.config.Phase)%window - t%window) % window // how long until the next boundary
 	if left <= 0 {
 		left += window
 	}
@@ -263,7 +261,7 @@ func (w *calendarWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 	now := &w.tills[0]
 	w.judge(now.used+cost, at, passed)
-	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); now.used <= w.found.Limit { // beyond, it may not overflow
+	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); now.used <= w.found.Limit { // beyond that it might overflow
 		now.used += c
 	}
 }
@@ -271,11 +269,11 @@ func (w *calendarWitness) Hear(at mono.Time, cost int64, passed bool) {
 type anchoredWitness struct {
 	bench
 	config AnchoredConfig
-	log    ledger // of the interval, at most
-	first  int    // row of the interval
+	log    ledger // it has at most the arrivals of one interval
+	first  int    // the first row of the interval
 }
 
-// Witness returns one that has heard nothing.
+// Witness returns a Witness that has heard nothing.
 func (c AnchoredConfig) Witness() (Witness, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
@@ -303,11 +301,11 @@ func (w *anchoredWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 }
 
-// flowWitness is of rules that let through what a bucket of that capacity would: with R = Limit / Window, for all i ≤ j,
+// flowWitness is for rules that let through what a bucket of that capacity would: with R = Limit / Window, for all i ≤ j,
 //
 //	Σ cost(i..j) − R·(t_j − t_i) ≤ Capacity
 //
-// With X_j = Σ cost(1..j) − R·t_j that is X_j − min over i ≤ j of (X_i − cost_i), in units of 1/Window.
+// With X_j = Σ cost(1..j) − R·t_j, the left side is X_j − min over i ≤ j of (X_i − cost_i), in units of 1/Window.
 type flowWitness struct {
 	bench
 	rate, window int64
@@ -316,21 +314,21 @@ type flowWitness struct {
 	begun        bool
 }
 
-// Witness returns one that has heard nothing.
+// Witness returns a Witness that has heard nothing.
 func (c BucketConfig) Witness() (Witness, error) {
 	c, err := c.filled()
 	if err != nil {
 		return nil, err
 	}
 	w := &flowWitness{bench: newBench(c.Capacity, c.Tick), rate: c.Limit, window: int64(c.Window)}
-	if c.Missing > 0 { // as if a request had taken them
+	if c.Missing > 0 { // as if a request had taken the missing tokens
 		w.at, w.begun = w.clock(c.Start), true
 		w.x = w.x.plus(c.Missing, w.window)
 	}
 	return w, nil
 }
 
-// Witness returns one that has heard nothing. The GCRA lets through what a bucket of capacity Burst does.
+// Witness returns a Witness that has heard nothing. The GCRA lets through what a bucket of capacity Burst does.
 func (c GCRAConfig) Witness() (Witness, error) {
 	c, err := c.filled()
 	if err != nil {
@@ -368,14 +366,14 @@ type wide struct {
 	lo uint64
 }
 
-// plus returns w + a·b, of factors that are not negative.
+// plus returns w + a·b; a and b must not be negative.
 func (w wide) plus(a, b int64) wide {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	sum, carry := bits.Add64(w.lo, lo, 0)
 	return wide{w.hi + int64(hi) + int64(carry), sum}
 }
 
-// minus returns w − a·b, of factors that are not negative.
+// minus returns w − a·b; a and b must not be negative.
 func (w wide) minus(a, b int64) wide {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	difference, borrow := bits.Sub64(w.lo, lo, 0)
@@ -384,13 +382,13 @@ func (w wide) minus(a, b int64) wide {
 
 func (w wide) below(v wide) bool { return w.hi < v.hi || w.hi == v.hi && w.lo < v.lo }
 
-// over returns (w − v) / unit, rounded up, where w is not below v.
+// over returns (w − v) / unit, rounded up; w must not be below v.
 func (w wide) over(v wide, unit int64) int64 {
 	lo, borrow := bits.Sub64(w.lo, v.lo, 0)
 	return roundUp(uint64(w.hi-v.hi-int64(borrow)), lo, uint64(unit))
 }
 
-// roundUp divides, up, and not beyond the largest integer.
+// roundUp divides and rounds up. The result is at most the largest int64.
 func roundUp(hi, lo, unit uint64) int64 {
 	if hi >= unit {
 		return math.MaxInt64
@@ -408,15 +406,15 @@ func roundUp(hi, lo, unit uint64) int64 {
 type weightedWitness struct {
 	bench
 	config WeightedConfig
-	log    ledger // of what counts
-	// The first rows of the previous and of the current interval, as far as they were looked for.
+	log    ledger // the arrivals that count
+	// The first rows of the previous and of the current interval, as far as was searched.
 	previous, current int
-	// Where it is Rotating: the first arrival of those with no two idle intervals between them, and the last.
+	// If Rotating: the first and the last arrival of a series without two idle intervals between them.
 	anchor, latest int64
 	begun          bool
 }
 
-// Witness returns one that has heard nothing.
+// Witness returns a Witness that has heard nothing.
 func (c WeightedConfig) Witness() (Witness, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -459,7 +457,7 @@ func (w *weightedWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 }
 
-// begin returns the beginning of the interval that t is in, where one begins at anchor.
+// begin returns the beginning of the interval that contains t; one interval begins at anchor.
 func begin(t, anchor, window int64) int64 {
 	in := (t - anchor) % window
 	if in < 0 {

@@ -10,21 +10,21 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// Adversary is the other half of the proof: the same servers and the same client, and instead of a path that draws its
-// latencies somebody who knows the server's state and decides for each request when it arrives and when its answer does,
-// within what is promised of them. A Path that draws cannot wait for the worst instant; this does nothing else.
+// Adversary is the other half of the proof. The servers and the client are the same, but no path draws the latencies: somebody who knows
+// the server's state decides for each request when it arrives and when its answer does, within what is promised of them. A Path that
+// draws cannot wait for the worst instant; an Adversary does nothing else.
 //
-// After every send it asks the server whether all that is still under way would pass if it came now. If not, it comes now.
-// Otherwise a mood says what becomes of it: it is answered late, it arrives with its answer, it is aimed at where the server
-// forgets something (just before, at, or a tick after), it is held until no more can be sent and then let go together, in
-// the order of sending or the reverse, or it is lost and arrives when the client has just stopped to count with it. Moods
-// last for some windows; the one that left the least room comes back.
+// After every send it asks the servers whether everything that is still under way would pass if it arrived now. If not, it arrives now.
+// Otherwise a mood decides what becomes of the request: it is answered late; or it arrives together with its answer; or it is aimed at an
+// instant at which the server forgets something (just before, at it, or a tick after); or it is held until no more can be sent, and all
+// that are held arrive together, in the order of sending or the reverse; or it is lost and arrives when the client has just stopped
+// counting it. A mood lasts for some windows; the one that left the least room comes back.
 //
 // It shares no code with limit.
 type Adversary struct {
 	Limiter limit.Limiter
 	Servers []ProofServer
-	// Window is the server's, Tick the unit of its clock and Phase when its intervals begin, if they do at all.
+	// Window is the server's window, Tick the unit of its clock, and Phase when its intervals begin, if it has any.
 	Window, Tick time.Duration
 	Phase        mono.Time
 	Costs        []limit.Cost
@@ -32,9 +32,9 @@ type Adversary struct {
 	Seed         uint64
 	// Late is how long after an unknown outcome a request may arrive. If zero, 5 s.
 	Late time.Duration
-	// OneWayMax, if positive, is how long a request takes to arrive at the longest: the client was promised that.
+	// OneWayMax, if positive, is the longest time that a request takes to arrive: the client was promised that.
 	OneWayMax time.Duration
-	// Change, if not nil, is called now and then: it may change the limiter to anything that is as strict as the servers.
+	// Change, if not nil, is called now and then. It may change the limiter to anything that is as strict as the servers.
 	Change func(now mono.Time, rng *rand.Rand)
 	Stop   func() bool
 }
@@ -42,8 +42,8 @@ type Adversary struct {
 // AdversaryTally is what came of it.
 type AdversaryTally struct {
 	ProofTally
-	// Asked is after how many sends the server was asked how much more would pass, with all that was under way, and Tight
-	// after how many of them it was nothing.
+	// Asked is after how many sends the servers were asked how much more would pass together with all that was under way; Tight is after
+	// how many of those the answer was nothing.
 	Asked, Tight int
 }
 
@@ -65,7 +65,7 @@ const (
 type adversaryEvent struct {
 	kind adversaryEventKind
 	i    int32
-	plan uint32 // of the flight: what was decided before it is over
+	plan uint32 // number of the decision that the event follows: if the flight has a newer one, the event is void
 }
 
 type adversaryEventKind uint8
@@ -86,7 +86,7 @@ type adversaryFlight struct {
 	settled bool
 	refused bool
 	lost    bool
-	used    bool // the slot is
+	used    bool // whether the slot is used
 }
 
 // Run returns what came of it.
@@ -123,8 +123,8 @@ type adversary struct {
 	loop    Loop[adversaryEvent]
 	flights []adversaryFlight
 	free    []int32
-	under   limit.Cost // what is under way: it has not arrived, and still may
-	held    []int32    // wait to be let go
+	under   limit.Cost // the cost of what is under way: it has not arrived, and still may
+	held    []int32    // flights that wait to be let go
 	recent  []mono.Time
 	next    limit.Cost
 	wake    mono.Time
@@ -132,12 +132,12 @@ type adversary struct {
 
 	mood      mood
 	until     mono.Time
-	room      [moods]float64 // left after a send, on average
+	room      [moods]float64 // what was left after a send, on average
 	sum, n    float64
 	releasing bool
 }
 
-// turn chooses a mood, for some windows: mostly that which left the least room, else any.
+// turn chooses a mood for some windows: mostly the one that left the least room, otherwise any.
 func (x *adversary) turn() {
 	if x.n > 0 {
 		was := &x.room[x.mood]
@@ -151,7 +151,7 @@ func (x *adversary) turn() {
 	x.until = x.loop.Now().Add(x.upTo(5 * x.Window))
 	best := mood(0)
 	for m := range moods {
-		if x.room[m] < x.room[best] { // what was not tried has −1
+		if x.room[m] < x.room[best] { // −1: not tried yet
 			best = m
 		}
 	}
@@ -164,7 +164,7 @@ func (x *adversary) upTo(d time.Duration) time.Duration {
 	return time.Duration(x.rng.Int64N(int64(max(d, 0)) + 1))
 }
 
-// pause is how long what is held waits after no more can be sent.
+// pause returns how long the held requests wait after no more can be sent.
 func (x *adversary) pause() time.Duration {
 	if x.rng.IntN(3) == 0 {
 		return 0
@@ -172,8 +172,8 @@ func (x *adversary) pause() time.Duration {
 	return x.aim().Sub(x.loop.Now())
 }
 
-// aim returns an instant from now on about which a server forgets something: just before it, at it, or just after the tick
-// that it is in.
+// aim returns an instant, now or later, close to one at which a server forgets something: just before it, at it, or just after the tick
+// that contains it.
 func (x *adversary) aim() mono.Time {
 	now := x.loop.Now()
 	at := now.Add(x.upTo(x.Window))
@@ -186,7 +186,7 @@ func (x *adversary) aim() mono.Time {
 				at = next
 			}
 		}
-	case r < 5 && len(x.recent) > 0: // what arrived may be forgotten a window later, or two
+	case r < 5 && len(x.recent) > 0: // what arrived may be forgotten one or two windows later
 		at = x.recent[x.rng.IntN(len(x.recent))].Add(time.Duration(1+x.rng.IntN(2)) * x.Window)
 	case r < 7: // an interval begins
 		in := now.Sub(x.Phase) % x.Window
@@ -204,14 +204,14 @@ func (x *adversary) aim() mono.Time {
 	case 2:
 		at += tick
 	case 3:
-		at += tick - at%tick // the next of our ticks, and
+		at += tick - at%tick // the beginning of the next tick, and
 	case 4:
-		at += tick - at%tick - 1 // the last instant of this one
+		at += tick - at%tick - 1 // the last instant of this tick
 	}
 	return max(at, now)
 }
 
-// send sends what may go, and looks after each whether all that is under way would pass.
+// send sends what may go, and checks after each request whether everything under way would pass.
 func (x *adversary) send() {
 	for now := x.loop.Now(); x.tally.Requests < x.Requests; {
 		if now >= x.until {
@@ -223,7 +223,7 @@ func (x *adversary) send() {
 				x.wake = ready
 				x.loop.At(ready, adversaryEvent{kind: adversaryWakes})
 			}
-			// Nothing goes for a long time: who holds on for longer only waits.
+			// Nothing can go for a long time, so holding requests for longer only wastes time.
 			x.blocked = x.blocked || ready.Sub(now) > x.Window/2
 			return
 		}
@@ -259,7 +259,7 @@ func (x *adversary) open(f adversaryFlight) int32 {
 	return int32(len(x.flights) - 1)
 }
 
-// strike has all that is under way arrive now if the servers would refuse some of it.
+// strike lets everything under way arrive now if the servers would refuse some of it.
 func (x *adversary) strike(now mono.Time) bool {
 	refused, least := false, int64(limit.MaxCost)
 	ask := x.tally.Requests%4 == 0
@@ -316,11 +316,11 @@ func (x *adversary) plan(now mono.Time, i int32) {
 		x.decide(i, at, at)
 	case together, reversed, split:
 		x.held = append(x.held, i)
-		if x.OneWayMax > 0 { // by then it has arrived; what is held back is the answer
+		if x.OneWayMax > 0 { // it must arrive by then; what may be held back is the answer
 			x.loop.At(now.Add(x.OneWayMax), adversaryEvent{adversaryArrives, i, x.flights[i].plan})
 		}
 	case lost:
-		if x.rng.IntN(4) > 0 { // or nothing would be left to send
+		if x.rng.IntN(4) > 0 { // otherwise nothing would be left to send
 			x.decide(i, now, now.Add(far))
 			return
 		}
@@ -335,7 +335,7 @@ func (x *adversary) plan(now mono.Time, i int32) {
 	}
 }
 
-// decide sets when a request arrives and when its client hears, within the promise.
+// decide sets when a request arrives and when its client hears of it, within the promise.
 func (x *adversary) decide(i int32, arrives, hears mono.Time) {
 	f := &x.flights[i]
 	if x.OneWayMax > 0 {
@@ -348,7 +348,7 @@ func (x *adversary) decide(i int32, arrives, hears mono.Time) {
 	x.loop.At(hears, adversaryEvent{adversaryAnswered, i, f.plan})
 }
 
-// release lets go what is held.
+// release lets go what was held.
 func (x *adversary) release(now mono.Time) {
 	at := now
 	for k := range x.held {

@@ -22,18 +22,16 @@ type Exchange struct {
 	Forward, Back latency.Law
 	// Generator makes the requests.
 	Generator Generator
-	// TTL is how long a request is worth sending, and Timeout how long an attempt is waited for. If zero, 1 s each.
+	// TTL is how long a request is worth sending, and Timeout how long an attempt waits for its answer. If zero, 1 s each.
 	TTL, Timeout time.Duration
-	// Reserve is how long before the end of its TTL a request must be sent to be of use: it is submitted with TTL −
-	// Reserve.
+	// Reserve is how long before the end of its TTL a request must be sent to be of use: it is submitted with a TTL of TTL − Reserve.
 	Reserve time.Duration
-	// Workers makes it the published client: a worker per key takes a request from the queue, then waits for its
-	// limiter, sends it and waits for the answer. Otherwise a Dispatcher decides which request goes on which key.
+	// Workers makes the client the published one: a worker per key takes a request from the queue, waits for its limiter, sends the
+	// request and waits for the answer. Otherwise a Dispatcher decides which request goes on which key.
 	//
-	// It is kinder than what was published in two ways. The first published worker dies of an attempt that is not
-	// answered within Timeout, and its key is never used again; here it goes on. And the published dead-letter queue
-	// takes only what timed out, while a request that was answered 429 or 400 is over; here that, too, is tried again
-	// as Queue allows.
+	// It is kinder than the published one in two ways. The first published worker dies of an attempt that is not answered within Timeout,
+	// and its key is never used again; here it goes on. And the published dead-letter queue only takes requests that timed out, while a
+	// request that was answered 429 or 400 is over; here those, too, are tried again, as Queue allows.
 	Workers bool
 	// Limiter returns the limiter of one key.
 	Limiter func() limit.Limiter
@@ -42,31 +40,29 @@ type Exchange struct {
 	// InFlight and Gap are those of dispatch.Key.
 	InFlight int
 	Gap      time.Duration
-	// Nonce is how requests are numbered.
+	// Nonce says how requests are numbered.
 	Nonce Nonces
 	// Queue is the queue's configuration.
 	Queue queue.Config
-	// Duration is how long it lasts: no request is made at its end or later, and attempts without an answer by then
-	// stay in flight.
+	// Duration is how long it lasts: no request is made at its end or later, and attempts that have no answer by then stay in flight.
 	Duration time.Duration
-	// Restart, if positive, is how often the process of workers is replaced by a new one. A journal keeps its windows,
-	// its queue and dispatch.Nonce's last numbers; the threads of Concatenated are others, and their counters start
-	// again.
+	// Restart, if positive, is how often a new process of workers replaces the old one. A journal keeps its windows, its queue and the
+	// last numbers of dispatch.Nonce; the threads of Concatenated are new ones, and their counters start again.
 	Restart time.Duration
 	Seed    uint64
-	// OnSend and OnAnswer, if not nil, are told of the first sending of each request (how long after it was made) and
-	// of each success (how long after the request was made, and after it was sent).
+	// OnSend, if not nil, is told when each request is first sent: how long after it was made. OnAnswer, if not nil, is told of each
+	// success: how long after the request was made, and how long after it was sent.
 	OnSend   func(delay time.Duration)
 	OnAnswer func(sinceMade, sinceSent time.Duration)
 }
 
-// Generator is a way of making requests: the first at instant 0, and then with intervals between them. A generator that
-// waits for room in the queue begins its next interval when it has made its request.
+// Generator is a way of making requests: the first at instant 0, and then more at intervals. A generator that waits for room in the queue
+// begins its next interval when it has made its request.
 type Generator uint8
 
 const (
 	Original   Generator = iota // one every U[0, 21] ms
-	Saturating                  // there is always one waiting
+	Saturating                  // there is always a request waiting
 	Burst                       // 20 per key at once every 3 s
 	Constant                    // one every 2 s
 )
@@ -75,8 +71,7 @@ func (g Generator) String() string {
 	return [...]string{"original", "saturating", "burst", "constant"}[g]
 }
 
-// Batch returns how many requests are made at once for that many keys. It is 0 for Saturating: as many as there is room
-// for.
+// Batch returns how many requests are made at once for that many keys. It is 0 for Saturating, which makes as many as there is room for.
 func (g Generator) Batch(keys int) int {
 	switch g {
 	case Saturating:
@@ -87,7 +82,7 @@ func (g Generator) Batch(keys int) int {
 	return 1
 }
 
-// Interval returns the time from one batch to the next, drawn from r where it is random. It is 0 for Saturating.
+// Interval returns the time from one batch to the next, drawn from r if it is random. It is 0 for Saturating.
 func (g Generator) Interval(r *rand.Rand) time.Duration {
 	switch g {
 	case Original:
@@ -107,11 +102,11 @@ const (
 	NoNonces     Nonces = iota
 	Timestamp           // the millisecond of the send, as published
 	Concatenated        // timestamp, thread and counter written one after the other, as published
-	Ours                // dispatch.Nonce
+	Ours                // those of dispatch.Nonce
 )
 
-// ConcatenatedNonce returns the nonce of Concatenated: of a send at so many milliseconds since 1970, by the thread that
-// worked for the key in that process, which has sent counter requests with this one.
+// ConcatenatedNonce returns the nonce of Concatenated, for a send at so many milliseconds since 1970 by the thread that works for the key
+// in that process and has sent counter requests, including this one.
 func ConcatenatedNonce(unixMilli int64, process uint64, key int, counter uint64) string {
 	return fmt.Sprintf("%d%d%d", unixMilli, 140_000_000_000_000+1000*process+uint64(key), counter)
 }
@@ -119,24 +114,24 @@ func ConcatenatedNonce(unixMilli int64, process uint64, key int, counter uint64)
 // Tally is what happened in a run.
 type Tally struct {
 	Counts     queue.Counts
-	Successes  int // answered OK, in time to be read
+	Successes  int // answered OK, and read in time
 	Failures   int // attempts that ended otherwise
 	Rejected   int // 429s, as the server counted them
 	BadNonce   int // 400s, as the server counted them
 	BannedKeys int
-	InTime     int // successes within the TTL of the request's first making
-	Lost       int // made, and neither ended nor still in the queue
+	InTime     int // successes within the TTL, counted from the first making of the request
+	Lost       int // requests that were made, have not ended, and are not in the queue
 	Sent       int
-	// WakeUps is how often a sleeping client woke: for a timer (a worker's polls are timers) and for the end of an
-	// attempt. New requests are not counted: they are the load's, the same for every client.
+	// WakeUps is how often a sleeping client woke, for a timer (a worker's polls are timers) or for the end of an attempt. New requests
+	// are not counted: they are part of the load, the same for every client.
 	WakeUps int
-	Polls   int // times that a limiter said to a worker: not yet
+	Polls   int // how often a limiter told a worker that it must wait
 	End     mono.Time
 }
 
 type exchangeEvent struct {
 	kind exchangeEventKind
-	i    int32 // an attempt, a worker
+	i    int32 // the index of an attempt or of a worker
 	seq  uint32
 }
 
@@ -156,17 +151,17 @@ const (
 // flight is an attempt on its way.
 type flight struct {
 	dispatch.Attempt
-	lease   limit.Lease // a worker's
-	process uint64      // a worker's
+	lease   limit.Lease // if a worker sent it
+	process uint64      // likewise
 	made    mono.Time
 	back    time.Duration
-	late    bool // not waited for
+	late    bool // nobody waits for it any more
 	verdict rule.Verdict
 }
 
 type worker struct {
 	limiter limit.Limiter
-	seq     uint32 // of the event it waits for
+	seq     uint32 // the sequence number of the event that it waits for
 	ticket  queue.Ticket
 	request queue.Request
 	number  int
@@ -183,21 +178,21 @@ type exchange struct {
 	queue      *queue.Queue
 	dispatcher *dispatch.Dispatcher
 	workers    []worker
-	idle       []int32 // workers without a request, first come first served
+	idle       []int32 // workers without a request, in the order in which they became idle
 	flights    []flight
 	free       []int32
 	wake       mono.Time
 	wakeSeq    uint32
-	owed       int       // requests of a batch that wait for room to be made
-	owedSince  mono.Time // since when the first of them does; limit.Never: none does
+	owed       int       // how many requests of a batch wait for room before they are made
+	owedSince  mono.Time // since when the first of them waits; limit.Never: none does
 	made       int
-	gone       int // ended
+	gone       int // how many have ended
 	process    uint64
 	rngMake    *rand.Rand
 	rngLink    *rand.Rand
 }
 
-// wallEpoch is the wall clock at instant 0 of a simulation: what timestamps are made of.
+// wallEpoch is the wall clock at instant 0 of a simulation; timestamps are made from it.
 const wallEpoch = 1_800_000_000_000 * time.Millisecond
 
 // Run simulates the exchange and returns what happened.
@@ -285,7 +280,7 @@ func (x *exchange) happen(e exchangeEvent) {
 		f := &x.flights[e.i]
 		f.verdict = x.arrive(now, f)
 		if f.late {
-			if e.seq == 0 { // its time-out has been dealt with
+			if e.seq == 0 { // its time-out was handled before
 				x.free = append(x.free, e.i)
 			}
 			return
@@ -327,10 +322,10 @@ func (x *exchange) happen(e exchangeEvent) {
 	x.pump(now)
 }
 
-// generate makes the requests that are owed, as far as there is room, and then sets when the next are.
+// generate makes the requests that are owed, as far as there is room, and then sets when the next ones are made.
 func (x *exchange) generate(now mono.Time) {
 	for ; x.owed > 0; x.owed-- {
-		// The first that finds no room waits in Submit, and the next is made after it. The published workers know of no Submit.
+		// The first request without room waits in Submit, and the next is made after it. The published workers have no Submit.
 		if x.owedSince = min(x.owedSince, now); x.Workers {
 			x.owedSince = now
 		}
@@ -346,8 +341,8 @@ func (x *exchange) generate(now mono.Time) {
 }
 
 func (x *exchange) submit(now, came mono.Time) bool {
-	// Value says whether it has been sent. The number of an attempt does not: one that waits for its limiter until its
-	// deadline counts.
+	// Value says whether the request has been sent. The number of its attempt does not tell that: an attempt counts even if it waits for
+	// its limiter until its deadline.
 	_, err := x.queue.SubmitFrom(now, came, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)})
 	if err != nil { // full
 		return false
@@ -356,7 +351,7 @@ func (x *exchange) submit(now, came mono.Time) bool {
 	return true
 }
 
-// refill is what a generator does when there is room.
+// refill makes requests when there is room.
 func (x *exchange) refill(now mono.Time) {
 	if x.Generator == Saturating {
 		for x.queue.Counts().Waiting < x.Server.Keys {
@@ -385,7 +380,7 @@ func (x *exchange) pump(now mono.Time) {
 		a, wake, ok := x.dispatcher.Next(now)
 		if !ok {
 			before := x.made
-			if x.refill(now); x.made > before { // what expired made room
+			if x.refill(now); x.made > before { // requests that expired made room
 				continue
 			}
 			if wake < limit.AfterSettle && wake != x.wake {
@@ -400,7 +395,7 @@ func (x *exchange) pump(now mono.Time) {
 	}
 }
 
-// workerTakes gives worker i its next request, or makes it idle.
+// workerTakes gives worker i its next request, or makes the worker idle.
 func (x *exchange) workerTakes(now mono.Time, i int32) {
 	w := &x.workers[i]
 	for {
@@ -432,7 +427,7 @@ func (x *exchange) workerWaits(now mono.Time, i int32, left time.Duration) {
 		x.workerSends(now, i)
 		return
 	}
-	deadline := now.Add(left) + 1 // the published check is strict
+	deadline := now.Add(left) + 1 // in the published code the check is strict
 	if x.Poll > 0 {
 		ready = onGrid(now, ready, x.Poll)
 		deadline = onGrid(now, deadline, x.Poll)
@@ -440,7 +435,7 @@ func (x *exchange) workerWaits(now mono.Time, i int32, left time.Duration) {
 		x.Polls += polls
 		x.WakeUps += polls
 	} else {
-		deadline = max(deadline, ready) // it finds out when it wakes
+		deadline = max(deadline, ready) // the worker finds out when it wakes
 		x.Polls++
 		x.WakeUps++
 		if ready.Sub(now) > left {
@@ -496,7 +491,7 @@ func (x *exchange) launch(now mono.Time, f flight) {
 		i = int32(len(x.flights))
 		x.flights = append(x.flights, f)
 	}
-	// An attempt that is not waited for ends twice: here, and when it arrives. The later of the two frees its place.
+	// An attempt that is no longer waited for ends twice: here, and when it arrives. The later of the two frees its place.
 	gone := uint32(0)
 	if f.late {
 		if forward < x.Timeout {
@@ -507,7 +502,7 @@ func (x *exchange) launch(now mono.Time, f flight) {
 	x.loop.At(now.Add(forward), exchangeEvent{kind: arrive, i: i, seq: gone})
 }
 
-// arrive asks the server.
+// arrive has the server decide about an attempt.
 func (x *exchange) arrive(now mono.Time, f *flight) rule.Verdict {
 	if x.Nonce == Concatenated {
 		return x.server.ArriveDigits(now, f.Key, ConcatenatedNonce((wallEpoch+time.Duration(f.At)).Milliseconds(), f.process, f.Key, f.Nonce))

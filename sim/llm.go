@@ -13,25 +13,25 @@ import (
 
 // LLM is a client of a language model that limits requests and tokens, each in a rolling window.
 //
-// The server's rule: a request counts when it arrives, once as a request and with the tokens it really has, input and
-// output together; it is refused, and then counts nowhere, if either closed window would hold more than its limit. So the
-// truth is in the server alone: no client can know the output before it has the answer. Servers that count max_tokens at
-// the arrival instead are kept to by reserving just that, as LLMLine does with Bounded.
+// The server's rule: a request counts when it arrives, as one request and with the tokens that it really has, input and output together.
+// It is refused, and then counts nowhere, if either closed window would hold more than its limit. So only the server knows the truth: no
+// client can know the output before it has the answer. For a server that counts max_tokens at the arrival instead, a client reserves just
+// that, as LLMLine does with Bounded.
 type LLM struct {
 	// Work is the prompts, in the order of At.
 	Work []Prompt
 	// Requests and Tokens are the server's limits in any Window. If zero, 500, 30,000 and one minute.
 	Requests, Tokens int64
 	Window           time.Duration
-	// Latency is from the sending of a request to its answer; Forward and Back are the parts of it on the way to the server,
-	// which counts at the arrival, and from it. What is left is the server's work, none if they are longer. A refusal takes
-	// no work. A prompt meets the same latencies whatever the client does.
+	// Latency is the time from the sending of a request to its answer. Forward is the part of it on the way to the server, which counts
+	// at the arrival, and Back the part on the way back. The rest is the server's work; there is none if the parts are longer. A refusal
+	// takes no work. A prompt meets the same latencies whatever the client does.
 	Latency, Forward, Back latency.Law
-	// Documented has the server be what OpenAI documents: a bucket of requests and one of tokens, each full at first and refilled evenly,
-	// of which a request takes the larger of its input and its MaxTokens when it arrives, and gets nothing back.
+	// Documented makes the server the one that OpenAI documents: it has a bucket of requests and one of tokens, full at first and
+	// refilled evenly. When a request arrives it takes the larger of its input and its MaxTokens, and gives nothing back.
 	Documented bool
-	// Stated has each answer say for how many whole milliseconds the server worked on it, as openai-processing-ms does: it
-	// had arrived by then.
+	// Stated has each answer say for how many whole milliseconds the server worked on it, as openai-processing-ms does: the request had
+	// arrived before that.
 	Stated bool
 	// Client decides when what is sent.
 	Client LLMClient
@@ -42,16 +42,16 @@ type LLM struct {
 type Prompt struct {
 	At            mono.Time // when it is made
 	Input, Output int64     // tokens, as the server counts them
-	MaxTokens     int64     // the most output that was asked for, Output or more
+	MaxTokens     int64     // the most output that it asks for; Output or more
 }
 
 // Tokens is what a prompt really costs.
 func (p *Prompt) Tokens() int64 { return p.Input + p.Output }
 
-// Documented is what a prompt costs a server that is LLM.Documented.
+// Documented returns what a prompt costs at a server that is LLM.Documented.
 func (p *Prompt) Documented() int64 { return max(p.Input, p.MaxTokens) }
 
-// counted is what the server counts of a prompt.
+// counted returns what the server counts for a prompt.
 func (c *LLM) counted(p *Prompt) int64 {
 	if c.Documented {
 		return p.Documented()
@@ -59,7 +59,7 @@ func (c *LLM) counted(p *Prompt) int64 {
 	return p.Tokens()
 }
 
-// rule is the server's for one of its limits.
+// rule returns the server's rule for one of its limits.
 func (c *LLM) rule(n int64) (rule.Rule, error) {
 	if c.Documented {
 		return rule.NewBucket(rule.BucketConfig{Limit: n, Window: c.Window})
@@ -67,10 +67,10 @@ func (c *LLM) rule(n int64) (rule.Rule, error) {
 	return rule.NewRolling(rule.RollingConfig{Limit: n, Window: c.Window})
 }
 
-// Trip is what an attempt meets: on its way, at the server, and on its way back.
+// Trip has the times that an attempt takes: on its way, at the server, and on its way back.
 type Trip struct{ Forward, Work, Back time.Duration }
 
-// Trip returns what an attempt at Work[i] meets, the first being 1, if it is not refused.
+// Trip returns the times of an attempt at Work[i], if it is not refused. The first attempt is 1.
 func (c *LLM) Trip(i, attempt int) Trip {
 	rng := rand.New(rand.NewPCG(c.Seed<<32|uint64(i), uint64(attempt)))
 	t := Trip{Forward: c.Forward.Draw(rng), Back: c.Back.Draw(rng)}
@@ -86,9 +86,9 @@ type LLMClient interface {
 // llmClient is a client at work. It calls send and give of its llm.
 type llmClient interface {
 	made(now mono.Time, i int32)
-	// wakes hears of a timer it set.
+	// wakes is called when a timer ends that the client set.
 	wakes(now mono.Time, e llmEvent)
-	// answered hears the end of an attempt.
+	// answered is called at the end of an attempt.
 	answered(now mono.Time, f *llmFlight)
 }
 
@@ -98,27 +98,26 @@ type LLMTally struct {
 	Sent     int // attempts
 	Rejected int // attempts that the server refused
 	Lost     int // prompts never answered
-	// Last is when the last prompt that was served arrived at the server, End when the last answer was read.
+	// Last is when the last prompt that was served arrived at the server. End is when the last answer was read.
 	Last, End mono.Time
-	// WorstRequests and WorstTokens are the most that arrived in any closed window, what was refused included.
+	// WorstRequests and WorstTokens are the most that arrived in any closed window, including what was refused.
 	WorstRequests, WorstTokens int64
-	// WakeUps is how often something that waited was woken: timers of the client, and callers whose turn came. Answers
-	// are not counted.
+	// WakeUps is how often something that waited was woken: by a timer of the client, or because a caller's turn came. Answers are not
+	// counted.
 	WakeUps int
-	// Waits is for each answered prompt, in the order of Work, the time from its making to its last sending; −1 for one
-	// that was lost.
+	// Waits has a value for each prompt, in the order of Work: the time from its making to its last sending, or −1 if it was lost.
 	Waits []time.Duration
-	// Overruns is how many answers had more tokens than were reserved, OverrunTokens by how many in all, and Overrun by how
-	// many at most. Only LLMLine reserves.
+	// Overruns is how many answers had more tokens than were reserved, OverrunTokens how many more in all, and Overrun how many more at
+	// most. Only LLMLine reserves.
 	Overruns               int
 	OverrunTokens, Overrun int64
-	// Overtaken is the most tokens of later prompts that went before one prompt.
+	// Overtaken is the most tokens of later prompts that went ahead of one prompt.
 	Overtaken int64
 }
 
 type llmEvent struct {
 	kind llmEventKind
-	i    int32 // a prompt, a flight
+	i    int32 // the index of a prompt or of a flight
 	seq  uint32
 }
 
@@ -157,7 +156,7 @@ type llmArrival struct {
 	tokens int64
 }
 
-// Run plays it to the end: until nothing waits and nothing is in flight.
+// Run runs it to the end: until nothing waits and nothing is in flight.
 func (c LLM) Run() (LLMTally, error) {
 	c.fill()
 	if c.Client == nil {
@@ -269,9 +268,9 @@ func (x *llm) worst() (requests, tokens int64) {
 // tick is the unit of the servers' clocks.
 const tick = mono.Time(time.Millisecond)
 
-// Ideal is the shortest time in which anyone could have those prompts counted for which served is true, all of them if it is
-// nil, from instant 0 to the last arrival, who
-// knows everything beforehand, in any order and without latency. It is a lower bound, which no order beats:
+// Ideal returns the shortest time in which anyone could have had those prompts counted for which served is true (all of them if it is
+// nil), from instant 0 to the last arrival: somebody who knows everything beforehand, sends in any order, and meets no latency. It is a
+// lower bound, which no order beats:
 //
 // Cut the time from an instant r to the last arrival at T into windows of W. There are ⌊(T − r)/W⌋ + 1 of them, each holds
 // at most N, and together they hold what is made at r or later. So for every r at which something is made, for requests and
@@ -279,7 +278,7 @@ const tick = mono.Time(time.Millisecond)
 //
 //	T ≥ r + (⌈what is made at r or later / N⌉ − 1)·W
 //
-// Of a server that is Documented, a bucket holds N at r and gets N more in every W: T ≥ r + (what is made at r or later − N)/N·W.
+// For a server that is Documented, a bucket holds N at r and gets N more in every W: T ≥ r + (what is made at r or later − N)/N·W.
 //
 // It is close where all is made at once: a packing into k windows, each sent together and a tick more than W after the one
 // before, takes (k − 1)·(W + tick), and with many small prompts first fit decreasing finds the least k or one more.
@@ -300,7 +299,7 @@ func (c LLM) Ideal(served func(i int) bool) (least time.Duration) {
 			least = max(least, time.Duration(p.At)+max(0, needs(requests, c.Requests), needs(tokens, c.Tokens)))
 			continue
 		}
-		windows := max((requests-1)/c.Requests, (tokens-1)/c.Tokens) // before the last
+		windows := max((requests-1)/c.Requests, (tokens-1)/c.Tokens) // those before the last one
 		least = max(least, time.Duration(p.At)+time.Duration(windows)*c.Window)
 	}
 	return least

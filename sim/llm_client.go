@@ -10,17 +10,17 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Reserve is what LLMLine admits a prompt with. Its input is always counted; what differs is the output.
+// Reserve says what LLMLine reserves for a prompt. Its input always counts; they differ in the output.
 type Reserve uint8
 
 const (
-	// Exact knows the output beforehand, as nobody can: what the limiters themselves cost.
+	// Exact reserves the real output, which nobody can know beforehand: it shows what the limiters themselves cost.
 	Exact Reserve = iota
-	// Bounded takes MaxTokens: never less than what comes.
+	// Bounded reserves MaxTokens, which is never less than the output.
 	Bounded
-	// Estimated takes a quantile of the share of MaxTokens that earlier answers used.
+	// Estimated reserves a quantile of the share of MaxTokens that earlier answers used.
 	Estimated
-	// AsDocumented takes what a server counts that is LLM.Documented, and gets nothing back.
+	// AsDocumented reserves what a server counts that is LLM.Documented, and gets nothing back.
 	AsDocumented
 )
 
@@ -28,17 +28,17 @@ func (r Reserve) String() string {
 	return [...]string{"exact", "bounded", "estimated", "documented"}[r]
 }
 
-// LLMLine is the line of a Gate before one limit.All of a Rolling of requests and a Rolling of tokens: the first is admitted as
-// soon as the limiters let it, and every answer settles what was reserved with what was used. A prompt that is refused takes a
-// place at the end of the line again.
+// LLMLine is the line of a Gate before one limit.All of a Rolling of requests and a Rolling of tokens. The first in line goes as soon as
+// the limiters let it, and each answer settles what was reserved with what was used. A prompt that is refused goes to the end of the
+// line.
 type LLMLine struct {
 	Reserve Reserve
-	// Quantile is for Estimated. If zero, 0.95.
+	// Quantile is the one that Estimated uses. If zero, 0.95.
 	Quantile float64
-	// Seen are shares of MaxTokens, from 0 to 1, that were used before the run began, for Estimated to start with.
+	// Seen are shares of MaxTokens, from 0 to 1, that were used before the run began: Estimated starts with them.
 	Seen []float64
-	// Fill lets those of the next Fill behind the head of the line go ahead of it that do not delay it, and nobody be
-	// overtaken more often than that: as paceline.GateConfig.Fill. If zero, none: first come, first served.
+	// Fill is how many behind the head of the line are looked at for one that may go ahead of it without delaying it, and how often a
+	// prompt may be overtaken: see paceline.GateConfig.Fill. If zero, none: first come, first served.
 	Fill int
 }
 
@@ -47,8 +47,8 @@ type llmLine struct {
 	x       *llm
 	line    *line.Line
 	lane    *line.Lane
-	tickets []llmTicket // of the prompts
-	came    int64       // tokens that ever came to the line, and that went
+	tickets []llmTicket // one for each prompt
+	came    int64       // the tokens of all that ever came to the line, and of all that left it
 	went    int64
 	ratio   usage
 	wake    mono.Time
@@ -58,7 +58,7 @@ type llmLine struct {
 type llmTicket struct {
 	line.Ticket
 	i      int32
-	before int64 // tokens that came before it
+	before int64 // tokens that came to the line before it
 }
 
 func (c LLMLine) start(x *llm) (llmClient, error) {
@@ -87,7 +87,7 @@ func (c LLMLine) start(x *llm) (llmClient, error) {
 	return l, nil
 }
 
-// limiter is what keeps to one of the server's limits.
+// limiter returns the client's limiter for one of the server's limits.
 func (x *llm) limiter(n int64, u limit.Unit) (limit.Limiter, error) {
 	if x.Documented {
 		return limit.NewBucket(limit.BucketConfig{Limit: n, Window: x.Window, Unit: u})
@@ -120,7 +120,7 @@ func (l *llmLine) made(now mono.Time, i int32) {
 
 func (l *llmLine) wakes(now mono.Time, e llmEvent) {
 	if e.seq != l.wakeSeq {
-		return // set anew
+		return // it is set anew
 	}
 	l.wake = limit.Never
 	l.x.WakeUps++
@@ -154,7 +154,7 @@ func (l *llmLine) answered(now mono.Time, f *llmFlight) {
 	}
 }
 
-// serve sends those whose turn has come. All but the one that is here just now are woken for it.
+// serve sends the prompts whose turn has come. All of them are woken for it, except the one that has just come.
 func (l *llmLine) serve(now mono.Time, here *llmTicket) {
 	for t := l.line.Next(now); t != nil; t = l.line.Next(now) {
 		t := t.Of.(*llmTicket)
@@ -175,19 +175,20 @@ func (l *llmLine) serve(now mono.Time, here *llmTicket) {
 }
 
 func (l *llmLine) send(now mono.Time, t *llmTicket) {
-	// What went and came after it overtook it. If one that came before it waits still, this is too little, and that one's is more.
+	// Whatever came after it and has gone has overtaken it. If one that came earlier still waits, this figure is too small, but that
+	// one's is larger.
 	l.x.Overtaken = max(l.x.Overtaken, l.went-t.before)
 	l.went += t.Cost[limit.Tokens]
 	l.x.send(now, t.i)
 }
 
-// usage learns what share of MaxTokens answers use: counts in hundredths, rounded up, of which older ones fade.
+// usage learns what share of MaxTokens answers use: it counts them by hundredths, rounded up, and older ones fade.
 type usage struct {
 	counts [101]float64
 	total  float64
 }
 
-// learn takes the next share. The weight of an answer halves every 500 answers.
+// learn takes in a share. The weight of an answer halves with every 500 answers.
 func (u *usage) learn(share float64) {
 	const fade = 0.99861466 // 2^(−1/500)
 	for i := range u.counts {

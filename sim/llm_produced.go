@@ -13,22 +13,22 @@ import (
 )
 
 // LLMProduced is a client of a language model whose server counts output as it is produced. The server has a bucket that is full at
-// first; a request is refused if not one token is there when it arrives, the first of its own; what is under way goes on. All
-// prompts are made at instant 0, and those that are refused take a place at the end of the line again.
+// first. A request is refused if, when it arrives, there is not even one token, its own first; requests under way go on. All prompts are
+// made at instant 0, and those that are refused go to the end of the line.
 type LLMProduced struct {
-	// Prompts is how many. If zero, 40.
+	// Prompts is how many prompts there are. If zero, 40.
 	Prompts int
-	// Limit is what is refilled per Window, and what the bucket holds. If zero, 8,000 and one minute.
+	// Limit is how much is refilled per Window, and how much the bucket holds. If zero, 8,000 and one minute.
 	Limit  int64
 	Window time.Duration
-	// MaxTokens is the most output of each prompt, and what it is admitted with. If zero, 4,096.
+	// MaxTokens is the most output of each prompt, and the cost at which it is admitted. If zero, 4,096.
 	MaxTokens int64
-	// Outputs is what comes of it.
+	// Outputs says how much output the prompts really have.
 	Outputs LLMOutputs
-	// PerSecond is how fast an answer is produced. If zero, 150. Way is the latency there, and back.
+	// PerSecond is how many tokens of an answer are produced in a second. If zero, 150. Way is the latency each way.
 	PerSecond int64
 	Way       time.Duration
-	// Limiter is the client's.
+	// Limiter is the client's limiter.
 	Limiter limit.Limiter
 	Seed    uint64
 }
@@ -37,10 +37,10 @@ type LLMProduced struct {
 type LLMOutputs uint8
 
 const (
-	Short   LLMOutputs = iota // 300
-	Longest                   // as much as they may
-	Bimodal                   // one half 20, the other as much as they may
-	Growing                   // 20, and each 40 more than the one before
+	Short   LLMOutputs = iota // 300 tokens
+	Longest                   // as much as they may have
+	Bimodal                   // half of them 20, the others as much as they may have
+	Growing                   // the first 20, and each 40 more than the one before
 )
 
 func (o LLMOutputs) String() string { return [...]string{"short", "longest", "bimodal", "growing"}[o] }
@@ -64,10 +64,10 @@ func (c *LLMProduced) output(rng *rand.Rand, i int) int64 {
 type LLMProducedTally struct {
 	Sent, Rejected int
 	Tokens         int64
-	// End is when the last answer was read, Ideal when it could have been, with the bucket never overdrawn and no latency.
+	// End is when the last answer was read. Ideal is when it could have been, with no latency and a bucket that is never overdrawn.
 	End, Ideal time.Duration
-	// Steady is how much of the refill was used from the first window on, 1 for all of it: as of the answers. 0: it took no
-	// longer than that.
+	// Steady is the part of the refill that was used from the first window on, judging by the answers; 1 is all of it. It is 0 if the run
+	// took no longer than that.
 	Steady float64
 }
 
@@ -105,10 +105,10 @@ const (
 	producedWakes
 )
 
-// producedAtATime is how much of an answer is counted at a time.
+// producedAtATime is how many tokens of an answer are counted at a time.
 const producedAtATime = 10
 
-// Run plays it to the end.
+// Run runs it to the end.
 func (c LLMProduced) Run() (LLMProducedTally, error) {
 	if c.Limiter == nil {
 		return LLMProducedTally{}, errors.New("sim: LLMProduced: Limiter is nil")

@@ -7,26 +7,26 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// LLMGates is a published client with two gates that every prompt passes one after the other, each a sliding window of its
-// own: while there were Requests sends in the last window it sleeps until the oldest of them has left it, and then looks
-// again; and the same for the tokens of the answers received. Nothing is reserved: a prompt counts as a request when it is sent
-// and as tokens when its answer is there. All that sleep wake at the same time.
+// LLMGates is a published client with two gates that every prompt passes, one after the other. Each gate is a sliding window of its own:
+// while the last window has Requests sends, the prompt sleeps until the oldest of them has left it, and then looks again; the other gate
+// does the same for the tokens of the answers received. Nothing is reserved: a prompt counts as a request when it is sent, and as tokens
+// when its answer is there. All that sleep wake at the same time.
 type LLMGates struct {
-	// Requests and Tokens are the limits that its gates know. If zero, the server's.
+	// Requests and Tokens are the limits that the gates know. If zero, the server's.
 	Requests, Tokens int64
-	// Concurrency is how many may be on their way at once. The others wait behind the gates, and a prompt counts as sent
-	// only when it has its turn here. If zero, no bound: it counts as sent when it has passed.
+	// Concurrency is how many prompts may be under way at once. The others wait behind the gates, and a prompt counts as sent only when
+	// its turn here has come. If zero, there is no bound, and it counts as sent when it has passed the gates.
 	Concurrency int
-	// Attempts is how often a prompt that is refused is sent, without the gates being asked again, after pauses of 1 s, then
-	// of 1 s to 2 s, 4 s and so on to 60 s. If zero, 2. After the last its send is taken out of the window again.
+	// Attempts is how often a prompt that is refused is sent, without asking the gates again, after pauses of 1 s, then of 1 s to 2 s, 4
+	// s and so on up to 60 s. If zero, 2. After the last attempt its send is taken out of the window again.
 	Attempts int
-	// Again has the caller make a call that failed again, through the gates, until it is answered, after pauses that grow in
-	// the same way. Otherwise the prompt is lost.
+	// Again has the caller repeat a call that failed, through the gates, until it is answered, after pauses that grow in the same way.
+	// Otherwise the prompt is lost.
 	Again bool
 }
 
-// llmLate is how late a sleeping task wakes: it asks whether an instant is before the window, so at its end alone it would
-// ask in vain.
+// llmLate is how late a sleeping task wakes. It asks whether an instant is before the window, so exactly at the window's end it would ask
+// in vain.
 const llmLate = 100 * time.Microsecond
 
 type llmGates struct {
@@ -76,7 +76,7 @@ func (g *llmGates) wakes(now mono.Time, e llmEvent) {
 	g.ask(now, e.i)
 }
 
-// ask has prompt i look at the gates, from the first to the last, until one of them makes it sleep.
+// ask has prompt i try the gates, from the first to the last, until one of them makes it sleep.
 func (g *llmGates) ask(now mono.Time, i int32) {
 	cut := now.Add(-g.x.Window)
 	for len(g.sent) > 0 && g.sent[0].at < cut {
@@ -147,16 +147,16 @@ func (g *llmGates) answered(now mono.Time, f *llmFlight) {
 	}
 }
 
-// randomBackoff is evenly between 1 s and 2^(n−1) s, at most 60 s.
+// randomBackoff draws evenly between 1 s and 2^(n−1) s, at most 60 s.
 func randomBackoff(rng *rand.Rand, n uint8) time.Duration {
 	high := min(time.Second<<min(n-1, 10), time.Minute)
 	return time.Second + time.Duration(rng.Float64()*float64(high-time.Second))
 }
 
-// LLMBucket is the client of a well-known cookbook: one loop that wakes every millisecond, with a token bucket for requests
-// and one for tokens, both full at the start and refilled evenly to the limit per minute. A prompt goes when both have what
-// it takes, at its input and MaxTokens, which are never corrected; one goes per turn of the loop. After a refusal the loop
-// pauses until 15 s have passed since, and what was refused goes before the rest.
+// LLMBucket is the client of a well-known cookbook: one loop that wakes every millisecond, with a token bucket for requests and one for
+// tokens, both full at the start and refilled evenly to the limit per minute. A prompt goes when both buckets have what it takes, its
+// input and MaxTokens, which is never corrected; one prompt goes per turn of the loop. After a refusal the loop pauses until 15 s have
+// passed, and refused prompts go before the others.
 type LLMBucket struct {
 	// Attempts is how often a prompt is sent before it is given up. If zero, 5.
 	Attempts int
@@ -177,7 +177,7 @@ type llmBucket struct {
 	again    []int32
 	current  int32 // −1: none
 	refused  mono.Time
-	awake    bool // its next turn is on its way
+	awake    bool // the event of its next turn is scheduled
 }
 
 func (c LLMBucket) start(x *llm) (llmClient, error) {
@@ -193,7 +193,7 @@ func (b *llmBucket) made(now mono.Time, i int32) {
 	b.stir(now)
 }
 
-// stir gives the loop a turn, if it has none to come: idle turns, with nothing to send, are not played.
+// stir schedules a turn of the loop if none is: idle turns, in which there is nothing to send, are left out.
 func (b *llmBucket) stir(now mono.Time) {
 	if !b.awake {
 		b.awake = true
@@ -204,7 +204,7 @@ func (b *llmBucket) stir(now mono.Time) {
 func (b *llmBucket) wakes(now mono.Time, _ llmEvent) {
 	b.awake = false
 	b.x.WakeUps++
-	if resume := b.refused.Add(bucketPause); now < resume { // refused while it slept a millisecond
+	if resume := b.refused.Add(bucketPause); now < resume { // the refusal came while it slept a millisecond
 		b.awake = true
 		b.x.loop.At(resume, llmEvent{kind: llmWakes})
 		return
@@ -231,7 +231,7 @@ func (b *llmBucket) wakes(now mono.Time, _ llmEvent) {
 		b.tokens -= n
 		b.x.send(now, b.current)
 		b.current = -1
-	} else { // the turns in between are in vain, unless something is refused meanwhile
+	} else { // turns before that are in vain, unless something is refused meanwhile
 		short := max((1-b.requests)/float64(b.x.Requests), (n-b.tokens)/float64(b.x.Tokens))
 		turns = max(1, time.Duration(short*float64(b.x.Window)/float64(bucketPoll)))
 		b.x.WakeUps += int(turns - 1)

@@ -11,14 +11,14 @@ import (
 
 // LLMWork makes prompts.
 type LLMWork struct {
-	// Prompts is how many. If zero, 2000.
+	// Prompts is how many prompts to make. If zero, 2000.
 	Prompts int
-	// Arrivals is when they are made.
+	// Arrivals says when they are made.
 	Arrivals LLMArrivals
 	// Tokens and Window are the limit that the arrivals are spread over. If zero, 30,000 and one minute.
 	Tokens int64
 	Window time.Duration
-	// Load is the share of that limit which they use over their span. If zero, 0.9. Not for AtOnce.
+	// Load is the part of that limit that they use over the span of their arrivals. If zero, 0.9. AtOnce does not use it.
 	Load float64
 	Seed uint64
 }
@@ -28,7 +28,7 @@ type LLMArrivals uint8
 
 const (
 	AtOnce  LLMArrivals = iota // all at instant 0
-	Uniform                    // each at any instant of the span, evenly
+	Uniform                    // each at a random instant of the span
 	Bursts                     // tenths of them, at the start of each tenth of the span
 	Mixed                      // half of them Uniform, half in Bursts
 )
@@ -37,9 +37,9 @@ func (a LLMArrivals) String() string {
 	return [...]string{"start", "uniform", "burst", "mixed"}[a]
 }
 
-// Make returns the prompts in the order of their making. Input tokens are lognormal with a median of 300 and a 99th
-// percentile of 4000, output tokens with 150 and 1500; MaxTokens is evenly from the output to one and a half times it. A
-// prompt that with its MaxTokens has more than a whole window's tokens is drawn again: no client could send it.
+// Make returns the prompts in the order of their making. Input tokens are lognormal with a median of 300 and a 99th percentile of 4000,
+// and output tokens with 150 and 1500; MaxTokens is drawn evenly from the output to one and a half times it. A prompt that, with its
+// MaxTokens, has more tokens than a whole window is drawn again: no client could send it.
 func (c LLMWork) Make() []Prompt {
 	if c.Prompts == 0 {
 		c.Prompts = 2000

@@ -1,12 +1,13 @@
-// Package sim runs the decisions of limit, queue and dispatch in virtual time, against the rules of servers and over
-// links with latency: the same code as in production, a thousand times faster than the clock, and the same bytes for the
-// same seed.
+// Package sim runs the decisions of limit, queue and dispatch in virtual time, against the rules of servers and over links with latency.
+// It runs the same code as production, a thousand times faster than the clock, and the same seed gives the same bytes. Package sim/fleet
+// has clients that share a quota, sim/compare compares strategies, and package ratetest has servers over HTTP, to test a client of your
+// own.
 package sim
 
 import "github.com/paceline-go/paceline/mono"
 
-// Loop is virtual time: events, handed out in order of their instants, and of scheduling where those are equal.
-// The zero Loop is at instant 0 with nothing to come.
+// Loop is virtual time: it hands out events in the order of their instants, and where those are equal in the order of scheduling. The
+// zero Loop is at instant 0 and has no events.
 type Loop[E any] struct {
 	now  mono.Time
 	seq  uint64
@@ -22,13 +23,13 @@ type event[E any] struct {
 // Now returns the instant of the event handed out last.
 func (l *Loop[E]) Now() mono.Time { return l.now }
 
-// At schedules an event; one in the past happens now.
+// At schedules an event. An instant in the past counts as now.
 func (l *Loop[E]) At(t mono.Time, e E) {
 	l.seq++
 	ev := event[E]{max(t, l.now), l.seq, e}
 	l.heap = append(l.heap, ev)
 	h, i := l.heap, len(l.heap)-1
-	for i > 0 { // a heap of four children: half as deep as one of two
+	for i > 0 { // a heap with four children per node is half as deep as one with two
 		up := (i - 1) / 4
 		if !ev.before(&h[up]) {
 			break
@@ -39,7 +40,7 @@ func (l *Loop[E]) At(t mono.Time, e E) {
 	h[i] = ev
 }
 
-// Next moves time to the next event, unless that is after until, and returns it.
+// Next moves time to the next event and returns it, unless that is after until.
 func (l *Loop[E]) Next(until mono.Time) (e E, ok bool) {
 	h := l.heap
 	if len(h) == 0 || h[0].at > until {

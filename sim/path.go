@@ -9,17 +9,17 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// Path draws the latencies of a request, there and back, that is sent at now: unlike a latency.Law it may depend on time,
-// and on the way back on the way there. Draws are not negative. The paths here have no state: share them freely, each user
-// with its own random numbers. They do not allocate.
+// Path draws the latencies of a request that is sent at now, there and back. Unlike those of a latency.Law they may depend on the time,
+// and the way back may depend on the way there. They are never negative. The paths here have no state and do not allocate: share them
+// freely, each user with random numbers of its own.
 type Path interface {
 	Draw(now mono.Time, rng *rand.Rand) (forward, back time.Duration)
 }
 
-// Asymmetric is the path whose two ways have laws of their own.
+// Asymmetric is a path with a law of its own for each way.
 func Asymmetric(forward, back latency.Law) Path { return &lawful{forward, back} }
 
-// Symmetric is the path whose two ways follow one law, each drawn on its own.
+// Symmetric is a path with one law for both ways, each drawn on its own.
 func Symmetric(law latency.Law) Path { return &lawful{law, law} }
 
 type lawful struct{ forward, back latency.Law }
@@ -28,7 +28,7 @@ func (p *lawful) Draw(_ mono.Time, rng *rand.Rand) (forward, back time.Duration)
 	return p.forward.Draw(rng), p.back.Draw(rng)
 }
 
-// Capped is a path none of whose ways takes longer than most.
+// Capped is a path on which neither way takes longer than most.
 func Capped(p Path, most time.Duration) Path { return &capped{p, most} }
 
 type capped struct {
@@ -41,8 +41,8 @@ func (p *capped) Draw(now mono.Time, rng *rand.Rand) (forward, back time.Duratio
 	return min(forward, p.most), min(back, p.most)
 }
 
-// Bunched is a path on which what would arrive within a period arrives together at its end, the next multiple of period:
-// the server reads its sockets at these instants, or a machine on the way passes on what it has.
+// Bunched is a path on which everything that would arrive within a period arrives together at its end, the next multiple of period: the
+// server reads its sockets at these instants, or a machine on the way passes on what it has collected.
 func Bunched(p Path, period time.Duration) Path { return &bunched{p, period} }
 
 type bunched struct {
@@ -58,8 +58,8 @@ func (p *bunched) Draw(now mono.Time, rng *rand.Rand) (forward, back time.Durati
 	return forward, back
 }
 
-// Sawtooth is a path whose way there takes floor + what is left of the period at the instant of sending, so that all that
-// is sent within a period arrives at one instant; the answers are immediate.
+// Sawtooth is a path whose way there takes floor plus what is left of the period at the instant of sending, so that everything that is
+// sent within a period arrives at one instant. The way back takes no time.
 func Sawtooth(period, floor time.Duration) Path { return &sawtooth{period, floor} }
 
 type sawtooth struct{ period, floor time.Duration }
@@ -68,8 +68,8 @@ func (p *sawtooth) Draw(now mono.Time, _ *rand.Rand) (forward, back time.Duratio
 	return p.floor + p.period - phase(now, p.period), 0
 }
 
-// Steps is a path that follows first for a while, then second for as long, and so on; what is under way at a step keeps its
-// latencies, and so may be overtaken.
+// Steps is a path that behaves like first for a while, then like second for as long, and so on. A request that is under way at a step
+// keeps its latencies, and so may be overtaken.
 func Steps(first, second Path, every time.Duration) Path { return &steps{first, second, every} }
 
 type steps struct {
@@ -84,8 +84,8 @@ func (p *steps) Draw(now mono.Time, rng *rand.Rand) (forward, back time.Duration
 	return p.second.Draw(now, rng)
 }
 
-// Stalled is a path to a host that stands still for the first stall of every period: answers that would come meanwhile all
-// come at the end of it. Requests arrive in time.
+// Stalled is a path to a host that stands still for the first stall of every period: all answers that would come meanwhile come at the
+// end of it. Requests arrive in time.
 func Stalled(p Path, stall, every time.Duration) Path { return &stalled{p, stall, every} }
 
 type stalled struct {
@@ -114,14 +114,15 @@ func phase(t mono.Time, period time.Duration) time.Duration {
 type NamedPath struct {
 	Name string
 	Path
-	// Stationary: its latencies do not depend on time and have a mean that a sample finds, so that ceilings can be computed
-	// from their distribution alone. Where they depend on time, even periodically, what a client meets depends on when it
-	// sends: after waiting for an answer it sends at no random phase. Nor are they where most trips take as long as windows.
+	// Stationary says that its latencies do not depend on time, and have a mean that a sample finds, so that ceilings can be computed
+	// from their distribution alone. Where they depend on time, even periodically, what a client meets depends on when it sends: after
+	// waiting for an answer it does not send at a random phase. A path on which most trips take as long as windows is not stationary,
+	// either.
 	Stationary bool
 }
 
-// HostilePaths returns the paths over which a client must send without ever being refused: steady ones to compare with, and
-// for every way of guessing when a request arrives one that breaks it.
+// HostilePaths returns the paths over which a client must send without ever being refused: steady ones to compare with, and for every way
+// of guessing when a request arrives one that makes the guess wrong.
 func HostilePaths() []NamedPath {
 	const ms = time.Millisecond
 	immediate := latency.Law{}
@@ -144,8 +145,8 @@ func HostilePaths() []NamedPath {
 	}
 }
 
-// Sample draws the latencies of n requests sent one after the other, 50 ms apart on average, so that those of a path that
-// depends on time are met in proportion: what rule.CeilingConfig.Most computes a ceiling from. The same seed draws the same.
+// Sample draws the latencies of n requests that are sent one after the other, 50 ms apart on average, so that the phases of a path that
+// depends on time are met in proportion. rule.CeilingConfig.Most computes a ceiling from them. The same seed draws the same.
 func Sample(p Path, n int, seed uint64) []rule.Leg {
 	legs := make([]rule.Leg, n)
 	i := 0
@@ -156,8 +157,8 @@ func Sample(p Path, n int, seed uint64) []rule.Leg {
 	return legs
 }
 
-// Expect estimates the mean of any figure of a request's latencies, over a Sample of n. With a standard deviation of σ it is
-// off by σ/√n: a million are within 1 % where σ is below five times the mean. The mean of f + b:
+// Expect estimates the mean of any figure of a request's latencies, over a Sample of n. With a standard deviation of σ it is off by σ/√n:
+// a million requests are within 1 % if σ is below five times the mean. The mean of f + b:
 //
 //	Expect(p, 1e6, 1, func(l rule.Leg) time.Duration { return l.Forward + l.Back })
 func Expect(p Path, n int, seed uint64, of func(rule.Leg) time.Duration) time.Duration {

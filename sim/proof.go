@@ -10,34 +10,33 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// Proof is a client that always has a request at hand and sends it the moment its limiter lets it, against servers that
-// refuse whatever is over their rule, over a path that is as hostile as it likes. A limiter that keeps its promise is never
-// refused.
+// Proof is a client that always has a request at hand and sends it the moment its limiter lets it, to servers that refuse whatever is
+// over their rule, over a path as hostile as one likes. A limiter that keeps its promise is never refused.
 type Proof struct {
 	Limiter limit.Limiter
-	// Servers all judge every request, each in its own Unit.
+	// Servers all judge every request, each by its own Unit.
 	Servers []ProofServer
 	Path    Path
-	// Costs are what requests cost, drawn evenly. If empty, limit.One.
+	// Costs are what requests may cost, each equally likely. If empty, limit.One.
 	Costs []limit.Cost
-	// Requests is how many are sent.
+	// Requests is how many requests are sent.
 	Requests int
-	// Lost is the share of requests whose answer does not come: after Timeout the client knows nothing of them. If Timeout
-	// is zero, 1 s.
+	// Lost is the share of requests without an answer: after Timeout the client gives up and knows nothing of them. If Timeout is zero, 1
+	// s.
 	Lost    float64
 	Timeout time.Duration
-	// Aside is the share of requests that never reach the servers: one half is answered by something in front of them, the
-	// other does not leave the client.
+	// Aside is the share of requests that never reach the servers: half of them are answered by something in front of the servers, the
+	// others do not leave the client.
 	Aside float64
-	// Idle is how likely the client has nothing to send for a while, before each request: up to 3 s.
+	// Idle is the chance, before each request, that the client has nothing to send for a while, up to 3 s.
 	Idle float64
 	Seed uint64
 	// Know, if not nil, adds to the outcome of an answer what else the client could know of the request.
 	Know func(o *limit.Outcome, sent, arrived, now mono.Time)
-	// Stop, if not nil, is asked now and then whether to send no more.
+	// Stop, if not nil, is called now and then; once it returns true no more is sent.
 	Stop func() bool
-	// OnSend, if not nil, is told of every request: what it cost, and how long after it was sent the client knew that it
-	// had arrived. For an answer that does not come that is Timeout and the 5 s after which it cannot arrive any more.
+	// OnSend, if not nil, is told of every request: its cost, and how long after the sending the client knew that it had arrived. If no
+	// answer comes, that is Timeout and the 5 s after which it cannot arrive any more.
 	OnSend func(cost limit.Cost, known time.Duration)
 }
 
@@ -51,8 +50,8 @@ type ProofServer struct {
 type ProofTally struct {
 	Requests int
 	Rejected int
-	First    string    // describes the first that was rejected
-	End      mono.Time // of the last send
+	First    string    // describes the first request that was rejected
+	End      mono.Time // when the last request was sent
 }
 
 type proofEvent struct {
@@ -76,7 +75,7 @@ type proofFlight struct {
 	lost    bool
 	refused bool
 	aside   limit.Result // Failed or Unsent; 0: none
-	pending uint8        // events to come
+	pending uint8        // how many of its events are to come
 }
 
 // Run returns what came of it.
@@ -107,10 +106,10 @@ type proof struct {
 	free    []int32
 	next    limit.Cost
 	wake    mono.Time
-	idle    mono.Time // until then
+	idle    mono.Time // it has nothing to send until then
 }
 
-// send sends what may go.
+// send sends the requests that may go.
 func (x *proof) send() {
 	for now := x.loop.Now(); x.ProofTally.Requests < x.Proof.Requests; {
 		ready := x.Limiter.Ready(now, x.next)

@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// ProofKind is a kind of server, the limiter that is for it, at its default settings, and the most that any client can get
-// from it that knows what this one knows.
+// ProofKind is a kind of server, the limiter that is made for it, at its default settings, and the most that any client can get from it
+// that knows what this one knows.
 //
 // The ceilings. Let T be how long after its sending a client knows that a request has arrived, W⁺ the Window and a tick,
 // and N the Limit; means are over the requests of the run.
@@ -31,33 +31,33 @@ type ProofKind struct {
 	Name    string
 	New     func(seed uint64) Proof
 	Ceiling func(p Path) ProofCeiling
-	// Floor is the share of the ceiling, in percent, that the limiter has over every stationary path, however long the run.
-	// A short run has more: it begins with a whole limit. A limiter that is merely safe falls under it.
+	// Floor is the share of the ceiling, in percent, that the limiter reaches over every stationary path, however long the run. A short
+	// run has more, since it begins with a whole limit. A limiter that is merely safe falls below the floor.
 	Floor float64
-	// What an Adversary has to know of the server: when intervals of so long begin, by true time, and what its limit is.
+	// These tell an Adversary about the server: how long its intervals are and when they begin, by true time, and its limit.
 	Window time.Duration
-	Phase  func(seed uint64) mono.Time // nil: not at all, or with a request
+	Phase  func(seed uint64) mono.Time // nil: it has none, or they begin with a request
 	Limit  int64
-	Burst  int64 // of buckets
-	// OneWayMax is what the limiter was promised, if anything.
+	Burst  int64 // for buckets
+	// OneWayMax is what the limiter was promised; 0: nothing.
 	OneWayMax time.Duration
 }
 
 const (
-	// nearlyAll gives away little more than a tick per window: 99.95 to 99.98 % in long runs, whatever the seed.
+	// nearlyAll is for kinds that lose little more than a tick per window: they have 99.95 to 99.98 % in long runs, whatever the seed.
 	nearlyAll = 99.9
-	// most is for those that give away more. A weighted window has 99.53 % of 340,000 requests over the path of 0 or 3 s, and
-	// more of fewer; a bucket of one pays for a tick with each of its requests.
+	// most is for kinds that lose more. A weighted window has 99.53 % of 340,000 requests over the path of 0 or 3 s, and more of fewer
+	// requests; a bucket of one loses a tick with each of its requests.
 	most = 99.5
-	// few is for a weighted window that some 20 fit into: one request is 5 % of it. Lowest over two routes, 94.4 %.
+	// few is for a weighted window that holds some 20 requests: one of them is 5 %. The lowest figure, over two routes, is 94.4 %.
 	few = 94
 )
 
-// ProofCeiling adds up the requests of a run.
+// ProofCeiling adds up what the requests of a run use.
 type ProofCeiling struct {
-	// Uses returns what a request takes of a limit that yields 1 per second: seconds of a rolling window's slot, say.
+	// Uses returns how much a request uses of a limit that yields 1 per second: seconds of a rolling window's slot, for example.
 	Uses func(cost limit.Cost, known time.Duration) float64
-	// Most, if positive, is a bound on requests per second whatever they use.
+	// Most, if positive, bounds the requests per second whatever they use.
 	Most float64
 }
 
@@ -66,7 +66,7 @@ const (
 	proofWindow = time.Second
 	proofTick   = time.Millisecond
 	proofSkew   = 50 * time.Millisecond
-	// Not a second: then the 3 s of one of the paths are three intervals less 3 ms, and a margin of 2 ms costs a fourth.
+	// Not a second: the 3 s of one of the paths would be three intervals less 3 ms, and a margin of 2 ms would cost a fourth one.
 	proofAnchored = 1300 * time.Millisecond
 )
 
@@ -77,7 +77,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// held is the ceiling of n per window where every request holds its cost for the window and until its arrival is known.
+// held is the ceiling of n per window if every request holds its cost for the window and until its arrival is known.
 func held(n int64, window time.Duration, unit limit.Unit) func(limit.Cost, time.Duration) float64 {
 	return func(c limit.Cost, known time.Duration) float64 {
 		return float64(c[unit]) * (window + proofTick + known).Seconds() / float64(n)
@@ -90,7 +90,7 @@ func largest(uses ...func(limit.Cost, time.Duration) float64) func(Path) ProofCe
 		most := 0.0
 		return ProofCeiling{Uses: func(c limit.Cost, known time.Duration) float64 {
 			before := most
-			for i, f := range uses { // the run is bounded by the limit that is used most
+			for i, f := range uses { // the limit that is used most bounds the run
 				sums[i] += f(c, known)
 				most = max(most, sums[i])
 			}
@@ -99,13 +99,13 @@ func largest(uses ...func(limit.Cost, time.Duration) float64) func(Path) ProofCe
 	}
 }
 
-// proofPhase is when the intervals of a calendar begin.
+// proofPhase returns when the intervals of a calendar begin.
 func proofPhase(seed uint64) mono.Time {
 	return mono.Time(rand.New(rand.NewPCG(seed, 5)).Int64N(int64(proofWindow)))
 }
 
-// proofOff is how far the clock of a calendar's server is off: up to the skew less a tick, which is off too, and all of that
-// for every other seed.
+// proofOff returns how far the clock of a calendar's server is off: at most by the skew less a tick, as the tick is off, too; every other
+// seed has that maximum.
 func proofOff(seed uint64) time.Duration {
 	const most = proofSkew - proofTick
 	switch seed % 4 {
@@ -124,10 +124,10 @@ func ProofKinds() []ProofKind {
 	return slices.Concat(rollingKinds(), intervalKinds(), bucketKinds(), weightedKinds(), combinedKinds())
 }
 
-// heldForWindow is the ceiling where a request is held for a window from its arrival.
+// heldForWindow is the ceiling if a request is held for one window from its arrival.
 var heldForWindow = largest(held(proofN, proofWindow, limit.Requests))
 
-// rollingKinds forget a request a window after it arrived.
+// rollingKinds forget a request one window after it arrived.
 func rollingKinds() []ProofKind {
 	return []ProofKind{
 		{"rolling", func(uint64) Proof {
@@ -147,7 +147,7 @@ func rollingKinds() []ProofKind {
 	}
 }
 
-// intervalKinds count in intervals that follow each other, or begin with a request.
+// intervalKinds count in intervals that follow each other, or that begin with a request.
 func intervalKinds() []ProofKind {
 	return []ProofKind{
 		{"calendar, phase known", func(seed uint64) Proof {
@@ -181,7 +181,7 @@ func intervalKinds() []ProofKind {
 	}
 }
 
-// refilled is the ceiling of a bucket: rate is per second.
+// refilled is the ceiling of a bucket; rate is per second.
 func refilled(rate, burst float64) func(Path) ProofCeiling {
 	return func(Path) ProofCeiling {
 		return ProofCeiling{Most: rate, Uses: func(_ limit.Cost, known time.Duration) float64 { return (known.Seconds() + 1/rate) / burst }}
@@ -273,8 +273,8 @@ func combinedKinds() []ProofKind {
 
 const proofOneWay = 50 * time.Millisecond
 
-// PromisedKinds are kinds whose limiter was promised that no request takes longer than 50 ms to arrive. For an Adversary, which
-// keeps the promise: paths do not.
+// PromisedKinds returns the kinds whose limiter was promised that no request takes longer than 50 ms to arrive. They are for an
+// Adversary, which keeps that promise; paths do not.
 func PromisedKinds() []ProofKind {
 	promise := limit.Arrivals{OneWayMax: proofOneWay}
 	kind := func(name string, phase func(uint64) mono.Time, burst int64, server func(seed uint64) rule.Server, limiter func(seed uint64) limit.Limiter) ProofKind {
@@ -331,12 +331,12 @@ func firstOf(p Path, n int) time.Duration {
 type ProofPath struct {
 	NamedPath
 	Lost, Idle, Aside float64 // as in Proof
-	// Costs are those of kinds that have none of their own.
+	// Costs are for the kinds that have none of their own.
 	Costs []limit.Cost
 }
 
-// ProofPaths returns the hostile paths under a load that never ends, one with answers that do not come, and some with a
-// client that is idle at times, or whose requests cost this and that and do not all arrive.
+// ProofPaths returns the hostile paths under a load that never ends; one with answers that do not come; and some with a client that is
+// idle at times, or whose requests differ in cost and do not all arrive.
 func ProofPaths() (paths []ProofPath) {
 	named := HostilePaths()
 	for _, p := range named {
@@ -354,7 +354,7 @@ func ProofPaths() (paths []ProofPath) {
 	}
 	for _, i := range []int{1, 4, 13} {
 		p := named[i]
-		p.Stationary = false // nor for one that has to wait until several fit
+		p.Stationary = false // nor for one that has to wait until several requests fit
 		add(ProofPath{NamedPath: p, Lost: 0.02, Idle: 0.02, Aside: 0.1,
 			Costs: []limit.Cost{limit.One, {limit.Requests: 3}, {limit.Requests: 7}, {limit.Other: 1}}}, ", mixed")
 	}
@@ -374,7 +374,7 @@ func (k ProofKind) proof(path ProofPath, requests int, seed uint64) Proof {
 	return p
 }
 
-// Prove runs the proof and returns what came of it, and how much of the ceiling that is. stop may be nil.
+// Prove runs the proof and returns the tally, and how many percent of the ceiling were reached. stop may be nil.
 func (k ProofKind) Prove(path ProofPath, requests int, seed uint64, stop func() bool) (t ProofTally, percent float64) {
 	p := k.proof(path, requests, seed)
 	p.Stop = stop
@@ -395,7 +395,7 @@ func (k ProofKind) share(p Proof) (t ProofTally, percent float64) {
 	return t, 100 * used / max(t.End.Sub(0).Seconds(), 1e-9)
 }
 
-// Attack sets an Adversary on the kind: with costs that differ and limits that change, depending on the seed. stop may be nil.
+// Attack sets an Adversary on the kind. Depending on the seed, costs differ and limits change. stop may be nil.
 func (k ProofKind) Attack(requests int, seed uint64, stop func() bool) AdversaryTally {
 	p := k.New(seed)
 	return k.attack(p, requests, seed, stop)
@@ -411,7 +411,7 @@ func (k ProofKind) attack(p Proof, requests int, seed uint64, stop func() bool) 
 		a.Costs = []limit.Cost{limit.One, {limit.Requests: 3}, {limit.Requests: 7}}
 	}
 	if k.Limit > 0 && seed%3 == 0 {
-		least := int64(1) // no less than the largest cost, or that would never go
+		least := int64(1) // at least the largest cost: otherwise that would never go
 		for _, c := range a.Costs {
 			least = max(least, c[limit.Requests])
 		}
@@ -420,7 +420,7 @@ func (k ProofKind) attack(p Proof, requests int, seed uint64, stop func() bool) 
 	return a.Run()
 }
 
-// change has a limiter be stricter than the server, and as strict again: with another limit, burst or window.
+// change makes a limiter stricter than the server, and then as strict as it again, by another limit, burst or window.
 func (k ProofKind) change(l limit.Limiter, least int64) func(mono.Time, *rand.Rand) {
 	anyOf := func(rng *rand.Rand, most int64) int64 {
 		if rng.IntN(2) == 0 {
@@ -438,7 +438,7 @@ func (k ProofKind) change(l limit.Limiter, least int64) func(mono.Time, *rand.Ra
 		SetWindow(mono.Time, time.Duration) error
 	})
 	if _, anchored := l.(*limit.Anchored); anchored {
-		windowed = nil // what takes intervals for longer than they are is not stricter
+		windowed = nil // taking intervals for longer than they are is not stricter
 	}
 	return func(now mono.Time, rng *rand.Rand) {
 		var err error
@@ -451,7 +451,7 @@ func (k ProofKind) change(l limit.Limiter, least int64) func(mono.Time, *rand.Ra
 			err = limited.SetLimit(now, anyOf(rng, k.Limit))
 		}
 		if err != nil {
-			panic(err) // of our own making
+			panic(err) // the values are our own
 		}
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Mutant is a limiter with a fault, and the kind of server (of ProofKinds or PromisedKinds) that has to find it out.
+// Mutant is a limiter with a fault, and the kind of server (of ProofKinds or PromisedKinds) that must find it.
 type Mutant struct {
 	Name, Kind string
-	// Slow: it is never refused, and falls under the kind's Floor.
+	// Slow says that the mutant is never refused, but falls below the kind's Floor.
 	Slow bool
-	// Aimed: no path of ProofPaths finds it, however long: it takes an Adversary.
+	// Aimed says that no path of ProofPaths finds it, however long the run: it takes an Adversary.
 	Aimed bool
-	// New makes the faulty limiter; right is the limiter of the kind, with that seed.
+	// New makes the faulty limiter. right is the limiter of the kind with that seed.
 	New func(seed uint64, right limit.Limiter) limit.Limiter
-	// Lost is the share of answers that do not come.
+	// Lost is the share of requests without an answer.
 	Lost float64
 }
 
@@ -57,7 +57,7 @@ func atSend(after time.Duration) maker {
 	return func(_ uint64, l limit.Limiter) limit.Limiter { return &sendFault{Limiter: l, after: after} }
 }
 
-// windowMutants are of windows that forget all of a request at once.
+// windowMutants are of windows, which forget all of a request at once.
 func windowMutants() []Mutant {
 	return []Mutant{
 		{Name: "lead of 5 ms", Kind: "rolling", New: faultyReady(func(now, t mono.Time) mono.Time { return max(now, t.Add(-5*time.Millisecond)) })},
@@ -102,7 +102,7 @@ func windowMutants() []Mutant {
 	}
 }
 
-// bucketMutants are of what forgets little by little.
+// bucketMutants are of limiters that forget little by little.
 func bucketMutants() []Mutant {
 	return []Mutant{
 		{Name: "burst of one too many", Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: proofN + 1})},
@@ -152,9 +152,9 @@ func slowMutants() []Mutant {
 	}
 }
 
-// Find runs the mutant over every path until it is found out: because a server refuses a request, or, of a slow one, because
-// it falls under the floor. There are many short runs first, since most faults need a beginning, and then one of so many
-// requests each. It returns the name of the path, or nothing, and how many requests that took. stop may be nil.
+// Find runs the mutant over every path until it is found: because a server refuses a request, or, for a slow one, because it falls below
+// the floor. Many short runs come first, since most faults show at the beginning, and then one run of so many requests over each path. It
+// returns the name of the path, or "" if the mutant was not found, and how many requests it took. stop may be nil.
 func (m Mutant) Find(requests int, seed uint64, stop func() bool) (path string, sent int) {
 	type run struct {
 		requests int
@@ -195,7 +195,7 @@ func (m Mutant) Find(requests int, seed uint64, stop func() bool) (path string, 
 	return "", sent
 }
 
-// attack is Find for what an Adversary has to find.
+// attack does what Find does, for mutants that only an Adversary finds.
 func (m Mutant) attack(kind ProofKind, requests int, seed uint64, stop func() bool) (path string, sent int) {
 	const short = 2000
 	for s := seed; sent < max(requests, 20*short); s++ {
@@ -235,7 +235,7 @@ func (f *settleFault) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	f.Limiter.Settle(now, l, o)
 }
 
-// sendFault has a request arrive a fixed time after it was sent, whatever comes.
+// sendFault assumes that a request arrives a fixed time after it was sent, whatever happens.
 type sendFault struct {
 	limit.Limiter
 	after time.Duration
@@ -249,12 +249,12 @@ func (f *sendFault) Admit(now mono.Time, c limit.Cost) limit.Lease {
 
 func (f *sendFault) Settle(_ mono.Time, l limit.Lease, _ limit.Outcome) { f.none.Close(l) }
 
-// slotted counts in k slots of width t: an event is gone with its slot, when the oldest part of the window is.
+// slotted counts in k slots of width t: an event is forgotten with its slot, when the oldest part of the window is.
 type slotted struct {
 	k    int64
 	t    time.Duration
 	used []int64
-	slot int64 // the latest
+	slot int64 // the number of the latest slot
 	open limit.Book[struct{}]
 }
 
@@ -292,7 +292,7 @@ func (s *slotted) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
 	s.used[slot%s.k]++
 }
 
-// cutBucket is a bucket of proofN per proofWindow that folds over its last 400 requests alone, each time anew.
+// cutBucket is a bucket of proofN per proofWindow that computes only from its last 400 requests, each time anew.
 type cutBucket struct {
 	last []mono.Time
 	open limit.Book[struct{}]
@@ -322,7 +322,7 @@ func (b *cutBucket) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
 	b.last = append(b.last, now)
 }
 
-// forgetful begins anew when its limit changes; what is open counts to its end with what was before.
+// forgetful begins anew when its limit changes; requests that are open count until their end with the limiter before.
 type forgetful struct {
 	limit.Limiter
 	anew func(n int64) limit.Limiter
@@ -348,7 +348,7 @@ func (f *forgetful) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	e.of.Settle(now, e.lease, o)
 }
 
-// firstAnswer takes an interval for over a window after its first answer, and with it all that was sent in it.
+// firstAnswer believes that an interval is over one window after its first answer, and forgets everything that was sent in it.
 type firstAnswer struct {
 	used  int64
 	first mono.Time

@@ -7,9 +7,9 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Published is the limiter of a published exchange client, in its several versions: a ring of the times of the last
-// Limit sends in whole milliseconds, a request going out when the oldest is more than Window + buffer ago. It is kept by
-// send times, so its promise breaks with the jitter of the path: it is here to be measured against.
+// Published is the limiter of a published exchange client, in its several versions: a ring with the times of the last Limit sends in
+// whole milliseconds. A request goes when the oldest was more than Window + buffer ago. It counts by send times, so jitter of the path
+// breaks its promise: it is here to be measured against.
 type Published struct {
 	config PublishedConfig
 	ring   []int64 // in ms
@@ -17,27 +17,26 @@ type Published struct {
 	last   int64
 	buffer int64
 
-	latencies []int64 // in ms, the last 100
+	latencies []int64 // the last 100, in ms
 	oldest    int
 	sum       int64
 
 	book limit.Book[mono.Time]
 }
 
-// PublishedConfig says which version.
+// PublishedConfig says which version it is.
 type PublishedConfig struct {
 	Limit  int
 	Window time.Duration
-	// Gap, if positive, is the original's fixed gap between requests, in addition to the ring.
+	// Gap, if positive, is the fixed gap between requests that the original has in addition to the ring.
 	Gap time.Duration
-	// Buffer is added to the window; the adaptive version starts from it.
+	// Buffer is added to the window. The adaptive version starts with it.
 	Buffer time.Duration
-	// Adaptive sets the buffer to 1.1 × the mean of the last 100 round trips, within BufferMin and BufferMax. As
-	// printed, round trips are never recorded, and the buffer stays what it was.
+	// Adaptive sets the buffer to 1.1 × the mean of the last 100 round trips, within BufferMin and BufferMax. As printed, the code never
+	// records round trips, and the buffer stays what it was.
 	Adaptive             bool
 	BufferMin, BufferMax time.Duration
-	// Inclusive lets a request go at exactly the end of the window, as the threaded version does; the others wait for
-	// the next millisecond.
+	// Inclusive lets a request go at the exact end of the window, as the threaded version does. The others wait for the next millisecond.
 	Inclusive bool
 }
 

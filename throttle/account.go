@@ -6,25 +6,26 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// account is when the next request goes: each pays for itself before it is sent, a step of time per unit of cost. Paid after, a dear
-// request would be weighed against the time that the one before it had paid for, and what others take per own unit would be noise.
+// account says when the next request goes. Each request pays for itself before it is sent: a step of time per unit of cost. If it paid
+// afterwards, an expensive request would be weighed against the time that the request before it had paid for, and the estimate of what
+// others take would be noise.
 //
-// A plan is absolute: the answer to the request sent at t lets what is sent after it go a step per unit after t. So it
-// may be made again with every answer: what is in flight counts itself, and nothing is corrected twice.
+// A plan is absolute: the answer to the request sent at t sets when later requests go, counted from t, a step per unit. So it can be made
+// anew with every answer: what is in flight is counted by itself, and nothing is corrected twice.
 //
-// Costs are those of requests; a unit is mean of them.
+// Costs are those of requests; one unit is a cost of mean.
 type account struct {
 	longest time.Duration
 	mean    float64
-	paid    mono.Time     // until when all that was sent has paid
+	paid    mono.Time     // the instant up to which all that was sent has paid
 	step    time.Duration // per unit
-	since   mono.Time     // the plan, or a send, as of which paid holds
-	idle    time.Duration // in which a request could have gone and none was there, summed up
+	since   mono.Time     // when the latest plan was made or the latest request sent: paid holds as of then
+	idle    time.Duration // the sum of the times in which a request could have gone and none was there
 	seq     uint64
-	from    uint64  // the request that paid was planned from: what was sent after it is in paid
-	sum     float64 // sent
+	from    uint64  // the request that the latest plan was made from: what was sent after it is in paid
+	sum     float64 // the cost of all that was sent
 	sentAt  mono.Time
-	room    int // requests in flight while nothing but answers holds them back
+	room    int // how many requests may be in flight while only their answers would hold back the next
 	planned time.Duration
 }
 
@@ -38,16 +39,17 @@ type sent struct {
 	at   mono.Time
 	cost float64
 	sum  float64       // all that was sent up to this one
-	idle time.Duration // all the time until then in which a request could have gone and none was there
+	idle time.Duration // all the time until then in which a request could have gone and none was there, summed up
 }
 
-// times is the time that a cost takes at a step per unit, at most the longest; negative as it is.
+// times returns the time that a cost takes at a step per unit, at most a.longest; it is negative if the cost is.
 func (a *account) times(step time.Duration, cost float64) time.Duration {
 	d, most := float64(step)*cost/a.mean, float64(a.longest)
 	return time.Duration(min(max(d, -most), most))
 }
 
-// due is when a cost may go, with so many requests in flight. Where nothing but answers holds it back, it waits for one, or for the pace.
+// due returns when a cost may go while open requests are in flight. If only their number holds it back, it waits for an answer, or for
+// the pace.
 func (a *account) due(cost float64, open int, pace time.Duration) mono.Time {
 	if a.seq == 0 {
 		return mono.Min
@@ -59,11 +61,11 @@ func (a *account) due(cost float64, open int, pace time.Duration) mono.Time {
 	return min(t, max(a.sentAt, a.since).Add(a.longest))
 }
 
-// pay notes that a cost goes. Time in which it could have gone and did not is no credit: others took those tokens, and if nobody did, the
-// answer will say so.
+// pay notes that a cost goes now. Time in which it could have gone and did not is no credit: others took those tokens; and if nobody did,
+// the next answer will say so.
 func (a *account) pay(now mono.Time, cost float64) sent {
 	if a.seq == 0 {
-		a.paid, a.from = now, 1 // the first has nothing to wait for
+		a.paid, a.from = now, 1 // the first request has nothing to wait for
 	} else {
 		a.paid = a.paid.Add(a.times(a.step, cost))
 		if late := now.Sub(max(a.paid, a.since)); late > 0 {
@@ -77,7 +79,7 @@ func (a *account) pay(now mono.Time, cost float64) sent {
 	return sent{a.seq, now, cost, a.sum, a.idle}
 }
 
-// plan lets the next cost go lead after s and a step per unit; what was sent since counts in lead already.
+// plan lets the next cost go lead after s was sent, and those after it a step per unit. What was sent since s is in lead already.
 func (a *account) plan(now mono.Time, s *sighting, lead, step time.Duration) {
 	a.room = min(a.room+1, 1<<30)
 	a.step = step
@@ -86,13 +88,13 @@ func (a *account) plan(now mono.Time, s *sighting, lead, step time.Duration) {
 	a.from = s.seq
 }
 
-// move has the next unit go at an instant.
+// move lets the next unit go at next.
 func (a *account) move(now, next mono.Time) {
 	a.paid, a.since = next.Add(-a.step), now
 	a.from = a.seq
 }
 
-// hold has the next unit go at an instant, after a refusal, and those after it one at a time until there are answers.
+// hold lets the next unit go at next, after a refusal, and those after it one at a time until there are answers.
 func (a *account) hold(now, next mono.Time, step time.Duration) {
 	a.step, a.room = step, 1
 	next = min(next, max(now, a.sentAt).Add(a.longest))
@@ -100,7 +102,8 @@ func (a *account) hold(now, next mono.Time, step time.Duration) {
 	a.planned = max(0, next.Sub(a.sentAt))
 }
 
-// correct is what a request turned out to cost. Only how long others were late by what it was estimated at stays as it was.
+// correct replaces the estimate of a request's cost by what it turned out to be. Idle time that was reckoned with the estimate stays
+// as it was.
 func (f *Fair) correct(s *sent, cost float64) {
 	more := cost - s.cost
 	if more == 0 {
@@ -108,7 +111,7 @@ func (f *Fair) correct(s *sent, cost float64) {
 	}
 	s.sum += more
 	f.sum += more
-	if s.seq > f.from { // else the plan is from a later one
+	if s.seq > f.from { // otherwise the plan is from a later answer
 		f.paid = f.paid.Add(f.times(f.step, more))
 	}
 	for o := range f.book.All() {

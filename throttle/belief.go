@@ -6,24 +6,24 @@ import (
 	"github.com/paceline-go/paceline/internal/blind"
 )
 
-// belief is what a process believes of its share, one of n. All is in units of cost, and time in those that the quota gives meanwhile:
-// tokens. So a request that costs one goes every n.
+// belief is what a process believes its share to be: one of n. All figures are in units of cost, and times in tokens, the units that the
+// quota gives in that time. So a request that costs one unit goes every n tokens.
 //
-// Sent at t with ℓ left, the next goes at t + n, and a little later or sooner as there is less or more than n sharers keep. n
-// follows the estimate: what all took per unit of one's own, which is the same factor too much or too little for everyone. It settles
-// the total and has no bias towards any share. The shares meet by
+// If a request was sent at t and its answer says that ℓ is left, the next goes at t + n, a little later if ℓ is less than what n sharers
+// keep, and a little sooner if it is more. n follows the estimate: what all took for each unit of one's own. An estimate is wrong by the
+// same factor for everyone, so it settles the total and favours no share. What makes the shares equal is
 //
-//	ln N += κ·(c − ln N)        N = n·weight; c the ln of those N who would keep the level as it is
+//	ln N += κ·(c − ln N)        N = n·weight; c is ln N for those N who would keep the level as it is
 //
-// since all see the same level, they have the same c, and whatever they thought of N contracts by κ with each answer. That c may be
-// bounded, but never c − ln N: what is cut off would be the same for all and bring nobody nearer. κ ≤ ½b/n, with b = −dℓ/dc
-// of what is kept, damps the level and n together by ¾ at least; at four times as much they hunt.
+// All see the same level, so they have the same c; whatever they thought of N, their differences shrink by the factor 1 − κ with each
+// answer. c may be bounded, but c − ln N must not be: what is cut off would be the same for all and bring nobody nearer. κ ≤ ½b/n, with b
+// = −dℓ/dc of what is kept, damps the level and n together by at least ¾; at four times as much they oscillate.
 type belief struct {
 	n         float64
-	known     bool     // n is of this quota
-	blind     float64  // the blind window that is waited in, else 0
-	base      sighting // measured last
-	revised   uint64   // the latest request when n was revised
+	known     bool     // n was learned from this quota
+	blind     float64  // the length of the blind window that it waits in; 0: none
+	base      sighting // the sighting that is measured from
+	revised   uint64   // the latest request sent when n was revised
 	revisions int
 }
 
@@ -31,24 +31,25 @@ const (
 	sharesMost  = 4500.0 // the largest n
 	sharesLeast = 1.0 / 16
 
-	estGain  = 0.5 // of est − n that is heeded
-	estMore  = 3.0 // and more of it per deviation beyond estSure + estOne/n, which is no noise
+	estGain  = 0.5 // how much of est − n is heeded
+	estMore  = 3.0 // how much more of it per deviation beyond estSure + estOne/n: so large a deviation is no noise
 	estSure  = 0.2
 	estOne   = 0.5
-	estJump  = 4.0 // most by which n rises at once
-	estGrown = 1.5 // least by which it rises when limited, or served with nothing left, again
+	estJump  = 4.0 // the most by which n is multiplied at once
+	estGrown = 1.5 // the least by which n is multiplied when limited again, or served again with nothing left
 
-	meetMost   = 0.2 // κ, and per b/n
+	meetMost   = 0.2 // the largest κ, and per b/n
 	meetSlope  = 0.5
-	meetRounds = 5.0  // that one answer stands for, at most
-	newsUnits  = 9.0  // what all take between two revisions, or est is a small integer
-	newsSoon   = 4    // revisions that do not wait for that
-	buildMeet  = 0.1  // of κ while a reserve is built: until it is there the level says nothing of N
-	buildMost  = 60.0 // and the N that it may say
-	blindPrior = 1.0  // weight of a blind window's n against what came of it
+	meetRounds = 5.0  // how many rounds one answer stands for, at most
+	newsUnits  = 9.0  // how much all take between two revisions; with less, est would be a small integer
+	newsSoon   = 4    // so many first revisions do not wait for that
+	buildMeet  = 0.1  // how much of κ while the reserve is built: until it is there the level says nothing of N
+	buildMost  = 60.0 // and the largest N that the level may say then
+	blindPrior = 1.0  // the weight of a blind window's n against what came of it
 )
 
-// clamp keeps n within what can be. Whoever weighs much may be nearly alone, and the quota larger than it is known to be.
+// clamp keeps n within what is possible. A process of a large weight may be nearly alone, and the quota may be larger than it is known to
+// be.
 func (f *Fair) clamp(n float64) float64 {
 	least := sharesLeast / max(1, f.config.Weight)
 	most := min(sharesMost, f.tokens(f.config.MaxWait))
@@ -58,10 +59,11 @@ func (f *Fair) clamp(n float64) float64 {
 	return max(least, min(n, most))
 }
 
-// shares is N.
+// shares returns N.
 func (f *Fair) shares() float64 { return f.n * f.config.Weight }
 
-// learn revises n by an answer that was served, unless it was sent before n was last: then n would be revised twice for one thing.
+// learn revises n by an answer that was served, unless its request was sent before n was revised last: n would be revised twice for one
+// thing.
 func (f *Fair) learn(s *sighting) {
 	switch {
 	case f.base.seq == 0:
@@ -75,7 +77,7 @@ func (f *Fair) learn(s *sighting) {
 	}
 }
 
-// own is what this process sent since the base, in units.
+// own returns what this process has sent since the base, in units.
 func (f *Fair) own(s *sighting) float64 { return (s.sum - f.base.sum) / f.config.MeanCost }
 
 func (f *Fair) rebase(s *sighting) {
@@ -83,7 +85,7 @@ func (f *Fair) rebase(s *sighting) {
 	f.revisions++
 }
 
-// estimate is what all took since the base per unit of one's own.
+// estimate returns what all took since the base for each unit of one's own.
 func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 	taken, ok := f.level.taken(f, &f.base, s)
 	own := f.own(s)
@@ -95,14 +97,14 @@ func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 		k := blindPrior * min(1, blind.Shares/f.n)
 		return (taken + k*f.n) / (blind.Share(f.blind, f.tokens(span)) + k), true
 	}
-	f.noise.heed(taken - f.n*own)
-	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // who idles sees many others
+	f.noise.heed(taken-f.n*own, float64(f.config.Limit)/f.config.MeanCost)
+	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // a process that idles sees much of others
 		taken *= max(0, 1-idle.Seconds()/span.Seconds())
 	}
 	return max(0, taken) / own, true
 }
 
-// revise moves n towards the estimate, and to where the level shows that it should be.
+// revise moves n towards the estimate, and towards what the level says of it.
 func (f *Fair) revise(s *sighting) {
 	est, ok := f.estimate(s)
 	if !ok {
@@ -123,7 +125,7 @@ func (f *Fair) revise(s *sighting) {
 		f.known = true
 	case f.empty >= 2:
 		f.n = max(estGrown*f.n, up)
-	case f.empty == 1: // a refusal may be somebody else's fault
+	case f.empty == 1: // a single refusal may be somebody else's fault
 		f.n += estGain * max(0, up-f.n)
 	default:
 		f.n += f.gain(est) * (up - f.n)
@@ -136,7 +138,7 @@ func (f *Fair) revise(s *sighting) {
 	f.rebase(s)
 }
 
-// gain is how much of est − n is heeded: all of it where it is a surprise. With others in flight, a surprise is often those.
+// gain returns how much of est − n is heeded: more of it where est is a surprise, unless requests are in flight, which often explain it.
 func (f *Fair) gain(est float64) float64 {
 	g := estGain
 	if off := math.Abs(est/f.n-1) - estSure - estOne/f.n; off > 0 && f.book.Len() == 0 {
@@ -148,7 +150,7 @@ func (f *Fair) gain(est float64) float64 {
 // meet moves n towards what the level says of N.
 func (f *Fair) meet(s *sighting, own float64) {
 	st := f.level.stand(f, s)
-	if st.slope <= 0 || st.gap >= f.n { // plenty says nothing of N
+	if st.slope <= 0 || st.gap >= f.n { // a level far above what is kept says nothing of N
 		return
 	}
 	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/f.n), st.price
@@ -156,7 +158,7 @@ func (f *Fair) meet(s *sighting, own float64) {
 		k, c = k*buildMeet, min(c, math.Log(buildMost))
 	}
 	rounds := min(meetRounds, max(1, own/float64(1+f.book.Len())))
-	if f.noise.sigma() > 0 { // one answer says less than it seems
+	if f.noise.sigma() > 0 { // what is left is told with errors, so one answer stands for one round only
 		rounds = 1
 	}
 	k = 1 - math.Pow(1-k, rounds)

@@ -9,28 +9,29 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Fair shares a quota with any number of strangers who run the same law, by what the answers to its own requests say: served or
-// limited, how much remains, and when there will be more. The fair share is the law's only equilibrium. In a token bucket the level
-// rests at a small reserve, in a fixed window it goes down evenly to almost nothing, in a rolling one a little is left. Where only served
-// or limited is told, a window is used up just before it ends, and a bucket now and then.
+// Fair shares a quota with any number of strangers who follow the same law. It learns only from the answers to its own requests: served
+// or limited, how much remains, and when there will be more. The fair share is the law's only equilibrium. In a token bucket the level
+// rests at a small reserve, in a fixed window it falls evenly to almost nothing, and in a rolling window a little is left. Where a server
+// only says served or limited, a window is used up just before its end, and a bucket is found empty now and then.
 //
-// One process is one sharer, of a Weight, however many requests it has in flight. A request counts by its cost in one Unit, as one if
-// that is limit.Requests, and passes freely if it is nothing.
+// One process is one sharer, of a Weight, however many requests it has in flight. A request counts by its cost in the Unit, as 1 if the
+// Unit is limit.Requests; a request whose cost is 0 passes freely.
 //
-// It reads Result, Actual, Remaining, Reset and their Known bit of its Unit, RetryAfter (a lower bound, within MaxWait) and RTT of
-// the outcomes. A server that lies can make it slow, up to MaxWait, but not make it hammer.
+// Of an outcome it reads Result, RTT, RetryAfter (as a lower bound, within MaxWait), and for its Unit Actual, Remaining, Reset and Known.
+// A server that lies can make it slow, up to MaxWait, but cannot make it hammer.
 //
 // Ready never draws random numbers and never says limit.AfterSettle. Not safe for concurrent use.
 type Fair struct {
 	config  FairConfig
-	rate    float64 // units of cost that the quota gives in a second
-	level   level   // of the kind of quota it is
+	rate    float64 // how many units of cost the quota gives in a second
+	level   level   // the law for this kind of quota
 	bucket  bucketLevel
 	window  windowLevel
 	rolling rollingLevel
 
 	finder  finder
 	silence silence
+	unknown *silentUnknown // the law for a quota that nobody knows; nil: it is known. See Auto
 
 	account
 	belief
@@ -38,22 +39,22 @@ type Fair struct {
 	noise    noise
 
 	last  mono.Time
-	seen  sighting // by the answer at hand: kept here, or each would be allocated
-	heard uint64   // newest answer heeded
-	stale uint64   // answers to requests up to this one came of what was before a refusal
-	empty int      // answers in a row that were limited or left nothing
+	seen  sighting // what the answer at hand says: a field, since a local variable would be allocated
+	heard uint64   // the newest request whose answer was heeded
+	stale uint64   // answers to requests up to this one tell of the time before a refusal
+	empty int      // how many answers in a row were limited or left nothing
 	book  limit.Book[sent]
 }
 
-// sighting is what the answer to a request told of the quota.
+// sighting is what the answer to a request says of the quota.
 type sighting struct {
 	sent
-	mid     mono.Time // between send and answer: when it arrived, as well as can be told
-	left    float64   // what remained, and half a request since that was rounded down
+	mid     mono.Time // halfway between send and answer: the best guess at when it arrived
+	left    float64   // what remained, plus half a request, since servers round down
 	none    bool      // nothing remained
 	limited bool
-	ends    mono.Time // when there will be more, as it was told; then, of a window, as it is known. mono.Min: not at all
-	window  int       // number of the window it arrived in
+	ends    mono.Time // when there will be more, as the answer says; for a window, later, as it is known from all answers. mono.Min: not known
+	window  int       // the number of the window in which it arrived
 }
 
 // NewFair checks the configuration and returns a Fair that has sent nothing.
@@ -63,17 +64,7 @@ func NewFair(c FairConfig) (*Fair, error) {
 		return nil, err
 	}
 	f := &Fair{config: c, rate: float64(c.Limit) / c.MeanCost / c.Window.Seconds(), last: mono.Min}
-	f.bucket.capacity = float64(c.Capacity) / c.MeanCost
-	f.window = newWindowLevel(float64(c.Limit)/c.MeanCost, c.Window)
-	f.rolling = newRollingLevel(float64(c.Limit)/c.MeanCost, c.Window)
-	switch c.Kind {
-	case FixedWindow:
-		f.level = &f.window
-	case RollingWindow:
-		f.level = &f.rolling
-	default:
-		f.level = &f.bucket
-	}
+	f.shape()
 	f.account = newAccount(c.MaxWait, c.MeanCost)
 	f.n = f.clamp(blind.Shares / c.Weight)
 	if c.Start > 0 {
@@ -85,10 +76,27 @@ func NewFair(c FairConfig) (*Fair, error) {
 	return f, nil
 }
 
-// tokens is how many units flow in meanwhile.
+// shape makes the levels for the quota as it is configured.
+func (f *Fair) shape() {
+	c := &f.config
+	units := float64(c.Limit) / c.MeanCost
+	f.bucket = bucketLevel{capacity: float64(c.Capacity) / c.MeanCost}
+	f.window = newWindowLevel(units, c.Window)
+	f.rolling = newRollingLevel(units, c.Window)
+	switch c.Kind {
+	case FixedWindow:
+		f.level = &f.window
+	case RollingWindow:
+		f.level = &f.rolling
+	default:
+		f.level = &f.bucket
+	}
+}
+
+// tokens returns how many units flow in during d.
 func (f *Fair) tokens(d time.Duration) float64 { return d.Seconds() * f.rate }
 
-// span is the time in which so many units flow in, at most MaxWait; negative as they are.
+// span returns the time in which so many units flow in, at most MaxWait; it is negative if units is.
 func (f *Fair) span(units float64) time.Duration {
 	if units < 0 {
 		return -min(Seconds(-units/f.rate), f.config.MaxWait)
@@ -96,7 +104,7 @@ func (f *Fair) span(units float64) time.Duration {
 	return min(Seconds(units/f.rate), f.config.MaxWait)
 }
 
-// counts is what a request costs. Of requests, each counts as one.
+// counts returns what a request counts. Where the Unit is requests, each counts as 1.
 func (f *Fair) counts(cost *limit.Cost) float64 {
 	if f.config.Unit == limit.Requests {
 		return float64(min(max(cost[limit.Requests], 0), 1))
@@ -104,10 +112,10 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 	return float64(min(max(cost[f.config.Unit], 0), limit.MaxCost))
 }
 
-// Senses implements limit.Sensing: where a server says nothing else, refusals are all that there is to go by.
+// Senses implements limit.Sensing: where a server says nothing else, refusals are the only thing to learn from.
 func (f *Fair) Senses() bool { return true }
 
-// Ready implements limit.Limiter. It never says limit.AfterSettle: an answer that does not come holds the next request back, but not for
+// Ready implements limit.Limiter. It never says limit.AfterSettle: an answer that does not come delays the next request, but not for
 // ever.
 func (f *Fair) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	now = max(now, f.last)
@@ -143,7 +151,7 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	case o.Metered && f.config.Unit != limit.Requests:
 		f.correct(&a, f.counts(&o.Actual))
 	}
-	// In the order in which they were sent: of what was sent before, this one knows more.
+	// Answers are heeded in the order of their requests: an answer to an earlier request knows less than one that was heard already.
 	if a.seq <= f.heard || a.seq <= f.stale || o.Elsewhere {
 		return
 	}
@@ -154,11 +162,15 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		f.find(s)
 	}
 	switch {
+	case f.unknown != nil:
+		if s.limited || o.Result == limit.Accepted || o.Result == limit.Failed {
+			f.heard = a.seq
+			f.unknown.answer(f, now, s, o.RetryAfter)
+		}
 	case f.silence.holds(f, s, says, o.Result):
 		f.heard = a.seq
 		f.silence.answer(f, now, s, o.RetryAfter)
 	case s.limited:
-		f.heard = a.seq
 		f.refused(now, s, o.RetryAfter)
 	case says && (o.Result == limit.Accepted || o.Result == limit.Failed):
 		f.heard = a.seq
@@ -166,14 +178,14 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	}
 }
 
-// sight reads an answer.
+// sight reads what an answer says.
 func (f *Fair) sight(now mono.Time, a sent, o *limit.Outcome, says bool) sighting {
 	rtt := now.Sub(a.at)
 	if o.RTT > 0 {
 		rtt = min(rtt, o.RTT)
 	}
 	s := sighting{sent: a, mid: now.Add(-rtt / 2), limited: o.Result == limit.Limited, ends: mono.Min}
-	remaining := int64(0) // of one that was refused there may be some left, for cheaper ones
+	remaining := int64(0) // when a request is refused, something may be left that is enough for cheaper ones
 	if says && !s.limited {
 		remaining = min(max(o.Remaining[f.config.Unit], 0), limit.MaxCost)
 	}
@@ -190,7 +202,7 @@ func (f *Fair) sight(now mono.Time, a sent, o *limit.Outcome, says bool) sightin
 
 const endsMost = math.MaxInt64 / 4
 
-// answered learns from an answer that was served, and plans.
+// answered learns from an answer that was served, and plans the next request.
 func (f *Fair) answered(now mono.Time, s *sighting) {
 	if s.none {
 		f.empty++
@@ -203,7 +215,8 @@ func (f *Fair) answered(now mono.Time, s *sighting) {
 	f.plan(now, s)
 }
 
-// refused learns from a refusal, and plans. What was sent before it was heard tells nothing more.
+// refused learns from a refusal, and plans the next request. Answers to requests that were sent before the refusal was heard are not
+// heeded.
 func (f *Fair) refused(now mono.Time, s *sighting, retryAfter time.Duration) {
 	f.empty++
 	f.level.look(f, s)

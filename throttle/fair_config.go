@@ -12,13 +12,13 @@ import (
 type Kind uint8
 
 const (
-	// UnknownKind is found out from the resets that answers tell: that of a window stands still, the instant at which a bucket
-	// is full again moves with each request. Where none is told, a TokenBucket is assumed until what remains leaps as
-	// that of no bucket does.
+	// UnknownKind is found out from the resets that answers tell: the reset of a window stands still; the instant at which a bucket is
+	// full again moves with each request. Where no reset is told, Fair assumes a TokenBucket until what remains rises faster than any
+	// bucket refills.
 	UnknownKind Kind = iota
 	// TokenBucket refills steadily, up to a capacity.
 	TokenBucket
-	// FixedWindow gives all at once when a window begins: each at an instant of the server's clock, or with its first request.
+	// FixedWindow gives all at once when a window begins, be it at an instant of the server's clock or with the first request in it.
 	FixedWindow
 	// RollingWindow gives back each request when it is one window old.
 	RollingWindow
@@ -32,42 +32,42 @@ func (k Kind) String() string {
 	return [...]string{"unknown kind", "token bucket", "fixed window", "rolling window"}[k]
 }
 
-// FairConfig says what a process knows of the quota it shares. Limit, Window and Rng have no default. All who share it should know the
-// same. It is said as servers publish it, so many per Window, which is how limit has it and right for windows and buckets alike.
+// FairConfig says what a process knows of the quota it shares. Limit, Window and Rng have no default. All who share the quota should have
+// the same figures. They are given as servers publish them, so many per Window, for windows and buckets alike.
 type FairConfig struct {
 	// Kind is how the server counts. If zero, it is found out where resets are told.
 	Kind Kind
-	// Limit is how much of Unit the server allows in a Window, in all: what it publishes.
+	// Limit is how much of Unit the server allows in a Window, to all clients together: the published figure.
 	Limit  int64
 	Window time.Duration
 	// Capacity is the most that a TokenBucket holds. If zero, Limit.
 	Capacity int64
-	// Unit is what is counted: a request costs what its limit.Cost has there, and nothing there passes freely. If zero,
-	// limit.Requests.
+	// Unit is what is counted: a request costs what its limit.Cost has there; if that is 0, it passes freely. If zero, limit.Requests.
 	Unit limit.Unit
-	// MeanCost is the unit of cost in which sharers reckon: the same for all of them, so it is published with the quota and
-	// not measured by each. If zero, 1 for limit.Requests and a 1500th of Limit otherwise.
+	// MeanCost is the unit of cost that all sharers reckon in. It must be the same for all, so publish it with the quota; do not measure
+	// it. If zero, 1 for limit.Requests and a 1500th of Limit otherwise.
 	MeanCost float64
-	// Weight is how many shares the process claims: 2 gets twice what 1 gets. A process is one sharer however many threads
-	// wait in it. If zero, 1.
+	// Weight is how many shares the process claims: with 2 it gets twice what a process with 1 gets. A process is one sharer however many
+	// threads wait in it. If zero, 1.
 	Weight float64
-	// Sharers is how many share the quota, if some of them may follow no law of fairness: then this process keeps to what is its
-	// own of so many, though others are greedy. If zero, all are trusted to share. Too small a number takes from the others.
+	// Sharers is how many processes share the quota. Set it if some of them may follow no law of fairness: this process then claims its
+	// own part of the quota even where others are greedy. If zero, all are trusted to share. A number that is too small takes from the
+	// others.
 	Sharers float64
-	// MaxWait is the longest wait from one request to the next, whatever the server says. If zero, two Windows, or as
-	// long as 4,500 sharers would need if that is longer, and at least a minute.
+	// MaxWait is the longest wait from one request to the next, whatever the server says. If zero, two Windows, or as long as 4,500
+	// sharers would need if that is longer, and at least a minute.
 	MaxWait time.Duration
-	// Start is the time between two requests to begin with, as if it had been learned. If zero, nothing is known.
+	// Start is the time between two requests to begin with, as if it had been learned before. If zero, nothing is known.
 	Start time.Duration
-	// Rng is drawn from in Settle only. It belongs to the driver of the limiter.
+	// Rng is the source of random numbers. Only Settle draws from it. It belongs to the driver of the limiter.
 	Rng *rand.Rand
 }
 
 const (
-	unitsPerQuota = 1500 // where nobody says what a unit of cost is
+	unitsPerQuota = 1500 // how many units a quota is, where nobody says what a unit of cost is
 )
 
-// filled is the configuration with its defaults, or what is wrong with it.
+// filled returns the configuration with its defaults, or an error that says what is wrong with it.
 func (c FairConfig) filled() (FairConfig, error) {
 	fail := func(format string, args ...any) (FairConfig, error) {
 		return c, fmt.Errorf("throttle: Fair: "+format, args...)

@@ -101,6 +101,7 @@ type hostile struct {
 	now, sentAt            mono.Time
 	open                   []hostileRequest
 	sends, served, refused int
+	told                   func() bool // it was told a limit, which may allow any rate; nil: it was not
 }
 
 type hostileRequest struct {
@@ -147,6 +148,9 @@ func (h *hostile) step(i int, op, a, b byte) {
 	settled := h.open[k]
 	h.open = append(h.open[:k], h.open[k+1:]...)
 	h.l.Settle(h.now, settled.lease, o)
+	if h.told != nil && h.told() {
+		return
+	}
 	// A refusal that a later send has outlived says nothing new.
 	if o.Result == limit.Limited && len(h.open) == 0 && settled.number == h.sends {
 		if next := h.l.Ready(h.now, h.cost()); next.Sub(h.sentAt) < time.Second/16 {
@@ -205,7 +209,16 @@ func TestFairConfig(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-	if _, err := throttle.NewFair(good); err != nil {
-		t.Error(err)
+	c := good
+	c.Unit = limit.Unit(len(limit.Cost{}))
+	if _, err := throttle.NewFair(c); err == nil {
+		t.Error("a unit beyond the last is none")
+	}
+	most := throttle.FairConfig{Limit: limit.MaxCost, Capacity: limit.MaxCost, Window: math.MaxInt64, MeanCost: limit.MaxCost, Weight: 1e6, Sharers: 1e9,
+		MaxWait: math.MaxInt64, Start: math.MaxInt64, Rng: good.Rng}
+	for _, c := range []throttle.FairConfig{good, most} {
+		if f, err := throttle.NewFair(c); err != nil || !f.Senses() {
+			t.Errorf("%+v: %v, and has to hear of refusals", c, err)
+		}
 	}
 }

@@ -9,23 +9,24 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Hints keeps to what a server says is left and when there will be more, for each unit of cost that it speaks of. Put it
-// in a limit.All beside the limits that are known: it can only tighten them, and tells of strangers who use the same quota.
+// Hints keeps to what a server says is left and when there will be more, for each unit of cost that the server speaks of. Put it in a
+// limit.All beside the limits that are known. It can only tighten them, and it takes account of strangers who use the same quota.
 //
-// What is left only falls until the reset. So of all answers of one window the least word is the latest: requests that
-// were told more are in it, and only those that are in flight may not be. With R the least word and I the cost in flight,
-// R − I may be admitted until the reset. A reset that is told in whole seconds, by an answer that took a while, is a span
-// of time; words whose spans do not overlap are of different windows, and the later one holds. Past the reset as much may
-// be in flight as was ever seen to be left, until an answer says more; before the first word of all, anything.
+// What is left only falls until the reset. So of all answers about one window, the one that says least is the latest. Requests that were
+// told more are counted in it; only those in flight may not be. With R the least that was said and I the cost in flight, R − I may be
+// admitted until the reset. A reset that is told in whole seconds, by an answer that took a while, is a span of time. Answers whose spans
+// do not overlap are about different windows, and the later one holds. After the reset, as much may be in flight as was ever seen to be
+// left, until an answer says more; before the first answer, any amount.
 //
-// What is told in whole seconds says nothing finer than a second. So a reset that is later than a configured window (Own) could
-// end, by less than that, is when that window ends at the latest. Taken at its word it costs every other window of a second.
+// A time in whole seconds says nothing finer than a second. So if a reset is later than a configured window (Own) could end, by less than
+// a second, then the window ends when the configured one does at the latest. Taking the reset literally would cost every other window of
+// a second.
 //
-// A word without a reset, or whose reset is past, says nothing about when to come back and is not heard: a refusal is a
-// matter for limit.Cooldown, and a fair share without resets for Fair.
+// An answer without a reset, or with one that is past, does not say when to come back and is not heeded: refusals are a matter for
+// limit.Cooldown, and a fair share without resets for Fair.
 //
-// Made by NewHints. Not safe for concurrent use; Ready, Admit and Settle do not allocate, but to ask Own at the first word
-// of a window.
+// It is made by NewHints and not safe for concurrent use. Ready, Admit and Settle do not allocate, except when Own is asked at the first
+// answer about a window.
 type Hints struct {
 	longest  time.Duration
 	capacity limit.Cost
@@ -41,27 +42,27 @@ type hinted struct {
 	cost limit.Cost
 }
 
-// word is what holds for a unit.
+// word is what the server said of one unit.
 type word struct {
-	until mono.Time     // the latest that the reset can be; not after the last change: none
-	since mono.Time     // the earliest
-	least int64         // left, as of an instant of this window
-	most  int64         // ever left; below 0: not known
-	heard mono.Time     // a bucket: the instant that least is of
-	per   time.Duration // a bucket: what the refill of one takes; otherwise 0
-	cut   bool          // the reset was told for later than until: it still holds then
+	until mono.Time     // the latest that the reset can be; if that is not after the last change, nothing holds
+	since mono.Time     // the earliest that the reset can be
+	least int64         // what is left, as of an instant in this window
+	most  int64         // the most that was ever left; below 0: not known
+	heard mono.Time     // if it is a bucket: the instant that least is of
+	per   time.Duration // if it is a bucket: how long the refill of one takes; otherwise 0
+	cut   bool          // the reset was told for later than until, so the word goes on holding then
 }
 
 // HintsConfig describes Hints.
 type HintsConfig struct {
-	// Longest bounds how long a server is believed whose reset is later than that: from then on one request goes at a
-	// time, until an answer says more. If zero, 1 h. An answer whose Outcome is Sure is believed for as long as it says.
+	// Longest bounds how long a server is believed that tells a later reset. After that, one request goes at a time until an answer says
+	// more. If zero, 1 h. An answer whose Outcome is Sure is believed for as long as it says.
 	Longest time.Duration
-	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds. The reset is then when it
-	// will be full again, and there is more before: it is refilled evenly. Where it is zero all comes at the reset.
+	// Capacity is what a full bucket holds, for each unit of which the server keeps a bucket. For such a unit the reset is when the
+	// bucket will be full again, and it refills evenly before. Where Capacity is zero, everything comes back at the reset.
 	Capacity limit.Cost
-	// Own is the limit that is configured of the same quota, to be asked for its Rates alone. If nil, or if it cannot tell, all
-	// resets are believed to the instant.
+	// Own is the configured limit of the same quota. Only its Rates are asked for. If nil, or if it cannot tell them, all resets are
+	// believed to the instant.
 	Own limit.Limiter
 }
 
@@ -96,8 +97,7 @@ func units(c limit.Cost) limit.Cost {
 
 func unit(n int64) int64 { return min(max(n, 0), limit.MaxCost) }
 
-// Ready implements limit.Limiter. What is more than is left waits for the reset, though an answer may say earlier that
-// there is more.
+// Ready implements limit.Limiter. A cost above what is left waits for the reset, although an answer may say earlier that there is more.
 func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time { return h.When(now, nil, &cost) }
 
 // ReadyAfter implements limit.Foreseer.
@@ -105,7 +105,7 @@ func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return h.When(now, &first, &cost)
 }
 
-// When is Ready, and ReadyAfter if first is not nil, without a copy of the costs.
+// When does what Ready does, or ReadyAfter if first is not nil, without a copy of the costs.
 func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
 	t := max(now, h.last)
 	ready := t
@@ -123,8 +123,8 @@ func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
 	return ready
 }
 
-// NotBefore implements limit.Forecaster, if the server's words are true: what is left only falls until the reset. What is in
-// flight may be in them, so it is not counted.
+// NotBefore implements limit.Forecaster. It is right if the server's words are true: what is left only falls until the reset. What is in
+// flight may be counted in them, so it is not counted again.
 func (h *Hints) NotBefore(now mono.Time, _ int, ahead, cost limit.Cost) mono.Time {
 	t := max(now, h.last)
 	ready := t
@@ -180,7 +180,7 @@ func (h *Hints) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	h.Ended(now, lease.at, &lease.cost, &o)
 }
 
-// Sent and Ended are Admit and Settle for whoever keeps by himself when a request was sent and at what cost.
+// Sent and Ended are Admit and Settle for callers that keep by themselves when a request was sent and at what cost.
 func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
 	h.last = max(now, h.last)
 	for u := range cost {
@@ -188,7 +188,7 @@ func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
 	}
 }
 
-// Ended takes in how a request ended that was Sent at an instant, at a cost: each exactly once.
+// Ended is told how a request ended that was Sent at the instant sent with that cost. Call it exactly once for each.
 func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 	h.last = max(now, h.last)
 	admitted := units(*cost)
@@ -204,15 +204,15 @@ func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
 			h.hear(u, sent, unit(o.Remaining[u]), o.Reset[u], o.Sure)
 		} else {
-			h.words[u].least -= actual[u] // nobody said that it was in it
+			h.words[u].least -= actual[u] // nobody said that the server had counted it in what is left
 		}
 	}
 }
 
-// rounding is how much later than true a reset may be told: servers count in whole seconds.
+// rounding is how much too late a reset may be told: servers count in whole seconds.
 const rounding = time.Second
 
-// hear takes in what an answer read just now, to a request sent at sent, says is left.
+// hear is told what is left, by an answer that was read just now, to a request sent at the instant sent.
 func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration, sure bool) {
 	w := &h.words[u]
 	w.most = max(w.most, remaining)
@@ -222,14 +222,14 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 	}
 	since, until := sent.Add(reset-rounding), h.last.Add(reset)
 	switch {
-	case w.until <= h.last || since > w.until: // another window
+	case w.until <= h.last || since > w.until: // it is about a later window
 		*w = word{until: min(until, h.ends(u, w.most, reset)), since: since, least: remaining, most: w.most, heard: h.last, cut: cut}
 		if missing := h.capacity[u] - remaining; missing > 0 {
 			w.per = (reset-1)/time.Duration(missing) + 1
 		}
-	case until < w.since: // the window before
+	case until < w.since: // it is about the window before
 	case w.per > 0:
-		w.least = min(w.least, remaining-int64(h.last.Sub(w.heard)/w.per)) // less what was refilled
+		w.least = min(w.least, remaining-int64(h.last.Sub(w.heard)/w.per)) // less what was refilled since
 		w.since, w.until = max(w.since, since), max(w.until, until)
 	default:
 		w.least = min(w.least, remaining)
@@ -240,21 +240,22 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 	}
 }
 
-// ends is when a window that was told to end after reset has ended at the latest, by what is configured: Never, unless that is less
-// than a second before. What has ever had more left than is configured, or may be of a longer window, is not what is configured.
+// ends returns when a window that was told to end after reset has surely ended, by the configured limit; or Never, unless that is less
+// than a second before the reset. A unit that ever had more left than is configured, or that may have a longer window, is not what is
+// configured.
 func (h *Hints) ends(u int, most int64, reset time.Duration) mono.Time {
 	if h.own == nil || h.capacity[u] > 0 {
 		return limit.Never
 	}
 	rates, _ := limit.Rates(h.own)
-	longest, allowed := time.Duration(0), int64(0)
+	var longest limit.Rate // a zero Rate: this unit is not configured
 	for _, r := range rates {
-		if int(r.Unit) == u && r.Per > longest {
-			longest, allowed = r.Per, r.N
+		if int(r.Unit) == u && r.Per > longest.Per {
+			longest = r
 		}
 	}
-	if reset <= longest || reset >= longest+rounding || most > allowed {
+	if longest.Per == 0 || reset <= longest.Per || reset >= longest.Per+rounding || most > longest.N {
 		return limit.Never
 	}
-	return h.last.Add(longest)
+	return h.last.Add(longest.Per)
 }

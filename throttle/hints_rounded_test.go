@@ -32,9 +32,11 @@ func TestHintsOfARoundedReset(t *testing.T) {
 		{"no later than it could end", second, 99, 900 * ms, 900 * ms},
 		{"a whole second later", second, 99, 2 * time.Second, 2 * time.Second},
 		{"far beyond it", second, 0, time.Minute, time.Minute},
+		{"as much was left as is configured", second, 100, 1700 * ms, time.Second},
 		{"more was left than is configured", second, 101, 1700 * ms, 1700 * ms},
 		{"an hour is configured, too", limit.NewAll(second, hour), 99, 1700 * ms, 1700 * ms},
 		{"another unit is configured", must(limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Second, Unit: limit.Weight})), 99, 1700 * ms, 1700 * ms},
+		{"another unit is configured, and nothing is left", must(limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Second, Unit: limit.Weight})), 0, 700 * ms, 700 * ms},
 		{"nothing is configured", nil, 99, 1700 * ms, 1700 * ms},
 	} {
 		h := must(throttle.NewHints(throttle.HintsConfig{Own: c.own}))

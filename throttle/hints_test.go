@@ -334,3 +334,76 @@ func TestHintsForecastOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// What has come into a bucket since it was heard of is taken off what an answer says: as of then, strangers have had the rest.
+func TestHintsOfABucketThatOthersUse(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{60}}))
+	h.Settle(0, h.Admit(0, limit.One), says(0, time.Minute))
+	h.Settle(at(10*time.Second), h.Admit(at(10*time.Second), limit.One), says(5, 55*time.Second)) // of ten that came, five are left
+	if got := h.Ready(at(10*time.Second), limit.Cost{6}); got != at(11*time.Second) {
+		t.Errorf("the sixth ready at %v", got)
+	}
+
+	h = must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{60}}))
+	h.Settle(0, h.Admit(0, limit.One), says(59, time.Second)) // one is missing
+	h.Settle(at(100*ms), h.Admit(at(100*ms), limit.One), says(58, 1900*ms))
+	if got := h.Ready(at(100*ms), limit.Cost{60}); got != at(2*time.Second) {
+		t.Errorf("full at %v", got)
+	}
+}
+
+// The later of two answers says the earliest that the window may end. One that ends before that is the window before.
+func TestHintsOfTheWindowBefore(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	early := h.Admit(0, limit.One)
+	h.Settle(0, h.Admit(0, limit.One), says(10, 10*time.Second))
+	h.Settle(at(500*ms), h.Admit(at(500*ms), limit.One), says(9, 10200*ms)) // not before 9.7 s, or it was rounded up by more than a second
+	h.Settle(at(time.Second), early, says(0, 8500*ms))
+	if got := h.Ready(at(time.Second), limit.One); got != at(time.Second) {
+		t.Errorf("ready at %v", got)
+	}
+}
+
+// At the instant at which a window ends the next one is heard of.
+func TestHintsAtTheReset(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	h.Settle(0, h.Admit(0, limit.One), says(0, 10*time.Second))
+	h.Settle(at(10*time.Second), h.Admit(at(10*time.Second), limit.One), says(5, 500*ms))
+	for n, want := range map[int64]time.Duration{5: 10100 * ms, 6: 10500 * ms} {
+		if got := h.Ready(at(10100*ms), limit.Cost{n}); got != at(want) {
+			t.Errorf("%d ready at %v", n, got)
+		}
+	}
+}
+
+// A reset that is later than Longest is asked about with one request at a time, however much was left before.
+func TestHintsAskOneAtATime(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	h.Settle(0, h.Admit(0, limit.One), says(20, time.Minute))
+	h.Settle(at(2*time.Minute), h.Admit(at(2*time.Minute), limit.One), says(0, 24*time.Hour))
+	now := 2*time.Minute + time.Hour
+	if got := h.Ready(at(now), limit.One); got != at(now) {
+		t.Errorf("after an hour the first asks at %v", got)
+	}
+	h.Admit(at(now), limit.One)
+	if got := h.Ready(at(now), limit.One); got != limit.AfterSettle {
+		t.Errorf("the second at %v, and not when the first is answered", got)
+	}
+}
+
+// Past a reset as much may be in flight as was ever left, or as a bucket is known to hold.
+func TestHintsPastTheReset(t *testing.T) {
+	h := must(throttle.NewHints(throttle.HintsConfig{}))
+	h.Settle(0, h.Admit(0, limit.One), says(20, time.Second))
+	h.Admit(at(2*time.Second), limit.Cost{10})
+	for n, want := range map[int64]mono.Time{10: at(2 * time.Second), 11: limit.AfterSettle} {
+		if got := h.Ready(at(2*time.Second), limit.Cost{n}); got != want {
+			t.Errorf("beside ten in flight %d are ready at %v", n, got)
+		}
+	}
+	h = must(throttle.NewHints(throttle.HintsConfig{Capacity: limit.Cost{1}}))
+	h.Admit(0, limit.One)
+	if got := h.Ready(0, limit.One); got != limit.AfterSettle {
+		t.Errorf("of a bucket of one, a second is ready at %v", got)
+	}
+}

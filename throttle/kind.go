@@ -6,39 +6,39 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// finder finds out of what kind a quota is. Told resets decide it: the instant at which a bucket is full again follows from what remains
-// and moves with each request, that at which a window ends stands still, and leaps. Where none is told, more may have come back than
-// any bucket refills; then it is a window.
+// finder finds out of what kind a quota is. Resets that are told decide it: the instant at which a bucket is full again follows from what
+// remains and moves with each request; the instant at which a window ends stands still, and then leaps. Where no reset is told, it is a
+// window once more has come back than any bucket refills.
 type finder struct {
 	before sighting // seq 0: none
 	full   mono.Time
-	votes  int // for a window; negative: for a bucket
+	votes  int // for a window; if negative, for a bucket
 	rises  int
 }
 
 const (
-	kindSeconds = 2.0 // two instants as far apart may be the same: whole seconds, and a slow path
+	kindSeconds = 2.0 // two instants this close may be the same one: servers tell whole seconds, and a path may be slow
 	kindVotes   = 2
 	leapLeast   = 8.0
 	leapKind    = 1.0 / 8 // of the capacity
-	leapRate    = 16.0    // no quota is so many times as large as it is known to be
-	risesBucket = 8       // small ones, which no window has
+	leapRate    = 16.0    // no quota is so many times larger than it is known to be
+	risesBucket = 8       // how many small rises show a bucket: no window has them
 )
 
-// find is told of every answer, before it is heeded.
+// find is told of every answer, before the answer is heeded.
 func (f *Fair) find(s *sighting) {
 	if f.config.Kind != UnknownKind || s.limited {
 		return
 	}
 	k := &f.finder
 	if s.ends == mono.Min && k.before.ends != mono.Min && k.before.seq > 0 {
-		return // it is now, or was left out
+		return // the reset is at this very instant, or was left out this time
 	}
 	full := s.mid.Add(Seconds((f.bucket.capacity - s.left) / f.rate))
 	if s.ends == mono.Min || k.before.seq == 0 || k.before.ends == mono.Min {
 		if s.ends == mono.Min {
 			k.untold(f, k.before, s)
-		} else if math.Abs(s.ends.Sub(full).Seconds()) > kindSeconds+2/f.rate { // else it may be one
+		} else if math.Abs(s.ends.Sub(full).Seconds()) > kindSeconds+2/f.rate { // otherwise it may be a bucket
 			f.be(&f.window)
 		}
 		k.before, k.full = *s, full
@@ -63,7 +63,7 @@ func (f *Fair) find(s *sighting) {
 	}
 }
 
-// untold looks at what came back.
+// untold judges by what came back, where no reset is told.
 func (k *finder) untold(f *Fair, before sighting, s *sighting) {
 	if before.seq == 0 {
 		return
@@ -83,7 +83,7 @@ func (k *finder) untold(f *Fair, before sighting, s *sighting) {
 	}
 }
 
-// be changes the kind. What was measured of the other is no measure.
+// be changes the kind. What was measured under the other kind is forgotten.
 func (f *Fair) be(l level) {
 	if f.level == l {
 		return

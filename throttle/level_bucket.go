@@ -8,20 +8,20 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// bucketLevel is what remains in a token bucket. N sharers keep a reserve in it of
+// bucketLevel reads what remains in a token bucket. N sharers keep a reserve in it of
 //
 //	r(N) = 18·ln(8000/N) tokens
 //
-// or, where ¾ of the bucket is less, as much of that: 162 for one, 120 for ten, 37 for a thousand. N phases that nobody coordinates
-// make the level waver by √N, and 1.2·√N are enough for it not to run dry; r falls with N, since N is read from it; and how steeply it
-// falls is how fast shares may meet. It costs no rate, only its filling, once.
+// In a bucket of which ¾ are less than that, r is a part of those ¾ instead. r is 162 for one sharer, 120 for ten, 37 for a thousand. N
+// phases that nobody coordinates make the level waver by √N, and 1.2·√N are enough for it not to run dry. r falls with N, since N is read
+// from it; and how steeply it falls bounds how fast shares may become equal. It costs no rate, only that it has to be filled once.
 //
-// This is version 1 of a protocol among all who share a bucket. One that keeps another reserve beside it gets nothing, or everything: who
-// keeps more waits for what the others use. A later version must keep this r for as long as its sharers may be beside those of this one,
-// and may change all else: how n is estimated, how fast it meets, what a newcomer does.
+// This is version 1 of a protocol among all who share a bucket. A version that keeps another reserve would get nothing beside this one,
+// or everything: whoever keeps more waits for what the others use. So a later version must keep this r for as long as sharers of both may
+// meet. It may change all else: how n is estimated, how fast shares become equal, what a newcomer does.
 type bucketLevel struct {
 	capacity float64
-	built    bool // the reserve was seen to be there
+	built    bool // the reserve was seen to be full once
 	drought  drought
 }
 
@@ -29,15 +29,15 @@ const (
 	bucketSlope  = 18.0
 	bucketMost   = 8000.0
 	bucketPart   = 0.75
-	bucketBase   = 0.35 // of a small bucket's reserve that does not depend on N
-	bucketNoise  = 3.0  // × √N above the reserve, the level only wavers
+	bucketBase   = 0.35 // the part of a small bucket's reserve that does not depend on N
+	bucketNoise  = 3.0  // the level only wavers up to so many √N above the reserve
 	spreadLeast  = 10.0
-	newcomerMost = 80.0   // of who come at once, the later read of the earlier ones, too
-	newcomerSees = 1500.0 // who finds less than the reserve of so many finds none built
+	newcomerMost = 80.0   // the most newcomers at once, since later ones see what earlier ones took, too
+	newcomerSees = 1500.0 // a newcomer that finds less than the reserve of so many concludes that none was built
 )
 
-// Blind windows widen quickly at first, where nothing is known, then slowly, or a few of a crowd sleep for very long, and
-// quickly again, or a crowd of a thousand is refused for very long.
+// Blind windows widen quickly at first, where nothing is known; then slowly, or a few of a crowd would sleep for very long; and then
+// quickly again, or a crowd of a thousand would be refused for very long.
 const (
 	widerFirst = 5.0
 	widerThen  = 1.3
@@ -46,7 +46,7 @@ const (
 	widerLeast = 2.0
 )
 
-// reserve is r and its slope.
+// reserve returns r and its slope.
 func (b *bucketLevel) reserve(shares float64) (r, slope float64) {
 	one := bucketSlope * math.Log(bucketMost)
 	r, slope = bucketSlope*math.Log(bucketMost/shares), bucketSlope
@@ -76,7 +76,7 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 	return stand{
 		gap: gap, slope: slope, stretch: 1, meet: meetMost,
 		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
-		// In plenty the same for all, whatever their weight: it is about what N would keep the level where it is.
+		// In plenty it is the same for all, whatever their weight: it depends on the N that would keep the level where it is.
 		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
 		building: !b.built && -gap > correctMost*f.n,
 	}
@@ -124,7 +124,7 @@ func (b *bucketLevel) refused(f *Fair, now mono.Time, s *sighting, retryAfter ti
 	f.wait(now, blind.Wait(f.n, f.config.Rng.Float64()), retryAfter)
 }
 
-// widened is the blind window after one of n, refused so many tokens after it began.
+// widened returns the blind window that follows one of n that was refused so many tokens after it began.
 func widened(n, tokens float64) float64 {
 	most := widerFirst
 	switch {

@@ -8,36 +8,37 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// rollingLevel is what remains of a rolling window, of L per T, which gives back what was taken a window ago. So a burst comes again every
-// window, for ever, and none may be made: what there is above the reserve
+// rollingLevel reads what remains of a rolling window, of L per T, which gives back what was taken a window ago. A burst would come again
+// every window, for ever, so there must be none: what there is above the reserve
 //
 //	r(N) = 3 + b·ln(1000/N)
 //
-// is used only if nobody wanted it for a whole window, and then little by little. All pace such that r is left, and go slower below it.
+// is used only if nobody wanted it for a whole window, and then little by little. All pace themselves so that r is left, and go slower
+// below it.
 type rollingLevel struct {
 	limit  float64 // L
 	length float64 // T, in seconds
 
-	part  [rollingParts]float64 // the least that was left in each part of the last window
-	rate  [rollingParts]float64 // at which all took in each
-	took  float64               // in the present part
-	time  float64               // that this is of, in seconds
-	at    int64                 // number of the present part
-	since int64                 // of the one in which it began to look
-	last  sighting              // seq 0: none
+	part  [rollingParts]float64 // the least that was left, for each part of the last window
+	rate  [rollingParts]float64 // the rate at which all took, for each part
+	took  float64               // how much all took in the present part
+	time  float64               // the time over which took was counted, in seconds
+	at    int64                 // the number of the present part
+	since int64                 // the number of the part in which it began to look
+	last  sighting              // the latest sighting; seq 0: none
 }
 
 const (
 	rollingParts = 16
 	rollingLeast = 3.0
 	rollingMost  = 1000.0
-	rollingUse   = 1.5   // of what is above the reserve
+	rollingUse   = 1.5   // how much of what is above the reserve is used
 	rollingSlope = 0.004 // b, of L
-	rollingMeet  = 0.03  // κ: what remains is the sum of a window, and answers late
-	rollingFirst = 0.01  // and in the first window, towards a fixed N: what remains says nothing yet
-	rollingAlone = 3.0   // n from which on that is done
+	rollingMeet  = 0.03  // κ is small: what remains is a sum over a window, and answers late
+	rollingFirst = 0.01  // κ in the first window, towards a fixed N: what remains says nothing yet
+	rollingAlone = 3.0   // this is done from this n on
 	rollingTrust = 0.3
-	rollingPrior = 1.0 // units of one's own; with 2, one alone leaves 3 % unused
+	rollingPrior = 1.0 // in units of one's own; with 2, a process alone leaves 3 % unused
 	rollingNews  = 20.0
 )
 
@@ -61,7 +62,7 @@ func (w *rollingLevel) reserve(shares float64) (r, slope float64) {
 func (w *rollingLevel) look(f *Fair, s *sighting) {
 	at := int64(math.Floor(float64(s.mid) / 1e9 / w.length * rollingParts))
 	if w.last.seq == 0 {
-		// What was taken before came evenly, as far as is known.
+		// What was taken before the first sighting came evenly, as far as is known.
 		for i := range w.rate {
 			w.rate[i] = max(0, w.limit-s.left) / w.length
 		}
@@ -79,7 +80,7 @@ func (w *rollingLevel) look(f *Fair, s *sighting) {
 	w.last = *s
 }
 
-// turn ends the present part. The rates of a whole window come to what it holds, so that errors in them do not add up.
+// turn ends the present part. The rates of a whole window are scaled to what it holds, so that errors in them do not add up.
 func (w *rollingLevel) turn(at int64, left float64) {
 	mean := w.took / max(w.time, 1e-9)
 	for i := w.at; i < min(at, w.at+rollingParts); i++ {
@@ -101,7 +102,7 @@ func (w *rollingLevel) turn(at int64, left float64) {
 	w.at, w.took, w.time = at, 0, 0
 }
 
-// least is the least that was left in the last window, and whether it was looked at for all of it.
+// least returns the least that was left in the last window, and whether all of it was watched.
 func (w *rollingLevel) least() (m float64, whole bool) {
 	m = math.Inf(1)
 	for _, p := range w.part {
@@ -112,7 +113,7 @@ func (w *rollingLevel) least() (m float64, whole bool) {
 
 func (w *rollingLevel) stand(f *Fair, s *sighting) stand {
 	r, slope := w.reserve(f.shares())
-	st := stand{gap: min(0, s.left-r), slope: slope, spread: 1, stretch: w.limit / max(w.limit-r, w.limit/2), meet: rollingMeet}
+	st := stand{gap: min(0, s.left-r), slope: slope, stretch: w.limit / max(w.limit-r, w.limit/2), meet: rollingMeet}
 	m, whole := w.least()
 	switch {
 	case !whole && s.left > r:
@@ -129,7 +130,7 @@ func (w *rollingLevel) stand(f *Fair, s *sighting) stand {
 }
 
 func (w *rollingLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
-	// Part by part, since what comes back is known so.
+	// Part by part, since what comes back is known by parts.
 	back, length := 0.0, w.length/rollingParts
 	begin, end := float64(from.mid)/1e9, float64(to.mid)/1e9
 	for t := begin; t < end; {

@@ -8,42 +8,42 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// windowLevel is what remains in a fixed window: of L per T, with t_r until it ends and x = t_r/T. It is a bucket whose level is measured from
-// a line that goes down evenly to a small rest. N sharers keep what remains at
+// windowLevel reads what remains in a fixed window: of L per T, with t_r until it ends and x = t_r/T. It is like a bucket whose level is
+// measured from a line that falls evenly to a small rest. N sharers keep what remains at
 //
 //	line(t_r) − b(x)·ln(N/10)        line = rest + s·t_r,  s = (L − rest)/T,  b = ¼b₀·4x(1 − x)·4
 //
-// b is nothing at both ends: no jump when the window begins, and nothing left when it ends.
+// b is zero at both ends: so there is no jump when the window begins, and nothing is left when it ends.
 type windowLevel struct {
 	limit  float64 // L
 	length float64 // T, in seconds
 
-	ends   mono.Time // of the present window, the earliest that was told
-	tells  bool      // resets are told
+	ends   mono.Time // when the present window ends: the earliest that was told
+	tells  bool      // answers tell resets
 	number int
 	slope  float64 // s
-	debt   bool    // s is less than for a whole window
+	debt   bool    // the line is its own: s is less than for a whole window
 	phase  phase
 }
 
-// Parts of L: the rest and b₀, or what comes in these seconds if that is more, since answers of a slow path are as old as that. They
-// depend on T alone, as all must agree.
+// These are parts of L, or what comes in some seconds where that is more, since the answers of a slow path are as old as that: the rest
+// and b₀. They depend on T alone, as all must agree.
 const (
 	restPart     = 0.004
 	restSeconds  = 0.5
 	slopePart    = 0.01
 	slopeSeconds = 2.0
-	slopeUntold  = 3.0 // × slopePart, where no reset is told: sharers differ in when they think that it comes
+	slopeUntold  = 3.0 // of slopePart, where no reset is told: sharers differ in when they believe that it comes
 
 	surplusPart = 1.0 / 8  // of L
-	trustPart   = 0.1      // of L: a larger n is not to be surprised, it has few requests per window
+	trustPart   = 0.1      // of L: a larger n must not take an estimate for a surprise, since it has few requests per window
 	windowPrior = 2.0      // units of one's own
-	windowMost  = 2000.0   // N that the level may say
-	windowMeets = 200.0    // and to a newcomer
-	priceLeast  = 10.0     // b from which on the level says to a newcomer what N is
-	debtPart    = 0.1      // of what should remain, which cannot be made up for by going a little slower
-	debtStep    = 0.1      // ln: all who find a debt are to find the same line
-	probePart   = 1.0 / 20 // of T: the wait after a refusal where nothing is known of its end
+	windowMost  = 2000.0   // the largest N that the level may say
+	windowMeets = 200.0    // and what it may say to a newcomer
+	priceLeast  = 10.0     // b from which on the level tells a newcomer what N is
+	debtPart    = 0.1      // of what should remain: a larger lack is not made up for by going a little slower
+	debtStep    = 0.1      // in ln: all who find a debt should find the same line
+	probePart   = 1.0 / 20 // of T: the wait after a refusal where nothing is known of the window's end
 )
 
 func newWindowLevel(units float64, length time.Duration) windowLevel {
@@ -54,7 +54,7 @@ func newWindowLevel(units float64, length time.Duration) windowLevel {
 
 func (w *windowLevel) rest() float64 { return 1 + max(restPart, restSeconds/w.length)*w.limit }
 
-// whole is s of a window that is used from its beginning.
+// whole returns s of a window that is used from its beginning.
 func (w *windowLevel) whole() float64 { return (w.limit - w.rest()) / w.length }
 
 func (w *windowLevel) look(f *Fair, s *sighting) {
@@ -64,7 +64,7 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 		w.tells = true
 	case !w.tells:
 		w.phase.look(w, s)
-	case s.mid > w.ends: // the next one has begun, or does now
+	case s.mid > w.ends: // the next window has begun, or begins now
 		w.begin(w.ends.Add(time.Duration(w.length*1e9)), 1)
 	}
 	s.ends, s.window = w.ends, w.number
@@ -76,7 +76,8 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 	}
 }
 
-// told is when the window ends by an answer. Those in whole seconds were rounded up, so the earliest of a window is best.
+// told is given when the window ends, as an answer says. Ends in whole seconds were rounded up, so the earliest that is told of a
+// window is best.
 func (w *windowLevel) told(ends mono.Time) {
 	switch d := ends.Sub(w.ends).Seconds(); {
 	case w.ends == mono.Min:
@@ -88,20 +89,20 @@ func (w *windowLevel) told(ends mono.Time) {
 	}
 }
 
-// begin is so many windows later.
+// begin moves on by so many windows.
 func (w *windowLevel) begin(ends mono.Time, later int) {
 	w.ends, w.number = ends, w.number+later
 	w.slope, w.debt = w.whole(), false
 }
 
-// owe begins a line of its own, until the window ends. Its slope is one of few, so that all who find the debt begin the same.
+// owe begins a new line that holds until the window ends. Its slope is one of few, so that all who find the debt begin the same line.
 func (w *windowLevel) owe(left, tr float64) {
 	steps := math.Ceil(math.Log(w.whole()*tr/max(left-w.rest(), 1e-3*w.limit)) / debtStep)
 	w.slope = min(w.slope, w.whole()*math.Exp(-debtStep*steps))
 	w.debt = true
 }
 
-// before is t_r, in seconds.
+// before returns t_r, in seconds.
 func (w *windowLevel) before(s *sighting) float64 {
 	return min(max(s.ends.Sub(s.mid).Seconds(), 0), w.length)
 }
@@ -126,7 +127,8 @@ func (w *windowLevel) stand(f *Fair, s *sighting) stand {
 	return st
 }
 
-// taken also measures over the end of a window: what was left then was used at the rate of the next window's beginning, as far as there was any.
+// taken also measures across the end of a window: what was left then was used at the rate at which the next window began, as far as there
+// was any.
 func (w *windowLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
 	switch later := to.window - from.window; {
 	case later == 0:
@@ -149,7 +151,7 @@ func (w *windowLevel) newcomer(f *Fair, s *sighting) float64 {
 	return blind.Shares
 }
 
-// prior is more than one: who asked first of all who begin with the window sees each of them twice until its second answer.
+// prior is more than one: when all begin with the window, the one that asked first sees each of the others twice until its second answer.
 func (w *windowLevel) prior() float64 { return windowPrior }
 
 func (w *windowLevel) trust(n float64) float64 { return min(1, trustPart*w.limit/n) }
@@ -171,8 +173,8 @@ func (w *windowLevel) adjust(f *Fair, s *sighting, next mono.Time) mono.Time {
 	return next
 }
 
-// spent is when the next request goes that is planned for plan, where nothing is left: not before the window's end. There is no herd
-// after it, since whoever planned beyond it keeps the plan.
+// spent returns when the next request goes that is planned for plan, when nothing is left: not before the window's end. There is no herd
+// after that, since whoever planned beyond it keeps the plan.
 func (w *windowLevel) spent(f *Fair, s *sighting, plan mono.Time) mono.Time {
 	if plan >= s.ends {
 		return plan

@@ -7,15 +7,15 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// silence is for servers that say nothing but served or limited. Of a window and of a bucket refusals tell different things, and each
-// has a law: silentWindow and silentBucket. Where the kind is not known it is a bucket at first. A refusal with a Retry-After of a good part of
-// the window is of a window; so are refusals in a row for longer than a bucket stays empty to somebody who waits. It is none after all if
-// its ends cannot be a whole number of windows apart.
+// silence is for servers that say nothing but served or limited. Refusals by a window and by a bucket mean different things, so each has
+// a law of its own: silentWindow and silentBucket. Where the kind is not known, a bucket is assumed at first. A refusal with a
+// Retry-After of a good part of the window shows a window; so do refusals in a row for longer than a bucket stays empty to somebody who
+// waits. It is no window after all if its ends cannot be a whole number of windows apart.
 type silence struct {
 	on      bool
-	missing int  // answers in a row without what remains
-	said    bool // it was there once
-	inRow   int  // refusals
+	missing int  // how many answers in a row did not say what remains
+	said    bool // an answer once said what remains
+	inRow   int  // how many refusals in a row
 	since   mono.Time
 	window  silentWindow
 	bucket  silentBucket
@@ -25,11 +25,11 @@ const (
 	missingLeast  = 3
 	silentRow     = 3
 	silentPart    = 1.0 / 10 // of the window
-	silentAfter   = 1.0 / 50 // Retry-After that no bucket has
+	silentAfter   = 1.0 / 50 // no bucket has a longer Retry-After
 	silentMisfits = 2
 )
 
-// holds says whether an answer is for these laws.
+// holds reports whether an answer is for these laws.
 func (q *silence) holds(f *Fair, s *sighting, says bool, result limit.Result) bool {
 	switch {
 	case s.limited:

@@ -8,42 +8,42 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// silentBucket is the law for buckets that only say served or limited. It does not throttle before it is limited. Then come blind
-// windows, until a request is served. From then on it keeps its pace for long and quickens slowly, ever less slowly the longer it was not
-// refused; a refusal takes it a little below the pace that it was refused at. All quicken alike in time, and who sends more is refused
-// more, so all come to the same pace.
+// silentBucket is the law for buckets that only say served or limited. It does not throttle before it is limited for the first time. Then
+// come blind windows, until a request is served. From then on it keeps its pace for long and quickens slowly, and faster the longer it
+// was not refused; a refusal makes it a little slower than the pace at which it was refused. All quicken alike in time, and whoever sends
+// more is refused more often, so all come to the same pace.
 type silentBucket struct {
 	stage   silentStage
 	heardAt mono.Time
 	heard   bool
 	blind   float64
-	refused mono.Time // sent when it was refused last
+	refused mono.Time // when the request that was refused last was sent
 	begun   mono.Time // when the wait after that, beyond one interval, was over
-	served  int       // since
-	in      int       // refusals in a row
+	served  int       // how many were served since
+	in      int       // how many refusals in a row
 }
 
 type silentStage uint8
 
 const (
-	neverLimited silentStage = iota // never limited
-	onlyLimited                     // limited, and not served since
-	thenServed                      // served, and not limited since
+	neverLimited silentStage = iota // it was never limited
+	onlyLimited                     // it was limited, and not served since
+	thenServed                      // it was served, and not limited since
 	limitedAgain
 )
 
-// After a refusal n, sent at, is kept for long: it quickens by quickens·(T/plateauLong)³ in all until T tokens after it.
+// After a refusal the n at which the request was sent is kept for long: within T tokens it quickens by quickens·(T/plateauLong)³ in all.
 const (
-	searches      = 0.005 // by each answer before it was limited again
+	searches      = 0.005 // by so much with each answer, before it is limited again
 	quickens      = 0.03
 	quickensMost  = 0.05
 	plateauLong   = 2000.0 // for 10 sharers; it grows with the eighth root of n
 	plateauPower  = 0.125
-	slows         = 1.07 // by a refusal
-	slowsAgain    = 1.05 // by the next at once: the bucket was still empty
-	slowsMore     = 1.2  // by those after that
-	averagedLeast = 8    // answers whose average pace tells what the quota allowed
-	spreadAfter   = 0.6  // of n, by which the next request after a refusal is later
+	slows         = 1.07 // factor of n at a refusal
+	slowsAgain    = 1.05 // factor at the next refusal at once: the bucket was still empty
+	slowsMore     = 1.2  // factor at the refusals after that
+	averagedLeast = 8    // over how many answers the average pace tells what the quota allowed
+	spreadAfter   = 0.6  // the part of n by which the next request after a refusal is later, at random
 	jitters       = 0.1
 )
 
@@ -94,7 +94,7 @@ func (b *silentBucket) limited(f *Fair, now mono.Time, s *sighting, retryAfter t
 		b.blind *= 2
 	case b.in == 1:
 		if b.served >= averagedLeast {
-			// The bucket was empty then and is now: what all sent between is what flowed in.
+			// The bucket was empty then and is empty now, so what all sent between is what flowed in.
 			f.n = min(2*f.n, max(f.n, f.tokens(s.at.Sub(b.begun))/float64(b.served+1)))
 		}
 		f.n *= slows

@@ -8,21 +8,21 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// silentWindow is the law for windows that only say served or limited: n units apart, towards the end of the window up to four times as
-// fast, until a refusal shows that it is used up: at x of the window, for all alike. So all change n by the same factor, such that
-// what each did by then takes it until a twentieth of the window before its end, and a little towards a fixed n: thus they
-// meet. Then they wait for the end, which all are told or each finds: it is a window after the first request at the latest, and is looked for
-// before that now and then.
+// silentWindow is the law for windows that only say served or limited. Requests go n units apart, and towards the end of the window up to
+// four times as fast, until a refusal shows that the window is used up: at the same x of the window for all. So all change n by the same
+// factor, such that what each did until then will last until a twentieth of the window before its end; and a little towards a fixed n,
+// which is what makes them equal. Then they wait for the end. They are told it, or find it: it is at most a window after the first
+// request, and now and then they look whether it is earlier.
 type silentWindow struct {
 	low, high mono.Time // a window ends after low, and at high at the latest
 	seen      bool
-	first     mono.Time // its first request
+	first     mono.Time // when the first request of the window was sent
 	began     bool
-	waits     bool      // for the end
+	waits     bool      // it waits for the window's end
 	clean     bool      // nothing was refused in this window
-	last      mono.Time // refused
-	tried     mono.Time // when n was made less last, while nothing was ever refused
-	misfits   int       // ends that are no whole windows apart, in a row
+	last      mono.Time // when a request was refused last
+	tried     mono.Time // when n was lowered last, while nothing was ever refused
+	misfits   int       // how many ends in a row are no whole number of windows apart
 }
 
 const (
@@ -31,17 +31,17 @@ const (
 	silentGoal  = 0.95
 	silentPull  = 0.1
 	silentClean = 0.7  // × n after a window without a refusal
-	silentFirst = 0.85 // × n each probePart of a window before the first one
-	silentFew   = 30.0 // requests per window: fewer are no measure, and there is no sprint
+	silentFirst = 0.85 // × n each probePart of a window, before there was any refusal
+	silentFew   = 30.0 // requests per window: fewer measure nothing, and there is no sprint
 	fewGoal     = 1.05
 	fewClean    = 0.99
 	fewPull     = 0.02
 	silentProbe = 0.05 // how often one looks in the middle of what is not known of a window's end, at the price of a refusal
-	silentSure  = 200  // parts of a window: what is less is known
+	silentSure  = 200  // parts of a window: an end that is known within one of them is known
 	silentNoise = 0.05
 )
 
-// done is how far one is at x of a window, in what an even pace does in all of it.
+// done returns how far one is at x of a window, as the part of it that an even pace would need.
 func done(x float64) float64 {
 	if x <= sprintFrom {
 		return x
@@ -76,7 +76,7 @@ func (w *silentWindow) answer(f *Fair, now mono.Time, s *sighting, retryAfter ti
 	f.planned = f.step
 }
 
-// into is x of the present window; 0 if its end is not known.
+// into returns x of the present window; 0 if its end is not known.
 func (w *silentWindow) into(f *Fair, t mono.Time) float64 {
 	if !w.seen {
 		return 0
@@ -84,7 +84,7 @@ func (w *silentWindow) into(f *Fair, t mono.Time) float64 {
 	return min(max(1-w.high.Sub(t).Seconds()/f.window.length, 0), 1)
 }
 
-// pass moves on to the window that t is in, and makes n less for those in which nothing was refused.
+// pass moves on to the window that t is in, and lowers n for each past window in which nothing was refused.
 func (w *silentWindow) pass(f *Fair, t mono.Time, length time.Duration) {
 	if !w.seen {
 		step := time.Duration(probePart * float64(length))
@@ -111,7 +111,7 @@ func (w *silentWindow) pass(f *Fair, t mono.Time, length time.Duration) {
 	w.clean = true
 }
 
-// ended learns that a window ended after low, and at high at the latest.
+// ended is told that a window ended after low, and at high at the latest.
 func (w *silentWindow) ended(low, high mono.Time, length time.Duration) {
 	if w.seen {
 		ago := time.Duration(math.Round(float64(high.Sub(w.high))/float64(length))) * length
@@ -122,7 +122,7 @@ func (w *silentWindow) ended(low, high mono.Time, length time.Duration) {
 		}
 	}
 	w.low, w.high, w.seen = low, high, true
-	w.clean = false // n was changed by the refusal before
+	w.clean = false // n was changed already, by the refusal before
 }
 
 func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter time.Duration, length time.Duration) {
@@ -131,9 +131,9 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 	case retryAfter > 0:
 		w.high = now.Add(min(retryAfter, endsMost))
 		w.low, w.seen = w.high.Add(-time.Second), true
-	case !w.seen: // it ends while this lasts, if the first request was in it too
+	case !w.seen: // the window ends within its length from now, if the first request was in it too
 		w.low, w.high, w.seen = s.mid, max(w.first.Add(length), s.mid.Add(time.Duration(probePart*float64(length)))), true
-	case w.waits && s.mid >= w.high: // it should be over, but is not
+	case w.waits && s.mid >= w.high: // the window should be over, but is not
 		w.low, w.high = s.mid, s.mid.Add(time.Duration(probePart*float64(length)))
 	}
 	if !w.waits {
@@ -142,7 +142,7 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 		}
 		w.adapt(f, max(w.into(f, s.mid), probePart))
 	}
-	w.low = max(w.low, min(s.mid, w.high.Add(-1)))
+	w.low = max(w.low, s.mid)
 	w.waits, w.last, w.clean = true, s.mid, false
 	next := w.high
 	if unsure := w.high.Sub(w.low); retryAfter == 0 && unsure > length/silentSure && f.config.Rng.Float64() < silentProbe {
@@ -154,7 +154,7 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 	f.hold(now, max(next, now.Add(f.span(1))), f.span(f.n))
 }
 
-// adapt changes n after a refusal at x.
+// adapt changes n after a refusal at x of the window.
 func (w *silentWindow) adapt(f *Fair, x float64) {
 	pull, by := silentPull, done(silentGoal)/done(x)
 	if w.few(f) {

@@ -15,14 +15,14 @@ import (
 	"unicode/utf8"
 )
 
-// ErrMalformed says that a body is not what its API takes or answers: no JSON, or a number where none can be.
+// ErrMalformed says that a body is not what its API takes or answers: it is not JSON, or has a number that cannot be.
 var ErrMalformed = errors.New("malformed body")
 
 // API is the shape of a request and of its answer.
 type API uint8
 
 const (
-	NoAPI      API = iota // none that counts tokens in a way known here
+	NoAPI      API = iota // an API that counts no tokens, or not in a way known here
 	Chat                  // OpenAI: POST .../chat/completions, and servers that speak like it
 	Responses             // OpenAI: POST .../responses
 	Embeddings            // OpenAI: POST .../embeddings
@@ -30,7 +30,7 @@ const (
 
 	Completions    // OpenAI: POST .../completions; Mistral: .../fim/completions
 	Moderations    // POST .../moderations
-	Media          // OpenAI: POST .../images/…, .../audio/…: of bodies that are JSON
+	Media          // OpenAI: POST .../images/…, .../audio/…, if the body is JSON
 	Gemini         // POST .../{model}:generateContent and :streamGenerateContent, at Vertex too
 	GeminiEmbed    // POST .../{model}:embedContent, :batchEmbedContents, :predict
 	Converse       // Bedrock: POST .../{model}/converse and /converse-stream
@@ -54,7 +54,7 @@ func (a API) String() string {
 	return fmt.Sprintf("API %d", uint8(a))
 }
 
-// APIOf returns the API that a POST to this URL path speaks, by its end, so that a gateway's prefix does not matter.
+// APIOf returns the API that a POST to this URL path speaks. It looks at the end of the path, so that a gateway's prefix does not matter.
 func APIOf(path string) API {
 	path = strings.TrimSuffix(path, "/")
 	for _, e := range ends {
@@ -68,49 +68,52 @@ func APIOf(path string) API {
 // maxTokens bounds every count, here and in answers: sums of half a million of them fit an int64.
 const maxTokens = 1 << 44
 
-// Body is what a request's body says of tokens, before any of them is counted.
+// Body is what the body of a request says of tokens, before any of them is counted.
 type Body struct {
 	API API
-	// Model is as the body names it; empty where the URL does (Azure OpenAI), and then the caller may fill it in.
+	// Model is the model that the body names. It is empty if the URL names it (Azure OpenAI); the caller may then fill it in.
 	Model string
-	// Stream says that the answer is an event stream, and StreamUsage that the stream is to end with its usage. A chat
-	// stream does so only with stream_options.include_usage; without it nothing can be settled or learned.
+	// Stream says that the answer is an event stream, and StreamUsage that the stream is to end with its usage. A chat stream does so
+	// only with stream_options.include_usage; without that, nothing can be settled or learned.
 	Stream, StreamUsage bool
-	// Choices is how many answers are asked for; output counts for each. At least 1.
+	// Choices is how many answers are asked for, at least 1. The output of each counts.
 	Choices int64
-	// MaxOutput is the most tokens that each choice may have (max_tokens, max_completion_tokens, max_output_tokens), and
-	// Bounded says that the body has one.
+	// MaxOutput is the most tokens that each choice may have (max_tokens, max_completion_tokens, max_output_tokens). Bounded says that
+	// the body states it.
 	MaxOutput int64
 	Bounded   bool
-	// TextBytes is the length of what the model reads, in UTF-8 without JSON's escapes.
+	// TextBytes is the length in UTF-8 of the text that the model reads, without the escapes of JSON.
 	TextBytes int64
 	// Attachments counts images, sounds and files.
 	Attachments int
-	// Hidden says that the model reads more than the body has: an earlier response, a stored file or prompt, the results
-	// of a tool that the server runs.
+	// Hidden says that the model reads more than is in the body: an earlier response, a stored file or prompt, or the results of a tool
+	// that the server runs.
 	Hidden bool
 
 	raw      []byte
-	spare    int64 // bytes of raw that are no text in any reading: media, and what escapes take beyond their characters
+	spare    int64 // bytes of raw that are surely no text: media, and what escapes take beyond their characters
 	shape    shape
 	messages int64
 	names    int64
 	calls    int64 // tool calls and results
 	tools    int64
-	schemas  bool  // has tools or a schema: their rendering is not published
-	toolMark int64 // tokens of tools beside their text, but for the encoding's perTool
-	ids      int64 // of embeddings given as token numbers
+	schemas  bool  // there are tools or a schema: how they are rendered is not published
+	toolMark int64 // tokens of tools in addition to their text, except the perTool of the encoding
+	ids      int64 // of embeddings that are given as token numbers
 	media    []medium
 }
+
+// Bytes is how long the body is, without what surely is no text: no text has more tokens than that.
+func (b *Body) Bytes() int64 { return int64(len(b.raw)) - b.spare }
 
 // medium is an attachment. Its cost depends on the model, which the caller may still fill in.
 type medium struct {
 	width, height int
 	low           bool
-	tokens        int64 // if not an image
+	tokens        int64 // if it is not an image
 }
 
-// maxMedia bounds the memory for attachments; those beyond it cost what the last one does.
+// maxMedia bounds the memory for attachments; each one beyond it costs what the last one does.
 const maxMedia = 1024
 
 // bounds are the members that bound the output; where a body has both, the larger counts.
@@ -121,12 +124,12 @@ var bounds = [apis][2]string{
 	Messages:   {"max_tokens", "max_tokens"},
 }
 
-// Parse reads a request's body. It keeps a reference to raw, which must not change until it is estimated. Fields that
-// it does not know count as text where the model would read them, and are ignored otherwise, so a new field or a new
-// kind of content needs no release.
+// Parse reads the body of a request. It keeps a reference to raw, which must not change until the Body is estimated. Fields that it does
+// not know count as text where the model would read them and are ignored elsewhere, so a new field or a new kind of content needs no
+// release.
 //
-// The error wraps ErrMalformed, and says where the body fails. A body that only the server can judge (no model, no
-// messages) is not refused.
+// The error wraps ErrMalformed and says where the body is wrong. Parse does not refuse what only the server can judge, such as a body
+// without a model or messages.
 func Parse(api API, raw []byte) (Body, error) {
 	b := Body{API: api, Choices: 1, raw: raw}
 	if api == NoAPI || api >= apis {
@@ -191,12 +194,12 @@ func Parse(api API, raw []byte) (Body, error) {
 	return b, nil
 }
 
-// walker goes through the parts of a body that the model reads. json.Valid has seen the body: nothing here can fail, and
-// what has another type than expected is passed over or counts as text.
+// walker goes through those parts of a body that the model reads. json.Valid has accepted the body, so nothing here can fail; a value of
+// an unexpected type is passed over or counts as text.
 type walker struct {
 	body   *Body
-	count  Vocabulary // counts texts, if set; else their shape is taken
-	tokens int64      // counted
+	count  Vocabulary // counts texts, if set; otherwise their shape is taken
+	tokens int64      // how many were counted
 	buf    []byte
 	line   []byte
 }
@@ -295,7 +298,7 @@ func (w *walker) message(v []byte) {
 			w.call(v)
 		case "images": // Ollama's
 			items(v, func(v []byte) { w.image(v, false) })
-		case "audio": // an earlier answer, by its number
+		case "audio": // an earlier answer, named by its number
 			w.body.Hidden = w.body.Hidden || !null(v)
 		default:
 			if !silent[string(key)] {
@@ -326,7 +329,7 @@ func (w *walker) content(v []byte) {
 	}
 }
 
-// maxDepth is how deep content may contain content; below it a value counts as text as it stands.
+// maxDepth is how deep content may contain content; a value that is deeper counts as the text that it is.
 const maxDepth = 8
 
 // part reads one part of a content, or one item of a Responses input.
@@ -354,7 +357,7 @@ func (w *walker) part(v []byte, depth int) {
 		}
 	case "input_audio":
 		audio := field(v, "input_audio")
-		// OpenAI hears 10 tokens a second. The fewest bytes per second are those of 8 kHz WAV and of 16 kbit/s MP3.
+		// OpenAI counts 10 tokens for a second of sound. The formats with the fewest bytes per second are 8 kHz WAV and 16 kbit/s MP3.
 		perToken := 200
 		if str(field(audio, "format")) == "wav" {
 			perToken = 1600
@@ -391,7 +394,7 @@ func (w *walker) part(v []byte, depth int) {
 		w.nested(field(v, "output"), depth)
 	case "item_reference", "redacted_thinking", "compaction":
 		b.Hidden = true
-	default: // text of all kinds, messages, thinking, and what is not known yet
+	default: // text of all kinds, messages, thinking, and kinds that are not known yet
 		if field(v, "role") != nil {
 			b.messages++
 		}
@@ -420,7 +423,7 @@ func (w *walker) nested(v []byte, depth int) {
 	}
 }
 
-// silent are fields that the model does not read.
+// silent has the fields that the model does not read.
 var silent = map[string]bool{
 	"type": true, "id": true, "role": true, "status": true, "call_id": true, "tool_call_id": true, "tool_use_id": true,
 	"cache_control": true, "prompt_cache_breakpoint": true, "signature": true, "encrypted_content": true,
@@ -449,11 +452,11 @@ func (w *walker) visible(v []byte, depth int) {
 	}
 }
 
-// bytesPerFileToken is a guess for PDFs: a page of 50 kB is read as 1,500 to 3,000 tokens.
+// bytesPerFileToken is a guess for PDFs: a page of 50 kB counts as 1,500 to 3,000 tokens.
 const bytesPerFileToken = 16
 
 func (w *walker) file(data []byte, perToken int) {
-	if data == nil || null(data) { // by its number, or by a URL
+	if data == nil || null(data) { // the file is named by a number or a URL
 		w.body.Hidden = true
 		return
 	}
@@ -468,7 +471,7 @@ func (w *walker) image(data []byte, low bool) {
 	}
 	width, height := 0, 0
 	w.body.spare += int64(len(data))
-	if w.count == nil { // the second pass does not look at media
+	if w.count == nil { // the second pass does not look at media again
 		width, height = imageSize(data)
 	}
 	w.medium(medium{width: width, height: height, low: low})
@@ -481,7 +484,7 @@ func (w *walker) medium(m medium) {
 	}
 }
 
-// imageSize reads the size of an image inlined as base64, with or without data: before it; 0, 0 for any other.
+// imageSize reads the size of an image that is inlined as base64, with or without "data:" before it; it returns 0, 0 for anything else.
 func imageSize(v []byte) (width, height int) {
 	const enough = 1 << 18 // of base64: a JPEG may have this much of metadata before its size
 	if len(v) < 2 || v[0] != '"' {
@@ -505,9 +508,9 @@ func imageSize(v []byte) (width, height int) {
 	return c.Width, c.Height
 }
 
-// functions reads OpenAI's tools. They are rendered in a form that is not published; OpenAI's cookbook ("How to count
-// tokens with tiktoken") found, per function, a constant and the text "name:description", per property 3 and the text
-// "name:type:description", per value of an enum 3, and 12 for all of them.
+// functions reads OpenAI's tools. How they are rendered is not published. OpenAI's cookbook ("How to count tokens with tiktoken") found:
+// per function a constant and the text "name:description", per property 3 and the text "name:type:description", per value of an enum 3,
+// and 12 for all of them together.
 func (w *walker) functions(v []byte) {
 	b := w.body
 	found := false
@@ -516,7 +519,7 @@ func (w *walker) functions(v []byte) {
 		if inner := field(v, "function"); first(inner) == '{' {
 			f = inner
 		} else if kind := str(field(v, "type")); kind != "" && kind != "function" && kind != "custom" {
-			b.Hidden = true // the server runs it, and adds what it finds
+			b.Hidden = true // the server runs it, and adds its results
 			return
 		}
 		found = true
@@ -527,7 +530,7 @@ func (w *walker) functions(v []byte) {
 		w.line = appendSentence(w.line, field(f, "description"))
 		w.add(w.line)
 		w.properties(field(f, "parameters"), 0)
-		if format := field(f, "format"); format != nil { // of a custom tool: a grammar
+		if format := field(f, "format"); format != nil { // the grammar of a custom tool
 			w.visible(format, 0)
 		}
 	})
@@ -606,7 +609,7 @@ func (w *walker) schema(v []byte) {
 	w.verbatim(v)
 }
 
-// verbatim counts a value as its compact JSON.
+// verbatim counts a value as compact JSON.
 func (w *walker) verbatim(v []byte) {
 	if v == nil || null(v) {
 		return

@@ -3,28 +3,29 @@ package tokens
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// Counting says what of a request a server counts against its limits of tokens, and when. The zero Counting is what its provider
-// documents, which package quota has in the row of each (quota.Provider.Tokens is the name of a Counting): see Of.
+// Counting says what part of a request a server counts against its limits of tokens, and when. The zero Counting means what the provider
+// documents, which is in its row of package quota (quota.Provider.Tokens is the name of a Counting): see Of.
 type Counting uint8
 
 const (
-	// Documented is what the provider documents, and Sum where nobody knows the provider.
+	// Documented is what the provider documents; for an unknown provider it is Sum.
 	Documented Counting = iota
-	// Reserved: when a request arrives, the larger of its input and of the output that it allows itself, whatever it uses in
-	// the end. One that does not bound its output counts with its input alone.
+	// Reserved: when a request arrives, the larger of its input and of its maximum output counts, whatever it uses in the end. A request
+	// that does not bound its output counts with its input alone.
 	// https://platform.openai.com/docs/guides/rate-limits
 	Reserved
-	// Sum: when a request arrives, its input and the most that it may output, whatever it uses in the end: Azure, Groq, Cerebras.
-	// No other Counting counts more.
+	// Sum: when a request arrives, its input and its maximum output count, whatever it uses in the end: Azure, Groq, Cerebras. No other
+	// Counting counts more.
 	Sum
-	// Used: as Sum when it arrives, and when it is answered what it used.
+	// Used: when a request arrives it counts as with Sum, and once it is answered with what it used.
 	Used
-	// Produced: its input when it arrives, and its output as it is produced: what it may output counts for nothing.
+	// Produced: the input counts when a request arrives, and the output as it is produced; its maximum output does not matter.
 	// https://platform.claude.com/docs/en/api/rate-limits
 	Produced
-	// Input: its input, and nothing that it outputs. https://ai.google.dev/gemini-api/docs/rate-limits
+	// Input: the input counts, and no output. https://ai.google.dev/gemini-api/docs/rate-limits
 	Input
 )
 
@@ -46,8 +47,9 @@ func ParseCounting(name string) (Counting, error) {
 	return 0, fmt.Errorf("tokens: no counting is called %q: want documented, reserved, sum, used, produced or input", name)
 }
 
-// Of returns what Documented stands for at a provider, by the name of the Counting that it documents, and any other Counting as it
-// is. A name that is none, such as "", is that of a provider of which nobody knows it: Sum, the larger reading.
+// Of returns what Documented stands for at a provider, given the name of the Counting that the provider documents; any other Counting
+// stays as it is. A name that is not one, such as "", means that nobody knows how the provider counts: then it is Sum, the one that
+// counts most.
 func (c Counting) Of(provider string) Counting {
 	if c != Documented {
 		return c
@@ -58,14 +60,14 @@ func (c Counting) Of(provider string) Counting {
 	return Sum
 }
 
-// Corrected says that what an answer used counts in the end, and not what the request might have.
+// Corrected says that in the end the tokens count that an answer used, and not those that the request might have used.
 func (c Counting) Corrected() bool { return c == Used || c == Produced || c == Input }
 
-// Reserve returns what is to be reserved of a limit of input, of output and of both for a body that was estimated: the most that
-// the server may count for it. Servers take a token for four characters, the estimate is of what the model reads: the larger of
-// the two. Documented counts as Sum: see Of.
+// Reserve returns how much to reserve of limits of input, of output and of both together, for a body that was estimated: the most that
+// the server may count for it. Servers take four characters for a token; the estimate is of what the model reads; the larger of the two
+// is reserved. Documented counts as Sum: see Of.
 func (c Counting) Reserve(e Estimate, b Body) (input, output, total int64) {
-	input, output = max(e.Input, (c.characters(b)+3)/4, 1), e.Output
+	input, output = max(e.Input, (c.characters(b)+3)/4, 1), e.Output*c.burndown(e)
 	switch {
 	case c == Input:
 		return input, 0, input
@@ -77,9 +79,9 @@ func (c Counting) Reserve(e Estimate, b Body) (input, output, total int64) {
 	return input, output, max(input, output)
 }
 
-// Least returns, of what Reserve does, what the server surely counts when the request arrives. Between the two is what depends on
-// the answer, and on what is assumed of a body that does not bound its output: a limit that has not room for what Reserve says may
-// let the request go with less, and no less than this.
+// Least returns the part of what Reserve returns that the server surely counts when the request arrives. The rest depends on the answer,
+// and on what is assumed of a body that does not bound its output. A limit that lacks the room for Reserve may let the request go with
+// less, but with no less than this.
 func (c Counting) Least(e Estimate, b Body) (input, output, total int64) {
 	input, output, total = c.Reserve(e, b)
 	switch {
@@ -91,27 +93,45 @@ func (c Counting) Least(e Estimate, b Body) (input, output, total int64) {
 	return input, output, total
 }
 
-// characters is how many of a body a server may take for text. Which those are OpenAI alone publishes, and not of tools: of others it
-// is the body as it stands.
+// burndown returns how many tokens of a Bedrock quota a token of output takes: five for Anthropic's models since Claude 3.7, and one for
+// others. For an inference profile, whose name does not tell the model, it is five.
+// https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html
+func (c Counting) burndown(e Estimate) int64 {
+	if e.API != Converse && e.API != Invoke || c != Used && c != Sum {
+		return 1
+	}
+	_, claude, ok := strings.Cut(e.Model, "claude-")
+	switch {
+	case !ok && strings.Contains(e.Model, "inference-profile/"):
+		return 5
+	case !ok || strings.HasPrefix(claude, "v") || strings.HasPrefix(claude, "instant") || strings.HasPrefix(claude, "3-") && !strings.HasPrefix(claude, "3-7"):
+		return 1
+	}
+	return 5
+}
+
+// characters returns how many bytes of a body a server may take for text. Only OpenAI publishes which those are, and not for tools:
+// otherwise it is the whole body.
 func (c Counting) characters(b Body) int64 {
 	switch {
 	case c == Sum || c == Documented:
 		return int64(len(b.raw)) - b.spare
 	case b.schemas && b.Attachments == 0:
-		return int64(len(b.raw)) // at most as they stand
+		return int64(len(b.raw)) // at most the whole body
 	}
 	return b.TextBytes
 }
 
-// Settle returns what is to be counted for an answer that used u, and false if what was reserved stands.
+// Settle returns what to count for an answer that used u, and false if what was reserved stands.
 func (c Counting) Settle(e Estimate, u Usage) (input, output, total int64, ok bool) {
 	switch {
 	case !c.Corrected():
 		return 0, 0, 0, false
 	case c == Input:
 		return u.Input, 0, u.Input, true
-	case e.API == Messages: // what is read from its cache does not count
-		return u.Uncached(), u.Output, u.Uncached() + u.Output, true
+	case e.API == Messages, e.API == Converse, e.API == Invoke: // input that is read from the cache does not count
+		output = u.Output * c.burndown(e)
+		return u.Uncached(), output, u.Uncached() + output, true
 	}
 	return u.Input, u.Output, u.Total, true
 }

@@ -88,3 +88,24 @@ func TestCountingNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Bedrock counts a token of output of Anthropic's later models five times, when it reserves and when it is answered, and nothing that was
+// read from a cache.
+func TestBurndown(t *testing.T) {
+	for model, want := range map[string]int64{
+		"anthropic.claude-sonnet-4-5-20250929-v1:0": 5, "us.anthropic.claude-opus-4-20250514-v1:0": 5, "anthropic.claude-3-7-sonnet-20250219-v1:0": 5,
+		"anthropic.claude-3-5-haiku-20241022-v1:0": 1, "anthropic.claude-v2:1": 1, "anthropic.claude-instant-v1": 1, "amazon.nova-lite-v1:0": 1,
+		"arn:aws:bedrock:us-east-1:1234:application-inference-profile/abc": 5, "arn:aws:bedrock:us-east-1::foundation-model/meta.llama3": 1,
+	} {
+		for api, others := range map[tokens.API]int64{tokens.Converse: want, tokens.Invoke: want, tokens.Messages: 1} {
+			e := tokens.Estimate{API: api, Model: model, Input: 100, Output: 1000}
+			if in, out, total := tokens.Used.Reserve(e, tokens.Body{}); in != 100 || out != 1000*others || total != 100+1000*others {
+				t.Errorf("%v of %s reserves %d, %d, %d", api, model, in, out, total)
+			}
+			in, out, total, ok := tokens.Used.Settle(e, tokens.Usage{Input: 110, CachedInput: 40, Output: 20, Total: 130})
+			if !ok || in != 70 || out != 20*others || total != 70+20*others {
+				t.Errorf("%v of %s counts %d, %d, %d, %v", api, model, in, out, total, ok)
+			}
+		}
+	}
+}

@@ -1,5 +1,5 @@
-// Package tokens says what a request to a language model will cost in tokens, before it is sent, and reads what it did
-// cost, from the answer. It knows the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see API.
+// Package tokens says what a request to a language model will cost in tokens, before it is sent, and reads from the answer what it did
+// cost. It knows the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see API.
 //
 //	est, err := estimator.Estimate(tokens.Chat, body)   // reserve est.Input and est.Output, then send
 //	w := tokens.NewWatcher(tokens.Chat, stream, resp.Body)
@@ -7,8 +7,8 @@
 //	usage, err := w.Usage()                             // settle with it
 //	estimator.Learn(est, usage)                         // the next estimate is better
 //
-// It is not an accountant: it knows no prices, and an estimate is a number to reserve, not a bill. Which of the counts a
-// provider's limit is about is the caller's to say: Usage.Uncached for Anthropic's input tokens, for example.
+// It is not an accountant: it knows no prices, and an estimate is a number to reserve, not a bill. The caller says which of the counts a
+// provider's limit is about: Usage.Uncached for Anthropic's input tokens, for example.
 package tokens
 
 import (
@@ -19,8 +19,8 @@ import (
 	"sync"
 )
 
-// Estimator estimates requests and learns from their answers. A model that it has never heard of is first guessed by
-// the bytes of its text, then calibrated by its answers.
+// Estimator estimates requests and learns from their answers. For a model that it has not heard of, it first guesses by the bytes of the
+// text, and then calibrates the guess by the answers.
 //
 // Safe for concurrent use. What is learned takes at most 64 kB per model, and 16 to 24 kB if its requests are all alike.
 type Estimator struct {
@@ -33,29 +33,30 @@ type Estimator struct {
 
 // Config says how an Estimator estimates. The zero value is ready and never underestimates the output.
 type Config struct {
-	// Overrun is the chance, from 0 to 1, that a request outputs more than Estimate.Output, once enough of its model's
-	// answers have been seen (1/Overrun − 1 of them: 19 for 0.05). It is the chance for one request drawn like the 512
-	// before it; requests of different kinds that share a model share it. If zero, never: Output is what the body allows.
+	// Overrun is the chance, from 0 to 1, that a request outputs more than Estimate.Output, once enough answers of its model have been
+	// seen (1/Overrun − 1 of them: 19 for 0.05). It holds for a request that is drawn like the 512 before it; if requests of different
+	// kinds share a model, they share the chance. If zero, never: Output is then the maximum that the body allows.
 	Overrun float64
 	// InputOverrun is the same for Estimate.Input. If zero, 0.01: 99 answers.
 	InputOverrun float64
-	// Vocabulary returns the vocabulary of a name, such as "o200k_base", with which the text of a known model is counted; nil:
-	// there is none, and it is guessed. Package tokens/tiktoken has it. If nil, all are guessed: the first 99 requests
-	// of a model are then estimated as its text looks, half of them within 15 %, and within 10 % after 20 answers.
+	// Vocabulary returns the vocabulary of a name, such as "o200k_base", by which the text of a known model is counted; nil: there is
+	// none, and the count is guessed. Package tokens/tiktoken has such a function. If Vocabulary is nil, all counts are guessed: the
+	// first 99 requests of a model are then estimated by the look of their text, half of them within 15 %, and within 10 % after 20
+	// answers.
 	Vocabulary func(name string) Vocabulary
-	// CountMax is how many bytes of text are counted with a vocabulary, at about 0.2 µs each; a larger body is guessed,
-	// which is 30 times as fast. If zero, 16 KiB; negative: none.
+	// CountMax is up to how many bytes of text a body is counted with a vocabulary, at about 0.2 µs per byte. The tokens of a larger body
+	// are guessed, which is 30 times as fast. If zero, 16 KiB; negative: none is counted.
 	CountMax int
-	// Models is how many models are remembered; the one not used for longest is forgotten. If zero, 100.
+	// Models is how many models are remembered. Beyond that, the one that was not used for longest is forgotten. If zero, 100.
 	Models int
-	// MaxOutput is the most output of one choice, by model, for bodies that state none. If nil or without the model,
-	// what is published for it, and for an unknown model DefaultMaxOutput.
+	// MaxOutput is the most output of one choice, by model, for bodies that state no maximum. For models that are not in it, it is the
+	// published maximum, or DefaultMaxOutput for an unknown model.
 	MaxOutput map[string]int64
-	// DefaultMaxOutput is for models not known otherwise. If zero, 128,000, the largest that is common: a body that
-	// states no maximum may use as much.
+	// DefaultMaxOutput is the most output of one choice for models that are not otherwise known. If zero, 128,000, the largest that is
+	// common: a body that states no maximum may use as much.
 	DefaultMaxOutput int64
-	// Alias gives the model behind a name that is not a model's, such as a deployment's on Azure, for what is known of
-	// models beforehand. What is learned stays with the name. If nil, none.
+	// Alias gives the model behind a name that is not a model's, such as that of a deployment on Azure. It is used for what is known of
+	// models beforehand; what is learned stays with the name. If nil, none.
 	Alias map[string]string
 }
 
@@ -73,47 +74,47 @@ func (c *Config) vocabulary(name string) Vocabulary {
 type Estimate struct {
 	API   API
 	Model string
-	// Input is the tokens of the prompt. Before enough answers have been seen it is counted where the vocabulary is known; where it is
-	// not it is a little more than the guess, or 1.5 times that where there is more than text, or of a model of Anthropic's.
+	// Input is the tokens of the prompt. Before enough answers have been seen, it is counted if the vocabulary is known. If not, it is a
+	// little more than the guess, or 1.5 times the guess if there is more than text or the model is Anthropic's.
 	Input int64
 	// Output is what to reserve for the answer, over all choices.
 	Output int64
 	// MaxOutput is the most that the answer may have, over all choices; Output is at most this.
 	MaxOutput int64
-	// Assumed says that the body states no maximum and MaxOutput is the model's, or the configured.
+	// Assumed says that the body states no maximum: MaxOutput is then the model's, or the configured one.
 	Assumed bool
 	// Counted says that Input was counted with the model's vocabulary.
 	Counted bool
-	// Calibrated says that enough answers were seen to state the chance that Input is exceeded.
+	// Calibrated says that enough answers were seen to state a chance that Input is exceeded.
 	Calibrated bool
 
 	kind    kind
-	counted float64 // what was counted, if Counted
+	counted float64 // how many tokens were counted, if Counted
 	guessed float64
-	guesses [2]float64 // by two vocabularies
-	first   float64    // by how much they are raised before any answer
-	base    float64    // what outputs are learned as fractions of
+	guesses [2]float64 // by the two vocabularies
+	first   float64    // the factor by which they are raised before any answer
+	base    float64    // the number that outputs are learned as fractions of
 }
 
 // Tokens is Input + Output, for limits that add them up.
 func (e Estimate) Tokens() int64 { return e.Input + e.Output }
 
-// kind is what a body's input estimate is good for. Each kind is calibrated on its own.
+// kind says what the input estimate of a body can rely on. Each kind is calibrated on its own.
 type kind uint8
 
 const (
 	plain     kind = iota // text alone
 	withMedia             // with tools, images, sound, files
-	hidden                // with what the body does not show
+	hidden                // with parts that the body does not show
 	inputKinds
 )
 
-// model is what was learned of one model, by kind and by whether it was counted.
+// model is what was learned about one model, by kind and by whether the text was counted.
 type model struct {
 	used     uint64
 	input    [inputKinds][2]quantile
-	output   [2]quantile // of the stated maximum; of the assumed
-	likeness likeness    // of plain text
+	output   [2]quantile // fractions of the stated maximum, and of the assumed one
+	likeness likeness    // learned from plain text
 }
 
 const (
@@ -214,8 +215,8 @@ func (e *Estimator) Of(b Body) Estimate {
 	return est
 }
 
-// priors are by how much an estimate is raised before answers tell: counted text is exact, tools were found to be so in
-// the published examples. What plain text that is guessed is raised by, its likeness says.
+// priors are the factors by which an estimate is raised before answers tell. Counted text is exact, and counted tools were exact in the
+// published examples. For guessed plain text, the likeness has the factor.
 var priors = [inputKinds][2]float64{plain: {0, 1}, withMedia: {1.5, 1.1}, hidden: {1.5, 1.5}}
 
 func (e *Estimator) inputLocked(m *model, known *family, est *Estimate) (n int64, calibrated bool) {
@@ -254,7 +255,7 @@ func (e *Estimator) outputLocked(m *model, est *Estimate) {
 		return
 	}
 	q := &m.output[index(est.Assumed)]
-	if est.Assumed { // then answers may prove the assumption wrong
+	if est.Assumed { // in this case answers may prove the assumption wrong
 		est.MaxOutput = max(est.MaxOutput, ceil(est.base*q.largest()))
 		est.Output = est.MaxOutput
 	}
@@ -266,9 +267,9 @@ func (e *Estimator) outputLocked(m *model, est *Estimate) {
 	}
 }
 
-// Learn calibrates by the answer to a request: the estimate it was sent with and the usage that was reported. Only
-// complete answers teach: an aborted one used an unknown amount, and since it is the long ones that are aborted, learning
-// their lower bounds would make Overrun a lie. (So the chance that Overrun states is that of requests that are answered.)
+// Learn calibrates by the answer to a request: est is the estimate that it was sent with, u the usage that was reported. Only complete
+// answers teach. An aborted one used an unknown amount; and since it is the long ones that are aborted, learning their lower bounds would
+// make Overrun untrue. (So the chance that Overrun states is that of requests that are answered.)
 func (e *Estimator) Learn(est Estimate, u Usage) {
 	if est.API == NoAPI {
 		return
@@ -304,8 +305,8 @@ func (e *Estimator) touch(m *model) {
 	m.used = e.uses
 }
 
-// newModelLocked makes room by forgetting the model not used for longest. Only answers get here, so a flood of invented
-// names that no server answers costs nothing.
+// newModelLocked makes room by forgetting the model that was not used for longest. Only answers lead here, so a flood of invented names
+// that no server answers costs nothing.
 func (e *Estimator) newModelLocked(name string) *model {
 	if len(e.models) >= e.config.Models {
 		oldest := ""
@@ -318,11 +319,11 @@ func (e *Estimator) newModelLocked(name string) *model {
 		delete(e.models, oldest)
 	}
 	m := &model{}
-	e.models[strings.Clone(name)] = m // not a piece of a name as long as a book
+	e.models[strings.Clone(name)] = m // a copy, which keeps no larger text alive
 	return m
 }
 
-// key bounds what an invented name costs.
+// key bounds the memory that an invented name costs.
 func key(name string) string { return name[:min(len(name), maxModelName)] }
 
 func (e *Estimator) family(model string) *family {
@@ -355,9 +356,9 @@ func (b *Body) kind() kind {
 	return plain
 }
 
-// fixed is what a body costs beside its text: OpenAI's cookbook has 3 tokens per message, 1 for its role, 1 for a name
-// and 3 that begin the answer. Anthropic publishes no such figures; its messages cost about the same. The frame of a
-// tool call is a guess.
+// fixed returns what a body costs in addition to its text. OpenAI's cookbook has 3 tokens per message, 1 for its role, 1 for a name, and
+// 3 that begin the answer. Anthropic publishes no such figures; its messages cost about the same. The cost of a tool call's frame is a
+// guess.
 func (b *Body) fixed(known *family) float64 {
 	n := b.ids + 4*b.messages + b.names + 8*b.calls + b.toolMark
 	if b.messages > 0 {
@@ -401,5 +402,5 @@ func index(second bool) int {
 	return 0
 }
 
-// ceil rounds up, but not for what dividing and multiplying floats again adds to a whole number, 2^−52 of it.
+// ceil rounds up, but ignores the error of 2^−52 that dividing and multiplying floats adds to a whole number.
 func ceil(x float64) int64 { return int64(min(math.Ceil(x*(1-0x1p-50)), maxTokens)) }

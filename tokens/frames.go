@@ -1,15 +1,18 @@
 package tokens
 
-import "encoding/binary"
+import (
+	"encoding/base64"
+	"encoding/binary"
+)
 
-// frames reads the event stream of AWS (application/vnd.amazon.eventstream): each message is its length and that of its header fields,
-// four bytes of checksum, the fields, a payload of JSON and four bytes of checksum. The checksums are TCP's to look after. The zero
-// value is at the beginning.
+// frames reads the event stream of AWS (application/vnd.amazon.eventstream). Each message has its length and that of its header fields,
+// four bytes of checksum, the fields, a payload of JSON and four bytes of checksum. The checksums are left to TCP. The zero value is at
+// the beginning of a stream.
 type frames struct {
 	prelude [12]byte
-	at      int64 // bytes of the message that have come
-	fields  int64 // where they end
-	end     int64 // of the payload
+	at      int64 // how many bytes of the message have come
+	fields  int64 // where the header fields end
+	end     int64 // where the payload ends
 	broken  bool
 }
 
@@ -50,4 +53,69 @@ func (f *frames) feed(p []byte, add func([]byte), done func()) {
 			done()
 		}
 	}
+}
+
+// enclosed finds the member bytes of a JSON object, in which InvokeModel encloses a chunk of its model's answer:
+// {"bytes":"base64","p":"…"}. The zero value is at the beginning.
+type enclosed struct {
+	depth  int
+	quoted bool
+	escape bool
+	value  bool // the byte before was a colon
+	inside bool // it is in the string that is the value of bytes
+	key    name
+	quads  [64]byte // base64 that was not yet decoded
+	held   int
+}
+
+// feed passes what is enclosed in p to add.
+func (e *enclosed) feed(p []byte, add func([]byte)) {
+	for _, c := range p {
+		switch {
+		case e.quoted && e.escape:
+			e.escape = false
+			if e.inside { // a slash may be written with a backslash, but nothing else in base64
+				e.put(c, add)
+			}
+		case e.quoted && c == '\\':
+			e.escape = true
+		case e.quoted && c == '"':
+			if e.inside {
+				e.flush(add)
+			}
+			e.quoted, e.inside = false, false
+		case e.quoted && e.inside:
+			e.put(c, add)
+		case e.quoted:
+			if !e.value {
+				e.key.add([]byte{c})
+			}
+		case c == '"':
+			e.quoted = true
+			if e.inside = e.value && e.depth == 1 && string(e.key.text()) == "bytes"; !e.value {
+				e.key.n = 0
+			}
+		case c == ':' || c == ',':
+			e.value = c == ':'
+		case c == '{' || c == '[':
+			e.depth++
+			e.value = false
+		case c == '}' || c == ']':
+			e.depth--
+		}
+	}
+}
+
+func (e *enclosed) put(c byte, add func([]byte)) {
+	e.quads[e.held] = c
+	if e.held++; e.held == len(e.quads) {
+		e.flush(add)
+	}
+}
+
+// flush passes on what is held. If that is not base64, enclosed stops: the document in it is then not whole, and says nothing.
+func (e *enclosed) flush(add func([]byte)) {
+	n, _ := base64.StdEncoding.Decode(e.quads[:], e.quads[:e.held])
+	add(e.quads[:n])
+	e.held = 0
 }

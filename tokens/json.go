@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// What follows reads JSON that json.Valid has seen, in place: nothing can fail. Values are slices of it without white
-// space around them.
+// What follows reads, in place, JSON that json.Valid has accepted: nothing can fail. Values are slices of it, without the white space
+// around them.
 
 func first(v []byte) byte {
 	for _, c := range v {
@@ -76,7 +76,7 @@ func endString(b []byte, i int) int {
 	}
 }
 
-// each calls f with every member of an object; no other value has any.
+// each calls f with every member of an object; for any other value it does nothing.
 func each(v []byte, f func(key, v []byte)) {
 	if first(v) != '{' {
 		return
@@ -98,7 +98,7 @@ func each(v []byte, f func(key, v []byte)) {
 	}
 }
 
-// items calls f with every element of an array; no other value has any.
+// items calls f with every element of an array; for any other value it does nothing.
 func items(v []byte, f func(v []byte)) {
 	if first(v) != '[' {
 		return
@@ -114,7 +114,7 @@ func items(v []byte, f func(v []byte)) {
 	}
 }
 
-// field returns a member of an object, the last of several of that name, and nil if there is none.
+// field returns a member of an object, the last one if several have that name, and nil if there is none.
 func field(v []byte, name string) (found []byte) {
 	each(v, func(key, v []byte) {
 		if string(key) == name {
@@ -144,8 +144,7 @@ func whole(v []byte) (n int64, ok bool, err error) {
 	return int64(f), true, nil
 }
 
-// unquote appends the text of a JSON string's inside. What is no UTF-8, and half a surrogate pair, becomes U+FFFD, as in
-// encoding/json.
+// unquote appends the text inside of a JSON string. Invalid UTF-8 and halves of surrogate pairs become U+FFFD, as in encoding/json.
 func unquote(dst, s []byte) []byte {
 	dst = slices.Grow(dst, len(s))
 	for {

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// likeness is what the answers of a model have told of its vocabulary, while they are too few to promise a chance: which of the two
-// that are guessed by it is like, and by how much the guess falls short. It takes 2.4 kB at most. The zero value has heard of none.
+// likeness is what the answers of a model have told about its vocabulary, while they are too few to state a chance: which of the two
+// vocabularies that are guessed by it resembles, and by how much the guess falls short. It takes 2.4 kB at most. The zero value has heard
+// no answer.
 type likeness struct {
-	off    [mixes]float64 // how far each mix was off, the sum of the logarithms
+	off    [mixes]float64 // how far each mix was off: the sum of the absolute logarithms
 	recent []heard        // a ring once it is full
 	n      int
 }
 
-// heard is an answer: what was guessed, and what it was.
+// heard is an answer: what was guessed, and what it really was.
 type heard struct {
 	guesses [2]float64
 	actual  float64
@@ -22,21 +23,22 @@ type heard struct {
 
 const (
 	mixes  = 5  // from all of today's vocabulary to all of the older one
-	recall = 99 // answers: after as many the chance of an overrun can be stated
-	// few answers are those of which the worst counts; of more the one that 19 of 20 do not exceed, and more than that where they differ.
+	recall = 99 // after so many answers the chance of an overrun can be stated
+	// With fewer than few answers, the worst of them counts; with more, the one that 19 of 20 do not exceed, and more than that if they
+	// differ.
 	few      = 10
 	usual    = 0.95
 	spare    = 0.8
-	settling = 0.01 // by how much more, on the average, the larger guess may be off and still be taken
+	settling = 0.01 // by how much more, on average, a larger guess may be off and still be taken
 )
 
-// mixed returns the guess of a mix.
+// mixed returns the guess of a mix of the two vocabularies.
 func mixed(guesses [2]float64, mix int) float64 {
 	share := float64(mix) / (mixes - 1)
 	return guesses[0]*(1-share) + guesses[1]*share
 }
 
-// mix returns the one that fits best, and of those as good the largest: text that both guess alike tells nothing of others.
+// mix returns the mix that fits best, and of equally good ones the largest: text that both guess alike tells nothing about other text.
 func (l *likeness) mix() int {
 	best := slices.Min(l.off[:])
 	for mix := mixes - 1; mix > 0; mix-- {
@@ -63,7 +65,7 @@ func (l *likeness) learn(guesses [2]float64, actual int64) {
 	l.n++
 }
 
-// factor returns by what to raise a guess of a mix that starts at first.
+// factor returns the factor by which to raise a guess of a mix; before any answer it is first.
 func (l *likeness) factor(mix int, first float64) float64 {
 	var room [recall]float64
 	ratios := room[:0]
@@ -82,8 +84,8 @@ func (l *likeness) factor(mix int, first float64) float64 {
 	}
 }
 
-// firstFactor is by how much the guess of a plain text is raised before any answer has come. Anthropic publishes no vocabulary; its
-// newer ones have about a third more tokens.
+// firstFactor returns the factor by which the guess of a plain text is raised before any answer has come. Anthropic publishes no
+// vocabulary; its newer ones make about a third more tokens.
 func firstFactor(b *Body) float64 {
 	if b.API == Messages || strings.Contains(b.Model, "claude") {
 		return 1.5

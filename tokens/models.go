@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// family is what is published of a family of models. Nothing depends on its being complete: what is not here, or no
-// longer true, is learned from the answers.
+// family is what is published about a family of models. Nothing depends on its being complete: what is missing here, or no longer true,
+// is learned from the answers.
 type family struct {
-	prefix    string // of the name; matches whole words, so that gpt-4 is not gpt-4.1
+	prefix    string // of the name; it matches whole words, so that gpt-4.1 is not of gpt-4
 	encoding  *encoding
 	maxOutput int64 // most tokens one answer may have
 	image     imageCost
 }
 
-// imageCost is how a model counts images: base + tile per 512 px tile, or perPatch for each of at most so many patches of 32 px (if
-// zero, 1536). Figures: OpenAI's guide "Images and vision".
+// imageCost says how a model counts images: base + tile for each tile of 512 px, or perPatch for each of at most so many patches of 32 px
+// (if zero, 1536). The figures are from OpenAI's guide "Images and vision".
 type imageCost struct{ base, tile, perPatch, patches float64 }
 
 var (
@@ -26,8 +26,8 @@ var (
 	defaultImage = imageCost{base: 85, tile: 170}
 )
 
-// families, longer prefixes before the shorter ones that they begin with. Encodings as in tiktoken's model.py, and
-// maxima as in OpenAI's list of models.
+// families has longer prefixes before shorter ones that they begin with. The encodings are those of tiktoken's model.py, the maxima those
+// of OpenAI's list of models.
 var families = []family{
 	{"gpt-5.6", o200k, 128000, imageCost{perPatch: 1.2, patches: 30000}},
 	{"gpt-5-pro", o200k, 272000, imageCost{base: 70, tile: 140}},
@@ -54,8 +54,8 @@ var families = []family{
 	{"text-embedding-3", cl100k, 0, imageCost{}},
 }
 
-// familyOf returns the family of a model, nil if it is not known. Routers' and fine-tuned names are read too:
-// openai/gpt-4o, ft:gpt-4o-2024-08-06:org::id.
+// familyOf returns the family of a model, nil if it is not known. It also reads the names of routers and of tuned models: openai/gpt-4o,
+// ft:gpt-4o-2024-08-06:org::id.
 func familyOf(model string) *family {
 	model = model[strings.LastIndexByte(model, '/')+1:]
 	model = strings.TrimPrefix(model, "ft:")
@@ -72,10 +72,10 @@ func familyOf(model string) *family {
 // encoding is a vocabulary of tiktoken's.
 type encoding struct {
 	name    string
-	perTool int64 // tokens that a function definition costs beside its text
+	perTool int64 // tokens that the definition of a function costs in addition to its text
 }
 
-// tokens counts an image of the given size as OpenAI does; a size of 0 is unknown and counts as the dearest.
+// tokens counts an image of the given size as OpenAI does. A size of 0 means that it is unknown, and counts as the most expensive one.
 func (c imageCost) tokens(width, height int, low bool) int64 {
 	const side = 32
 	w, h := float64(width), float64(height)
@@ -102,8 +102,8 @@ func (c imageCost) tokens(width, height int, low bool) int64 {
 	return int64(c.base + c.tile*tiles)
 }
 
-// claudeImage counts an image as Anthropic documents it: a token for each patch of 28 px, once it is scaled down to a longer edge and
-// as many tokens as the model takes at most: 2576 px and 4784, and before Claude 4.7 1568 of both. A size of 0 is unknown.
+// claudeImage counts an image as Anthropic documents it: a token for each patch of 28 px, after the image was scaled down to the longest
+// edge and the most tokens that the model takes: 2576 px and 4784 tokens, and before Claude 4.7 1568 of both. A size of 0 is unknown.
 // https://platform.claude.com/docs/en/build-with-claude/vision
 func claudeImage(model string, width, height int) int64 {
 	edge, most := 2576.0, 4784.0
@@ -118,7 +118,7 @@ func claudeImage(model string, width, height int) int64 {
 	return int64(min(most, math.Ceil(w*scale/28)*math.Ceil(h*scale/28)))
 }
 
-// olderClaude tells of a model before Claude 4.7.
+// olderClaude reports whether a model is older than Claude 4.7.
 func olderClaude(model string) bool {
 	_, name, ok := strings.Cut(model, "claude-")
 	if !ok {
@@ -133,8 +133,8 @@ func olderClaude(model string) bool {
 	return !(strings.HasPrefix(name, "4-7") || strings.HasPrefix(name, "4-8") || strings.HasPrefix(name, "4-9"))
 }
 
-// geminiImage counts an image as Google documents it: Gemini 3 has a number for all, and those before it 258 for each tile of 768 px, or
-// for all where both sides are at most 384. https://ai.google.dev/gemini-api/docs/tokens, media-resolution
+// geminiImage counts an image as Google documents it: Gemini 3 counts the same for each image; older models count 258 for each tile of
+// 768 px, or 258 in all if both sides are at most 384. https://ai.google.dev/gemini-api/docs/tokens, media-resolution
 func geminiImage(model string, width, height int) int64 {
 	const tile = 258
 	older := strings.Contains(model, "gemini-1") || strings.Contains(model, "gemini-2")

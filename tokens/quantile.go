@@ -20,9 +20,9 @@ const memory = 512
 // It takes at most 8 kB, growing as ratios come. The zero value is ready and has seen nothing. Not safe for concurrent
 // use.
 type quantile struct {
-	recent []float64 // a ring once it is full
+	recent []float64 // it becomes a ring once it is full
 	sorted []float64
-	next   int // index in recent of the ratio to forget
+	next   int // the index in recent of the ratio that is forgotten next
 }
 
 func (q *quantile) observe(ratio float64) {

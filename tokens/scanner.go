@@ -1,26 +1,26 @@
 package tokens
 
-// scanner finds the usage in a JSON document that comes in pieces. It keeps the few members it looks for and forgets the
-// rest, so its memory does not grow with the document: a response.completed event repeats the whole answer.
+// scanner finds the usage in a JSON document that comes in pieces. It keeps the few members that it looks for and forgets the rest, so
+// its memory does not grow with the document: a response.completed event repeats the whole answer.
 //
-// It looks for usage at the top, and in response (OpenAI Responses), message (Anthropic), delta (Cohere) or x_groq at the top, for what
-// Gemini and Ollama have in its place, and for type and error at the top. A list of documents is read as the last of them, which
-// is how Gemini streams without events. It does not judge the rest of the document. The zero value is ready.
+// It looks for usage at the top, and in the members response (OpenAI Responses), message (Anthropic), delta (Cohere) and x_groq at the
+// top; for what Gemini and Ollama have in its place; and for type and error at the top. Of a list of documents it reads the last, since
+// Gemini streams such lists if it does not stream events. It does not judge the rest of the document. The zero value is ready.
 type scanner struct {
 	state  state
-	open   [maxOpen]frame // objects looked into
-	depth  int            // how many
-	skip   int            // depth inside a value that is not looked into
-	quoted bool           // inside a string
+	open   [maxOpen]frame // the objects that are being looked into
+	depth  int            // how many of them there are
+	skip   int            // the depth inside of a value that is not looked into
+	quoted bool           // it is inside of a string
 	escape bool           // after a backslash in it
-	keep   *name          // where the string goes, if anywhere
+	keep   *name          // where the string is kept; nil: nowhere
 	key    name
 	number name // a number, true, false or null
 
 	kind   name
 	usage  [places]counted
-	failed bool // there is an error, not null
-	list   bool // it is a list of documents
+	failed bool // the document has an error that is not null
+	list   bool // the document is a list of documents
 	closed bool // the document is whole
 	broken bool // it cannot be JSON
 }
@@ -42,7 +42,8 @@ const (
 const (
 	atTop = iota
 	inside
-	billed // Cohere: what is paid for, which not all answers have more than
+	billed   // Cohere: what is billed, which is all that some answers have
+	measured // Bedrock: the metrics of an invocation
 	places
 )
 
@@ -53,7 +54,7 @@ const (
 	isInner
 	isUsage
 	isTokens // Cohere: inside of usage
-	isMeta   // Cohere, in its place
+	isMeta   // Cohere: in the place of usage
 	isInputDetails
 	isOutputDetails
 	isNothing
@@ -64,7 +65,7 @@ type frame struct {
 	place uint8
 }
 
-// name is a short text; a longer one equals nothing that is looked for.
+// name is a short text. A longer one is equal to nothing that is looked for.
 type name struct {
 	b [40]byte
 	n int
@@ -181,8 +182,8 @@ func (s *scanner) value(c byte) {
 			s.skip = 1
 			return
 		}
-		if child.role == isUsage { // but not for what is inside of it
-			s.usage[child.place] = counted{present: true} // the last of several counts
+		if child.role == isUsage { // except for what is inside of it
+			s.usage[child.place] = counted{present: true} // if there are several, the last counts
 		}
 		s.push(child)
 	case '[':
@@ -219,12 +220,12 @@ func (s *scanner) pop() {
 	}
 }
 
-// inString goes on to the end of a string, or of p, and returns the index behind it.
+// inString goes on to the end of the string or of p, and returns the index after that.
 func (s *scanner) inString(p []byte, i int) int {
 	if s.escape {
 		s.escape = false
 		if s.keep != nil {
-			s.keep.n = len(s.keep.b) + 1 // nothing that is looked for is ever escaped
+			s.keep.n = len(s.keep.b) + 1 // names that are looked for are never escaped
 		}
 		return i + 1
 	}
@@ -262,6 +263,8 @@ func (f frame) child(key []byte) frame {
 			return frame{role: isUsage, place: atTop}
 		case "meta":
 			return frame{role: isMeta, place: atTop}
+		case "amazon-bedrock-invocationMetrics":
+			return frame{role: isUsage, place: measured}
 		case "response", "message", "delta", "x_groq":
 			return frame{role: isInner}
 		}
@@ -325,6 +328,7 @@ var usageNames = map[string]count{
 	"total_tokens": countTotal, "totalTokens": countTotal, "totalTokenCount": countTotal,
 	"cache_read_input_tokens": countRead, "cacheReadInputTokens": countRead,
 	"cache_creation_input_tokens": countWrite, "cacheWriteInputTokens": countWrite,
+	"inputTokenCount": countInput, "outputTokenCount": countOutput, "cacheReadInputTokenCount": countRead, "cacheWriteInputTokenCount": countWrite,
 	"cached_tokens": countCached, "prompt_cache_hit_tokens": countCached, "cachedContentTokenCount": countCached,
 	"thoughtsTokenCount": countReasoning, "toolUsePromptTokenCount": countTool,
 }

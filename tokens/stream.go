@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// ErrIncomplete says that an answer ended before its end, or that the server reported an error inside it. What it used
-// is unknown: the request is settled as unknown, at its estimate, and teaches nothing.
+// ErrIncomplete says that an answer broke off, or that the server reported an error inside it. What it used is unknown: the request is
+// settled as unknown, at its estimate, and nothing is learned from it.
 var ErrIncomplete = errors.New("answer is incomplete")
 
 // Watcher passes an answer through, byte for byte, and reads its usage on the way:
@@ -24,19 +24,20 @@ type Watcher struct {
 	api    API
 	stream bool
 
-	doc    scanner // of the current event, or of the whole answer
-	usage  counted // of the events so far
-	frames frames  // of AWS's
-	done   bool    // the event that ends the stream has come
-	fail   bool    // an error came as an event
+	doc    scanner  // reads the current event, or the whole answer
+	usage  counted  // from the events so far
+	frames frames   // if the stream is in AWS's format
+	within enclosed // if it is InvokeModel's
+	done   bool     // the event that ends the stream has come
+	fail   bool     // an error came as an event
 
-	// Where in the stream: in a line's name, its data, or what is passed over.
+	// Where in a line it is: in its name, in its data, or in something that is passed over.
 	place   uint8
-	matched int  // bytes of a line's name that are those of "data"; -1: another name
-	empty   bool // nothing of the line has come
+	matched int  // how many bytes of a line's name are those of "data"; -1: it is another name
+	empty   bool // nothing of the line has come yet
 	afterCR bool
 	bom     int
-	data    int // bytes of the event's data
+	data    int // how many bytes of data the event has so far
 	head    [len(doneMark)]byte
 }
 
@@ -53,9 +54,9 @@ const (
 	bom      = "\xef\xbb\xbf"
 )
 
-// NewWatcher returns a Watcher of the answer r to a request of api; stream says that it is an event stream
-// (Content-Type: text/event-stream) or, of Ollama's, lines of JSON (application/x-ndjson) or, of Converse, AWS's (application/vnd.amazon.eventstream), not one JSON document. With NoAPI it only
-// passes bytes.
+// NewWatcher returns a Watcher of the answer r to a request of api. stream says that the answer is not a single JSON document but an
+// event stream (Content-Type: text/event-stream); for Ollama, lines of JSON (application/x-ndjson); for Converse and Invoke, AWS's event
+// stream (application/vnd.amazon.eventstream). With NoAPI it only passes on the bytes.
 func NewWatcher(api API, stream bool, r io.Reader) *Watcher {
 	return &Watcher{r: r, api: api, stream: stream, empty: true}
 }
@@ -67,7 +68,7 @@ func (w *Watcher) Read(p []byte) (int, error) {
 		w.watch(p[:n])
 	}
 	if err == io.EOF {
-		w.dispatch() // a last event may lack its blank line; half of one is no JSON
+		w.dispatch() // the last event may lack its blank line; half an event is not JSON and does not count
 		w.done = w.done || w.api == Gemini && w.usage.present
 	}
 	return n, err
@@ -81,14 +82,14 @@ func (w *Watcher) Close() error {
 	return nil
 }
 
-// Usage returns what the answer used, once it has been read. The error wraps ErrIncomplete if it did not come to its
-// end (then the Usage is what was reported so far: a lower bound, 0 if nothing was), ErrNoUsage if it did and has none,
+// Usage returns what the answer used; call it once the answer has been read. The error wraps ErrIncomplete if the answer did not come to
+// its end (the Usage is then what was reported so far: a lower bound, 0 if nothing was); ErrNoUsage if it came to its end and has none;
 // and ErrMalformed if a count in it is impossible.
 //
-// A stream has come to its end with data: [DONE] (Chat, Completions), response.completed, .incomplete, .failed or .cancelled
-// (Responses), message_stop (Messages), message-end (CohereChat), metadata (Converse), or a line with eval_count (Ollama). Gemini's has no end, and what
-// its last event says is taken for all. That the connection closed in good order proves nothing: a proxy that gives
-// up closes it so too.
+// A stream has come to its end with data: [DONE] (Chat, Completions), response.completed, .incomplete, .failed or .cancelled (Responses),
+// message_stop (Messages), message-end (CohereChat), metadata (Converse), the metrics of the invocation (Invoke), or a line with
+// eval_count (Ollama). Gemini's has no such mark, so what its last event says is taken for the end. A connection that was closed in good
+// order proves nothing: a proxy that gives up closes it in the same way.
 func (w *Watcher) Usage() (Usage, error) {
 	if w.api == NoAPI {
 		return Usage{}, fmt.Errorf("tokens: %v: %w", w.api, ErrNoUsage)
@@ -119,6 +120,8 @@ func (w *Watcher) watch(p []byte) {
 		w.lines(p)
 	case w.api == Converse:
 		w.frames.feed(p, w.add, w.dispatch)
+	case w.api == Invoke:
+		w.frames.feed(p, w.enclosed, w.dispatch)
 	default:
 		w.events(p)
 	}
@@ -136,8 +139,8 @@ func (w *Watcher) lines(p []byte) {
 	}
 }
 
-// events reads a piece of an event stream, as in the HTML standard, "Server-sent events": lines end with CR, LF or both,
-// a blank line ends an event, and several data lines are one document.
+// events reads a piece of an event stream, as the HTML standard defines it ("Server-sent events"): lines end with CR, LF or both, a blank
+// line ends an event, and several data lines are one document.
 func (w *Watcher) events(p []byte) {
 	for len(p) > 0 {
 		c := p[0]
@@ -206,6 +209,9 @@ func (w *Watcher) add(p []byte) {
 	w.doc.feed(p)
 }
 
+// enclosed reads a piece of a payload that has an event in it.
+func (w *Watcher) enclosed(p []byte) { w.within.feed(p, w.add) }
+
 func (w *Watcher) endLine() {
 	if w.empty {
 		w.dispatch()
@@ -215,18 +221,18 @@ func (w *Watcher) endLine() {
 	w.place, w.matched, w.empty = inName, 0, true
 }
 
-// dispatch takes the event that has ended.
+// dispatch reads the event that has just ended.
 func (w *Watcher) dispatch() {
 	if !w.stream || w.data == 0 {
 		return
 	}
-	ended := w.data - len(doneMark) // 1: the line's end has been added
+	ended := w.data - len(doneMark) // 1: the newline at the end of the line has been added
 	if string(w.head[:]) == doneMark && (ended == 0 || ended == 1) {
 		w.done = w.done || w.api == Chat || w.api == Completions
 	} else if w.doc.closed && !w.doc.broken {
 		w.event(&w.doc)
 	}
-	w.data = 0
+	w.data, w.within = 0, enclosed{}
 	w.head = [len(doneMark)]byte{}
 	w.doc = scanner{}
 }
@@ -235,9 +241,9 @@ func (w *Watcher) event(doc *scanner) {
 	kind := string(doc.kind.text())
 	switch w.api {
 	case Chat, Completions:
-		w.usage.merge(&doc.usage[inside]) // Groq's, which comes unasked
-		// With stream_options.include_usage the last chunk before [DONE] has it, and null before that; servers that report
-		// in every chunk report sums.
+		w.usage.merge(&doc.usage[inside]) // from Groq, which sends it unasked
+		// With stream_options.include_usage the last chunk before [DONE] has it, and the others have null. Servers that report in every
+		// chunk report running sums.
 		w.usage.merge(&doc.usage[atTop])
 		w.fail = w.fail || doc.failed
 	case Responses:
@@ -248,7 +254,7 @@ func (w *Watcher) event(doc *scanner) {
 		case "error":
 			w.fail = true
 		}
-	case Gemini: // in every chunk, and the last is right
+	case Gemini: // it is in every chunk, and the last is right
 		w.usage.merge(&doc.usage[atTop])
 		w.fail = w.fail || doc.failed
 	case CohereChat:
@@ -259,17 +265,20 @@ func (w *Watcher) event(doc *scanner) {
 			}
 			w.done = true
 		}
-	case Converse: // metadata, after the last of the content
+	case Converse: // in the metadata, after the last of the content
 		w.usage.merge(&doc.usage[atTop])
 		w.done = w.done || doc.usage[atTop].present
-	case OllamaGenerate, OllamaChat: // the last line alone has what it used
+	case Invoke: // in the last chunk, whichever vendor's model it is
+		w.usage.merge(&doc.usage[measured])
+		w.done = w.done || doc.usage[measured].present
+	case OllamaGenerate, OllamaChat: // only the last line has what it used
 		w.usage.merge(&doc.usage[atTop])
 		w.done, w.fail = w.done || doc.usage[atTop].has&(1<<countOutput) != 0, w.fail || doc.failed
 	case Messages:
 		switch kind {
 		case "message_start": // the input, and the first tokens of output
 			w.usage.merge(&doc.usage[inside])
-		case "message_delta": // sums; later ones replace earlier ones
+		case "message_delta": // running sums: later ones replace earlier ones
 			w.usage.merge(&doc.usage[atTop])
 		case "message_stop":
 			w.done = true

@@ -7,34 +7,33 @@ import (
 	"net/http"
 )
 
-// ErrNoUsage says that an answer is whole and does not say what it used: an error body, a job still queued, a chat
-// stream that was not asked for its usage. The request is settled at its estimate.
+// ErrNoUsage says that an answer is whole and does not say what it used: it is an error, a job that is still queued, or a chat stream
+// that was not asked for its usage. The request is settled at its estimate.
 var ErrNoUsage = errors.New("no usage in the answer")
 
-// Usage is what an answer says it used, in tokens. The providers' own totals are made to mean the same here.
+// Usage is what an answer says it used, in tokens. Providers count totals differently; here they mean the same for all.
 type Usage struct {
-	// Input is all of the prompt, cached or not. (Anthropic's input_tokens has neither of the two parts below; they are
-	// added here.)
+	// Input is the whole prompt, cached or not. (Anthropic's input_tokens contains neither of the two parts below; they are added here.)
 	Input int64
-	// CachedInput, a part of Input, was read from a cache, and CacheWrite, another part, written to one.
+	// CachedInput is the part of Input that was read from a cache, and CacheWrite the part that was written to one.
 	CachedInput, CacheWrite int64
-	// Output is all that was generated, over all choices, with what was only thought.
+	// Output is all that was generated, over all choices, including the reasoning.
 	Output int64
-	// Reasoning, a part of Output, was thought and perhaps not shown.
+	// Reasoning is the part of Output that was thought and perhaps not shown.
 	Reasoning int64
 	// AudioInput and AudioOutput are the parts of Input and Output that are sound.
 	AudioInput, AudioOutput int64
-	// Total is Input + Output, or what the answer says if that is more: some servers leave reasoning out of Output.
+	// Total is Input + Output, or what the answer says if that is more: some servers do not count reasoning as Output.
 	Total int64
 }
 
-// Uncached is the input that was not read from a cache: what Anthropic counts against its limit of input tokens, for
-// most models. What was written to a cache counts.
+// Uncached is the input that was not read from a cache: for most models this is what Anthropic counts against its limit of input tokens.
+// What was written to a cache counts.
 func (u Usage) Uncached() int64 { return max(u.Input-u.CachedInput, 0) }
 
-// ParseUsage reads the usage from a whole JSON answer. The error wraps ErrMalformed if the answer is no JSON or a count is
-// negative, no whole number or above 2^44, and ErrNoUsage if there is none. Only members named usage at the place
-// where this API has them count.
+// ParseUsage reads the usage from a whole JSON answer. The error wraps ErrMalformed if the answer is not JSON, or if a count is negative,
+// not a whole number or above 2^44; and ErrNoUsage if there is no usage. Members named usage count only in the places where this API has
+// them.
 func ParseUsage(api API, answer []byte) (Usage, error) {
 	if !json.Valid(answer) {
 		return Usage{}, fmt.Errorf("tokens: %v answer: %w: not JSON", api, ErrMalformed)
@@ -44,7 +43,7 @@ func ParseUsage(api API, answer []byte) (Usage, error) {
 	return s.used(api).of(api)
 }
 
-// used is what a whole answer says.
+// used returns the usage that a whole answer states.
 func (s *scanner) used(api API) *counted {
 	if s.list && api != Gemini {
 		return &counted{}
@@ -55,8 +54,8 @@ func (s *scanner) used(api API) *counted {
 	return &s.usage[billed]
 }
 
-// HeaderUsage reads the usage from the header of an answer, where Bedrock has it whatever a model's vendor has in the body. ok is false
-// where it has none.
+// HeaderUsage reads the usage from the header of an answer, where Bedrock states it whichever vendor's model answers. ok is false if the
+// header does not state it.
 func HeaderUsage(h http.Header) (u Usage, ok bool) {
 	if len(h["X-Amzn-Bedrock-Input-Token-Count"]) == 0 {
 		return u, false
@@ -80,12 +79,12 @@ const (
 	countOutput
 	countTotal
 	countCached
-	countRead  // Anthropic: from the cache, beside input
-	countWrite // to the cache
+	countRead  // Anthropic: read from the cache, and not part of input
+	countWrite // written to the cache
 	countReasoning
 	countAudioInput
 	countAudioOutput
-	countTool // Gemini: results of tools that the server ran, beside input
+	countTool // Gemini: results of tools that the server ran, not part of input
 	counts
 	noCount = counts
 )
@@ -96,12 +95,12 @@ type counted struct {
 	has     uint16
 	present bool // there was a usage object
 	bad     count
-	wrong   bool // bad is no whole number from 0 to maxTokens
+	wrong   bool // a count is not a whole number from 0 to maxTokens
 }
 
 func (c *counted) set(k count, n int64) { c.n[k], c.has = n, c.has|1<<k }
 
-// merge overwrites with what a later, cumulative report has.
+// merge overwrites counts with those of a later report, which are running sums.
 func (c *counted) merge(later *counted) {
 	for k := range counts {
 		if later.has&(1<<k) != 0 {
@@ -134,7 +133,7 @@ func (c *counted) of(api API) (Usage, error) {
 	case Messages, Converse, Invoke:
 		u.CachedInput = c.n[countRead]
 		u.Input += u.CachedInput + u.CacheWrite
-	case Gemini: // whether what is thought is in its output differs, and the sum is right in any case
+	case Gemini: // whether reasoning is part of its output differs; the total is right in any case
 		u.Input += c.n[countTool]
 		if u.Output += u.Reasoning; c.has&(1<<countTotal) != 0 {
 			u.Output = max(c.n[countTotal]-u.Input, 0)

@@ -2,10 +2,10 @@ package tokens
 
 import "strings"
 
-// What follows reads the bodies of those who speak neither as OpenAI nor as Anthropic do. Members that are not here count as text
+// What follows reads the bodies of providers that speak neither as OpenAI nor as Anthropic do. Members that are not here count as text
 // where the model would read them.
 
-// ends are what the paths of an API end in, the longer before those that they end in.
+// ends has what the paths of an API end in; a longer ending stands before a shorter one that it ends in.
 var ends = []struct {
 	end string
 	api API
@@ -20,7 +20,7 @@ var ends = []struct {
 	{"/images/generations", Media}, {"/images/edits", Media}, {"/audio/speech", Media}, {"/audio/transcriptions", Media}, {"/audio/translations", Media},
 }
 
-// inputOnly tells of APIs whose answers have no tokens of output.
+// inputOnly reports whether the answers of an API have no tokens of output.
 func (a API) inputOnly() bool {
 	switch a {
 	case Embeddings, Moderations, GeminiEmbed, CohereEmbed, CohereRerank, OllamaEmbed:
@@ -29,7 +29,7 @@ func (a API) inputOnly() bool {
 	return false
 }
 
-// either returns a member of an object under the first of names that is there.
+// either returns the member of an object under the first of names that is there.
 func either(v []byte, names ...string) []byte {
 	for _, name := range names {
 		if found := field(v, name); found != nil {
@@ -39,7 +39,7 @@ func either(v []byte, names ...string) []byte {
 	return nil
 }
 
-// limits returns where an API has the most tokens of an answer, and how many answers are asked for.
+// limits returns where the body states the most tokens of an answer, and how many answers are asked for.
 func limits(api API, raw []byte) (most, choices [][]byte) {
 	switch api {
 	case Completions:
@@ -55,14 +55,14 @@ func limits(api API, raw []byte) (most, choices [][]byte) {
 	case CohereChat:
 		return [][]byte{field(raw, "max_tokens")}, nil
 	case OllamaGenerate, OllamaChat:
-		if n := field(field(raw, "options"), "num_predict"); len(n) > 0 && n[0] != '-' { // below zero: no bound
+		if n := field(field(raw, "options"), "num_predict"); len(n) > 0 && n[0] != '-' { // a negative number means no bound
 			return [][]byte{n}, nil
 		}
 	}
 	return nil, nil
 }
 
-// vendor reads a member of a body, and reports whether it is one of these APIs.
+// vendor reads a member of a body. It returns false if the API is none of these.
 func (w *walker) vendor(api API, key string, v []byte) {
 	b := w.body
 	switch api {
@@ -152,7 +152,7 @@ func (w *walker) contents(v []byte) {
 	}
 }
 
-// vendorPart reads a part of Gemini's or of Bedrock's: an object with one member that says what it is.
+// vendorPart reads a part of a Gemini or Bedrock content: an object with one member, whose name says what it is.
 func (w *walker) vendorPart(v []byte, depth int) {
 	if first(v) != '{' || depth > maxDepth {
 		w.visible(v, depth)
@@ -195,8 +195,8 @@ func (w *walker) vendorPart(v []byte, depth int) {
 	})
 }
 
-// inline reads what Gemini is sent inside a body. It hears 32 tokens a second, the fewest bytes per second being those of 16 kbit/s, and
-// sees 263 a second of film, hardly below 100 kbit/s. (https://ai.google.dev/gemini-api/docs/tokens)
+// inline reads a file that is sent to Gemini inside of a body. Gemini counts 32 tokens for a second of sound, of which 16 kbit/s has the
+// fewest bytes, and 263 for a second of video, which hardly has less than 100 kbit/s. (https://ai.google.dev/gemini-api/docs/tokens)
 func (w *walker) inline(mime string, data []byte) {
 	switch {
 	case strings.HasPrefix(mime, "image/"):

@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -65,6 +66,12 @@ func frame(payload string) string {
 	return string(append(b, "crc0"+field+payload+"crc1"...))
 }
 
+// chunk is a message with what a model's vendor says in it, as InvokeModelWithResponseStream sends it. Slashes are escaped, as some
+// encoders do.
+func chunk(payload string) string {
+	return frame(`{"p":"abcd","bytes":"` + strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(payload)), "/", `\/`) + `"}`)
+}
+
 var vendorAnswers = []struct {
 	name   string
 	api    tokens.API
@@ -83,6 +90,9 @@ var vendorAnswers = []struct {
 		tokens.Usage{Input: 17, CachedInput: 4, CacheWrite: 3, Output: 5, Total: 22}, true},
 	{"Converse, a stream", tokens.Converse, true, frame(`{"contentBlockIndex":0,"delta":{"text":"hi"}}`) + frame(`{"stopReason":"end_turn"}`) + frame(`{"usage":{"inputTokens":10,"outputTokens":5,"totalTokens":15},"metrics":{}}`),
 		tokens.Usage{Input: 10, Output: 5, Total: 15}, true},
+	{"InvokeModel, a stream", tokens.Invoke, true, chunk(`{"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}`) + chunk(`{"type":"content_block_delta","delta":{"text":"a longer piece of text that takes more than one turn of the decoder, with a / in it: ÿÿÿ???>>>"}}`) +
+		chunk(`{"type":"message_delta","usage":{"output_tokens":5}}`) + chunk(`{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":10,"outputTokenCount":5,"invocationLatency":4069,"firstByteLatency":1117,"cacheReadInputTokenCount":4,"cacheWriteInputTokenCount":3}}`),
+		tokens.Usage{Input: 17, CachedInput: 4, CacheWrite: 3, Output: 5, Total: 22}, true},
 	{"Cohere", tokens.CohereChat, false, `{"usage":{"billed_units":{"input_tokens":5,"output_tokens":5},"tokens":{"input_tokens":71,"output_tokens":6},"cached_tokens":64}}`,
 		tokens.Usage{Input: 71, CachedInput: 64, Output: 6, Total: 77}, true},
 	{"Cohere, events", tokens.CohereChat, true, "event: content-delta\ndata: {\"type\":\"content-delta\",\"delta\":{\"message\":{}}}\n\nevent: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"usage\":{\"billed_units\":{\"input_tokens\":5},\"tokens\":{\"input_tokens\":71,\"output_tokens\":6}}}}\n\n",

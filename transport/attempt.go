@@ -11,35 +11,82 @@ import (
 	"github.com/paceline-go/paceline/internal/sight"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/verdict"
 )
 
-// sent is an attempt under way: what is to be settled, once.
+// sent is an attempt under way. It has to be settled, once.
 type sent struct {
 	t       *Transport
 	leaf    *leaf
+	way     *way
+	key     *key // nil: the request has a key of its own
 	permit  paceline.Permit
 	cost    limit.Cost
 	wire    wire.Attempt
 	settled atomic.Bool
-	headed  time.Time // the header was there
+	began   time.Time // with Config.Ended: when it was handed to the Base
+	headed  time.Time // when the header of the answer was there
 	verdict verdict.Verdict
 	heeded  bool
-	wait    time.Duration // of its request, as heed says
+	wait    time.Duration // how long its request has to wait before the next attempt, as heed found
+	entry   int64         // in Config.Ledger
 
 	api   tokens.API
 	est   tokens.Estimate
 	count tokens.Counting
+	bill  bill
+	used  *tokens.Usage // as its answer told; nil: it did not
 }
 
 // begin makes an attempt of a leave.
-func (c *call) begin(p paceline.Permit) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count}
+func (c *call) begin(p paceline.Permit, w *way) *sent {
+	s := &sent{t: c.t, leaf: c.leaf, way: w, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count, bill: c.bill}
+	if w.account != nil {
+		s.key = c.t.take(w.account, c.denied)
+	}
+	s.wire.Leave = s
 	s.leaf.active.Add(1)
 	c.t.attempts.Add(1)
+	if c.t.config.Ended != nil {
+		s.began = time.Now()
+	}
 	return s
+}
+
+// Fresh says, right before the first byte is written, whether it may be: see paceline.Permit.Fresh.
+func (s *sent) Fresh() bool { return !s.settled.Load() && s.permit.Fresh() }
+
+// lapsed takes back an attempt whose leave has lapsed before anything of it was written: it was none. It reports whether that is all there
+// is to it, and no copy of it is under way.
+func (s *sent) lapsed(err error, number int, p *pair) bool {
+	if !errors.Is(err, wire.ErrLapsed) || !p.withdraw() {
+		return false
+	}
+	s.settle(limit.Outcome{Result: limit.Unsent})
+	s.t.attempts.Add(-1)
+	if number > 1 {
+		s.t.resent.Add(-1)
+	}
+	return true
+}
+
+// partition is what the attempt counts in, all fields.
+func (s *sent) partition() Partition {
+	p := s.leaf.partition
+	if s.key != nil {
+		p.Key = s.key.account.name
+	}
+	return p
+}
+
+func (s *sent) keyName() string {
+	if s.key == nil {
+		return ""
+	}
+	return s.key.Name
 }
 
 // with returns the request to be handed to the Base, which closes its body.
@@ -53,15 +100,16 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 	return r
 }
 
-// send makes one attempt with the leave that has been got, and says what is to become of the request: a.Again, after the wait.
+// send makes one attempt with the leave that was got, and says what becomes of the request: if a.Again, it is sent again after the
+// wait.
 func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	t := c.t
-	s := c.begin(c.permit)
-	a = Attempt{Request: c.req, Partition: c.leaf.partition, Number: number, Cost: c.cost, Waits: c.waits}
+	s := c.begin(c.permit, c.way)
+	a = Attempt{Request: c.req, Partition: s.partition(), Key: s.keyName(), Number: number, Cost: c.cost, Waits: c.waits, Sent: s.began}
 	c.waits = paceline.WaitStats{}
 	returns := false
 	defer func() {
-		if !returns { // the Base panics, or a function of the configuration
+		if !returns { // the Base panicked, or a function of the configuration did
 			defer s.settle(limit.Outcome{})
 			if resp != nil && resp.Body != nil {
 				resp.Body.Close()
@@ -74,7 +122,7 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	r := c.req
 	if c.body != nil {
 		r = c.with(c.body)
-		c.body = nil // from here on the Base closes it
+		c.body = nil // the Base closes it
 	}
 	var p *pair
 	if t.hedging {
@@ -82,6 +130,10 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 		defer p.stop()
 	}
 	resp, err = c.trip(s, r)
+	if s.lapsed(err, number, p) {
+		returns = true
+		return nil, a, 0, err
+	}
 	in := c.hear(s, resp, err, last)
 	if p != nil {
 		p.primary(&a, &s, &resp, &in)
@@ -97,6 +149,16 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 
 // trip sends, and returns an answer or why there is none.
 func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
+	if err := s.record(); err != nil {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, err
+	}
+	if s.key != nil {
+		r = clean(r)
+		s.key.Apply(r)
+	}
 	var timer *time.Timer
 	if d := c.t.config.AttemptTimeout; d > 0 {
 		s.wire.Stops = true
@@ -106,7 +168,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	switch {
 	case err == nil && resp == nil:
 		err = errors.New("transport: the Base returned neither an answer nor an error")
-	case timer != nil && !timer.Stop() && err == nil: // its body would break
+	case timer != nil && !timer.Stop() && err == nil: // the timer has fired: reading the body would fail
 		err = &timedOut{c.t.config.AttemptTimeout}
 	}
 	if err == nil {
@@ -133,11 +195,12 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 		s.leaf.server.dialect.Store(&v.Shown)
 	}
 	if resp != nil {
+		t.look.answered(t.now(), s.leaf.partition.Host, in.RTT)
 		s.leaf.server.learn(v.Shown, resp.Header)
 		t.belongs(s.leaf, resp.Header)
 	}
 	if t.config.Scope != nil && v.Said.Refusal != quota.None {
-		if scope := t.config.Scope(c.leaf.partition, v.Said); scope != "" {
+		if scope := t.config.Scope(s.partition(), v.Said); scope != "" {
 			v.Scope = scope
 		}
 	}
@@ -151,6 +214,9 @@ func (c *call) judge(s *sent, a *Attempt, in *verdict.Attempt, resp **http.Respo
 	c.theirs = c.theirs || v.Theirs
 	served := v.Result == limit.Accepted
 	c.heed(s, a.Number)
+	if s.key != nil {
+		c.judgeKey(s, last)
+	}
 	wait = s.wait
 	a.tell(in, v)
 	if c.t.config.CheckRetry != nil && c.ctx.Err() == nil {
@@ -180,7 +246,7 @@ func (c *call) judge(s *sent, a *Attempt, in *verdict.Attempt, resp **http.Respo
 	return wait, nil
 }
 
-// heed settles an attempt that was not served, once, and finds out how long its request is to wait.
+// heed settles an attempt that was not served, unless that was done, and finds out how long its request is to wait.
 func (c *call) heed(s *sent, number int) {
 	v := &s.verdict
 	if s.heeded || v.Result == limit.Accepted {
@@ -192,7 +258,7 @@ func (c *call) heed(s *sent, number int) {
 	v.InTime(s.wait, c.left())
 }
 
-// tell fills in what became of an attempt.
+// tell fills in what became of the attempt.
 func (a *Attempt) tell(in *verdict.Attempt, v *verdict.Verdict) {
 	a.Status, a.Err, a.RTT, a.Result, a.Said, a.Again, a.Why = in.Status, in.Err, in.RTT, v.Result, v.Said, v.Again, v.Why
 }
@@ -220,11 +286,11 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verd
 	return in
 }
 
-// after takes in a failure or a refusal, and returns how long its request is to wait, if it goes again.
+// after notes a failure or a refusal, and returns how long its request has to wait if it is sent again.
 func (c *call) after(s *sent, v *verdict.Verdict, number int) (wait time.Duration) {
 	t := c.t
 	if v.Result != limit.Limited {
-		if v.Sight != limit.Working && c.ctx.Err() == nil {
+		if v.Sight != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, wire.ErrLapsed) {
 			cause := v.Err
 			if cause == nil {
 				cause = errStatus(v.Status)
@@ -234,17 +300,21 @@ func (c *call) after(s *sent, v *verdict.Verdict, number int) (wait time.Duratio
 		return max(t.delay(number), v.RetryAfter)
 	}
 	t.refused.Add(1)
-	pause := c.leaf.nodes[c.leaf.at(v.Scope)].refused(v.Said.Refusal, v.Asked)
+	at := s.way.nodes[s.way.at(v.Scope)]
+	t.noteRefused(s, v.Status, v.Said, at.partition)
+	pause := at.refused(v.Said.Refusal, v.Asked)
 	if pause > t.config.MaxRetryAfter {
 		v.Again = false
 		if v.Why == "" {
 			v.Why = "everybody stays away for longer than anybody waits"
 		}
 	}
-	if pause <= 0 { // it was sent before the last one, which is over
+	if pause <= 0 { // it was sent before the last pause began, and that is over
 		return t.delay(number)
 	}
-	v.InTime(pause, c.left()) // which it waits for in line
+	if len(c.leaf.more) == 0 {
+		v.InTime(pause, c.left()) // it waits for the end of the pause in line
+	}
 	return 0
 }
 
@@ -254,16 +324,30 @@ func (s *sent) settle(o limit.Outcome) {
 		return
 	}
 	defer s.leaf.release()
-	l, v := s.leaf, &s.verdict
-	if o.Result != limit.Limited && len(v.Said.Limits) == 0 {
+	billed, paid := s.billed(o)
+	if s.entry != 0 {
+		s.t.config.Ledger.Settle(s.entry, s.cost, billed)
+	}
+	if s.key != nil {
+		s.t.settled(s.key, &o)
+	}
+	l, w, v := s.leaf, s.way, &s.verdict
+	if len(v.Said.Policies) > 0 {
+		s.teach()
+	}
+	each := func(m *paceline.Limit) limit.Outcome {
+		if l.room != nil && m == l.room.limit {
+			return s.inRoom(o)
+		}
+		return s.own(w.index(m), o)
+	}
+	switch {
+	case paid:
+		s.settleBilled(o, billed, each)
+	case o.Result != limit.Limited && len(v.Said.Limits) == 0:
 		s.permit.Settle(o)
-	} else {
-		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome {
-			if l.room != nil && m == l.room.limit {
-				return s.inRoom(o)
-			}
-			return s.own(l.index(m), o)
-		})
+	default:
+		s.permit.SettleEach(o, each)
 	}
 	if h := l.server; h.down.Load() && o.Result == limit.Accepted {
 		h.served()
@@ -271,30 +355,48 @@ func (s *sent) settle(o limit.Outcome) {
 	if len(v.Said.Policies) == 0 {
 		return
 	}
-	for i, n := range l.nodes[:l.count] { // when all are settled: Adopt may panic
+	for i, n := range w.nodes[:w.count] { // after all are settled, since Adopt may panic
 		if n == s.t.shared {
 			continue
 		}
-		if stated, capacity := v.Policies(l.has(i)); len(stated) > 0 {
+		if stated, capacity := v.Policies(w.has(i)); len(stated) > 0 {
 			o := s.own(i, o)
 			n.hear(stated, capacity, &o)
 		}
 	}
 }
 
-// own returns what node i hears of an outcome: -1 is the way to the host.
+// teach tells the limiters that want to hear it what the answer states of limits, before they settle it. The limiter that all requests
+// share hears of all but those of a route or a model.
+func (s *sent) teach() {
+	for i, n := range s.way.nodes[:s.way.count] {
+		if !n.taught {
+			continue
+		}
+		has := s.way.has(i)
+		if n == s.t.shared {
+			has = func(scope quota.Scope) bool { return scope != quota.Route && scope != quota.Model }
+		}
+		stated, _ := s.verdict.Policies(has)
+		if all := verdict.Stated(stated); len(all) > 0 {
+			s.t.junction.Update(func(now mono.Time) { n.guard.State(now, all) }, n.limit)
+		}
+	}
+}
+
+// own returns what node i hears of an outcome; i is -1 for the way to the host.
 func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 	switch {
 	case i < 0:
 		o.RetryAfter = 0
 		return o
-	case s.leaf.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != quota.Route && s.verdict.Scope != quota.Model:
-		return o // it may be its own quota that refused
-	case s.leaf.nodes[i] == s.t.shared: // it hears all that is left, and is nobody's to pause
+	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != quota.Route && s.verdict.Scope != quota.Model:
+		return o // the quota of this very node may have refused
+	case s.way.nodes[i] == s.t.shared: // it hears what is left, but no refusal pauses it: that may concern another partition
 		o.Elsewhere, o.RetryAfter = o.Result == limit.Limited, 0
 		return o
 	}
-	own := s.verdict.For(s.leaf.has(i))
+	own := s.verdict.For(s.way.has(i))
 	own.Result, own.Metered, own.Actual, own.ArrivedAgo = o.Result, o.Metered, o.Actual, o.ArrivedAgo
 	return own
 }
@@ -318,11 +420,13 @@ func (s *sent) ended(u tokens.Usage, err error, metered bool) {
 	o.ArrivedAgo = max(o.ArrivedAgo+time.Since(s.headed), 1)
 	switch {
 	case !metered || errors.Is(err, tokens.ErrNoUsage) || errors.Is(err, tokens.ErrMalformed):
-		// What was admitted stands.
+		// Nothing better is known, so what was admitted stands.
 	case err != nil:
 		o.Result, o.ArrivedAgo = limit.Unknown, 0
 	default:
 		s.t.config.Tokens.Learn(s.est, u)
+		s.t.look.uses(s.leaf.partition.Client, &u)
+		s.used = &u
 		input, output, total, ok := s.count.Settle(s.est, u)
 		if !ok {
 			break

@@ -83,6 +83,8 @@ func BenchmarkOverhead(b *testing.B) {
 	run("Bare", base)
 	run("Zero", transport.Must(transport.Config{Base: base}))
 	run("Limiter", transport.Must(transport.Config{Base: base, Limiter: limit.MustRolling(1<<40, time.Millisecond)}))
+	run("Client", transport.Must(transport.Config{Base: base, Limiter: limit.MustRolling(1<<40, time.Millisecond), Client: clients(nil), MaxWait: atMost(time.Minute)}))
+	run("Keys", transport.Must(transport.Config{Base: base, Limiter: limit.MustRolling(1<<40, time.Millisecond), Keys: keys(b, 1<<30, "a", "b", "c")}))
 }
 
 func trip(tb testing.TB, tr http.RoundTripper, r *http.Request) {
@@ -113,10 +115,16 @@ func TestAllocations(t *testing.T) {
 	base := roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
 	})
-	tr := mustNew(t, transport.Config{Base: base, Limiter: limit.MustRolling(1<<40, time.Millisecond)})
 	r := get(t, "http://a.test/x", "Authorization", "Bearer k").WithContext(context.Background())
-	if n := testing.AllocsPerRun(100, func() { trip(t, tr, r) }); n > most {
-		t.Errorf("%v allocations, want %v at most", n, most)
+	for name, c := range map[string]transport.Config{
+		"plain":  {},
+		"client": {Client: func(*http.Request) transport.Client { return transport.Client{Name: "a"} }, MaxWait: atMost(time.Minute)},
+	} {
+		c.Base, c.Limiter = base, limit.MustRolling(1<<40, time.Millisecond)
+		tr := mustNew(t, c)
+		if n := testing.AllocsPerRun(100, func() { trip(t, tr, r) }); n > most {
+			t.Errorf("%s: %v allocations, want %v at most", name, n, most)
+		}
 	}
 }
 

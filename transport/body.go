@@ -56,7 +56,7 @@ func (c *call) read(most int64) ([]byte, error) {
 	return raw, nil
 }
 
-// once is closed once, whoever else closes it.
+// once is a body that is closed once, however often it is told to.
 type once struct {
 	io.ReadCloser
 	closed atomic.Bool
@@ -87,8 +87,8 @@ func prefix(resp *http.Response) []byte {
 	case p.whole || p.err != nil || len(p.head) > quota.MaxBody:
 		return p.head
 	}
-	b := bytes.NewBuffer(p.head) // what somebody has looked into already
-	// One byte more tells whether that was all.
+	b := bytes.NewBuffer(p.head) // what was read before
+	// A byte more than is wanted tells whether that was all.
 	_, p.err = b.ReadFrom(io.LimitReader(p.rest, int64(quota.MaxBody+1-len(p.head))))
 	p.head = b.Bytes()
 	p.whole = p.err == nil && len(p.head) <= quota.MaxBody
@@ -122,11 +122,11 @@ func (p *prefixed) Read(b []byte) (int, error) {
 
 func (p *prefixed) Close() error { return p.rest.Close() }
 
-// patience is how long the body of an answer is waited for that may not be returned to anybody.
+// patience is how long to wait for the rest of an answer that perhaps nobody will see.
 const patience = time.Second
 
-// keep frees the connection of an answer to a request that is sent again. It returns the answer if it can be returned
-// nevertheless, should there be no other; otherwise nil.
+// keep frees the connection of an answer whose request is sent again. It returns the answer if that can still be given to the caller,
+// should no other come; otherwise nil.
 func keep(resp *http.Response) *http.Response {
 	if resp.Body == nil {
 		return resp
@@ -156,8 +156,8 @@ type held struct {
 
 	mu      sync.Mutex // guards what follows
 	watcher *tokens.Watcher
-	told    *tokens.Usage // in the header, if it is
-	n       int           // of the Read that the watcher is shown
+	told    *tokens.Usage // the usage that the header states; nil: none
+	n       int           // how much the Read got, which the watcher is shown next
 	err     error
 	over    bool
 }
@@ -178,7 +178,7 @@ func (h *held) watch(resp *http.Response) {
 	h.watcher = tokens.NewWatcher(h.sent.api, stream, (*shown)(h))
 }
 
-// shown is what the watcher reads from: the bytes are where it wants them already.
+// shown is the reader that the watcher reads from: the bytes are already where it wants them.
 type shown held
 
 func (s *shown) Read([]byte) (int, error) { return s.n, s.err }

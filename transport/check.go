@@ -10,7 +10,7 @@ import (
 
 const whyChecked = "CheckRetry says no"
 
-// check asks Config.CheckRetry, which may overrule a verdict in what is a matter of opinion.
+// check asks Config.CheckRetry, which may overrule a verdict where that is a matter of opinion.
 func (c *call) check(v *verdict.Verdict, a *Attempt, resp *http.Response, last bool) error {
 	shown := resp
 	if resp != nil && resp.Body != nil {
@@ -54,7 +54,7 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close leaves it open: it is somebody else's.
+// Close leaves the body open, since it belongs to somebody else.
 func (p *peeked) Close() error { return nil }
 
 // whole returns the body as it was.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/service"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
@@ -31,20 +31,19 @@ type served struct {
 }
 
 func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	if r.Body == nil {
-		r.Body = http.NoBody
+	resp, err := ratetest.InMemory(s.Handler).RoundTrip(r)
+	if err != nil {
+		return nil, err
 	}
-	s.ServeHTTP(w, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status == nil {
 		s.status = map[int]int{}
 	}
-	if s.status[w.Code]++; w.Code == 200 {
+	if s.status[resp.StatusCode]++; resp.StatusCode == http.StatusOK {
 		s.last = time.Now()
 	}
-	return w.Result(), nil
+	return resp, nil
 }
 
 // Who counts input and output together is sent no more than that, known or not, at full rate, and hardly less.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,19 +14,22 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// ErrPaused: the server asked to stay away for longer than Config.MaxRetryAfter, and the request was not sent. The Error
-// around it says until when.
+// ErrPaused says that the server asked to stay away for longer than Config.MaxRetryAfter, so the request was not sent. The Error that
+// wraps it says until when.
 var ErrPaused = errors.New("transport: the server asked to stay away")
 
-// ErrOutage: nothing has arrived at the host for longer than Config.MaxOutage, and the request was not sent. The Error around it says
-// when the next probe goes; what the host did comes after it.
+// ErrOutage says that nothing has arrived at the host for longer than Config.MaxOutage, so the request was not sent. The Error that wraps
+// it says when the next probe goes, and then what the host did.
 var ErrOutage = errors.New("transport: the host is down")
 
-// ErrAttemptTimeout: an attempt had no answer within Config.AttemptTimeout. Such an error also is context.DeadlineExceeded, as those
-// of net/http are, and its Timeout is true.
+// ErrPrice says that nobody knows what the request would cost in money, and a limit of money concerns it, so it was not sent: see Config.Price.
+var ErrPrice = errors.New("transport: what it costs is not known")
+
+// ErrAttemptTimeout says that an attempt had no answer within Config.AttemptTimeout. Such an error is also context.DeadlineExceeded, like
+// those of net/http, and its Timeout is true.
 var ErrAttemptTimeout = errors.New("transport: the attempt timed out")
 
-// timedOut is how long an attempt had no answer.
+// timedOut is for how long an attempt had no answer.
 type timedOut struct{ after time.Duration }
 
 func (e *timedOut) Error() string {
@@ -46,19 +50,27 @@ func errStatus(status int) error {
 	return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 }
 
-// Error is why a request was not sent, or not again. It wraps ErrPaused or a *paceline.WaitError, and so paceline.ErrDeadline,
+// Error says why a request was not sent, or not again. It wraps ErrPaused, ErrOutage, ErrKeys, ErrPrice or a *paceline.WaitError, and so paceline.ErrDeadline,
 // paceline.ErrNever or the error of the context.
 type Error struct {
-	// Partition is whose limit stood in the way.
+	// Partition is what the limit that stood in the way belongs to.
 	Partition Partition
-	// Ready is the earliest instant at which it could go, as far as is known. Zero: not known, or never.
+	// Ready is the earliest instant at which the request could go, as far as is known. Zero: not known, or never.
 	Ready time.Time
-	// Refusal is what the server's reason was, with ErrPaused.
+	// Refusal is the server's reason, with ErrPaused.
 	Refusal quota.Refusal
+	// Client names who asked, with Config.Client. Ahead is how many requests were before it in its line, which with Config.Client is
+	// the client's own.
+	Client string
+	Ahead  int
+	// Name is what the limit is called that stood in the way: as given to limit.Named, or see limit.Bound. It counts Unit. Empty: none did.
+	Name string
+	Unit limit.Unit
 	// With paceline.ErrNever: Size of Unit was asked for, and Limit is the most that ever fits.
-	Unit        limit.Unit
 	Size, Limit int64
-	// Attempts is how often it had been sent before. 0: never.
+	// MaxWait is Config.MaxWait, with paceline.ErrDeadline, if that comes before the context's.
+	MaxWait time.Duration
+	// Attempts is how often the request had been sent before; 0: never.
 	Attempts int
 	Err      error
 
@@ -67,19 +79,29 @@ type Error struct {
 
 func (e *Error) Error() string {
 	s := "transport: " + e.Partition.String()
+	if e.Client != "" && e.Partition.Client == "" {
+		s += " client " + strconv.QuoteToGraphic(e.Client)
+	}
 	switch {
-	case errors.Is(e.Err, ErrOutage):
+	case errors.Is(e.Err, ErrOutage), errors.Is(e.Err, ErrKeys), errors.Is(e.Err, ErrPrice):
 		s += ": " + strings.TrimPrefix(e.Err.Error(), "transport: ")
 	case e.Err == ErrPaused:
 		s += fmt.Sprintf(": %s; the server asked to stay away until %s", e.Refusal, e.Ready.Format(time.RFC3339))
 	case e.Size > 0:
 		s += fmt.Sprintf(": %d %v never fit its limit of %d", e.Size, e.Unit, e.Limit)
+	case e.MaxWait > 0 && !e.Ready.IsZero():
+		s += fmt.Sprintf(": its turn comes at %s at the earliest, and it waits for %v at most", e.Ready.Format(time.RFC3339Nano), e.MaxWait)
+	case e.MaxWait > 0:
+		s += fmt.Sprintf(": it had no turn, and waits for %v at most", e.MaxWait)
 	case !e.Ready.IsZero() && errors.Is(e.Err, paceline.ErrDeadline):
 		s += fmt.Sprintf(": the earliest is %s: %v", e.Ready.Format(time.RFC3339Nano), e.Err)
 	default:
 		s += fmt.Sprintf(": %v", e.Err)
 	}
-	if e.client && e.Timeout() {
+	if e.MaxWait > 0 && e.Ahead > 0 {
+		s += fmt.Sprintf(", with %d ahead", e.Ahead)
+	}
+	if e.client && e.Timeout() && e.MaxWait == 0 {
 		s += "; http.Client.Timeout includes the wait for a turn, Config.AttemptTimeout does not"
 	}
 	if e.Attempts > 0 {
@@ -88,11 +110,11 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap returns ErrPaused or the *paceline.WaitError.
+// Unwrap returns what it wraps.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Timeout reports whether the context's deadline is the reason, for net.Error and os.IsTimeout.
 func (e *Error) Timeout() bool { return errors.Is(e.Err, paceline.ErrDeadline) }
 
-// Temporary is for net.Error, and is what Timeout is.
+// Temporary is for net.Error, and returns what Timeout does.
 func (e *Error) Temporary() bool { return e.Timeout() }

@@ -9,3 +9,10 @@ func Active(t *Transport) (n int64) {
 	}
 	return n
 }
+
+// Remembered returns how many partitions, clients and nodes there are.
+func Remembered(t *Transport) (leaves, clients, nodes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.leaves), len(t.clients), len(t.nodes)
+}

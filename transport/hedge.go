@@ -14,9 +14,9 @@ import (
 	"github.com/paceline-go/paceline/verdict"
 )
 
-// Hedge is when a second copy of a request is sent because its answer is slow; of the two, the answer that comes first is
-// returned, and the other attempt is cancelled and settled. A refusal because of a limit, and what may pass, is returned only if the
-// other has nothing better. The zero Hedge sends none.
+// Hedge says when a second copy of a request is sent because its answer is slow. Of the two, the answer that comes first is returned,
+// and the other attempt is cancelled and settled. A refusal because of a limit, and what may pass, is returned only if the other has
+// nothing better. The zero Hedge sends none.
 //
 // Only what may be processed twice is copied: by its method or an Idempotency-Key, and if its body can be read again (GetBody).
 // A copy needs leave of its own from every limit, and is sent only if that is to be had at once, with nobody in line: it never
@@ -82,7 +82,7 @@ func (h *hedges) take() bool {
 	return true
 }
 
-// back takes back what was taken and not sent.
+// back returns a copy that was taken and not sent.
 func (h *hedges) back() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,17 +101,17 @@ func (h *hedges) counts() (sent, won int64) {
 	return h.sent, h.won
 }
 
-// answers is how long the latest answers of a partition took.
+// answers remembers how long the latest answers of a partition took.
 type answers struct {
 	mu     sync.Mutex // guards what follows
 	latest [100]time.Duration
 	count  int
 }
 
-const enough = 20 // to tell a quantile from
+const enough = 20 // answers tell a quantile; fewer do not
 
-// took takes in that the header of an answer was there after d, or was not there after d when it was given up: to leave those
-// out would teach that none is slow.
+// took notes that the header of an answer was there after d, or that the answer was given up after d. Without the latter it would
+// learn that no answer is slow.
 func (a *answers) took(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +119,7 @@ func (a *answers) took(d time.Duration) {
 	a.count++
 }
 
-// quantile returns the time within which the share q of the latest came, if that is known.
+// quantile returns the time within which the share q of the latest answers came, if there are enough of them.
 func (a *answers) quantile(q float64) (time.Duration, bool) {
 	a.mu.Lock()
 	n := min(a.count, len(a.latest))
@@ -136,12 +136,12 @@ func (a *answers) quantile(q float64) (time.Duration, bool) {
 type pair struct {
 	c      *call         // a copy, since it may outlive the RoundTrip
 	req    *http.Request // the caller's, not to be looked into after that
-	body   bool          // it has one
+	body   bool          // the request has a body
 	number int
 	last   bool
 	first  *sent
 	start  time.Time
-	timer  *time.Timer // nil: it is not known what is slow
+	timer  *time.Timer // sends the copy; nil: it is not known yet what is slow
 
 	mu    sync.Mutex // guards what follows
 	taken bool       // there is an answer: the other one is not needed, nor a copy
@@ -151,7 +151,7 @@ type pair struct {
 	ended chan struct{}
 }
 
-// leg is how one of two ended.
+// leg is how one of the two attempts ended.
 type leg struct {
 	sent   *sent
 	resp   *http.Response
@@ -159,10 +159,10 @@ type leg struct {
 	panics any
 }
 
-// errLost is why an attempt ended whose other copy was answered. It shows nothing of the host.
+// errLost is why an attempt was ended when the other copy was answered. It shows nothing of the host.
 var errLost = fmt.Errorf("transport: the other copy of the request was answered first: %w", context.Canceled)
 
-// hedge has a copy of an attempt sent when it is slow, if that may be.
+// hedge has a copy of an attempt sent when the attempt is slow, if a copy may be sent.
 func (c *call) hedge(s *sent, number int, last bool) *pair {
 	h := &c.t.config.Hedge
 	if c.getBody == nil || !verdict.Idempotent(c.req) {
@@ -180,12 +180,12 @@ func (c *call) hedge(s *sent, number int, last bool) *pair {
 		after = max(after, learned)
 	}
 	s.wire.Stops = true
-	s.leaf.active.Add(1) // until second has ended, or will not begin
+	s.leaf.active.Add(1) // until second has ended, or it is certain that it will not begin
 	p.timer = time.AfterFunc(after, p.second)
 	return p
 }
 
-// stop has no copy be sent any more, and lose if nobody has asked for it: the first panicked.
+// stop is called when the first attempt panicked: no copy is sent any more, and one that was sent loses.
 func (p *pair) stop() {
 	if p == nil || p.timer == nil {
 		return
@@ -203,7 +203,20 @@ func (p *pair) stop() {
 	}
 }
 
-// drop has the copy lose, when it ends or now if it has. Who calls it has set taken.
+// withdraw has no copy be sent any more. It reports whether none was.
+func (p *pair) withdraw() bool {
+	if p == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.copy == nil {
+		p.taken = true
+	}
+	return p.copy == nil
+}
+
+// drop has the copy lose: when it ends, or now if it has ended. taken must be set before.
 func (p *pair) drop() {
 	p.copy.wire.Stop(errLost)
 	select {
@@ -269,13 +282,13 @@ func (p *pair) begins() *http.Request {
 		c.t.hedges.back()
 		return nil
 	}
-	p.copy = c.begin(permit)
+	p.copy = c.begin(permit, c.leaf.by(permit.Way()))
 	p.copy.wire.Stops = true
 	c.req = p.req.Clone(p.req.Context())
 	return c.with(body)
 }
 
-// again reads the body again. Nobody is there to recover if that panics.
+// again reads the body again. A panic is turned into an error, since on this goroutine nobody recovers from it.
 func (p *pair) again() (body io.ReadCloser, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -286,15 +299,15 @@ func (p *pair) again() (body io.ReadCloser, err error) {
 	return p.c.getBody()
 }
 
-// heed has everybody hear of a failure or a refusal at once, since the other one may take long. That one lost says nothing.
+// heed tells the limits of a failure or a refusal at once, since the other copy may take long. A copy that lost shows nothing.
 func (p *pair) heed(l *leg) {
 	if l.in.Err != errLost {
 		p.c.heed(l.sent, p.number)
 	}
 }
 
-// final tells whether nothing better is to be hoped for of the other one: it was answered, and neither refused because of a limit,
-// which the other may have got by, nor in a way that may pass.
+// final reports whether the other one cannot end better: this one was answered, and was neither refused because of a limit, which the
+// other may have passed, nor in a way that may soon be over.
 func (p *pair) final(l *leg) bool {
 	if l.panics != nil || l.resp == nil {
 		return l.panics != nil
@@ -310,7 +323,7 @@ func (p *pair) final(l *leg) bool {
 	return !p.c.t.policy.Of(&in).Again
 }
 
-// primary takes in how the first attempt ended, and puts that of the copy in its place where that is what counts.
+// primary is told how the first attempt ended. If the end of the copy is the one that counts, it takes the place of that.
 func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.Attempt) {
 	if *resp != nil || in.Err == errLost {
 		(*s).leaf.answers.took((*s).headed.Sub(p.start))
@@ -332,7 +345,7 @@ func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.A
 		p.drop()
 		return
 	}
-	<-p.ended // the copy was answered, or may still be
+	<-p.ended // until the copy is answered or fails
 	switch {
 	case p.leg.panics != nil:
 		p.leg.sent.settle(limit.Outcome{})
@@ -345,14 +358,14 @@ func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.A
 		p.c.t.hedges.wins()
 	}
 	lost := *a
-	a.Hedged, a.Waits = true, paceline.WaitStats{}
+	a.Hedged, a.Waits, a.Sent = true, paceline.WaitStats{}, p.leg.sent.began
 	if *s, *resp, *in = p.leg.sent, p.leg.resp, p.leg.in; *resp != nil {
 		(*resp).Request = p.req
 	}
 	p.lose(&l, lost)
 }
 
-// lose settles the one of two whose end does not count. What is known of it is in a.
+// lose settles the one of the two whose end does not count. What is known of it is in a.
 func (p *pair) lose(l *leg, a Attempt) {
 	t := p.c.t
 	defer l.sent.settle(limit.Outcome{}) // if it is not settled
@@ -368,7 +381,8 @@ func (p *pair) lose(l *leg, a Attempt) {
 	if t.config.Ended == nil {
 		return
 	}
-	a.Request, a.Partition, a.Number, a.Cost = p.req, l.sent.leaf.partition, p.number, l.sent.cost
+	a.Request, a.Partition, a.Key, a.Number, a.Cost = p.req, l.sent.partition(), l.sent.keyName(), p.number, l.sent.cost
+	a.Sent = l.sent.began
 	a.tell(&l.in, v)
 	a.Again, a.Why = false, errLost.Error()
 	t.config.Ended(a)

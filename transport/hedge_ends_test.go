@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -176,6 +177,38 @@ func TestHedgeAnswerOfTheOther(t *testing.T) {
 		time.Sleep(time.Minute)
 		if s := tr.Partitions()[0].Stats; sent.Load() != 2 || s.Accepted != 2 || s.Unknown != 0 || s.InFlight != 0 {
 			t.Errorf("%d sent: %+v", sent.Load(), s)
+		}
+	})
+}
+
+// A copy that is still on its way when the first panics is settled when it ends: nobody takes its answer.
+func TestHedgeOutlivesThePanicOfTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		body := &closed{Reader: strings.NewReader("late")}
+		tr := mustNew(t, transport.Config{
+			Limiter: rolling(t, 10, time.Minute, limit.Requests), Hedge: transport.Hedge{After: time.Second, Share: 1},
+			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if n.Add(1) == 2 {
+					time.Sleep(5 * time.Second)
+					resp := reply(200, "")
+					resp.Body = body
+					return resp, nil
+				}
+				time.Sleep(3 * time.Second)
+				panic("broken")
+			}),
+		})
+		func() {
+			defer func() { _ = recover() }()
+			do(t, tr, get(t, "http://a.test/"))
+		}()
+		if open := tr.Partitions()[0].InFlight; open != 1 {
+			t.Errorf("%d are under way, want the copy", open)
+		}
+		time.Sleep(time.Minute)
+		if open := tr.Partitions()[0].InFlight; open != 0 || body.n == 0 {
+			t.Errorf("%d permits are not settled; the body is closed: %v", open, body.n > 0)
 		}
 	})
 }

@@ -36,18 +36,27 @@ func (t *Transport) sharedLocked(p Partition) Partition {
 	return p
 }
 
-// partition is what a request counts in, but for the model in its body, and whether it is said whose key it is.
-func (t *Transport) partition(r *http.Request) (p Partition, said bool) {
+// partition returns what a request counts in, without the model in its body, and whether the configuration says whose key it is.
+func (c *call) partition() (p Partition, said bool) {
+	t, r := c.t, c.req
 	p = t.config.Partition(r)
 	if t.config.Organization != nil {
 		if name := t.config.Organization(r); name != "" {
 			p.Key, said = name, true
 		}
 	}
+	if len(t.keys) > 0 {
+		p.Key = "" // the key is that of the way by which it goes
+	}
+	p.Client = ""
+	if t.config.Client != nil {
+		c.who = t.config.Client(r)
+		p.Client = c.who.Name
+	}
 	return p, said
 }
 
-// belongs takes in whose key an answer says it was asked with.
+// belongs notes whose key it was, as the answer says.
 func (t *Transport) belongs(l *leaf, h http.Header) {
 	k := l.server.known.Load()
 	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
@@ -67,7 +76,7 @@ func (t *Transport) belongs(l *leaf, h http.Header) {
 	}
 }
 
-// join notes whose a key is, and returns the key that it has joined now, if any.
+// join notes whose key it is, and returns the key that it has joined by that, if any.
 func (t *Transport) join(key, organization Partition) (home string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,27 +103,27 @@ func (t *Transport) homeLocked(p Partition) string {
 	}
 }
 
-// carried is what counts for a key that joined another: of each limit of its, what was used of it when it joined, as one request
-// that is in flight until the last one is answered that went before.
+// carried is what still counts for a key when it joins another. What the key has used of each limit is taken as one request, which is
+// in flight until the last request that was sent before is answered.
 type carried struct {
 	t     *Transport
 	from  []*leaf
 	to    []*leaf
 	pairs []pairOf
-	left  atomic.Int64 // of from, those under way
+	left  atomic.Int64 // how many requests of the old limits are under way
 }
 
 type pairOf struct {
 	from, to *node
 	lease    limit.Lease
 	parts    []partOf
-	ends     []func(now mono.Time) // of what is drawn as it is produced
+	ends     []func(now mono.Time) // these end what counts as it is produced
 }
 
-// partOf is what is carried to a limiter of several, beyond what is carried to all: of a minute nothing may count any more that
-// counts for the day, and some count requests alone.
+// partOf is what is carried to one limiter of several, beyond what is carried to all of them: what still counts in the day may no
+// longer count in the minute, and some limiters count requests only.
 type partOf struct {
-	index int // -1: it is one more in flight, which costs nothing
+	index int // of the limiter; -1: it stands for one more request in flight, and costs nothing
 	to    limit.Limiter
 	lease limit.Lease
 }
@@ -134,7 +143,7 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 		to := t.leaves[p]
 		if to == nil {
 			var err error
-			if to, err = t.newLeafLocked(p); err != nil {
+			if to, err = t.newLeafLocked(p, nil); err != nil {
 				for _, to := range m.to {
 					to.release()
 				}
@@ -165,8 +174,8 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 	return nil
 }
 
-// begin has what is used in the old limits count in the new ones, and nobody wait at the old ones any more. Who got leave there
-// before is in what is used; who does afterwards sees that he has moved.
+// begin makes what was used of the old limits count in the new ones, and sends on those who wait at the old ones. A request that got
+// leave there before is part of what was used; one that gets leave there afterwards sees that its key has moved.
 func (m *carried) begin() {
 	var changed []*node
 	for i := range m.pairs {
@@ -197,7 +206,7 @@ func (m *carried) end() {
 	}
 }
 
-// carry has what is used in the old limiter count in the new one.
+// carry makes what is used in the old limiter count in the new one.
 func (p *pairOf) carry(now mono.Time) {
 	c := used(p.from.guard.Own(), now)
 	p.lease = p.to.guard.Admit(now, c)
@@ -211,13 +220,13 @@ func (p *pairOf) carry(now mono.Time) {
 			}
 			continue
 		}
-		for range p.open(i) - 2 { // beside these two
+		for range p.open(i) - 2 { // these two requests are in flight already
 			p.parts = append(p.parts, partOf{-1, to, to.Admit(now, limit.Cost{})})
 		}
 	}
 }
 
-// settle has it count as what it has come to.
+// settle makes it count as much as was used in the end.
 func (p *pairOf) settle(now mono.Time) {
 	c := used(p.from.guard.Own(), now)
 	for i := range p.parts {
@@ -233,7 +242,7 @@ func (p *pairOf) settle(now mono.Time) {
 	p.to.guard.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
 }
 
-// old returns the parts of the old limiter that part i of the new one stands for: all, where the two are not made of the same.
+// old returns the parts of the old limiter that part i of the new one replaces. If the two are not made of the same parts, that is all.
 func (p *pairOf) old(i int) []limit.Limiter {
 	parts := limit.Parts(p.from.guard.Own())
 	if len(parts) == len(limit.Parts(p.to.guard.Own())) {
@@ -242,7 +251,7 @@ func (p *pairOf) old(i int) []limit.Limiter {
 	return parts
 }
 
-// beyond returns what is used of part i that c has not.
+// beyond returns what is used of part i and not in c.
 func (p *pairOf) beyond(i int, c *limit.Cost, now mono.Time) (more limit.Cost) {
 	for _, part := range p.old(i) {
 		for u, n := range used(part, now) {
@@ -252,7 +261,7 @@ func (p *pairOf) beyond(i int, c *limit.Cost, now mono.Time) (more limit.Cost) {
 	return more
 }
 
-// open returns how many are in flight of part i, which may count each as one whatever it costs.
+// open returns how many requests of part i are in flight, for limits that count each as one, whatever it costs.
 func (p *pairOf) open(i int) (n int) {
 	for _, part := range p.old(i) {
 		open, _ := limit.Unsettled(part)
@@ -261,7 +270,7 @@ func (p *pairOf) open(i int) (n int) {
 	return n
 }
 
-// used returns what of a limiter's limits cannot be had at once, in each unit: what was used lately, or is in flight.
+// used returns, in each unit, how much of a limiter's limits cannot be had at once, since it was used lately or is in flight.
 func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 	if l == nil {
 		return c
@@ -289,7 +298,7 @@ func (l *leaf) release() {
 	}
 }
 
-// update is Junction.Update for what changes at nodes.
+// update is Junction.Update for changes at nodes.
 func (t *Transport) update(f func(now mono.Time), changed []*node) {
 	limits := make([]*paceline.Limit, len(changed))
 	for i, n := range changed {

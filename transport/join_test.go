@@ -118,6 +118,51 @@ func TestNamesOfOneModelShare(t *testing.T) {
 	})
 }
 
+// Which models share limits the host's provider says, also once the host is known.
+func TestModelsShareAsTheHostSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "{}") })
+		tr := mustNew(t, transport.Config{Base: b, Tokens: estimator(t)})
+		for _, model := range []string{"gpt-4o", "gpt-4o-2024-08-06", "claude-opus-4-1", "claude-opus-4-0"} {
+			do(t, tr, request(t, http.MethodPost, "https://api.openai.com/v1/chat/completions", chatOf(model), "Authorization", "Bearer a"))
+		}
+		var models []string
+		for _, p := range tr.Partitions() {
+			models = append(models, p.Partition.Model)
+		}
+		if slices.Sort(models); !slices.Equal(models, []string{"claude-opus-4-0", "claude-opus-4-1", "gpt-4o"}) { // those of another provider do not
+			t.Errorf("limits for %q", models)
+		}
+	})
+}
+
+// Behind an address of one's own it is the provider that one names, and not what its models are called.
+func TestModelsShareAsTheProviderSays(t *testing.T) {
+	for name, want := range map[string][]string{
+		"openai":    {"claude-opus-4-0", "claude-opus-4-1", "gpt-4o"},
+		"anthropic": {"claude-opus-4", "gpt-4o"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "{}") })
+			d, ok := quota.Lookup(name)
+			if !ok {
+				t.Fatal(name)
+			}
+			tr := mustNew(t, transport.Config{Base: b, Tokens: estimator(t), Provider: d})
+			for _, model := range []string{"gpt-4o", "gpt-4o-2024-08-06", "claude-opus-4-1", "claude-opus-4-0"} {
+				do(t, tr, request(t, http.MethodPost, "https://gateway.test/v1/chat/completions", chatOf(model), "Authorization", "Bearer a"))
+			}
+			var models []string
+			for _, p := range tr.Partitions() {
+				models = append(models, p.Partition.Model)
+			}
+			if slices.Sort(models); !slices.Equal(models, want) {
+				t.Errorf("%s: limits for %q, want %q", name, models, want)
+			}
+		})
+	}
+}
+
 // Two keys of one organization, for which the server has half the room that two keys would have: of what was sent before the first
 // answers told so as much may be refused, and nothing afterwards.
 func TestKeysOfOneOrganizationJoin(t *testing.T) {

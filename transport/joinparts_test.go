@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,6 +126,64 @@ func TestJoiningForgetsNoOutput(t *testing.T) {
 		all.Wait()
 		if n := transport.Active(tr); n != 0 || len(o.sent["a"]) != 4 || o.sent["a"][3] > 5*time.Minute {
 			t.Errorf("%d under way; sent at %v", n, o.sent["a"])
+		}
+	})
+}
+
+// What a key that joins has used of a long window does not count in a short one.
+func TestJoiningDoesNotFillShortWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{}, sent: map[string][]time.Duration{}, begin: time.Now()}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			return limit.NewAll(rolling(t, 2, 10*time.Second, limit.Requests), rolling(t, 60, time.Hour, limit.Requests))
+		}})
+		send := func(key string) {
+			do(t, tr, get(t, "https://api.openai.com/v1/models", "Authorization", "Bearer "+key))
+		}
+		for range 4 {
+			send("a")
+			time.Sleep(20 * time.Second)
+		}
+		o.of = map[string]string{"a": "org", "b": "org"}
+		send("b")
+		time.Sleep(20 * time.Second)
+		send("a")
+		send("a")
+		if at := o.sent["a"]; at[5] != at[4] {
+			t.Errorf("of two in 10 s, a's second waited for %v", at[5]-at[4])
+		}
+	})
+}
+
+// A key whose organization is known by one that has joined another organization's key since counts there.
+func TestJoiningWhoHasJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{"a": "one", "z": "two", "d": "one"}, sent: map[string][]time.Duration{}, begin: time.Now()}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			return rolling(t, 4, time.Hour, limit.Requests)
+		}})
+		send := func(key, path string) {
+			do(t, tr, get(t, "https://api.openai.com/"+path, "Authorization", "Bearer "+key))
+		}
+		send("a", "v1/models")
+		send("z", "v1/models")
+		o.of["a"] = "two"
+		chat, err := http.NewRequest(http.MethodPost, "https://api.openai.com/v1/chat/completions", strings.NewReader(chatOf("gpt-4o")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		chat.Header.Set("Authorization", "Bearer a")
+		do(t, tr, chat) // now it is said of this model that a is of the other
+		send("d", "v1/models")
+		send("z", "v1/models")
+		if at := o.sent["z"]; at[1] < time.Hour {
+			t.Errorf("a, a and d count for z, which sent at %v", at)
 		}
 	})
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// known is what is known of who runs a host: a row of quota's table.
+// known is the provider that is known to run a host: a row of quota's table.
 type known struct {
 	row quota.Provider
-	// sure: it is said, or known by its host, or an answer had what only this provider sends. Fields of limits prove nothing
-	// where others speak the same: they show how a server speaks, not how it counts.
+	// sure says that the provider is configured, or known by the host, or that an answer had what only this provider sends. Header
+	// fields that others send as well prove nothing: they show how a server speaks, not how it counts.
 	sure bool
 }
 
@@ -22,7 +22,7 @@ func lookup(d quota.Dialect) (row quota.Provider, ok bool) {
 	return quota.LookupProvider(d.Name())
 }
 
-// learn takes in what a server was said or seen to be: d, unless that is nil, and an answer of it.
+// learn notes what a server was said to be (d, unless that is nil), and what an answer shows it to be.
 func (n *node) learn(d quota.Dialect, h http.Header) {
 	k := n.known.Load()
 	if row, ok := lookup(d); ok && (k == nil || k.row.Name != row.Name) {

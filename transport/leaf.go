@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"errors"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,88 +11,29 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// The scopes of a request, narrowest first.
-var scopes = [...]quota.Scope{quota.Route, quota.Model, quota.Key, quota.IP}
-
-const maxNodes = len(scopes) + 1 // and what all requests share
-
-// leaf is one combination of host, key, model and route: the limits that its requests count in.
+// leaf is one combination of host, key, model, route and client: the limits that its requests count in.
 type leaf struct {
 	partition Partition
-	nodes     [maxNodes]*node // narrowest first
-	count     int
-	server    *node // of them, the host's
-	room      *room // nil: none
+	way       // its first way, and most often its only one
+	more      []way
+	server    *node   // one of the host's nodes
+	room      *room   // how many requests the host takes at once, with Config.Adaptive; otherwise nil
+	client    *client // with Config.Client; else nil
 	lane      *paceline.Lane
 	active    atomic.Int64 // requests under way
 	answers   answers      // how long they took
 
-	other   atomic.Bool             // it is to be said that its model is not the preset's
-	belongs atomic.Bool             // whose key this is has been told
-	moved   atomic.Pointer[carried] // its key has joined another: nobody is to wait here
-	quiet   atomic.Bool             // and the last one that went from here has ended
+	other   atomic.Bool             // its model is not that of the preset, and that has not been logged yet
+	belongs atomic.Bool             // Organization, or an answer, has said whose key this is
+	moved   atomic.Pointer[carried] // its key has joined another, and nobody may wait here any more
+	quiet   atomic.Bool             // it has moved, and the last request that went from here has ended
 
 	// Guarded by the Transport's lock:
-	used       time.Duration // when it was last asked for
+	used       time.Duration // when it was last looked up
 	prev, next *leaf         // in the ring
 }
 
-// at returns the index of the node of a scope, or that of the key where the request has no such scope.
-func (l *leaf) at(s quota.Scope) int {
-	if s == quota.All {
-		s = quota.IP // a server speaks for itself alone
-	}
-	key := 0
-	for i, n := range l.nodes[:l.count] {
-		switch n.partition.Scope {
-		case s:
-			return i
-		case quota.Key:
-			key = i
-		}
-	}
-	return key
-}
-
-// has returns what tells whether a scope is that of node i.
-func (l *leaf) has(i int) func(quota.Scope) bool {
-	return func(s quota.Scope) bool { return l.at(s) == i }
-}
-
-// index returns the node that has a limit, -1 if it is the way to the host.
-func (l *leaf) index(m *paceline.Limit) int {
-	for i, n := range l.nodes[:l.count] {
-		if n.limit == m {
-			return i
-		}
-	}
-	return -1
-}
-
-// node returns the one whose limit stood in the way.
-func (l *leaf) node(err error) *node {
-	if w, ok := errors.AsType[*paceline.WaitError](err); ok && w.Limit != nil {
-		if i := l.index(w.Limit); i >= 0 {
-			return l.nodes[i]
-		}
-		return l.server
-	}
-	return l.nodes[0]
-}
-
-// look returns why nobody is to stand in line.
-func (l *leaf) look() *Error {
-	for _, n := range l.nodes[:l.count] {
-		if n.shut.Load() {
-			if err := n.look(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// ring is the leaves in the order of their last use, the first after the root is the latest.
+// ring has the leaves in the order of their last use: the one after the root was used last.
 type ring struct{ root leaf }
 
 func (r *ring) init() { r.root.prev, r.root.next = &r.root, &r.root }
@@ -110,8 +51,8 @@ func (r *ring) remove(l *leaf) {
 	l.prev, l.next = nil, nil
 }
 
-// find returns the leaf of a partition, which is active until the caller says otherwise.
-func (t *Transport) find(p Partition) (*leaf, error) {
+// find returns the leaf of a partition, and counts it as active; the caller must end that. who is its client.
+func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 	p.Scope = ""
 	now := t.now()
 	t.mu.Lock()
@@ -124,9 +65,12 @@ func (t *Transport) find(p Partition) (*leaf, error) {
 	if l == nil {
 		t.forgetLocked(now)
 		var err error
-		if l, err = t.newLeafLocked(p.own()); err != nil {
+		if l, err = t.newLeafLocked(p.own(), who); err != nil {
 			return nil, err
 		}
+	}
+	if l.client != nil {
+		l.client.becomeLocked(who)
 	}
 	l.active.Add(1)
 	l.used = now
@@ -134,65 +78,136 @@ func (t *Transport) find(p Partition) (*leaf, error) {
 	return l, nil
 }
 
-// maxOthers is how many models that are not the preset's are named.
+// maxOthers is how many models that are not the preset's are logged by name.
 const maxOthers = 100
 
-func (t *Transport) newLeafLocked(p Partition) (*leaf, error) {
-	l := &leaf{partition: p}
-	add := func(n *node) {
-		l.nodes[l.count] = n
-		l.count++
+func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
+	l := &leaf{partition: p, more: make([]way, max(len(t.accounts)-1, 0))}
+	if t.config.Client != nil {
+		c, err := t.clientLocked(p, who)
+		if err != nil {
+			return nil, err
+		}
+		l.client = c
 	}
-	for _, s := range scopes {
-		q, ok := p.at(s)
-		if !ok && (s != quota.Model || t.config.Limit == nil) {
+	ways := make([][]*paceline.Limit, l.ways())
+	for k := range ways {
+		if err := t.nodesLocked(l, k, p); err != nil {
+			return nil, err
+		}
+	}
+	for n := range l.distinct {
+		if n == t.shared {
 			continue
 		}
-		n := t.nodes[q]
-		if n == nil {
-			var own limit.Limiter
-			if t.config.Limit != nil {
-				own = t.config.Limit(q)
-			}
-			t.checkOwnLocked(q, own, l.nodes[:l.count])
-			var err error
-			if n, err = t.newNode(q, own); err != nil {
-				return nil, err
-			}
+		t.nodes[n.partition] = n
+		if own := n.guard.Own(); canCompare(own) {
+			t.owners[own] = n
 		}
-		add(n)
-	}
-	if t.shared != nil {
-		add(t.shared)
-	}
-	var way []*paceline.Limit
-	for _, n := range l.nodes[:l.count] {
-		way = append(way, n.limit)
-		if n != t.shared {
-			t.nodes[n.partition] = n
-			if own := n.guard.Own(); canCompare(own) {
-				t.owners[own] = n
-			}
-			n.leaves++
-		}
+		n.leaves++
 	}
 	l.server = l.nodes[l.at(quota.IP)]
-	way = append(way, l.server.way)
 	if t.config.Adaptive != nil {
 		l.room = t.enterLocked(l)
-		way = append(way, l.room.limit)
+	}
+	for k := range ways {
+		ways[k] = l.limits(l.by(k))
 	}
 	if m := p.Model; m != "" && !t.preset.Fits(m) && !t.others[m] && len(t.others) < maxOthers {
 		t.others[m] = true
 		l.other.Store(true)
 	}
-	l.lane = t.junction.Lane(paceline.LaneConfig{}, way)
+	if l.client != nil {
+		t.enterClientLocked(l.client)
+	}
+	l.lane = t.junction.Lane(l.lanes(), ways...)
 	t.leaves[p] = l
 	return l, nil
 }
 
-// checkOwnLocked panics if a limiter is another partition's already: that one would never hear of this one's requests.
-func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also []*node) {
+// nodesLocked finds the nodes of a way of a leaf, or makes them.
+func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
+	w := l.by(k)
+	limits := t.config.Limit
+	if len(t.accounts) > 0 {
+		w.account = t.accounts[k]
+		p.Key = w.account.name
+	}
+	add := func(n *node) {
+		w.nodes[w.count] = n
+		w.count++
+	}
+	for _, s := range scopes {
+		limits := limits
+		if w.account != nil && w.account.limit != nil && s != quota.IP {
+			limits = w.account.limit
+		}
+		q, ok := p.at(s)
+		if !ok && (s != quota.Model || limits == nil) {
+			continue
+		}
+		n := t.nodes[q]
+		if n == nil && k > 0 { // the first way has made the node
+			if i := slices.IndexFunc(l.nodes[:l.count], func(n *node) bool { return n.partition == q }); i >= 0 {
+				n = l.nodes[i]
+			}
+		}
+		if n == nil {
+			var own limit.Limiter
+			if limits != nil {
+				own = t.shareOf(q, func() limit.Limiter { return limits(q) })
+			}
+			t.checkOwnLocked(q, own, l)
+			var err error
+			if n, err = t.newNode(q, own); err != nil {
+				return err
+			}
+			if s == quota.Key && w.account != nil && w.account.left == 0 {
+				t.closeLocked(n, true)
+			}
+		}
+		add(n)
+	}
+	if l.client != nil && l.client.own != nil {
+		add(l.client.own)
+	}
+	if t.shared != nil {
+		add(t.shared)
+	}
+	return nil
+}
+
+// shareOf makes the limits of a partition, or what Config.Share has in their place.
+func (t *Transport) shareOf(p Partition, made func() limit.Limiter) limit.Limiter {
+	own := made()
+	if own == nil || t.config.Share == nil {
+		return own
+	}
+	return t.config.Share(p, made)
+}
+
+// lanes is what its lanes are like. The Transport's lock must be held.
+func (l *leaf) lanes() paceline.LaneConfig {
+	lane := paceline.LaneConfig{Told: true, Client: l.partition.Client}
+	if l.client != nil {
+		lane.Share, lane.Weight = l.client.share, l.client.is.Weight
+	}
+	return lane
+}
+
+// limits returns all that a request has to pass by a way.
+func (l *leaf) limits(w *way) (all []*paceline.Limit) {
+	for _, n := range w.nodes[:w.count] {
+		all = append(all, n.limit)
+	}
+	if all = append(all, l.server.way); l.room != nil {
+		all = append(all, l.room.limit)
+	}
+	return all
+}
+
+// checkOwnLocked panics if a limiter belongs to another partition already, which would never hear of the requests of this one.
+func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also *leaf) {
 	if !canCompare(own) {
 		return
 	}
@@ -200,9 +215,13 @@ func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also []*node)
 		panic("transport: Limit returns the Limiter that all requests share")
 	}
 	other := t.owners[own]
-	for _, n := range also {
-		if n.guard.Own() == own {
-			other = n
+	if also != nil {
+		for k := range also.ways() { // a leaf in the making may not have all of its ways
+			for _, n := range also.by(k).nodes[:also.by(k).count] {
+				if n.guard.Own() == own {
+					other = n
+				}
+			}
 		}
 	}
 	if other != nil {
@@ -223,14 +242,14 @@ func (t *Transport) forgetLocked(now time.Duration) {
 		oldest = oldest.prev
 		idle := now - l.used
 		switch {
-		case l.active.Load() > 0: // it is in use: it does not hide those behind it
+		case l.active.Load() > 0: // it is in use; those behind it may not be
 			l.used = now
 			t.recent.front(l)
 		case over || idle >= t.config.Idle && len(t.pausesOf(l)) == 0:
 			t.dropLocked(l)
 			over = false
 		case idle < t.config.Idle:
-			return // so are the others
+			return // the others were used later
 		}
 	}
 }
@@ -238,17 +257,25 @@ func (t *Transport) forgetLocked(now time.Duration) {
 func (t *Transport) dropLocked(l *leaf) {
 	t.recent.remove(l)
 	delete(t.leaves, l.partition)
+	t.look.forgetsLocked(l)
 	l.lane.Retire()
 	l.leaveLocked()
-	for _, n := range l.nodes[:l.count] {
+	for n := range l.distinct {
 		if n == t.shared {
 			continue
 		}
-		if n.leaves--; n.leaves == 0 {
-			delete(t.nodes, n.partition)
-			if own := n.guard.Own(); canCompare(own) {
-				delete(t.owners, own)
-			}
+		if n.leaves--; n.leaves == 0 && n.partition.Scope != ScopeClient {
+			t.dropNodeLocked(n)
 		}
+	}
+	if c := l.client; c != nil {
+		t.leaveClientLocked(c, l.used)
+	}
+}
+
+func (t *Transport) dropNodeLocked(n *node) {
+	delete(t.nodes, n.partition)
+	if own := n.guard.Own(); canCompare(own) {
+		delete(t.owners, own)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/internal/guard"
 	"github.com/paceline-go/paceline/internal/health"
+	"github.com/paceline-go/paceline/internal/spell"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
@@ -24,42 +25,51 @@ type node struct {
 	partition Partition
 	guard     *guard.Guard
 	limit     *paceline.Limit
+	taught    bool                          // the limiter wants to hear what the server states
 	leaves    int                           // guarded by the Transport's lock
-	shut      atomic.Bool                   // nobody is to stand in line: until look says otherwise
-	provider  quota.Dialect                 // of a host that is known; otherwise nil
-	dialect   atomic.Pointer[quota.Dialect] // what the answers of another have shown it to be
-	known     atomic.Pointer[known]         // who that is; nil: nobody knows
+	shut      atomic.Bool                   // no request may wait in line, until look says otherwise
+	provider  quota.Dialect                 // of a host in the table; otherwise nil
+	dialect   atomic.Pointer[quota.Dialect] // of any other host: what its answers look like
+	known     atomic.Pointer[known]         // who runs the host; nil: nobody knows
 
-	pauses  int       // begun
-	retreat mono.Time // until when an opt-in of the configured limit was said to be given up
-	misfit  mono.Time // until when the limit itself was
+	pauses  int       // how many pauses have begun
+	retreat mono.Time // until then it was logged that an opt-in of the configured limit is not relied on
+	misfit  mono.Time // until then it was logged that the limit itself is wrong
 	refusal quota.Refusal
+	out     bool // all keys of the account are out
 	said    []quota.Policy
+	takes   takes
+	least   float64     // what a request uses that costs nothing of what is counted
+	money   atomic.Bool // it counts money
 
 	// Of a host:
 	rooms  map[string]*room // by model; guarded by the Transport's lock
 	health *health.Health
-	way    *paceline.Limit
-	down   atomic.Bool // it was, when last looked at
-	cause  error       // of the outage
+	way    *paceline.Limit // to the host
+	down   atomic.Bool     // the host was down when last looked at
+	cause  error           // of the outage
 }
 
 func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if t.config.Fill > 0 && own != nil && !limit.Foresees(own) {
 		return nil, fmt.Errorf("transport: Fill %d: the limiter of %v, %T, does not foresee", t.config.Fill, p, own)
 	}
+	t.recall(p, own)
 	g, err := guard.New(guard.Config{Limiter: own, Slow: t.slow, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	n := &node{t: t, partition: p, guard: g, limit: t.junction.Limit(paceline.LimitConfig{Limiter: g, Logger: t.waits(p)})}
+	_, taught := own.(limit.Taught)
+	n := &node{t: t, partition: p, guard: g, taught: taught}
+	n.weigh(own)
+	n.limit = t.junction.Limit(n.looks(paceline.LimitConfig{Limiter: g, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))
 	if p.Scope != quota.IP {
 		return n, nil
 	}
 	if d, ok := quota.ForHost(p.Host); ok {
 		n.provider = d
 	}
-	for _, d := range []quota.Dialect{t.config.Provider, n.provider} { // what is said goes before what is known
+	for _, d := range []quota.Dialect{t.config.Provider, n.provider} { // what is configured goes before what the host is known by
 		if row, ok := lookup(d); ok {
 			n.known.Store(&known{row: row, sure: true})
 			break
@@ -71,11 +81,14 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if n.health, err = health.New(health.Config{Rand: t.jitter}); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	n.way = t.junction.Limit(paceline.LimitConfig{Limiter: n.health, Logger: t.waits(p)})
+	n.way = t.junction.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
 	return n, nil
 }
 
-// pause is how long a partition stays away after refusals that do not say: nobody asked for more than anybody waits.
+// settings are what is configured now: With may have changed it since the node was made.
+func (n *node) settings() *Config { return &n.t.latest.Load().config }
+
+// pause is how long a partition stays away after refusals that do not say how long: never longer than anybody would wait.
 func (t *Transport) pause() backoff.Policy {
 	if most := t.config.MaxRetryAfter; most > 0 {
 		return t.config.Backoff.AtMost(most)
@@ -83,7 +96,7 @@ func (t *Transport) pause() backoff.Policy {
 	return t.config.Backoff
 }
 
-// waits is who is told of the waits of a partition.
+// waits returns the log for the waits of a partition; nil: none.
 func (t *Transport) waits(p Partition) *slog.Logger {
 	if t.config.Logger == nil {
 		return nil
@@ -91,7 +104,7 @@ func (t *Transport) waits(p Partition) *slog.Logger {
 	return t.config.Logger.With("partition", p)
 }
 
-// refused takes in that a refusal concerned the partition: it may pause now, for longer than anybody waits.
+// refused notes a refusal that concerns the partition. The pause that it begins may be longer than anybody waits.
 func (n *node) refused(why quota.Refusal, asked time.Duration) (pause time.Duration) {
 	began := false
 	var retreats []limit.Retreat
@@ -114,22 +127,25 @@ func (n *node) refused(why quota.Refusal, asked time.Duration) (pause time.Durat
 		}
 		if on {
 			n.refusal, pause = why, p.Next.Sub(now)
-			n.shutIf(pause > n.t.config.MaxRetryAfter)
+			n.shutIf(pause > n.settings().MaxRetryAfter)
 		}
 	}, n.limit)
 	if began {
+		n.t.notePaused(n.partition, pause, asked > 0)
 		n.t.log.Info("paused", "partition", n.partition, "for", pause, "refusal", string(why), "told", asked > 0)
 	}
 	for _, r := range retreats {
 		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit", r.Limit, "option", r.Option, "until", n.t.junction.Time(r.Until))
 	}
 	for _, m := range misfits {
+		n.t.noteMisfit(n.partition, &m)
 		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rate.String(), "fits", m.Fits, "until", n.t.junction.Time(m.Until))
 	}
 	return pause
 }
 
 func (n *node) shutIf(yes bool) {
+	yes = yes || n.out
 	if yes {
 		n.guard.Close()
 	} else {
@@ -138,10 +154,14 @@ func (n *node) shutIf(yes bool) {
 	n.shut.Store(yes)
 }
 
-// look returns why nobody is to stand in line, or opens it again: the first who may wait does.
+// look returns why no request may wait in line. If that is over, it opens the line again.
 func (n *node) look() (err *Error) {
+	out := false
 	n.t.junction.Update(func(now mono.Time) {
-		if p, on := n.guard.Paused(now); on && p.Next.Sub(now) > n.t.config.MaxRetryAfter {
+		if out = n.out; out {
+			return
+		}
+		if p, on := n.guard.Paused(now); on && p.Next.Sub(now) > n.settings().MaxRetryAfter {
 			err = &Error{Partition: n.partition, Ready: n.t.junction.Time(p.Until), Refusal: n.refusal, Err: ErrPaused}
 			return
 		}
@@ -151,19 +171,22 @@ func (n *node) look() (err *Error) {
 		}
 		n.shutIf(false)
 	}, n.limit)
+	if out {
+		err = &Error{Partition: Partition{Scope: quota.IP, Host: n.partition.Host}, Err: n.t.noKeys()}
+	}
 	return err
 }
 
-// outage tells whether the host has been down for longer than anybody waits.
+// outage reports whether the host has been down for longer than anybody waits.
 func (n *node) outage(now mono.Time) (s health.State, over bool) {
 	if n.health == nil {
 		return s, false
 	}
 	s = n.health.State(now)
-	return s, s.Down && now.Sub(s.Since) >= n.t.config.MaxOutage
+	return s, s.Down && now.Sub(s.Since) >= n.settings().MaxOutage
 }
 
-// failed takes in that an attempt failed on the way to the host, or was answered with an error of the server's own.
+// failed notes that an attempt failed on the way to the host, or was answered with an error of the server's own.
 func (n *node) failed(cause error) {
 	var s health.State
 	news := false
@@ -178,11 +201,12 @@ func (n *node) failed(cause error) {
 		}
 	}, n.limit)
 	if news && s.Down {
+		n.t.note(paceline.EventDown, n.partition, fmt.Sprintf("nothing arrives at the host (%v)", s.Kind))
 		n.t.log.Warn("host is down", "partition", n.partition, "kind", s.Kind.String(), "err", cause)
 	}
 }
 
-// served takes in that the host answers, after an outage.
+// served notes that the host answers again after an outage.
 func (n *node) served() {
 	var s health.State
 	news := false
@@ -194,11 +218,12 @@ func (n *node) served() {
 		}
 	})
 	if news && !s.Down {
+		n.t.note(paceline.EventBack, n.partition, "the host is back after "+spell.Span(s.Lasted))
 		n.t.log.Info("host is back", "partition", n.partition, "after", s.Lasted)
 	}
 }
 
-// hear takes in what the server states about its limits themselves, and what its buckets hold, in an answer that says o besides.
+// hear notes what an answer states about the limits themselves, and what the buckets hold; o is what it says beside that.
 func (n *node) hear(said []quota.Policy, capacity limit.Cost, o *limit.Outcome) {
 	n.t.junction.Update(func(now mono.Time) {
 		if slices.Equal(n.said, said) {
@@ -206,8 +231,9 @@ func (n *node) hear(said []quota.Policy, capacity limit.Cost, o *limit.Outcome) 
 		}
 		n.said = said
 		n.guard.Contain(now, capacity, o)
-		if own := n.guard.Own(); own != nil && n.t.config.Adopt != nil {
-			n.t.config.Adopt(now, n.partition, own, said)
+		if own := n.guard.Own(); own != nil && n.settings().Adopt != nil {
+			n.settings().Adopt(now, n.partition, own, said)
+			n.weigh(own)
 		}
 	}, n.limit)
 }
@@ -242,17 +268,15 @@ func (n *node) most(cost limit.Cost) (unit limit.Unit, most int64, found bool) {
 	return unit, most, found
 }
 
-// refuse makes the error of a node that gave no leave.
+// refuse makes the error for a node that did not let a request go.
 func (n *node) refuse(err error, cost limit.Cost) *Error {
 	e := &Error{Partition: n.partition, Err: err}
-	w, ok := errors.AsType[*paceline.WaitError](err)
-	if !ok {
-		return e
-	}
-	e.Ready = w.Ready
-	if w.Reason == paceline.ErrNever {
-		if u, most, ok := n.most(cost); ok {
-			e.Unit, e.Size, e.Limit = u, cost[u], most
+	if w, ok := errors.AsType[*paceline.WaitError](err); ok {
+		e.Ready, e.Ahead, e.Name, e.Unit = w.Ready, w.Ahead, w.Bound.Name, w.Bound.Unit
+		if w.Reason == paceline.ErrNever {
+			if u, most, ok := n.most(cost); ok {
+				e.Unit, e.Size, e.Limit = u, cost[u], most
+			}
 		}
 	}
 	return e

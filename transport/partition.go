@@ -17,17 +17,19 @@ import (
 // counts in up to four: quota.IP (Host), quota.Key (Host and Key), quota.Model (Host, Key and Model) and quota.Route (Host,
 // Key and Route).
 type Partition struct {
-	// Scope is empty where all fields are those of a request.
+	// Scope is empty if the fields are those of a whole request.
 	Scope quota.Scope
 	// Host is the server's, in lower case, with its port unless that is the scheme's own.
 	Host string
-	// Key stands for the credential and never is it: of keys that share limits one stands for all. Empty: none.
+	// Key stands for the credential and never contains it. If several keys share limits, one stands for all. Empty: none.
 	Key string
-	// Model is a language model, of a request by the name that those which share limits have in common: gpt-4o for gpt-4o-2024-08-06.
-	// Empty: none, or not known.
+	// Model is a language model. For a request it is the name that models which share limits have in common: gpt-4o for
+	// gpt-4o-2024-08-06. Empty: none, or not known.
 	Model string
-	// Route is the method and the path, without what differs from object to object: "GET /users/*/posts".
+	// Route is the method and the path, without the parts that differ from object to object: "GET /users/*/posts".
 	Route string
+	// Client is the name of who asks, with Config.Client, which sets it. The limit of a client alone (ScopeClient) has no other field.
+	Client string
 }
 
 // String describes the partition for people.
@@ -45,6 +47,11 @@ func (p Partition) String() string {
 	if p.Route != "" {
 		s += " " + p.Route
 	}
+	if p.Scope == ScopeClient {
+		s = "client " + p.Client
+	} else if p.Client != "" {
+		s += " client " + p.Client
+	}
 	// Paths and models are text of strangers: none of it is to begin a line of a log.
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -60,7 +67,7 @@ const maxField = 256
 
 // bounded returns p with short fields.
 func (p Partition) bounded() Partition {
-	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route} {
+	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route, &p.Client} {
 		if len(*f) > maxField {
 			*f = (*f)[:maxField] + "…" + hash(*f)
 		}
@@ -68,9 +75,9 @@ func (p Partition) bounded() Partition {
 	return p
 }
 
-// own returns p with fields that keep nothing longer alive, such as the URL that they are parts of.
+// own returns p with copies of its fields, which keep nothing larger alive, such as the URL that they are parts of.
 func (p Partition) own() Partition {
-	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route} {
+	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route, &p.Client} {
 		*f = strings.Clone(*f)
 	}
 	return p
@@ -78,8 +85,8 @@ func (p Partition) own() Partition {
 
 // LogValue is a group of the fields that are set.
 func (p Partition) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 5)
-	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"host", p.Host}, {"key", p.Key}, {"model", p.Model}, {"route", p.Route}} {
+	attrs := make([]slog.Attr, 0, 6)
+	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"host", p.Host}, {"key", p.Key}, {"model", p.Model}, {"route", p.Route}, {"client", p.Client}} {
 		if f.value != "" {
 			attrs = append(attrs, slog.String(f.name, f.value))
 		}
@@ -103,7 +110,7 @@ func (p Partition) at(s quota.Scope) (Partition, bool) {
 	return q, true
 }
 
-// PartitionOf is how requests are told apart where the configuration does not say.
+// PartitionOf returns the Partition of a request where the configuration does not say how to tell requests apart.
 //
 // Key is a hash, of this process alone, of the credential: the Authorization header, the headers that providers have for
 // API keys, or a parameter such as api_key. Of an Authorization that differs from request to request because it signs
@@ -133,22 +140,23 @@ var (
 	parameters = [...]string{"api_key", "apikey", "key", "access_token", "token", "api-key"}
 )
 
-// seed makes a hash worth nothing to whoever reads it in a log.
+// seed makes a hash useless to anybody who reads it in a log.
 var seed = maphash.MakeSeed()
 
 func hash(s string) string { return strconv.FormatUint(maphash.String(seed, s), 36) }
 
-func keyOf(r *http.Request) string {
+// CredentialOf returns what PartitionOf makes a hash of: it is secret, or names the key of a signature. If there is none, it is empty.
+func CredentialOf(r *http.Request) string {
 	if v := r.Header["Authorization"]; len(v) > 0 && v[0] != "" {
-		return hash(signer(v[0]))
+		return signer(v[0])
 	}
 	for _, name := range credentials {
 		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
-			return hash(v[0])
+			return v[0]
 		}
 	}
 	if r.URL.User != nil {
-		return hash(r.URL.User.String())
+		return r.URL.User.String()
 	}
 	for q := r.URL.RawQuery; q != ""; {
 		var pair string
@@ -159,9 +167,16 @@ func keyOf(r *http.Request) string {
 				if v, err := url.QueryUnescape(value); err == nil {
 					value = v
 				}
-				return hash(value)
+				return value
 			}
 		}
+	}
+	return ""
+}
+
+func keyOf(r *http.Request) string {
+	if c := CredentialOf(r); c != "" {
+		return hash(c)
 	}
 	return ""
 }

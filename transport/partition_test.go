@@ -255,8 +255,8 @@ func TestOneLimiterForTwoPartitions(t *testing.T) {
 // A piece of a path with a figure is an object's, and one that is long; a version is not.
 func TestObjectsInPaths(t *testing.T) {
 	for segment, object := range map[string]bool{
-		"v1": false, "v1beta": false, "v2024": false, "users": false, "vip": false, strings.Repeat("x", 30): false,
-		"12": true, "x1": true, "vip-12": true, "b2024": true, "v123456789": true, "user-1": true, strings.Repeat("x", 300): true,
+		"v1": false, "v1beta": false, "v2024": false, "users": false, "vip": false, "v1234567": false, strings.Repeat("x", 30): false,
+		"12": true, "x1": true, "vip-12": true, "b2024": true, "v12345678": true, "user-1": true, strings.Repeat("x", 300): true,
 	} {
 		r := get(t, "http://a.test/"+segment+"/list")
 		want := "GET /" + segment + "/list"

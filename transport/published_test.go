@@ -127,9 +127,35 @@ func TestPreset(t *testing.T) {
 				t.Errorf("%s is named %d times in\n%s", model, n, &log)
 			}
 		}
-		_, err := transport.New(transport.Config{Preset: "openai:tier1", Limit: transport.MustPublished("openai:tier1")})
-		if _, unknown := transport.New(transport.Config{Preset: "openai:tier9"}); err == nil || unknown == nil {
-			t.Error(err, unknown)
+		if _, unknown := transport.New(transport.Config{Preset: "openai:tier9"}); unknown == nil {
+			t.Error("a preset that does not exist is taken")
 		}
 	})
+}
+
+// A preset and limits of one's own hold together: whichever is the stricter one binds.
+func TestPresetAndLimit(t *testing.T) {
+	for _, c := range []struct {
+		own   int64
+		sends int
+		want  time.Duration // when the last goes
+	}{{2, 3, time.Minute}, {1 << 20, 501, 120 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := mustNew(t, transport.Config{Base: newBase(0, ok), Preset: "openai:tier1", Tokens: estimator(t), Limit: func(p transport.Partition) limit.Limiter {
+				if p.Scope != quota.Model {
+					return nil
+				}
+				return rolling(t, c.own, time.Minute, limit.Requests)
+			}})
+			began := time.Now()
+			for range c.sends {
+				if _, _, err := do(t, tr, get(t, "http://a.test/x", "Authorization", "Bearer k")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took := time.Since(began); took < c.want || took > c.want+2*time.Millisecond {
+				t.Errorf("with %d a minute of one's own, request %d goes after %v, expected %v", c.own, c.sends, took, c.want)
+			}
+		})
+	}
 }

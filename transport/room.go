@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// room is how many requests a host seems to take at once, of one model.
+// room is how many requests for one model a host seems to handle at once.
 type room struct {
 	adaptive *limit.Adaptive // guarded by the Junction
 	limit    *paceline.Limit
@@ -23,7 +23,7 @@ func (t *Transport) enterLocked(l *leaf) *room {
 		if err != nil {
 			panic("transport: " + err.Error()) // New has checked it
 		}
-		r = &room{adaptive: a, limit: t.junction.Limit(paceline.LimitConfig{Limiter: a, Logger: t.waits(host.partition)})}
+		r = &room{adaptive: a, limit: t.junction.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil, Logger: t.waits(host.partition)})}
 		if host.rooms == nil {
 			host.rooms = map[string]*room{}
 		}
@@ -42,7 +42,8 @@ func (l *leaf) leaveLocked() {
 	}
 }
 
-// inRoom returns what a room hears of an outcome. A refusal that names a limit is that limit's: fewer at once do not help.
+// inRoom returns what a room hears of an outcome. A refusal that names a limit is due to that limit, and fewer requests at once would
+// not help.
 func (s *sent) inRoom(o limit.Outcome) limit.Outcome {
 	said := &s.verdict.Said
 	o.RetryAfter = 0

@@ -43,7 +43,7 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 	}
 	c := call{t: t, req: r, cost: limit.One}
 	defer c.leave()
-	p, said := t.partition(r)
+	p, said := c.partition()
 	c.said = said
 	if err := c.place(p, tokens.Body{}); err != nil {
 		return time.Time{}, 0, err
@@ -53,7 +53,9 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 	}
 	at, ahead, err = c.leaf.lane.Ask(c.cost)
 	if err != nil {
-		err = c.leaf.node(err).refuse(err, c.cost)
+		e := c.leaf.node(err).refuse(err, c.cost)
+		e.Client = c.leaf.partition.Client
+		err = e
 	}
 	return at, ahead, err
 }
@@ -62,21 +64,21 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 type PartitionStats struct {
 	Partition Partition // all fields of a request
 	paceline.Stats
-	// Most is how many may be in flight to its host and model now, with Config.Adaptive. 0: nobody says.
+	// Most is how many may be in flight to its host and model now, with Config.Adaptive. If 0, any number.
 	Most int64
-	// Pauses are what keeps it away now: of its route, model, key and host.
+	// Pauses are those that keep its requests away now: of its route, model, key and host.
 	Pauses []Pause
 }
 
 // Pause is how long one partition stays away.
 type Pause struct {
-	// Partition is whose pause it is: its Scope is set. Lift takes it.
+	// Partition is what the pause concerns: its Scope is set. Lift takes it.
 	Partition Partition
 	Since     time.Time
 	Until     time.Time
 	Next      time.Time     // when a request may go: Until, or before that to see whether it still holds
 	Refusal   quota.Refusal // why
-	// Down: nothing arrives at the host; Until is not known.
+	// Down says that nothing arrives at the host. Until is not known then.
 	Down bool
 	Err  error // the last, if it is down
 }
@@ -101,7 +103,7 @@ func (t *Transport) Partitions() []PartitionStats {
 
 func (t *Transport) pausesOf(l *leaf) (all []Pause) {
 	t.junction.Update(func(now mono.Time) {
-		for _, n := range l.nodes[:l.count] {
+		for n := range l.distinct {
 			if p, on := n.guard.Paused(now); on {
 				all = append(all, Pause{Partition: n.partition, Since: t.junction.Time(p.Since), Until: t.junction.Time(p.Until), Next: t.junction.Time(p.Next), Refusal: n.refusal})
 			}
@@ -116,8 +118,8 @@ func (t *Transport) pausesOf(l *leaf) (all []Pause) {
 	return all
 }
 
-// Lift ends the pause of a partition as Partitions names it, its Scope set: somebody knows better than the server's last word. It
-// reports whether there was one. What is in flight may begin another.
+// Lift ends the pause of a partition, named as in Partitions, with its Scope set. It is for when somebody knows better than the
+// server's last word. It reports whether there was one. What is in flight may begin another.
 func (t *Transport) Lift(p Partition) (lifted bool) {
 	t.mu.Lock()
 	n := t.nodes[p]

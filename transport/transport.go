@@ -10,9 +10,9 @@
 //
 // The life of one attempt:
 //
-//	partition   host, credential, model and route say which limits it counts in
-//	acquire     leave from all of them at once                                paceline.Junction, a lane per partition
-//	send        the Base, at most once per leave, timed from the end of the write
+//	partition   host, credential, model, route and client say which limits it counts in
+//	acquire     leave from all of them at once, by one of the Keys if any     paceline.Junction, a lane per partition, a way per key
+//	send        the Base, with the key's credential, at most once per leave, timed from the end of the write
 //	judge       what it proves, and whether to send it again                  package verdict
 //	settle      each limit learns how it ended and what the server said of it
 //
@@ -20,21 +20,26 @@
 // model APIs, is it watched while it passes, to settle with what was really used.
 //
 // It adds nothing to a request, and what an http.Client sends after a redirect it takes for meant: the Client drops Authorization,
-// Proxy-Authorization and Cookie for another host, and no field of a provider's own. Who sends keys in X-Api-Key and the like sets
+// Proxy-Authorization and Cookie for another host, and no field of a provider's own. If you send keys in X-Api-Key and the like, set
 // CheckRedirect.
 //
-// It is not a cache, a circuit breaker or a queue: work with priorities, several keys or dead letters belongs in a
-// paceline.Pool.
+// Where several clients share it, each has its part of every limit (Config.Client). A request that would wait for too long fails
+// before it waits (Config.MaxWait).
+//
+// It is not a cache, a circuit breaker or a queue: work that is to survive its caller, with nonces, deadlines or dead letters, belongs in
+// a paceline.Pool.
 package transport
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,11 +66,17 @@ type Config struct {
 	// limit there. Each must be a new one. It is called under a lock and must not use the Transport. Requests whose model is not
 	// known (see Partition) count together, in the limit of the model "". If Limit is nil, none.
 	Limit func(p Partition) limit.Limiter
-	// Preset is Limit by name: the limits that a provider publishes, as Published makes them of a quota.Preset. Where nobody knows a
-	// host, that provider is taken for who runs it. Its numbers are those of the model that it names: that a request is for another is
-	// said once for each (see Logger). If empty, none.
+	// Keys are credentials of the Transport's own: each request goes with the one with which it may go first, which is decided when it goes.
+	// A key that was banned, has no credit, or was denied (401, 403) what other keys were not, three times in a row, is out until
+	// Readmit, and Snapshot says so; the request goes again with another, as often as Attempts says. When all are out, requests fail at once with ErrKeys. The Key
+	// of a request's Partition is then that of its key: what the request itself has does not count. A request that a redirect has led to
+	// another host gets none and fails. If empty, requests have their own.
+	Keys []Key
+	// Preset is Limit by name: the limits that a provider publishes, as Published makes them of a quota.Preset. With Limit, both hold.
+	// Where nobody knows a host, that provider is taken for who runs it. Its numbers are those of the model that it names: that a request is
+	// for another is said once for each (see Logger). If empty, none.
 	Preset string
-	// PerSecond: the limits of Preset per minute also hold per second (see PerSecond).
+	// PerSecond has the limits of Preset per minute hold per second, too (see the constant PerSecond).
 	PerSecond bool
 	// Partition says what a request counts in; it must not read the body. Its Scope is ignored. If nil, PartitionOf. Where
 	// it leaves Model empty, the model is the body's, if Tokens is set.
@@ -76,6 +87,11 @@ type Config struct {
 	Organization func(r *http.Request) string
 	// Cost changes what a request costs: c is one request and, with Tokens, what is estimated. If nil, it costs c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
+	// Price says what a model costs, by the name that the body or the URL gives it, for limits of money. With Tokens, a request to a known language
+	// model API then costs limit.Money, in millionths of a dollar, beside what Cost says: the most that it may cost, and once it is answered what it did
+	// cost; nothing where it was refused or failed. Where a limit of money concerns a request whose price is not known, or whose
+	// tokens cannot be counted, the request fails with ErrPrice. p has all fields but the Scope. If nil, only Cost counts money.
+	Price func(p Partition, model string) (price quota.ModelInfo, known bool)
 	// Tokens estimates what requests to known language model APIs (tokens.APIOf) cost in tokens, and learns from what their
 	// answers say was used. The bodies of such requests are read before they are sent. If nil, tokens are not counted.
 	Tokens *tokens.Estimator
@@ -93,6 +109,17 @@ type Config struct {
 	// MaxWaiting is the most requests that may wait for their turn, in all; more fail at once with paceline.ErrFull. If zero, any
 	// number.
 	MaxWaiting int
+	// MaxWait is the longest that a request waits for its turn, before its first attempt and later ones together; sending it and the
+	// pause after a failure do not count. If its turn is foreseen to come later, as things are, it fails before it waits, with
+	// paceline.ErrDeadline in an *Error that says when it could go; and when it has waited for so long, if not. It is called once for each
+	// request. If it is nil or returns 0, there is no bound but the context's.
+	MaxWait func(r *http.Request) time.Duration
+	// Client says which client a request is from. Each client has a line of its own, and those who wait for a limit share it by
+	// weight, in what they use of it: requests, or, where a limit counts several things, whichever a request needs the largest part
+	// of. What is reserved counts as used. However many requests of one wait, and for however many models and routes, another's waits
+	// for its own part alone. It is called once for each request and must not read the body; what it says of a client holds from then
+	// on, but for its Limit. If nil, all wait in the order in which they came.
+	Client func(r *http.Request) Client
 	// Fill lets requests that do not delay the first in line go ahead of it; see paceline.GateConfig. 64 is right for prompts of
 	// many sizes under a limit of tokens. If zero, all go in the order in which they came.
 	Fill int
@@ -106,6 +133,10 @@ type Config struct {
 	// Scope says whom a refusal concerns, where the Transport would get it wrong. p has all fields of the request. If nil or
 	// the answer is empty: as the server said, or as its documentation has it, or the key.
 	Scope func(p Partition, o quota.Observation) quota.Scope
+	// Share, if not nil, is given how the limits of a partition, and those of a client alone, are made, and returns what holds in their place:
+	// a share.Member of such limits, say, that other processes have, too. made returns new ones each time that it is called. It is called under
+	// the Transport's lock. Fill must be 0 if what it returns does not foresee.
+	Share func(p Partition, made func() limit.Limiter) limit.Limiter
 	// Adopt is told what limits the server states for a partition that has a limiter of Limit, when that changes. It is
 	// called where the limiter may be changed, under its lock: SetLimit(now, …). It must be quick and must not use the
 	// Transport. If nil, the configured limit stands, and what the server says can only tighten it.
@@ -149,11 +180,15 @@ type Config struct {
 	// zero, 10 s; negative: nobody waits.
 	MaxOutage time.Duration
 
-	// MaxPartitions bounds how many combinations of host, key, model and route are remembered, at some 8 kB each. Beyond it
-	// those not used for longest are forgotten, and with them what still counts in their windows. If zero, 4096.
+	// MaxPartitions bounds how many combinations of host, key, model, route and client are remembered, at some 8 kB each. Beyond it
+	// those not used for longest are forgotten, and with them what still counts in their windows. So many clients with limits of their own
+	// are remembered besides until nothing counts in those any more. If zero, 4096.
 	MaxPartitions int
 	// Idle is how long one is remembered that is not used. It should be longer than the longest window. If zero, 1 h.
 	Idle time.Duration
+
+	// Ledger keeps what was sent for a process that comes after this one. If nil, a restart begins with empty windows.
+	Ledger Ledger
 
 	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there; of the one of two
 	// copies that was not needed (see Hedge) on another. If nil, nobody.
@@ -167,10 +202,12 @@ type Config struct {
 type Attempt struct {
 	Request   *http.Request
 	Partition Partition // all fields of the request
+	Key       string    // the Name of the Key of Config.Keys that it went with; empty: a key of its own
 	Number    int       // the first is 1
 	Hedged    bool      // it is the copy of a slow one: see Hedge
 	Cost      limit.Cost
 	Waits     paceline.WaitStats // for its turn: how long, and for which limits
+	Sent      time.Time          // when it was handed to the Base, at the end of its wait; for Ended alone
 	RTT       time.Duration      // from when all of it was written to the answer's header; 0: not known
 	Status    int                // 0: no answer
 	Err       error
@@ -187,30 +224,44 @@ type Attempt struct {
 type Transport struct {
 	config Config
 	base   *wire.Base
-	epoch  time.Time
 	policy verdict.Policy
 
 	preset    quota.Preset   // the zero Preset: none
 	publisher quota.Provider // whose it is
-	shared    *node          // nil: no Limiter
-	senses    bool           // it finds its rate by refusals
 	log       *slog.Logger
 	slow      bool // nothing is configured: begin slowly after a pause
 
 	hedging bool
 
+	*state
+}
+
+// state is what a Transport and those that With made of it have in common.
+type state struct {
+	epoch  time.Time
+	latest atomic.Pointer[Transport]
+
+	shared *node // nil: no Limiter
+	senses bool  // it finds its rate by refusals
+
 	junction *paceline.Junction
+	look     look
 	jitter   *rand.Rand // under the Junction's lock
 
-	mu     sync.Mutex // guards the partitions
-	leaves map[Partition]*leaf
-	nodes  map[Partition]*node
-	owners map[limit.Limiter]*node // of limiters that can be compared
-	homes  map[Partition]string    // by host and organization, the key that its limits are known by
-	joined map[Partition]string    // by host and key, that key
-	others map[string]bool         // models that are not the preset's
-	blind  map[Partition]bool      // by host and route, of which was said that tokens cannot be counted
-	recent ring
+	accounts []*account
+	keys     []*key
+
+	mu      sync.Mutex // guards the partitions, and the states of keys
+	leaves  map[Partition]*leaf
+	nodes   map[Partition]*node
+	owners  map[limit.Limiter]*node // of limiters that can be compared
+	homes   map[Partition]string    // by host and organization, the key that its limits are known by
+	joined  map[Partition]string    // by host and key, that key
+	others  map[string]bool         // models that are not the preset's
+	clients map[string]*client      // by name, with Config.Client
+	idle    list.List               // of clients without a leaf, those that have been so for longest first
+	blind   map[Partition]bool      // by host and route, where it was logged that tokens cannot be counted
+	recent  ring
 
 	random   sync.Mutex // guards rng
 	rng      *rand.Rand
@@ -287,13 +338,19 @@ func New(c Config) (*Transport, error) {
 	}
 	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 	t := &Transport{
-		config: c, preset: preset, publisher: publisher, log: log, base: wire.New(c.Base), epoch: time.Now(), slow: c.Limiter == nil && c.Limit == nil,
-		policy:   verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter},
-		junction: j, jitter: random(), rng: random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{}, homes: map[Partition]string{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
+		config: c, preset: preset, publisher: publisher, log: log, base: wire.New(c.Base), slow: c.Limiter == nil && c.Limit == nil && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Limit != nil }),
+		policy: verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
 	}
-	t.hedging, t.hedges.share = c.Hedge.on(), c.Hedge.share()
+	t.state = &state{
+		epoch: time.Now(), junction: j, jitter: random(), rng: random(),
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{}, homes: map[Partition]string{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{}, clients: map[string]*client{},
+	}
+	t.latest.Store(t)
+	t.hedges.share = c.Hedge.share()
 	t.recent.init()
+	if err := t.takeKeys(c.Keys); err != nil {
+		return nil, err
+	}
 	if c.Limiter != nil {
 		n, err := t.newNode(Partition{Scope: quota.All}, c.Limiter)
 		if err != nil {
@@ -312,17 +369,35 @@ func (c *Config) preset() (preset quota.Preset, publisher quota.Provider, err er
 		}
 		return preset, publisher, err
 	}
-	if c.Limit != nil {
-		return preset, publisher, fmt.Errorf("transport: Preset %q and Limit are set: want one of them", c.Preset)
-	}
 	var variants []Variant
 	if c.PerSecond {
 		variants = append(variants, PerSecond)
 	}
-	c.Limit, err = Published(c.Preset, variants...)
+	published, err := Published(c.Preset, variants...)
+	if err != nil {
+		return preset, publisher, err
+	}
+	c.Limit = both(published, c.Limit)
 	preset, _ = quota.LookupPreset(c.Preset)
 	publisher, _ = quota.Publisher(c.Preset)
-	return preset, publisher, err
+	return preset, publisher, nil
+}
+
+// both returns the limits of two functions together. The second may be nil.
+func both(a, b func(Partition) limit.Limiter) func(Partition) limit.Limiter {
+	if b == nil {
+		return a
+	}
+	return func(p Partition) limit.Limiter {
+		switch x, y := a(p), b(p); {
+		case x == nil:
+			return y
+		case y == nil:
+			return x
+		default:
+			return limit.NewAll(x, y)
+		}
+	}
 }
 
 // fill puts in the defaults.
@@ -347,7 +422,7 @@ func Must(c Config) *Transport {
 	return t
 }
 
-// CloseIdleConnections closes those of the Base, if it has the method.
+// CloseIdleConnections closes the idle connections of the Base, if it has that method.
 func (t *Transport) CloseIdleConnections() {
 	t.base.CloseIdleConnections()
 }

@@ -1,11 +1,15 @@
 package transport_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,4 +118,29 @@ func TestFillNeedsForesight(t *testing.T) {
 	if _, _, err := do(t, tr, get(t, "http://a.test/")); err == nil || !strings.Contains(err.Error(), "does not foresee") {
 		t.Error(err)
 	}
+}
+
+// An error names the partition whose limit stood in the way: the host's, where nothing arrives there, and its own, where it was too late
+// before anything was looked at.
+func TestErrorNamesThePartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		tr := mustNew(t, transport.Config{Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, down }), Attempts: 1})
+		ask := func(host string, wait time.Duration) *transport.Error {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			_, err := tr.RoundTrip(get(t, "http://"+host, "Authorization", "Bearer a").WithContext(ctx))
+			e, _ := errors.AsType[*transport.Error](err)
+			return e
+		}
+		for range 20 {
+			ask("a.test", time.Hour)
+		}
+		if e := ask("a.test", time.Millisecond); e == nil || e.Partition.Scope != quota.IP {
+			t.Errorf("where nothing arrives: %v", e)
+		}
+		if e := ask("b.test", 0); e == nil || e.Partition.Scope != quota.Route {
+			t.Errorf("too late before it was asked: %v", e)
+		}
+	})
 }

@@ -9,8 +9,9 @@ import (
 
 func everybody(quota.Scope) bool { return true }
 
-// For returns the Outcome for a limiter that only limits of some scopes concern: has reports whether those of a scope do. Of
-// what is left it hears only of those, and RetryAfter only if a refusal was theirs; otherwise it was Elsewhere.
+// For returns the Outcome for a limiter that concerns only some scopes: has reports whether a scope is one of them. Of what is left the
+// limiter hears only about those scopes. It hears RetryAfter only if a limit of those scopes refused; otherwise the refusal was
+// Elsewhere.
 func (v *Verdict) For(has func(quota.Scope) bool) limit.Outcome {
 	o := v.Outcome
 	o.Known, o.Remaining, o.Reset = 0, limit.Outcome{}.Remaining, limit.Outcome{}.Reset
@@ -22,8 +23,8 @@ func (v *Verdict) For(has func(quota.Scope) bool) limit.Outcome {
 	return o
 }
 
-// hints puts what remains of limits in the scopes that has has into an outcome: of each unit the one of which the least is
-// left. One whose reset is known goes before one whose is not, which would hide it from those who need a reset.
+// hints puts what remains of limits into an outcome, for the scopes that has reports: for each unit, the limit of which the least is
+// left. A limit with a known reset goes before one without, which would hide it from whoever needs a reset.
 func (v *Verdict) hints(has func(quota.Scope) bool, o *limit.Outcome) {
 	for i := range v.Said.Limits {
 		l := &v.Said.Limits[i]
@@ -50,8 +51,8 @@ func (v *Verdict) hints(has func(quota.Scope) bool, o *limit.Outcome) {
 	}
 }
 
-// Policies returns the limits that the answer states in the scopes that has has, without what was only inferred, which is a
-// little different each time; and what the buckets among them hold whose resets say when they are full (see
+// Policies returns the limits that the answer states in the scopes that has reports. Limits that were only inferred are left out, since
+// they differ a little each time. capacity is what those of them hold that are buckets whose resets say when they are full (see
 // throttle.HintsConfig).
 func (v *Verdict) Policies(has func(quota.Scope) bool) (stated []quota.Policy, capacity limit.Cost) {
 	for _, p := range v.Said.Policies {
@@ -72,7 +73,30 @@ func (v *Verdict) Policies(has func(quota.Scope) bool) (stated []quota.Policy, c
 	return stated, capacity
 }
 
-// asked returns for how long a refusal asks to stay away: by a Retry-After, or by resets. 0: it does not say.
+// Stated returns policies in the words of limiters, for limit.State. Those that are of no unit of a Cost, or whose window is not known, are
+// left out.
+func Stated(policies []quota.Policy) (all []limit.Stated) {
+	for i := range policies {
+		p := &policies[i]
+		u, ok := UnitOf(p.Unit)
+		if !ok || p.Limit <= 0 || p.Window <= 0 || p.WindowSource == quota.Inferred {
+			continue
+		}
+		s := limit.Stated{Rate: limit.Rate{Limit: p.Name, Unit: u, N: p.Limit, Per: p.Window}, Burst: p.Burst, Documented: p.Source == quota.Documented}
+		switch p.Rule {
+		case quota.Bucket:
+			s.Counts = limit.CountsBucket
+		case quota.Calendar, quota.Anchored:
+			s.Counts = limit.CountsWindow
+		case quota.Rolling:
+			s.Counts = limit.CountsRolling
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// asked returns for how long a refusal asks to stay away, by its Retry-After or by resets. 0: it does not say.
 func asked(now time.Time, said *quota.Observation) time.Duration {
 	at, ok := said.ComeBack(now)
 	if !ok {
@@ -81,17 +105,17 @@ func asked(now time.Time, said *quota.Observation) time.Duration {
 	return min(max(at.Sub(now), 0), quota.MaxWait)
 }
 
-// sure tells whether all that an answer wants to be waited for, for longer than an hour, is vouched for.
+// sure reports whether every wait of more than an hour that an answer asks for is vouched for.
 func sure(now time.Time, said *quota.Observation) bool {
 	const long = time.Hour
 	longest := said.RetryAfter
 	for i := range said.Limits {
-		longest = max(longest, said.Limits[i].Reset.Sub(now)) // of the zero Time far below 0
+		longest = max(longest, said.Limits[i].Reset.Sub(now)) // far below 0 for the zero Time
 	}
 	return longest > long && said.Vouched(longest) || longest > 0 && said.Sure
 }
 
-// UnitOf returns the unit that a Cost has for what a server counts.
+// UnitOf returns the unit of a Cost for what a server counts.
 func UnitOf(u quota.Unit) (limit.Unit, bool) {
 	switch u {
 	case quota.Requests:
@@ -107,5 +131,5 @@ func UnitOf(u quota.Unit) (limit.Unit, bool) {
 	case quota.Tokens:
 		return limit.Tokens, true
 	}
-	return 0, false // money's unit is the caller's; bytes and the others have none
+	return 0, false // the unit of money is the caller's choice; bytes and the others have none
 }

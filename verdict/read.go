@@ -10,20 +10,20 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// NeedsBody reports whether the beginning of the body should be read before Of is asked: of what may be a refusal, and of
-// answers whose server refuses with 200. Never of an event stream, nor of a stream of documents that was not refused.
+// NeedsBody reports whether the beginning of the body should be read before Of is asked. It is needed of an answer that may be a refusal,
+// and of answers of servers that refuse with status 200; never of an event stream, nor of a stream of documents that was not refused.
 func (p *Policy) NeedsBody(a *Attempt) bool {
 	return p.looks(a) && !strings.HasPrefix(contentType(a.Header), "text/event-stream")
 }
 
-// looks tells whether what the body says is part of the answer about limits.
+// looks reports whether the body is to be looked at for what the answer says of limits.
 func (p *Policy) looks(a *Attempt) bool {
 	if mayRefuse(a.Status) {
 		return true
 	}
 	d, _ := p.dialect(a)
 	if a.Status >= 400 {
-		return d != nil // some refuse with a 401, 412 or 500
+		return d != nil // some providers refuse with 401, 412 or 500
 	}
 	if a.Status/100 != 2 || !isJSON(contentType(a.Header)) {
 		return false
@@ -31,15 +31,16 @@ func (p *Policy) looks(a *Attempt) bool {
 	return d != nil && quota.InBody(d) || p.guesses(a, d)
 }
 
-// guesses tells whether a served answer may be a refusal of nobody knows whom.
+// guesses reports whether a served answer of an unknown server may be a refusal.
 func (p *Policy) guesses(a *Attempt, d quota.Dialect) bool {
 	return p.Guess && d == nil && a.Status/100 == 2
 }
 
-// refusalWords are in what refuses in words. A code alone is anybody's.
+// refusalWords are parts of words that stand in refusals. A code alone could be anybody's.
 var refusalWords = []string{"imit", "oo many", "hrottl", "lockout", "nonce"}
 
-// guess returns the provider whose refusal a served answer is: a short one, by its body alone. Nil: none's. Longer ones quote.
+// guess returns the provider whose refusal a served answer is, judging by its body alone; nil: none's. Only short bodies count: longer
+// ones may quote a refusal.
 func guess(now time.Time, r quota.Response) quota.Dialect {
 	const longest = 2 << 10
 	if len(r.Body) > longest || !slices.ContainsFunc(refusalWords, func(w string) bool { return bytes.Contains(r.Body, []byte(w)) }) {
@@ -52,7 +53,7 @@ func guess(now time.Time, r quota.Response) quota.Dialect {
 	return d
 }
 
-// dialect returns who is known to answer. believed: an answer that looks like another's is read in this one all the same.
+// dialect returns the dialect of whoever is known to answer. believed says that it is used even if an answer looks like another's.
 func (p *Policy) dialect(a *Attempt) (d quota.Dialect, believed bool) {
 	switch {
 	case p.Dialect != nil:
@@ -63,8 +64,8 @@ func (p *Policy) dialect(a *Attempt) (d quota.Dialect, believed bool) {
 	return a.Shown, false
 }
 
-// read fills in what the answer says of limits. Most of an unknown server's say nothing, and to see that costs less than to
-// read them.
+// read fills in what the answer says of limits. Most answers of an unknown server say nothing, and finding that out costs less than
+// reading them.
 func (p *Policy) read(a *Attempt, v *Verdict) {
 	d, believed := p.dialect(a)
 	if !believed && !p.looks(a) && !quota.Speaks(a.Header) {
@@ -96,10 +97,10 @@ func (p *Policy) observe(d quota.Dialect, believed bool, r quota.Response, v *Ve
 			return
 		}
 	}
-	// Behind a gateway the next answer may be another provider's.
+	// Behind a gateway the next answer may come from another provider.
 	seen := quota.Detect(r)
 	name := seen.Name()
-	anybody := name == "generic" || name == "ietf" // what anybody may say does not tell who it is
+	anybody := name == "generic" || name == "ietf" // what anybody may send does not tell who it is
 	if d != nil && name == v.Said.Dialect {
 		return
 	}
@@ -108,7 +109,7 @@ func (p *Policy) observe(d quota.Dialect, believed bool, r quota.Response, v *Ve
 		return
 	}
 	v.Said = other
-	// A body may quote, so it does not tell, for more than this answer, who it is.
+	// A body may quote another server, so it tells who the server is for this answer only.
 	if !anybody && (len(r.Body) == 0 || quota.Detect(quota.Response{Status: r.Status, Header: r.Header}).Name() == name) {
 		v.Shown = seen
 	}
@@ -125,7 +126,7 @@ func nowOf(a *Attempt) time.Time {
 	return a.Now
 }
 
-// mayRefuse tells whether a status can be that of a refusal, whose body says why.
+// mayRefuse reports whether a status can be that of a refusal whose body says why.
 func mayRefuse(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge,
@@ -142,14 +143,15 @@ func contentType(h http.Header) string {
 	return ""
 }
 
-// isJSON tells of one document, not of a stream of them.
+// isJSON reports whether a content type is that of one JSON document, not of a stream of them.
 func isJSON(kind string) bool {
 	kind, _, _ = strings.Cut(kind, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
 }
 
-// aboutNonce tells of a refusal because a number did not rise: "bad nonce: 7 is not above the last one", "Invalid nonce".
+// aboutNonce reports whether a body is a refusal because a number did not rise: "bad nonce: 7 is not above the last one", "Invalid
+// nonce".
 func aboutNonce(body []byte) bool {
 	body = bytes.ToLower(body[:min(len(body), quota.MaxBody)])
 	if !bytes.Contains(body, []byte("nonce")) {

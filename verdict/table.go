@@ -6,21 +6,21 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// whom says, of a kind of refusal, whose requests it concerns.
+// whom says whose requests a kind of refusal concerns.
 type whom uint8
 
 const (
-	named     whom = iota // what refused has a name, or shows by what is used up
-	theKey                // that of the request
-	theServer             // everybody, or everybody who wants the model
-	theBanned             // the key or the address, as the provider does it
+	named     whom = iota // a name tells what refused, or what is used up does
+	theKey                // all requests of the key
+	theServer             // everybody's requests, or those of everybody who uses the model
+	theBanned             // the requests of the key or of the address, depending on the provider
 	itself                // this request alone
 )
 
 // kinds has a row for each quota.Refusal.
 var kinds = []struct {
 	refusal quota.Refusal
-	limits  bool // a limit refused it: limit.Limited
+	limits  bool // a limit refused the request: limit.Limited
 	whom    whom
 }{
 	{quota.None, false, itself},
@@ -28,7 +28,7 @@ var kinds = []struct {
 	{quota.QuotaExhausted, true, named},
 	{quota.TooMany, true, named},
 	{quota.Banned, true, theBanned},
-	{quota.Overloaded, true, theServer}, // if it says for how long
+	{quota.Overloaded, true, theServer}, // only if it says for how long
 	{quota.Unpaid, false, theKey},
 	{quota.Misordered, false, theKey},
 	{quota.TooLarge, false, itself},
@@ -40,15 +40,15 @@ var widths = []quota.Scope{quota.Route, quota.Model, quota.Key, quota.IP, quota.
 
 func known(s quota.Scope) bool { return slices.Contains(widths, s) }
 
-// limits tells whether a limit refused. An overload is one if the server says for how long: only then is it sure that it did
-// not begin to work.
+// limits reports whether a limit refused. An overload counts as one if the server says how long it lasts: only then is it sure that the
+// server did not begin to work on the request.
 func limits(o *quota.Observation) bool {
 	for _, k := range kinds {
 		if k.refusal == o.Refusal {
 			return k.limits && (o.Refusal != quota.Overloaded || o.RetryAfter > 0)
 		}
 	}
-	return true // a word of somebody's own dialect
+	return true // the word of a dialect that is not of package quota
 }
 
 // scopeOf says whose requests a refusal concerns.
@@ -78,7 +78,7 @@ func scopeOf(o *quota.Observation, model bool) quota.Scope {
 			return s
 		}
 	}
-	// Whatever is used up; of several, the widest.
+	// What is used up; if several limits are, the widest.
 	spent := -1
 	for _, l := range o.Limits {
 		if l.Remaining.OK && l.Remaining.N == 0 {
@@ -91,7 +91,7 @@ func scopeOf(o *quota.Observation, model bool) quota.Scope {
 	return limited
 }
 
-// of returns the scope of what refused, by its name or else its policy's. Empty: neither says it.
+// of returns the scope of what refused, by its name or else its policy's. It is empty if neither says.
 func of(names []quota.Refuser, by string, o *quota.Observation) quota.Scope {
 	for _, n := range names {
 		if n.Scope != "" && n.Pattern.Match(by) {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of a request was written:
-// there was no name, no route or no connection, not even to a proxy, or no TLS on it. That holds for the try that the error
-// is of. An http.Transport that was given a kept connection may have tried before that, of an idempotent request: whoever
-// has to know about every byte watches the connection and says so in Attempt.Wrote.
+// NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of a request was written: there was no
+// name, no route or no connection, not even to a proxy, or no TLS on it. It speaks of the try that the error came from. An http.Transport
+// that was given a kept connection may have tried before, if the request is idempotent. So if every byte matters, watch the connection
+// and set Attempt.Wrote.
 func NeverSent(err error) bool {
 	if err == nil {
 		return false
@@ -24,7 +24,7 @@ func NeverSent(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return e.Conn != nil // the first that it heard; with Conn nil it had shaken hands
+		return e.Conn != nil // the first error that it read; if Conn is nil, the handshake was over
 	}
 	return badCertificate(err) || errors.Is(err, http.ErrSchemeMismatch) || strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout")
 }

@@ -1,16 +1,16 @@
-// Package verdict says what one attempt at a request proves: how it ended, whom a refusal concerns, what its server says is
-// left, whether to send it again, and how long to stay away.
+// Package verdict says what one attempt at a request proves: how it ended, whom a refusal concerns, what the server says is left, whether
+// to send it again, and how long to stay away.
 //
 //	Attempt    what is known of one try: status, header, body, or an error; and of its request
 //	Policy     who reads the answer, and how long is waited for
 //	Verdict    what follows: the Outcome for limiters, the Scope, Again or Why not
 //
-// It is for whoever sends requests under a limit: Verdict.Answer is what the Send of a paceline.Pool returns, and
-// Verdict.Outcome what the Permit of a paceline.Gate is settled with. What the words of a server mean is package quota's;
-// when the next request may go is package limit's.
+// It is for code that sends requests under a limit: the Send of a paceline.Pool returns Verdict.Answer, and the Permit of a paceline.Gate
+// is settled with Verdict.Outcome. What the words of a server mean is the matter of package quota; when the next request may go, that of
+// package limit.
 //
-// It owns no clock, lock or goroutine, reads no body by itself, and keeps no state: equal attempts have equal verdicts. All
-// of it is safe for concurrent use. No answer, however odd, is an error.
+// It owns no clock, lock or goroutine, reads no body by itself, and keeps no state: equal attempts have equal verdicts. All of it is safe
+// for concurrent use. No answer, however odd, is an error.
 package verdict
 
 import (
@@ -29,56 +29,56 @@ import (
 
 // Policy is how attempts are judged. The zero value is ready.
 type Policy struct {
-	// Dialect reads all answers. If nil, the Attempt's Provider, if there is one; else each is read as it looks.
+	// Dialect reads all answers. If nil, the Attempt's Provider does; if that is nil, too, each answer is read as what it looks like.
 	Dialect quota.Dialect
-	// MaxRetryAfter is the longest that a caller waits because a server asked to: what is to wait for longer is not sent
-	// again. If zero, there is no such bound, which is right for a queue; negative: nobody waits.
+	// MaxRetryAfter is the longest that a caller waits because a server asked to: a request that would have to wait longer is not sent
+	// again. If zero, there is no such bound, which is right for a queue; if negative, nobody waits.
 	MaxRetryAfter time.Duration
-	// MaxPause is the longest that anybody stays away, whatever the server asks for and nobody vouches for, where the limiters do
-	// not see to it that one request goes first: those of a Pool and of a transport do. If zero, as long as the server asks, which
-	// is quota.MaxWait at most.
+	// MaxPause is the longest that anybody stays away because a server asked to and nothing vouches for it. Set it where the limiters do
+	// not send one request first after a pause, as those of a Pool and of a transport do. If zero, as long as the server asks, which is
+	// quota.MaxWait at most.
 	MaxPause time.Duration
-	// Guess has a refusal with status 200 be found where nobody knows the server, too, by a short body that is one of a provider
-	// that refuses so.
+	// Guess says to look for refusals with status 200 of unknown servers, too: a short body that is like a refusal of a provider that
+	// refuses so.
 	Guess bool
-	// Repeat has everything count as idempotent: what may have been processed is sent again.
+	// Repeat says that every request counts as idempotent: what may have been processed is sent again.
 	Repeat bool
 }
 
-// Attempt is what is known of one try at sending a request. The zero Attempt had no answer, and nobody knows why. From fills
-// in most of it.
+// Attempt is what is known of one try at sending a request. The zero Attempt got no answer, for an unknown reason. From fills in most
+// fields.
 type Attempt struct {
-	// Status, Header and Body are the answer's; Status 0: there is none. Of Body the beginning is enough, quota.MaxBody of it;
-	// it is looked at only where Policy.NeedsBody says so.
+	// Status, Header and Body are the answer's; Status 0: there is no answer. The first quota.MaxBody bytes of the body are enough. Body
+	// is looked at only where Policy.NeedsBody says so.
 	Status int
 	Header http.Header
 	Body   []byte
-	// Err is why there is no answer, or no whole one.
+	// Err is why there is no answer, or not a whole one.
 	Err error
-	// Wrote says whether any of the request was written. Unclear: Err says it, where NeverSent knows it.
+	// Wrote says whether any part of the request was written. If Unclear, Err tells, where NeverSent can.
 	Wrote Wrote
-	// Sight is what Err has shown of the way to the server, where there is no answer.
+	// Sight is what Err shows of the way to the server, if there is no answer.
 	Sight limit.Sight
-	// Now is when the answer was read, on the wall clock, for what servers say as an instant. If zero, the server's Date.
+	// Now is when the answer was read, by the wall clock. It is for times that servers give as an instant. If zero, the server's Date.
 	Now time.Time
-	// Took is from before anything of the request was written to Now. It bounds what a server is believed of how long it
-	// worked on the request. If zero, that is not believed.
+	// Took is the time from before anything of the request was written until Now. A server that says how long it worked on the request is
+	// believed up to that. If zero, it is not believed.
 	Took time.Duration
-	// RTT becomes that of the Outcome.
+	// RTT becomes the RTT of the Outcome.
 	RTT time.Duration
 
-	// Provider is the dialect of the host, if that is known: see quota.ForHost. Shown is what earlier answers of the host
-	// have shown it to be: see Verdict.Shown. Of both, Provider is believed; Shown gives way to what an answer looks like.
+	// Provider is the dialect of the host, if that is known: see quota.ForHost. Shown is what earlier answers of the host have shown it
+	// to be: see Verdict.Shown. Provider is believed in any case; Shown gives way to what an answer looks like.
 	Provider, Shown quota.Dialect
-	// Idempotent: to be processed twice does no harm. See Idempotent, the function.
+	// Idempotent says that it does no harm if the request is processed twice. See the function Idempotent.
 	Idempotent bool
-	// Model: the request names a model, so that an overload may be that model's.
+	// Model says that the request names a model, so that an overload may be that of the model.
 	Model bool
-	// Nonce: the request carries a number that must rise. Then a refusal may be read as being about that by its text.
+	// Nonce says that the request carries a number that must rise. A refusal may then be read, by its text, as being about that.
 	Nonce bool
-	// Last: there is no attempt left. Once: its body cannot be read again.
+	// Last says that there is no attempt left; Once, that the request's body cannot be read again.
 	Last, Once bool
-	// Ended: nobody waits for it any more. Resends: its client sends again by itself what got no answer.
+	// Ended says that nobody waits for the request any more; Resends, that its client by itself sends again what got no answer.
 	Ended, Resends bool
 }
 
@@ -87,47 +87,47 @@ type Wrote uint8
 
 const (
 	Unclear   Wrote = iota
-	Nothing         // not a byte of it
-	Something       // a byte at least may have left this machine
+	Nothing         // not one byte of it
+	Something       // at least one byte may have left this machine
 )
 
-// Verdict is what an attempt proves. Its Outcome is for a limiter that all the server's limits concern; For makes those of
-// limiters that only some concern.
+// Verdict is what an attempt proves. Its Outcome is for a limiter that is concerned by all limits of the server; use For to make the
+// Outcome of a limiter that only some of them concern.
 type Verdict struct {
-	// Outcome has the Result; what is left of each unit that the answer speaks of, with a Reset of 0 where it was not said;
-	// and RetryAfter, how long to stay away, Policy.MaxPause at most: with the Result limit.Limited all that Scope says, with
-	// limit.Failed this request. If that is less than Asked, one request should go first when it is over.
+	// Outcome has the Result; for each unit that the answer speaks of what is left, with a Reset of 0 if it did not say; and RetryAfter,
+	// how long to stay away, at most Policy.MaxPause. If the Result is limit.Limited, RetryAfter is for all requests that Scope names; if
+	// it is limit.Failed, for this one. If it is less than Asked, one request should go first when it is over.
 	limit.Outcome
-	// Scope is whose requests a refusal concerns. Empty: this one alone, or it was none.
+	// Scope says whose requests a refusal concerns. If empty, only this one, or it was no refusal.
 	Scope quota.Scope
-	// Asked is how long the server asks to stay away, by a Retry-After or by the resets of what is used up: 0 …
-	// quota.MaxWait. 0: it does not say.
+	// Asked is how long the server asks to stay away, by a Retry-After or by the resets of what is used up: 0 … quota.MaxWait. 0: it does
+	// not say.
 	Asked time.Duration
-	// Again: send it again, not before RetryAfter. Why says, in words, what stands in the way where it failed or was refused
-	// and is not.
+	// Again says to send the request again, not before RetryAfter is over. If it failed or was refused and Again is false, Why says in
+	// words what stands in the way.
 	Again bool
 	Why   string
-	// Theirs: only its caller can tell whether to send it again does harm, or can make its body again.
+	// Theirs says that only the caller can tell whether sending it again does harm, or can make its body again.
 	Theirs bool
-	// Invalid: no later attempt may be made, with the same or another key: the same would come of it, it may have been
-	// processed, or the server forbids it.
+	// Invalid says that no later attempt may be made, with this or another key: the result would be the same, or the request may have
+	// been processed, or the server forbids it.
 	Invalid bool
-	// Banned: the key was refused for good; another may do better.
+	// Banned says that the key was refused for good; another may do better.
 	Banned bool
 
-	// Status and Err are the Attempt's.
+	// Status and Err are those of the Attempt.
 	Status int
 	Err    error
-	// Said is what the answer says of limits. The zero Observation: nothing was looked for.
+	// Said is what the answer says of limits. The zero Observation: it was not looked at.
 	Said quota.Observation
-	// Shown is who the server is, by a header that only one provider sends: the Attempt.Shown of its next answers. Nil: no
-	// news.
+	// Shown is who the server is, by a header that only one provider sends. Put it into Attempt.Shown for its next answers. Nil: nothing
+	// new is known.
 	Shown quota.Dialect
 
 	now time.Time
 }
 
-// Words of Why.
+// These are what Why may say.
 const (
 	whyEnded    = "the context ended"
 	whyResends  = "its client tries again by itself"
@@ -196,7 +196,7 @@ func (p *Policy) unanswered(a *Attempt, v *Verdict) {
 	}
 }
 
-// refused judges an attempt that a limit refused. It was not processed, so whatever it is it may go again.
+// refused judges an attempt that a limit refused. It was not processed, so it may be sent again whatever it is.
 func (p *Policy) refused(a *Attempt, v *Verdict) {
 	v.Asked = asked(v.now, &v.Said)
 	v.RetryAfter = p.bounded(v.Asked, v.Sure)
@@ -222,7 +222,7 @@ func (p *Policy) failed(a *Attempt, v *Verdict) {
 	case why == quota.TooLarge:
 		v.Why, v.Invalid = whyTooLarge, true
 		return
-	case why == quota.Misordered: // the same again is in vain, with a new nonce it is not
+	case why == quota.Misordered: // the same again would be in vain, but not with a new nonce
 		v.Why = whyNonce
 		return
 	case !mayPass(a, why):
@@ -243,7 +243,7 @@ func (p *Policy) failed(a *Attempt, v *Verdict) {
 	}
 }
 
-// resend decides whether what may be sent again can be.
+// resend decides whether a request that may be sent again can be.
 func (v *Verdict) resend(a *Attempt) {
 	switch {
 	case a.Last:
@@ -255,25 +255,25 @@ func (v *Verdict) resend(a *Attempt) {
 	}
 }
 
-// mayPass tells whether a failure may pass by itself.
+// mayPass reports whether a failure may go away by itself.
 func mayPass(a *Attempt, why quota.Refusal) bool {
 	switch {
 	case why == quota.Overloaded || why == quota.Conflict:
 		return true
 	case a.Status < 400:
-		return a.Err != nil // it was broken off
+		return a.Err != nil // the answer was broken off
 	case a.Status == http.StatusRequestTimeout || a.Status == http.StatusTooEarly:
 		return true
 	}
 	return a.Status >= 500 && a.Status != http.StatusNotImplemented && a.Status != http.StatusHTTPVersionNotSupported
 }
 
-// forbids tells of a server that asks not to try again, whatever the status.
+// forbids reports whether a server asks not to try again, whatever the status.
 func forbids(h http.Header) bool {
 	return h.Get("X-Should-Retry") == "false" || h.Get("Stripe-Should-Retry") == "false"
 }
 
-// patience is the longest that a caller waits.
+// patience returns the longest that a caller waits.
 func (p *Policy) patience() time.Duration {
 	if p.MaxRetryAfter == 0 {
 		return math.MaxInt64
@@ -296,8 +296,8 @@ func (p *Policy) bounded(d time.Duration, sure bool) time.Duration {
 	return min(d, p.MaxPause)
 }
 
-// InTime takes back that the request is sent again, if it would have to wait for so long and less is left until its
-// deadline. The wait is RetryAfter, or what its sender adds to it.
+// InTime clears Again if the request would have to wait longer than is left until its deadline. wait is RetryAfter, or that and what the
+// sender adds to it.
 func (v *Verdict) InTime(wait, left time.Duration) {
 	if v.Again && left < wait {
 		v.Again = false
@@ -305,16 +305,16 @@ func (v *Verdict) InTime(wait, left time.Duration) {
 	}
 }
 
-// Answer is what the Send of a paceline.Pool returns. How often to try is the Pool's to count, and each of its attempts has a
-// nonce of its own, so Last, Once and a used-up nonce do not end a request there. Unlike transport's callers, a Pool waits
-// for a ban whose end is known, and asks another key about a 401 or 403.
+// Answer is what the Send of a paceline.Pool returns. The Pool itself counts the attempts, and gives each a nonce of its own, so Last,
+// Once and a used-up nonce do not end a request there. Unlike the callers of package transport, a Pool waits for a ban whose end is
+// known, and asks another key after a 401 or 403.
 func (v Verdict) Answer() dispatch.Answer {
-	_, capacity := v.Policies(everybody)
+	policies, capacity := v.Policies(everybody)
 	denied := v.Result == limit.Failed && (v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden)
-	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Invalid: v.Invalid, Banned: v.Banned, Denied: denied, Reason: v.reason()}
+	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid, Banned: v.Banned, Denied: denied, Reason: v.reason()}
 }
 
-// reason is what a dead letter says.
+// reason returns what a dead letter says.
 func (v *Verdict) reason() string {
 	if v.Result == limit.Accepted {
 		return ""
@@ -335,7 +335,7 @@ func (v *Verdict) reason() string {
 	return s
 }
 
-// statusText is a status for people: "503 Service Unavailable".
+// statusText returns a status for people: "503 Service Unavailable".
 func statusText(status int) string {
 	if t := http.StatusText(status); t != "" {
 		return fmt.Sprintf("%d %s", status, t)
@@ -343,8 +343,8 @@ func statusText(status int) string {
 	return fmt.Sprintf("status %d", status)
 }
 
-// worked returns how long before its answer a request had arrived, for sure, that the server says it worked on for so long.
-// It may have rounded, and by a clock that is fast by 0.01 %. What is no less than the round trip took is no truth.
+// worked returns how long before its answer a request had surely arrived, if the server says that it worked on it for so long. The server
+// may have rounded, and its clock may be fast by 0.01 %. A time that is not less than the round trip is not believed.
 func worked(said, took time.Duration) time.Duration {
 	if said -= time.Millisecond + said/10_000; said >= took {
 		return 0
@@ -352,8 +352,7 @@ func worked(said, took time.Duration) time.Duration {
 	return max(said, 0)
 }
 
-// From fills in what a request and what came of it tell: at most what needs Body, Wrote, Now, Took and RTT is left. resp is
-// nil if err is not.
+// From fills in what a request and its outcome tell; Body, Wrote, Now, Took and RTT may be left to fill in. resp is nil if err is not.
 func From(req *http.Request, resp *http.Response, err error) Attempt {
 	a := Attempt{Err: err, Sight: sight.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
 	a.Once = req.Body != nil && req.Body != http.NoBody && req.GetBody == nil
@@ -366,8 +365,8 @@ func From(req *http.Request, resp *http.Response, err error) Attempt {
 	return a
 }
 
-// Idempotent reports whether a request may be processed twice: by its method, or because its server can tell that it has
-// had it. As net/http has it, the presence of an Idempotency-Key is enough.
+// Idempotent reports whether a request may be processed twice: because of its method, or because its server can tell that it has had it.
+// As in net/http, an Idempotency-Key is enough for that.
 func Idempotent(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,8 @@ func TestVerdicts(t *testing.T) {
 		{"a nonce, with 200", verdict.Policy{}, verdict.Attempt{Status: 200, Provider: dialect("kraken"), Header: header("Content-Type", "application/json"), Body: []byte(`{"error":["EAPI:Invalid nonce"]}`)}, limit.Failed, "nonce", func(v verdict.Verdict) bool { return v.Misordered && !v.Invalid }},
 		{"a nonce, in words", verdict.Policy{}, verdict.Attempt{Status: 400, Nonce: true, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, "nonce", func(v verdict.Verdict) bool { return v.Misordered && !v.Invalid && v.Scope == quota.Key }},
 		{"the same words, without one", verdict.Policy{}, verdict.Attempt{Status: 400, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, "", func(v verdict.Verdict) bool { return !v.Misordered && v.Invalid }},
+		{"the same words, of a server that fails", verdict.Policy{}, verdict.Attempt{Status: 500, Provider: dialect("openai"), Nonce: true, Idempotent: true, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, again, func(v verdict.Verdict) bool { return !v.Misordered && v.Said.Refusal == quota.None }},
+		{"one policy, in front of a provider that states none", verdict.Policy{}, verdict.Attempt{Status: 200, Shown: dialect("openai"), Header: header("RateLimit-Policy", `"a";q=10;w=60`)}, limit.Accepted, "", func(v verdict.Verdict) bool { return len(v.Said.Policies) == 1 && v.Said.Policies[0].Limit == 10 }},
 		{"other words, with one", verdict.Policy{}, verdict.Attempt{Status: 400, Nonce: true, Body: []byte(`parameter nonce is missing`)}, limit.Failed, "", func(v verdict.Verdict) bool { return !v.Misordered && v.Invalid }},
 
 		{"too long for its caller", verdict.Policy{MaxRetryAfter: time.Minute}, verdict.Attempt{Status: 429, Header: header("Retry-After", "61")}, limit.Limited, "longer than 1m0s", func(v verdict.Verdict) bool { return v.Invalid && v.RetryAfter == 61*time.Second }},
@@ -371,6 +374,9 @@ func TestGateway(t *testing.T) {
 		{429, []string{"Retry-After", "1"}, `{"error":{"code":"insufficient_quota"}}`, "openai", "", quota.Unpaid}, // who has shown itself need not do so again
 		{400, []string{"Content-Type", "application/json"}, `{"error":["EAPI:Rate limit exceeded"]}`, "kraken", "", quota.RateLimited},
 		{200, []string{"Content-Type", "application/json"}, `{"error":["EAPI:Rate limit exceeded"]}`, "", "", ""},
+		{500, []string{"X-Hubspot-Correlation-Id", "1"}, "", "hubspot", "hubspot", ""},
+		{500, []string{"X-Hubspot-Correlation-Id", "2"}, "", "hubspot", "", ""},
+		{429, []string{"Retry-After", "1"}, "", "hubspot", "", quota.RateLimited}, // anybody may have said that
 	} {
 		v := p.Of(&verdict.Attempt{Status: c.status, Header: header(c.fields...), Body: []byte(c.body), Now: noon, Shown: shown})
 		name := ""
@@ -460,6 +466,8 @@ func TestNeverSent(t *testing.T) {
 		{&net.DNSError{Err: "no such host"}, true},
 		{&tls.CertificateVerificationError{Err: io.EOF}, true},
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}, true},
+		{x509.UnknownAuthorityError{}, true},
+		{x509.CertificateInvalidError{Reason: x509.Expired}, true},
 		{tls.RecordHeaderError{Msg: "not TLS"}, false}, // after the handshake
 		{errors.New("net/http: TLS handshake timeout"), true},
 	} {
@@ -650,5 +658,29 @@ func TestReasons(t *testing.T) {
 		if got := p.Of(&a).Answer().Reason; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// What an answer states is told to limiters in their own words; what they have no words for, or is not known, is left out.
+func TestStated(t *testing.T) {
+	got := verdict.Stated([]quota.Policy{
+		{Name: "a", Unit: quota.Requests, Rule: quota.Bucket, Limit: 10, Window: time.Second, Burst: 30},
+		{Name: "b", Unit: quota.Input, Rule: quota.Rolling, Limit: 20, Window: time.Minute, Source: quota.Documented},
+		{Name: "c", Unit: quota.Requests, Rule: quota.Anchored, Limit: 30, Window: time.Hour},
+		{Name: "d", Unit: quota.Requests, Rule: quota.Calendar, Limit: 40, Window: time.Hour},
+		{Name: "e", Unit: quota.Requests, Limit: 50, Window: time.Hour},
+		{Name: "concurrent", Unit: quota.Concurrent, Limit: 10, Window: time.Hour},
+		{Name: "no window", Unit: quota.Requests, Limit: 10},
+		{Name: "inferred", Unit: quota.Requests, Limit: 10, Window: time.Hour, WindowSource: quota.Inferred},
+	})
+	want := []limit.Stated{
+		{Rate: limit.Rate{Limit: "a", N: 10, Per: time.Second}, Counts: limit.CountsBucket, Burst: 30},
+		{Rate: limit.Rate{Limit: "b", Unit: limit.Input, N: 20, Per: time.Minute}, Counts: limit.CountsRolling, Documented: true},
+		{Rate: limit.Rate{Limit: "c", N: 30, Per: time.Hour}, Counts: limit.CountsWindow},
+		{Rate: limit.Rate{Limit: "d", N: 40, Per: time.Hour}, Counts: limit.CountsWindow},
+		{Rate: limit.Rate{Limit: "e", N: 50, Per: time.Hour}},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

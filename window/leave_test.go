@@ -117,6 +117,13 @@ func TestRunsRemoveTakesFromNoOther(t *testing.T) {
 	if got := r.Total(at(1100 * ms)); got != 3 {
 		t.Errorf("%d, want 3: nothing was added at 300 ms", got)
 	}
+	r = must(window.NewRuns(10, 1))
+	r.Add(1, 1)
+	r.Add(10, 1) // the last instant that shares the pair
+	r.Remove(0, 1)
+	if got := r.Total(10); got != 2 {
+		t.Errorf("%d, want 2: nothing was added at 0", got)
+	}
 }
 
 func TestLeaveTimelines(t *testing.T) {

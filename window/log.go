@@ -11,14 +11,14 @@ import (
 // Log knows the last N events exactly: at most N may happen in any window, so the next one may when the N-th last is
 // older than the window. Add, Ready, Full and Take are one comparison each, at any N.
 //
-// It keeps 8 bytes per event of the limit and nothing else. Asking changes nothing; a now before the last Add counts as
-// that. Use NewLog; the zero Log is not ready. Not safe for concurrent use.
+// It keeps 8 bytes per event of the limit and nothing else. Asking changes nothing; a now before the last Add counts as the instant of
+// that Add. Use NewLog; the zero Log is not ready. Not safe for concurrent use.
 type Log struct {
-	ends []mono.Time // of the last N events, the instants from which they no longer count; the oldest is at next
+	ends []mono.Time // for each of the last N events, the instant from which it no longer counts; the oldest is at next
 	next int         // len(ends) stands for 0
 	span mono.Time   // the window and the instant that closes it
 	last mono.Time
-	lost mono.Time // of the last that made room in ends for another, or earlier
+	lost mono.Time // the end of the event that was displaced from ends last, or an earlier instant
 }
 
 // NewLog returns a Log of at most limit events in any closed span of window.
@@ -41,8 +41,8 @@ func NewLog(limit int, window time.Duration) (*Log, error) {
 	return l, nil
 }
 
-// Add records that an event happened at now. It never refuses: it records a fact. Of more than the limit the newest are
-// kept, which are those that decide when the next one may happen.
+// Add records that an event happened at now. It never refuses: it records a fact. If there are more than the limit, the newest are kept,
+// since those decide when the next one may happen.
 func (l *Log) Add(now mono.Time) {
 	now = max(now, l.last)
 	l.last = now
@@ -55,15 +55,15 @@ func (l *Log) Add(now mono.Time) {
 	l.next = i + 1
 }
 
-// Remove takes back one of the events that were added at the instant at: it turned out not to have happened. What has left
-// the window is gone already, and of an instant at which nothing was added nothing is taken; an event that was added at a now
-// before the last is at the last.
+// Remove takes back one of the events that were added at the instant at, because it turned out not to have happened. If the event has
+// left the window it is gone already, and if nothing was added at that instant nothing is taken. An event that was added at a now before
+// the last Add stands at the instant of that Add.
 //
-// If Add was given more than the limit, what that displaced is no longer known: then as many events as are taken back are
-// replaced by the last that was displaced, while it is in the window.
+// If more than the limit was added, the events that were displaced are no longer known: for as many events as are taken back, the last
+// displaced one is put in their place, while it is in the window.
 //
-// To find the event takes log₂ limit steps, and so many moves as there are events after it, or before it if those are
-// fewer: one for the last event.
+// Finding the event takes log₂ limit steps. Then the events after it are moved, or those before it if they are fewer; for the last event
+// that is one move.
 func (l *Log) Remove(at mono.Time) { l.remove(at) }
 
 func (l *Log) remove(at mono.Time) bool {
@@ -72,7 +72,7 @@ func (l *Log) remove(at mono.Time) bool {
 		return false
 	}
 	n := len(l.ends)
-	k := n - 1 // the last of those that end then, from the oldest on
+	k := n - 1 // the last event that ends then, counted from the oldest
 	if l.at(k) != end {
 		if k = sort.Search(n, func(k int) bool { return l.at(k) > end }) - 1; k < 0 || l.at(k) != end {
 			return false
@@ -92,7 +92,7 @@ func (l *Log) remove(at mono.Time) bool {
 	return true
 }
 
-// at returns the end of the k-th event, from the oldest on.
+// at returns the end of the k-th event, counted from the oldest.
 func (l *Log) at(k int) mono.Time { return l.ends[l.index(k)] }
 
 func (l *Log) index(k int) int {
@@ -106,10 +106,10 @@ func (l *Log) index(k int) int {
 // window at the limit or below. It is later than mono.Max if no instant is.
 func (l *Log) Ready(now mono.Time) mono.Time { return max(now, l.last, l.oldest()) }
 
-// Full says whether the window that ends at now holds the limit or more, so that another event would be too many.
+// Full reports whether the window that ends at now holds the limit or more, so that another event would be too many.
 func (l *Log) Full(now mono.Time) bool { return l.oldest() > max(now, l.last) }
 
-// Take adds an event unless the window is full, and says whether it did.
+// Take adds an event unless the window is full, and reports whether it did.
 func (l *Log) Take(now mono.Time) bool {
 	now = max(now, l.last)
 	i := l.next
@@ -126,8 +126,8 @@ func (l *Log) Take(now mono.Time) bool {
 	return true
 }
 
-// Count returns how many events the window that ends at now holds, or the limit if there are more. It takes log₂ limit
-// steps; Full answers the question that is usually meant, in one.
+// Count returns how many events the window that ends at now holds, or the limit if there are more. It takes log₂ limit steps; Full
+// answers the usual question in one step.
 func (l *Log) Count(now mono.Time) int {
 	now = max(now, l.last)
 	older, newer := l.ends[l.next:], l.ends[:l.next]
@@ -150,24 +150,24 @@ func counting(ends []mono.Time, now mono.Time) int {
 	return len(ends) - from
 }
 
-// OnLeave has f told of each event that leaves the window, with its instant and how many there were at it, oldest first: by
-// what it returns, which is to be used in place of l from then on. What had left by the last Add is not told.
+// OnLeave returns a counter that tells f of each event that leaves the window: its instant and how many events there were at it, oldest
+// first. From then on use that counter in place of l. Events that had left by the last Add are not told.
 func (l *Log) OnLeave(f func(at mono.Time, n int64)) *TellingLog {
 	return &TellingLog{Log: l, leave: f, told: len(l.ends) - l.Count(l.last)}
 }
 
-// TellingLog is a Log that tells of what leaves its window: OnLeave makes it. It is a type of its own so that Add and Take of
-// a Log, which are inlined, need not ask whether anybody listens.
+// TellingLog is a Log that tells what leaves its window; OnLeave makes it. It is a type of its own so that Add and Take of a Log, which
+// are inlined, need not ask whether anybody listens.
 //
-// Add, Take and Count tell of all that has left by their now, before they do what they do; Count moves the window on, as an
-// Add does. Ready and Full change nothing, and tell nothing. What Add displaces, above the limit, is told then, as it is no
-// longer known later. What is removed is not told.
+// Add, Take and Count first tell of everything that has left by their now; Count moves the window on, as Add does. Ready and Full change
+// nothing and tell nothing. An event that Add displaces, because there are more than the limit, is told then, since it is not known
+// later. Events that are removed are not told.
 //
-// What is told must be quick, and must not use the Log. Not safe for concurrent use.
+// The function that is told must be quick, and must not use the Log. Not safe for concurrent use.
 type TellingLog struct {
 	*Log
 	leave func(at mono.Time, n int64)
-	told  int // so many of the oldest need not be told
+	told  int // so many of the oldest events have been told already, or need not be
 }
 
 // Add records that an event happened at now.
@@ -181,7 +181,7 @@ func (l *TellingLog) Add(now mono.Time) {
 	l.Log.Add(now)
 }
 
-// Take adds an event unless the window is full, and says whether it did.
+// Take adds an event unless the window is full, and reports whether it did.
 func (l *TellingLog) Take(now mono.Time) bool {
 	l.tell(now)
 	if !l.Log.Take(now) {
@@ -200,7 +200,7 @@ func (l *TellingLog) Count(now mono.Time) int {
 // Remove takes back one of the events that were added at the instant at.
 func (l *TellingLog) Remove(at mono.Time) {
 	if l.remove(at) {
-		l.told++ // what takes its place is older than all, and told if it ever was anything
+		l.told++ // the event that takes its place is older than all others, and was told if it ever was one
 	}
 }
 
@@ -223,7 +223,7 @@ func (l *Log) oldest() mono.Time {
 	return l.ends[i]
 }
 
-// end returns the first instant at which an event of now no longer counts.
+// end returns the first instant at which an event that happens at now no longer counts.
 func (l *Log) end(now mono.Time) mono.Time {
 	// The sum is right modulo 2⁶⁴ even where span itself does not fit.
 	if t := now + l.span; t > now {

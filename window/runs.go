@@ -12,27 +12,27 @@ import (
 // Runs counts weighted events exactly: pairs of instant and count, with a running total. Events of one instant share a
 // pair, so memory follows the number of instants and not the number of events.
 //
-// It is exact as long as the window holds no more different instants than it was made for. Beyond that it neither grows
-// nor forgets: new events join the newest pair until ⌈window/instants⌉ after the pair was opened, and the pair counts as
-// if all of it had happened at its newest event. So it never undercounts, and no event counts for as long as window +
-// ⌈window/instants⌉. It is exact again when the shared pairs have left the window.
+// It is exact as long as the window holds no more different instants than it was made for. Beyond that it neither grows nor forgets: new
+// events join the newest pair until ⌈window/instants⌉ has passed since the pair was opened, and the pair counts as if all of it had
+// happened at its newest event. So it never undercounts, and no event counts for as long as window + ⌈window/instants⌉. It is exact again
+// when the shared pairs have left the window.
 //
-// It keeps 32 bytes per instant. A now before the last, of Add or Total, counts as the last. Use NewRuns; the zero Runs is
-// not ready. Not safe for concurrent use.
+// It keeps 32 bytes per instant. A now before the last one, of Add or Total, counts as the last one. Use NewRuns; the zero Runs is not
+// ready. Not safe for concurrent use.
 type Runs struct {
 	ring   []run
 	oldest int
 	newest int
 	len    int
-	exact  int // pairs above which events share
+	exact  int // with more pairs than that, events share pairs
 	total  int64
 	last   mono.Time
-	due    mono.Time // no later than when the oldest ceases to count; never if there is none
-	opened mono.Time // when the newest was
-	joined mono.Time // the last event that was not the first of its pair and not of its instant; before it, pairs may be shared
+	due    mono.Time // no later than the instant at which the oldest pair ceases to count; never if there is none
+	opened mono.Time // when the newest pair was opened
+	joined mono.Time // the last event that joined a pair of an earlier instant; pairs up to then may be shared
 	window uint64
 	grain  uint64
-	leave  func(at mono.Time, n int64) // if not nil
+	leave  func(at mono.Time, n int64) // is told what leaves the window; nil: nobody is
 }
 
 type run struct {
@@ -49,8 +49,8 @@ func NewRuns(window time.Duration, instants int) (*Runs, error) {
 		return nil, fmt.Errorf("window: NewRuns: instants %d is not from 1 to %d", instants, MaxLen)
 	}
 	return &Runs{
-		// Let the last pair that was opened exactly be opened at t: at most `instants` are there then, and those after it
-		// are opened a grain apart. While the pair of t counts, now < t + grain + window, which is room for `instants` more.
+		// Suppose that the last pair for which there was exact room is opened at t: there are at most `instants` pairs then, and those
+		// after it are opened a grain apart. While the pair of t counts, now < t + grain + window, so there are at most `instants` more.
 		ring:   make([]run, 2*instants),
 		newest: 2*instants - 1, // so that the first pair is at 0, as oldest is
 		exact:  instants,
@@ -62,8 +62,8 @@ func NewRuns(window time.Duration, instants int) (*Runs, error) {
 	}, nil
 }
 
-// Add counts n events at now and returns the total. An n below 1 counts nothing; what would raise the total above
-// math.MaxInt64 is not counted.
+// Add counts n events at now and returns the total. An n below 1 counts nothing; events that would raise the total above math.MaxInt64
+// are not counted.
 func (r *Runs) Add(now mono.Time, n int64) int64 {
 	now = max(now, r.last)
 	r.last = now
@@ -100,13 +100,13 @@ func (r *Runs) Add(now mono.Time, n int64) int64 {
 	return sum
 }
 
-// Remove takes back n of the events that were added at the instant at: they turned out not to have happened. Those that have
-// left the window are gone already, and of an instant at which nothing was added nothing is taken, unless its pair is shared;
-// what was added at a now before the last is at the last. It never takes more than the pair holds; an n below 1 takes nothing.
-// It takes log₂ instants steps.
+// Remove takes back n of the events that were added at the instant at, because they turned out not to have happened. Events that have
+// left the window are gone already; if nothing was added at that instant, nothing is taken, unless its pair is shared. What was added at
+// a now before the last one stands at the last one. It never takes more than the pair holds; an n below 1 takes nothing. It takes log₂
+// instants steps.
 func (r *Runs) Remove(at mono.Time, n int64) {
 	if r.len == 0 || uint64(r.last)-uint64(at) > r.window {
-		return // a later at than the last is that late by far
+		return // an at after the last instant is far too late
 	}
 	e := &r.ring[r.newest]
 	if e.at != at {
@@ -121,7 +121,7 @@ func (r *Runs) Remove(at mono.Time, n int64) {
 	}
 }
 
-// pair returns the k-th, from the oldest on.
+// pair returns the k-th pair, counted from the oldest.
 func (r *Runs) pair(k int) *run {
 	if k += r.oldest; k >= len(r.ring) {
 		k -= len(r.ring)
@@ -129,11 +129,11 @@ func (r *Runs) pair(k int) *run {
 	return &r.ring[k]
 }
 
-// OnLeave has f told of what leaves the window, an instant and how much was at it, oldest first: by Add and Total, of all that
-// has left by their now, before they do what they do. A pair that is shared is told at its newest event, when it no longer
-// counts. What was taken back is not told.
+// OnLeave has f told what leaves the window, as an instant and how many events there were at it, oldest first. Add and Total tell of
+// everything that has left by their now, before they do anything else. A shared pair is told at the instant of its newest event, when it
+// no longer counts. Events that were taken back are not told.
 //
-// f must be quick, and must not use r. It replaces the one before; nil: nobody is told, which costs nothing.
+// f must be quick, and must not use r. It replaces the function that was set before; with nil nobody is told, which costs nothing.
 func (r *Runs) OnLeave(f func(at mono.Time, n int64)) { r.leave = f }
 
 // Total returns how many events the window that ends at now holds.
@@ -179,7 +179,7 @@ func (r *Runs) after(i int) int {
 	return i
 }
 
-// end returns the first instant at which an event of at no longer counts.
+// end returns the first instant at which an event that happened at the instant at no longer counts.
 func (r *Runs) end(at mono.Time) mono.Time {
 	if t := at + mono.Time(r.window) + 1; t > at {
 		return t

@@ -22,23 +22,22 @@ import (
 //
 // To admit at most N per window, let it hold at most N. A steady stream is then admitted at N per window + precision.
 //
-// It keeps 8 bytes per slot. A now before the last counts as the last; the first slot is the first that begins at an
-// instant of the scale, and what happened before counts as in it. Use NewSlots; the zero Slots is not ready. Not safe for
-// concurrent use.
+// It keeps 8 bytes per slot. A now before the last one counts as the last one. The first slot is the first that begins at an instant of
+// the scale; what happened before counts in it. Use NewSlots; the zero Slots is not ready. Not safe for concurrent use.
 type Slots struct {
-	ring  []int64 // counts; those after current, wrapping round, are the oldest
+	ring  []int64 // the counts, as a ring: those after current are the oldest
 	total int64
-	// next is where now leaves the current slot, or the oldest slot leaves the window, whichever comes first. The current
-	// slot begins at start.
+	// next is when now leaves the current slot, or the oldest slot leaves the window, whichever comes first. start is when the current
+	// slot began.
 	next, start mono.Time
 	current     int
-	late        bool // the oldest slot has left the window, so it is the one after it that contains now − window
+	late        bool // the oldest slot has left the window, so now − window is in the slot after it
 	precision   uint64
-	// rest is the length of the part of the window that is no whole slot, or a slot if there is none: the oldest slot
-	// leaves the window when the current one has lasted for it.
+	// rest is the length of the part of the window that is not a whole slot, or a slot if there is no such part: the oldest slot leaves
+	// the window when the current one has lasted for that long.
 	rest       uint64
 	reciprocal uint64                      // ⌊(2⁶⁴−1) / precision⌋
-	leave      func(at mono.Time, n int64) // if not nil
+	leave      func(at mono.Time, n int64) // is told what leaves the window; nil: nobody is
 }
 
 // NewSlots returns an empty Slots over closed spans of window, in slots as long as precision.
@@ -68,8 +67,8 @@ func NewSlots(window, precision time.Duration) (*Slots, error) {
 	return s, nil
 }
 
-// Add counts n events at now and returns the total. An n below 1 counts nothing; what would raise the total above
-// math.MaxInt64 is not counted.
+// Add counts n events at now and returns the total. An n below 1 counts nothing; events that would raise the total above math.MaxInt64
+// are not counted.
 func (s *Slots) Add(now mono.Time, n int64) int64 {
 	if now >= s.next {
 		s.advance(now)
@@ -86,11 +85,11 @@ func (s *Slots) Add(now mono.Time, n int64) int64 {
 	return sum
 }
 
-// Remove takes back n of the events that were added at the instant at: they turned out not to have happened. Those whose
-// slot has left the window are gone already. It never takes more than that slot holds; an n below 1 takes nothing.
+// Remove takes back n of the events that were added at the instant at, because they turned out not to have happened. Events whose slot
+// has left the window are gone already. It never takes more than that slot holds; an n below 1 takes nothing.
 func (s *Slots) Remove(at mono.Time, n int64) {
 	i := s.current
-	if at < s.start { // a later at was taken for the last
+	if at < s.start { // an at after the last instant counts as that
 		back := ceilDiv(uint64(s.start)-uint64(at), s.precision)
 		if back >= uint64(len(s.ring)) {
 			return
@@ -105,17 +104,17 @@ func (s *Slots) Remove(at mono.Time, n int64) {
 	}
 }
 
-// OnLeave has f told of what leaves the window, slot by slot, the instant at which each begins and how much was in it, oldest
-// first: by Add, Total and Bounds, of all that has left by their now, before they do what they do. What was taken back is not
-// told.
+// OnLeave has f told what leaves the window, slot by slot: the instant at which the slot begins and how many events were in it, oldest
+// first. Add, Total and Bounds tell of everything that has left by their now, before they do anything else. Events that were taken back
+// are not told.
 //
-// f must be quick, and must not use s. It replaces the one before; nil: nobody is told, which costs nothing.
+// f must be quick, and must not use s. It replaces the function that was set before; with nil nobody is told, which costs nothing.
 func (s *Slots) OnLeave(f func(at mono.Time, n int64)) { s.leave = f }
 
 // tell empties the slots that have left the window by now, and tells of them.
 func (s *Slots) tell(now mono.Time) {
 	since, oldest := uint64(now)-uint64(s.start), uint64(len(s.ring)-1)
-	age := s.rest + oldest*s.precision // of a slot that has just left: the window and the slot
+	age := s.rest + oldest*s.precision // the age of the beginning of a slot that has just left the window
 	for back := oldest; since >= age || back*s.precision >= age-since; back-- {
 		i := s.current - int(back)
 		if i < 0 {
@@ -131,8 +130,7 @@ func (s *Slots) tell(now mono.Time) {
 	}
 }
 
-// Total returns at least how many events the window that ends at now holds, and at most that and the events of the slot
-// that contains now − window.
+// Total returns how many events the window that ends at now holds, or more by at most the events of the slot that contains now − window.
 func (s *Slots) Total(now mono.Time) int64 {
 	if now >= s.next {
 		s.advance(now)
@@ -154,7 +152,7 @@ func (s *Slots) Bounds(now mono.Time) (least, most int64) {
 // Len returns K, the number of slots.
 func (s *Slots) Len() int { return len(s.ring) }
 
-// advance moves on to the slot of now, which is at or after next.
+// advance moves on to the slot that contains now, which is not before next.
 func (s *Slots) advance(now mono.Time) {
 	if s.leave != nil {
 		s.tell(now)
@@ -172,7 +170,7 @@ func (s *Slots) advance(now mono.Time) {
 		since = rest
 		s.start = now - mono.Time(rest)
 		if slots >= uint64(len(s.ring)) {
-			// Nothing is left, so it does not matter which of the slots is the current one.
+			// Nothing is left, so it does not matter which slot is the current one.
 			clear(s.ring)
 			s.total = 0
 			break
@@ -192,8 +190,8 @@ func (s *Slots) advance(now mono.Time) {
 
 // divide returns how many slots long t is, and what remains.
 func (s *Slots) divide(t uint64) (slots, rest uint64) {
-	// The fastest exact cure for integer division in division_bench_test.go, of those that need no constants. The estimate
-	// is at most 2 too small: the reciprocal lacks less than 2 of 2⁶⁴/precision, and t is below 2⁶⁴.
+	// Of those ways of division_bench_test.go that are exact and need no constants this is the fastest. The estimate is at most 2 too
+	// small: the reciprocal lacks less than 2 of 2⁶⁴/precision, and t is below 2⁶⁴.
 	slots, _ = bits.Mul64(t, s.reciprocal)
 	rest = t - slots*s.precision
 	for rest >= s.precision {

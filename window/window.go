@@ -4,6 +4,16 @@
 // allocated at construction. A counter is arithmetic on the now it is given: it owns no clock, lock or goroutine, is not
 // safe for concurrent use, and takes a now before the last one for the last one.
 //
+// The now of production code is mono.Of(began, time.Now()), with one instant began that is read when the program starts:
+//
+//	orders, err := window.NewLog(50, time.Second) // at most 50 in any second
+//	now := mono.Of(began, time.Now())
+//	if orders.Take(now) {
+//		send()
+//	} else {
+//		wait(orders.Ready(now).Sub(now))
+//	}
+//
 // # Which one
 //
 // [Log] answers "may one more happen?" for a limit of N events. It is the fastest and is exact: take it unless N is so
@@ -16,10 +26,10 @@
 // one slot, so a limit of N per window yields N per window + precision: 91 % of the limit with ten slots to a window and
 // 99 % with a hundred.
 //
-//	            bytes                   Add, ns                          ask, ns            counts
-//	Log         64 + 8 per event        1.3                              1.3 (Count 2–9)    exactly, up to its limit
-//	Runs        128 + 32 per instant    5.5, same instant 2.1            0.8                exactly, or more
-//	Slots       96 + 8 per slot         1.7, next slot 4, big jump 7     0.8                exactly, or up to a slot more
+//	            bytes                   Add, ns                                 ask, ns            counts
+//	Log         64 + 8 per event        1.3                                     1.3 (Count 2–9)    exactly, up to its limit
+//	Runs        128 + 32 per instant    5.5, uneven gaps 11, same instant 2.1   0.8                exactly, or more
+//	Slots       96 + 8 per slot         1.7, next slot 4, big jump 7            0.8                exactly, or up to a slot more
 //
 // at any size (N = 20 to 100,000; 65 slots) and without allocation, on one core of an AMD EPYC of 2024. Three limits at
 // once are three Logs, Full and Add of each: 4.8 ns, or 6 with the latest Ready of them. An Add to one of 200,000
@@ -28,11 +38,11 @@
 //
 // # Taking back, and being told
 //
-// Remove takes back what turned out not to have happened, an order that was never sent. What has left the window is gone
-// already, and what others did is never taken in its place.
+// Remove takes back an event that turned out not to have happened, such as an order that was never sent. An event that has left the
+// window is gone already, and no other is ever taken in its place.
 //
-// OnLeave has a function told of what leaves the window, oldest first, when the counter is next told or asked at a now by which
-// it has left: nobody has a timer here. Where nobody listens it costs nothing; a Log that tells is a type of its own for that.
+// OnLeave has a function told what leaves the window, oldest first. It is told when the counter is next used with a now by which
+// something has left: there is no timer here. Where nobody listens it costs nothing; for that, a Log that tells is a type of its own.
 //
 // # What others count
 //
@@ -50,8 +60,8 @@
 //
 // # What it is not for
 //
-// A server counts arrivals, and a client knows only when it sent. Requests that a server must not refuse want
-// limit.Rolling. These are for what one can date: orders on their way out, errors, bytes, calls that arrive here.
+// A server counts arrivals, and a client knows only when it sent. To have requests that a server never refuses, use limit.Rolling. The
+// counters here are for events whose instants you know: orders on their way out, errors, bytes, calls that arrive.
 package window
 
 import (

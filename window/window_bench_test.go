@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -156,6 +157,22 @@ func BenchmarkRuns(b *testing.B) {
 			for b.Loop() {
 				now += gap
 				r.Add(now, 3)
+			}
+		})
+		b.Run(fmt.Sprintf("AddUneven/N=%d", n), func(b *testing.B) { // none to several leave at each Add, and no processor foresees how many
+			r := must(window.NewRuns(time.Second, 2*n+64))
+			rng := rand.New(rand.NewPCG(1, 2))
+			gaps := make([]mono.Time, 1<<16)
+			for i := range gaps {
+				gaps[i] = 1 + mono.Time(rng.ExpFloat64()*float64(gap))
+			}
+			var now mono.Time
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				now += gaps[i&(len(gaps)-1)]
+				r.Add(now, int64(i&7))
+				i++
 			}
 		})
 		b.Run(fmt.Sprintf("AddSameInstant/N=%d", n), func(b *testing.B) {

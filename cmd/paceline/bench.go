@@ -6,5 +6,5 @@ func newBench() *cobra.Command {
 	return family(&cobra.Command{
 		Use:   "bench",
 		Short: "Measure what Paceline does against servers that enforce their limits",
-	}, newBenchExchange(), newBenchProof(), newBenchLLM())
+	}, newBenchExchange(), newBenchProof(), newBenchLLM(), newBenchProxy())
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/paceline-go/paceline/internal/bench"
 	"github.com/paceline-go/paceline/internal/chart"
+	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/latency"
 )
 
@@ -25,6 +27,10 @@ requests per second each, nonces that must rise, and a ban after ten refusals. N
 
 Live (the default) a few rows run side by side, each against a server of its own on loopback, for 30 seconds.
 With --virtual every row runs in a simulator with the same rule: 20 seeds of 600 seconds.
+
+Rows: circular is a window kept by send times (+50ms: that much longer), original a fixed gap between requests beside it,
+adaptive a window with a margin, which follows the delays where it is as described: these were published. lease is ours
+and knows nothing of the network, lease-bounded is told the largest latency.
 
 ceiling: of what theory allows this load and this knowledge. in time: of the requests made, answered within their TTL.
 
@@ -43,7 +49,7 @@ type benchExchange struct {
 	wide          bool
 	chart         string
 	limit         string
-	retries, ban  int // as the flags say; Exchange has negative numbers where these are 0
+	retries, ban  int // as given in flags; in Exchange a negative number stands for 0 here
 	exchange      bench.Exchange
 	out, progress io.Writer
 }
@@ -56,9 +62,9 @@ func newBenchExchange() *cobra.Command {
 		Long:  benchExchangeLong,
 		Example: `  paceline bench exchange
   paceline bench exchange --virtual --ban-after 0 --row circular
-  paceline bench exchange --virtual --keys 3 --limit 100/10s --ttl 5s --latency lognormal:20ms,p99=200ms
+  paceline bench exchange --virtual --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms
   paceline bench exchange --row lease --duration 60s`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.out, b.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := b.check(cmd.Flags().Changed("retries")); err != nil {
@@ -79,7 +85,7 @@ func newBenchExchange() *cobra.Command {
 	f.Uint64Var(&b.seed, "seed", 1, "live: seed of latencies and requests")
 	f.StringVar(&b.law, "latency", "uniform:0-50ms", "latency before and after the server's check: "+latency.Forms)
 	f.DurationVar(&b.every, "every", 5*time.Second, "live: time between two lines of metrics")
-	f.StringVar(&b.limit, "limit", "20/s", "what the exchange lets through per key: "+rateForms)
+	f.StringVar(&b.limit, "limit", "20/s", "what the exchange lets through per key: "+rate.Forms)
 	f.IntVar(&b.exchange.Keys, "keys", 5, "how many keys there are")
 	f.DurationVar(&b.exchange.TTL, "ttl", time.Second, "how long a request is worth sending")
 	f.IntVar(&b.retries, "retries", 5, "how often a request that failed is tried again, by the rows that do so; if not given, 5 times as published and 4 by ours")
@@ -90,21 +96,21 @@ func newBenchExchange() *cobra.Command {
 	return c
 }
 
-// check reads what was asked for, before anything runs.
+// check checks the flags and reads what they name, before anything runs.
 func (b *benchExchange) check(retriesGiven bool) error {
 	x := &b.exchange
 	var err error
 	if x.Latency, err = openLaw(b.law); err != nil {
 		return usageError{fmt.Errorf("--latency: %w", err)}
 	}
-	n, per, err := parseRate(b.limit)
+	r, err := rate.Parse(b.limit)
 	if err != nil {
 		return usageError{fmt.Errorf("--limit: %w", err)}
 	}
-	x.Limit, x.Window = int(min(n, math.MaxInt32)), per
+	x.Limit, x.Window = int(min(r.N, math.MaxInt32)), r.Per
 	switch {
 	case b.output != "text" && b.output != "json" && b.output != "csv":
-		return usageError{fmt.Errorf("--output %q: want text, json or csv", b.output)}
+		return badOutput(b.output, "text, json or csv")
 	case b.duration <= 0 || b.seconds <= 0 || b.seeds <= 0:
 		return usageError{errors.New("--duration, --seconds and --seeds must be positive")}
 	case x.Keys < 1:
@@ -143,7 +149,9 @@ func (b *benchExchange) run(ctx context.Context) error {
 	var err error
 	if b.virtual {
 		report.Seeds, report.Seconds = b.seeds, float64(b.seconds)
-		report.Policies, err = bench.Virtual(ctx, rows, b.exchange.Latency, b.seeds, time.Duration(b.seconds)*time.Second, b.virtualProgress())
+		runs, told := computing(b.progress, "runs")
+		report.Policies, err = bench.Virtual(ctx, rows, b.exchange.Latency, b.seeds, time.Duration(b.seconds)*time.Second, runs.Count)
+		told()
 	} else {
 		err = b.live(ctx, rows, report)
 	}
@@ -170,7 +178,8 @@ func (b *benchExchange) run(ctx context.Context) error {
 	return report.WriteText(b.out)
 }
 
-// exchangeFigure has bars of what each row reached, and of what of its requests was answered while it was worth something.
+// exchangeFigure has bars of the rate that each row reached, and of the share of its requests that were answered while they were worth
+// something.
 func exchangeFigure(r *bench.Report) chart.Figure {
 	f := chart.Figure{Title: "Clients of an exchange", Caption: r.Exchange + ".", Columns: 2}
 	named := map[string]bool{}
@@ -181,7 +190,7 @@ func exchangeFigure(r *bench.Report) chart.Figure {
 		if p.Nonce {
 			name += ", nonces"
 		}
-		if p.Group == "keys" || named[name] || len(rates.Bars) == 60 { // more keys are another scale
+		if p.Group == "keys" || named[name] || len(rates.Bars) == 60 { // rows with more keys need another scale
 			continue
 		}
 		named[name] = true
@@ -219,47 +228,56 @@ func (b *benchExchange) chosen() []bench.Row {
 	return choose(func(r *bench.Row) bool { return strings.Contains(r.ID(), b.rows) })
 }
 
-// live runs the rows in batches that leave the machine some air: what waits for a processor sends late.
+// live runs the rows in batches that leave the machine idle time, since a client that waits for a processor sends late.
 func (b *benchExchange) live(ctx context.Context, rows []bench.Row, report *bench.Report) error {
-	const batch = 6
-	metric := func(m bench.Metric) {
-		fmt.Fprintf(b.progress, "%4.0fs  %-40s  %5d ok  %3d failed  latency %4d ms  %6.1f/s  (last %.0fs: %d ok, %d failed, %.1f/s)\n",
-			m.Elapsed.Seconds(), m.Row, m.Successes, m.Failures, m.Mean.Milliseconds(), float64(m.Successes)/m.Elapsed.Seconds(),
-			m.Interval.Seconds(), m.SinceLast, m.FailSinceLast, float64(m.SinceLast)/m.Interval.Seconds())
+	batches := b.batches(rows)
+	errs := screen.New(b.progress, screen.Config{}) // without a terminal, the lines of metrics tell how far it is
+	told := following(errs, func(elapsed time.Duration) screen.Share {
+		return ofTime(elapsed, time.Duration(len(batches))*b.duration, elapsed)
+	})
+	defer told()
+	for _, rows := range batches {
+		before := cpuSeconds()
+		results, err := bench.Live(ctx, rows, b.exchange.Latency, b.seed, b.duration, b.every, func(m bench.Metric) { errs.Say(metricLine(m)) })
+		if err != nil {
+			return err
+		}
+		if len(rows) == 1 {
+			cpu := cpuSeconds() - before // of client and server together
+			results[0].CPU = &cpu
+		}
+		report.Policies = append(report.Policies, results...)
 	}
+	return nil
+}
+
+// batches splits the rows into batches. The rows of a batch run side by side, and the batches one after the other.
+func (b *benchExchange) batches(rows []bench.Row) (all [][]bench.Row) {
+	const batch = 6
 	for len(rows) > 0 {
 		n := min(batch, len(rows))
 		if !b.all {
 			n = len(rows)
 		}
 		for i := range n {
-			if rows[i].Scenario.Server.Keys > b.exchange.Keys { // needs the machine for itself
+			if rows[i].Scenario.Server.Keys > b.exchange.Keys { // such a row needs the machine for itself
 				n = max(i, 1)
 				break
 			}
 		}
-		before := cpuSeconds()
-		results, err := bench.Live(ctx, rows[:n], b.exchange.Latency, b.seed, b.duration, b.every, metric)
-		if err != nil {
-			return err
-		}
-		if n == 1 {
-			cpu := cpuSeconds() - before // of client and server together
-			results[0].CPU = &cpu
-		}
-		report.Policies = append(report.Policies, results...)
-		rows = rows[n:]
+		all, rows = append(all, rows[:n]), rows[n:]
 	}
-	return nil
+	return all
 }
 
-func (b *benchExchange) virtualProgress() func(done, all int) {
-	began, told := time.Now(), time.Now()
-	return func(done, all int) {
-		if time.Since(told) < 5*time.Second {
-			return
-		}
-		told = time.Now()
-		fmt.Fprintf(b.progress, "%4.0fs  %d of %d runs\n", time.Since(began).Seconds(), done, all)
+// metricLine shows what a row has done so far.
+func metricLine(m bench.Metric) screen.Line {
+	return screen.Line{
+		{Forms: []string{fmt.Sprintf("%4.0fs  %-36s", m.Elapsed.Seconds(), m.Row), fmt.Sprintf("%.0fs %s", m.Elapsed.Seconds(), m.Row)}, Rank: 0, Keep: true},
+		{Forms: []string{fmt.Sprintf("%5d ok", m.Successes), fmt.Sprintf("%d ok", m.Successes)}, Rank: 1, Keep: true},
+		{Forms: []string{fmt.Sprintf("%3d failed", m.Failures), fmt.Sprintf("%d failed", m.Failures)}, Rank: 2, Keep: true},
+		{Forms: []string{fmt.Sprintf("%6.1f/s", float64(m.Successes)/m.Elapsed.Seconds())}, Rank: 3},
+		{Forms: []string{fmt.Sprintf("latency %4d ms", m.Mean.Milliseconds())}, Rank: 4},
+		{Forms: []string{fmt.Sprintf("last %.0fs: %d ok, %d failed, %.1f/s", m.Interval.Seconds(), m.SinceLast, m.FailSinceLast, float64(m.SinceLast)/m.Interval.Seconds())}, Rank: 5},
 	}
 }

@@ -3,11 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +35,7 @@ func newBenchLLM() *cobra.Command {
 	var (
 		prompts, seeds   int
 		arrivals, output string
+		wide             bool
 	)
 	c := &cobra.Command{
 		Use:   "llm",
@@ -45,7 +44,7 @@ func newBenchLLM() *cobra.Command {
 		Example: `  paceline bench llm
   paceline bench llm -o json
   paceline bench llm --arrivals burst --seeds 100`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			loads := bench.LLMArrivals
 			if arrivals != "" {
@@ -58,7 +57,7 @@ func newBenchLLM() *cobra.Command {
 			}
 			switch {
 			case output != "text" && output != "json" && output != "csv":
-				return usageError{fmt.Errorf("--output %q: want text, json or csv", output)}
+				return badOutput(output, "text, json or csv")
 			case loads == nil:
 				return usageError{fmt.Errorf("--arrivals %q: want start, uniform, burst or mixed", arrivals)}
 			case prompts < 1 || prompts > 1_000_000:
@@ -68,7 +67,9 @@ func newBenchLLM() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			report, err := bench.RunLLM(ctx, prompts, seeds, loads, llmProgress(cmd.ErrOrStderr()))
+			runs, told := computing(cmd.ErrOrStderr(), "runs")
+			report, err := bench.RunLLM(ctx, prompts, seeds, loads, runs.Count)
+			told()
 			if ctx.Err() != nil {
 				return exitError{exitInterrupted, errors.New("interrupted")}
 			}
@@ -76,11 +77,13 @@ func newBenchLLM() *cobra.Command {
 				return err
 			}
 			write := report.WriteText
-			switch output {
-			case "json":
+			switch {
+			case output == "json":
 				write = report.WriteJSON
-			case "csv":
+			case output == "csv":
 				write = report.WriteCSV
+			case wide:
+				write = report.WriteWide
 			}
 			if err := write(cmd.OutOrStdout()); err != nil {
 				return err
@@ -95,17 +98,7 @@ func newBenchLLM() *cobra.Command {
 	f.IntVar(&prompts, "prompts", 2000, "how many prompts each run has")
 	f.IntVar(&seeds, "seeds", 10, "how many runs of each row")
 	f.StringVar(&arrivals, "arrivals", "", "start, uniform, burst or mixed; if not given, all of them")
+	f.BoolVar(&wide, "wide", false, "text with all columns; without it what fits 100 characters")
 	f.StringVarP(&output, "output", "o", "text", "text, json or csv")
 	return c
-}
-
-func llmProgress(w io.Writer) func(done, all int) {
-	began, told := time.Now(), time.Now()
-	return func(done, all int) {
-		if time.Since(told) < 2*time.Second {
-			return
-		}
-		told = time.Now()
-		fmt.Fprintf(w, "%4.0fs  %d of %d runs\n", time.Since(began).Seconds(), done, all)
-	}
 }

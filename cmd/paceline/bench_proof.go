@@ -3,17 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/internal/screen"
 )
 
 const benchProofLong = `Prove that a client with Paceline's limiters is never refused: every kind of limit that servers enforce, each over
@@ -36,6 +35,7 @@ func newBenchProof() *cobra.Command {
 		requests = count(1e7)
 		seed     uint64
 		output   string
+		wide     bool
 	)
 	c := &cobra.Command{
 		Use:   "proof",
@@ -43,17 +43,22 @@ func newBenchProof() *cobra.Command {
 		Long:  benchProofLong,
 		Example: `  paceline bench proof
   paceline bench proof --requests 1e8 -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return usageError{fmt.Errorf("--output %q: want text or json", output)}
+				return badOutput(output, "text or json")
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			proof := bench.RunProof(ctx, int(requests), seed, proofProgress(cmd.ErrOrStderr()))
+			rows, told := computing(cmd.ErrOrStderr(), "rows")
+			proof := bench.RunProof(ctx, int(requests), seed, func(done, all int, p *bench.Proof) { rows.Set(done, all, judged(p)...) })
+			told()
 			write := proof.WriteText
-			if output == "json" {
+			switch {
+			case output == "json":
 				write = proof.WriteJSON
+			case wide:
+				write = proof.WriteWide
 			}
 			if err := write(cmd.OutOrStdout()); err != nil {
 				return err
@@ -64,8 +69,21 @@ func newBenchProof() *cobra.Command {
 	f := c.Flags()
 	f.Var(&requests, "requests", "how many requests are judged, over all rows: 1e8 takes some minutes")
 	f.Uint64Var(&seed, "seed", 1, "seed of latencies, phases and costs")
+	f.BoolVar(&wide, "wide", false, "text without line breaks in its columns")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
 	return c
+}
+
+// judged shows what a proof has found so far.
+func judged(p *bench.Proof) []screen.Part {
+	color := screen.Green
+	if p.Rejected > 0 {
+		color = screen.Red
+	}
+	return []screen.Part{
+		{Forms: []string{fmt.Sprintf("%d rejected", p.Rejected)}, Rank: 1, Keep: true, Color: color},
+		{Forms: []string{fmt.Sprintf("%d requests judged", p.Requests), fmt.Sprintf("%d requests", p.Requests)}, Rank: 3},
+	}
 }
 
 func proofExit(p *bench.Proof) error {
@@ -76,17 +94,6 @@ func proofExit(p *bench.Proof) error {
 		return exitError{exitFailure, errors.New(failed)}
 	}
 	return nil
-}
-
-func proofProgress(w io.Writer) func(done, all int, p *bench.Proof) {
-	began, told := time.Now(), time.Now()
-	return func(done, all int, p *bench.Proof) {
-		if time.Since(told) < 2*time.Second {
-			return
-		}
-		told = time.Now()
-		fmt.Fprintf(w, "%4.0fs  %d of %d rows, %d requests judged, %d rejected\n", time.Since(began).Seconds(), done, all, p.Requests, p.Rejected)
-	}
 }
 
 // count is a flag for a number of things, which may be written as 1e8.

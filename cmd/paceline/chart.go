@@ -12,6 +12,9 @@ import (
 const chartLong = `Draw a run of paceline sim again. Runs are kept in paceline/runs of the user's cache folder, the latest 50, or in the folder
 that PACELINE_RUNS names. RUN is the name of one of them, or a file; without it the latest is drawn.
 
+The results of paceline run (--out) and what paceline serve logs (--log) are drawn, too: rates, refusals, waits, answers, and limits
+over time (the ceiling of a run, and what was left of each limit of a server). What is printed is the picture's caption.
+
 The kind of picture is that of the file's suffix: .svg, .png, or .html, one file that needs no network.`
 
 func newChart() *cobra.Command {
@@ -19,11 +22,12 @@ func newChart() *cobra.Command {
 	var list bool
 	c := &cobra.Command{
 		Use:   "chart [RUN]",
-		Short: "Draw a stored run of paceline sim",
+		Short: "Draw a run of paceline sim or run, or the log of a paceline serve",
 		Long:  chartLong,
 		Example: `  paceline chart
   paceline chart --list
-  paceline chart 20260314-150926-cold-10 --chart cold.svg`,
+  paceline chart 20260314-150926-cold-10 --chart cold.svg
+  paceline chart results.jsonl --chart run.png`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError{fmt.Errorf("want one run at most, got %d arguments", len(args))}
@@ -48,18 +52,20 @@ func newChart() *cobra.Command {
 			if len(args) == 1 {
 				name = args[0]
 			}
-			run, name, err := loadRun(name)
-			if err != nil {
-				return err
+			figure, isLog, err := loadLog(name)
+			if !isLog && err == nil {
+				var run *storedRun
+				if run, name, err = loadRun(name); err == nil {
+					figure, err = run.figure()
+				}
 			}
-			figure, err := run.figure()
 			if err != nil {
 				return err
 			}
 			if err := chart.WriteFile(out, figure); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s\n", shown.Text(name), shown.Text(out))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", shown.Text(name), shown.Text(out), figure.Caption)
 			return nil
 		},
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
-// storedRun is a run of paceline sim as it is kept: one of the three.
+// storedRun is a run of paceline sim as it is kept. One of its pointers is set.
 type storedRun struct {
 	Version   int            `json:"version"` // 1
 	Scenario  *fleet.Report  `json:"scenario,omitempty"`
@@ -25,10 +25,10 @@ type storedRun struct {
 	Throttles *compare.Table `json:"throttles,omitempty"`
 }
 
-// samples is how many instants of a run are kept for charts if it does not say.
+// samples is how many instants of a run are kept for charts if the run does not say how many.
 const samples = 360
 
-// runsKept is how many of the latest runs are.
+// runsKept is how many of the latest runs are kept.
 const runsKept = 50
 
 func runsFolder() (string, error) {
@@ -44,7 +44,7 @@ func runsFolder() (string, error) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// store keeps the run under a name that begins with the time and ends as given.
+// store keeps the run under a name made of the time and the given ending.
 func (r storedRun) store(now time.Time, name string) error {
 	dir, err := runsFolder()
 	if err != nil {
@@ -77,12 +77,14 @@ func (r storedRun) store(now time.Time, name string) error {
 		return err
 	}
 	for _, old := range names[min(runsKept, len(names)):] {
-		err = errors.Join(err, os.Remove(filepath.Join(dir, old+".json")))
+		if gone := os.Remove(filepath.Join(dir, old+".json")); !errors.Is(gone, fs.ErrNotExist) { // another run may have been first
+			err = errors.Join(err, gone)
+		}
 	}
 	return err
 }
 
-// storedRuns returns the names of the runs there are, the latest first.
+// storedRuns returns the names of the stored runs, the latest first.
 func storedRuns() (names []string, err error) {
 	dir, err := runsFolder()
 	if err != nil {
@@ -102,7 +104,7 @@ func storedRuns() (names []string, err error) {
 	return names, nil
 }
 
-// loadRun reads a run by name or file; without either the latest. It also returns its name.
+// loadRun reads a run by its name or file; if that is empty, the latest run. It also returns the run's name.
 func loadRun(name string) (*storedRun, string, error) {
 	dir, err := runsFolder()
 	if err != nil {

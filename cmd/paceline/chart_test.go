@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/chart"
 	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
@@ -24,6 +28,7 @@ func command(args ...string) (code int, stdout, stderr string) {
 
 // Every kind of run is stored and drawn, and drawn again later.
 func TestChart(t *testing.T) {
+	unraced(t)
 	dir := t.TempDir()
 	t.Setenv("PACELINE_RUNS", filepath.Join(dir, "runs"))
 	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
@@ -35,17 +40,13 @@ func TestChart(t *testing.T) {
 	if code, _, text := command("chart"); code != exitUsage || !strings.Contains(text, "no run is stored in ") {
 		t.Errorf("nothing stored: exit %d, %s", code, text)
 	}
-	picture := "live.png"
-	if race.Enabled { // it takes ten seconds to draw
-		picture = "live.svg"
-	}
 	for i, c := range []struct {
 		args  []string
 		names string
 	}{
 		{[]string{"sim", scenario, "--chart", file("scenario.svg")}, "two-share"},
 		{[]string{"sim", "throttle", "--only", "cold-10", "--strategies", "fair,exponential-increase-proportional-remaining-decrease", "--seeds", "2", "--chart", file("throttle.html")}, "throttle-cold-10"},
-		{[]string{"sim", "--live", "--strategy", "aimd", "--scale", "1000", "--duration", "5m", "--processes", "1", "--quiet", "-o", "json", "--chart", file(picture)}, "live-aimd"},
+		{[]string{"sim", "--live", "--strategy", "aimd", "--scale", "1000", "--duration", "5m", "--processes", "1", "--quiet", "-o", "json", "--chart", file("live.png")}, "live-aimd"},
 	} {
 		code, stdout, text := command(c.args...)
 		if code != exitOK {
@@ -133,5 +134,47 @@ func TestSimLiveFromEnvironment(t *testing.T) {
 	}
 	if !strings.Contains(stderr, "warning: at --scale 1000") || !strings.Contains(stderr, "1#1: status=200 remaining=") {
 		t.Errorf("%.500s", stderr)
+	}
+}
+
+// The chart of several groups says what each got, as the report does.
+func TestChartOfGroups(t *testing.T) {
+	r := &fleet.Report{Clients: 3, Groups: []fleet.GroupReport{{Name: "a", Requests: []int{4, 9}}, {Name: "a", Requests: []int{7}}},
+		Series: &fleet.Series{At: []float64{0, 1}, Level: []int64{5, 0}, ServedBy: [][]int{{0, 4}, {1, 9}, {0, 7}}, Sleep: [][]float64{{0, 0}, {0, 1}, {0, 0}}}}
+	f, err := scenarioFigure(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, bars := f.Panels[len(f.Panels)-2].(chart.Lines), f.Panels[len(f.Panels)-1].(chart.Bars)
+	if got := fmt.Sprint(lines.Series[0].Y, lines.Series[1].Y); got != "[1 13] [0 7]" {
+		t.Errorf("served together: %s", got)
+	}
+	want := []chart.Bar{{Name: "a", Value: 6.5, Min: 4, Max: 9}, {Name: "group 2 a", Value: 7, Min: 7, Max: 7}}
+	if !slices.Equal(bars.Bars, want) {
+		t.Errorf("served by a client: %+v, want %+v", bars.Bars, want)
+	}
+	if err := chart.WriteSVG(io.Discard, f); err != nil {
+		t.Error(err)
+	}
+	r.Groups = r.Groups[:1]
+	if f, err := scenarioFigure(r); err != nil || len(f.Panels) != 3 {
+		t.Errorf("%v: one group has %d panels", err, len(f.Panels))
+	}
+}
+
+// Runs that end together remove the same old ones, and none complains.
+func TestRunsStoredTogether(t *testing.T) {
+	t.Setenv("PACELINE_RUNS", t.TempDir())
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			if err := (storedRun{Scenario: &fleet.Report{}}).store(time.Unix(int64(i), 0), "n"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if names, err := storedRuns(); err != nil || len(names) != runsKept {
+		t.Errorf("%d runs, %v", len(names), err)
 	}
 }

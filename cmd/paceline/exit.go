@@ -9,12 +9,12 @@ const (
 	exitUsage       = 2   // a flag or an argument is wrong
 	exitSomeFailed  = 3   // finished, some requests failed
 	exitConfig      = 4   // bad configuration
-	exitBudget      = 5   // a deadline or a budget was reached; resumable
+	exitBudget      = 5   // a deadline or a budget was reached; the run can be resumed
 	exitExhausted   = 6   // every key is exhausted or banned
 	exitInterrupted = 130 // Ctrl-C
 )
 
-// exitError carries an exit code with an error. An empty message prints nothing: the verb has said it already.
+// exitError carries an exit code with an error. If its message is empty, nothing is printed, because the verb has said it already.
 type exitError struct {
 	code int
 	err  error

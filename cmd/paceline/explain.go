@@ -39,7 +39,7 @@ type explain struct {
 	out, errs            io.Writer
 	in                   io.Reader
 	now                  func() time.Time
-	terminal             func(io.Reader) bool // tells whether somebody types there
+	terminal             func(io.Reader) bool // tells whether somebody types at that reader
 }
 
 func newExplain() *cobra.Command { return explainAt(time.Now, isTerminal) }
@@ -83,7 +83,7 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 // check finds what is wrong with the command line.
 func (e *explain) check(args []string) error {
 	if e.output != "text" && e.output != "json" {
-		return fmt.Errorf("--output %q: want text or json", e.output)
+		return badOutput(e.output, "text or json")
 	}
 	if _, ok := quota.LookupProvider(e.provider); e.provider != "" && !ok {
 		return unknownProvider(e.provider)
@@ -117,10 +117,10 @@ func (e *explain) check(args []string) error {
 	return nil
 }
 
-// when is the instant to judge by: --at, or else the given one, or now.
+// when returns the instant to judge an answer by: that of --at; without --at the given one; and if that is zero, now.
 func (e *explain) when(t time.Time) time.Time {
 	if e.at != "" {
-		t, _ = time.Parse(time.RFC3339, e.at) // check has seen it
+		t, _ = time.Parse(time.RFC3339, e.at) // check has found it valid
 	}
 	if t.IsZero() {
 		t = e.now()
@@ -214,7 +214,7 @@ func (e *explain) fetch(cmd *cobra.Command, u *url.URL) (quota.Response, error) 
 		return quota.Response{}, err
 	}
 	defer resp.Body.Close()
-	// What is read of the body is enough: a body that breaks off leaves the header fields.
+	// A body that breaks off is no error: the part that was read may be enough, and the header fields are there in any case.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, quota.MaxBody+1))
 	if err != nil && len(body) == 0 {
 		body = nil
@@ -250,7 +250,7 @@ func (e *explain) fields() (http.Header, error) {
 	return h, nil
 }
 
-// label is how errors call what is read.
+// label is how errors call the input of this name.
 func label(name string) string {
 	if name == "-" {
 		return "stdin"
@@ -258,14 +258,14 @@ func label(name string) string {
 	return name
 }
 
-// load reads what was saved, or is being pasted. Whoever sits at a terminal is told what is waited for; unasked, with a provider
-// given, nobody is waited for.
+// load reads a file or standard input. Somebody who sits at a terminal is told what to paste. unasked tells that the
+// command line names no FILE: then, if it has a provider, load does not wait for anybody to type.
 func (e *explain) load(name string, unasked bool) ([]byte, error) {
 	in := e.in
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, err
+			return nil, noSuchFile(name, err)
 		}
 		defer f.Close()
 		in = f
@@ -284,7 +284,7 @@ func (e *explain) load(name string, unasked bool) ([]byte, error) {
 	return text, nil
 }
 
-// isTerminal tells whether somebody types there.
+// isTerminal tells whether somebody types at in.
 func isTerminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -15,6 +15,8 @@ var update = flag.Bool("update", false, "write anew what tests write in docs and
 
 // TestProvidersPage: docs/providers.md is what the table says.
 func TestProvidersPage(t *testing.T) {
+	unraced(t)
+	t.Parallel()
 	const file = "../../docs/providers.md"
 	got := providersPage()
 	if *update {

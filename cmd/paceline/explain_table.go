@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/internal/tables"
+	"github.com/paceline-go/paceline/internal/wording"
 	"github.com/paceline-go/paceline/quota"
 )
 
@@ -42,7 +44,7 @@ type publishedRow struct {
 	About  string   `json:"about"`
 	Source string   `json:"source"`
 	AsOf   string   `json:"as_of"`
-	Old    bool     `json:"old,omitempty"` // a year or more
+	Old    bool     `json:"old,omitempty"` // known for a year or more
 	Limits []string `json:"limits"`
 }
 
@@ -69,15 +71,15 @@ func publishedOf(p quota.Provider, now time.Time) (all []publishedRow) {
 	for _, v := range p.Published {
 		row := publishedRow{Preset: v.Name, About: v.About, Source: v.Source, AsOf: v.AsOf, Old: old(v.AsOf, now)}
 		for _, l := range v.Policies {
-			l.Source, l.WindowSource = quota.Stated, quota.Stated // the heading says it of all
-			row.Limits = append(row.Limits, policyName(l.Name, l.Unit)+policyWords(l))
+			l.Source, l.WindowSource = quota.Stated, quota.Stated // the heading says where all of them come from
+			row.Limits = append(row.Limits, wording.PolicyName(l.Name, l.Unit)+wording.Policy(l))
 		}
 		all = append(all, row)
 	}
 	return all
 }
 
-// old tells whether what was read in a year, or in a year and month, may be a year old: in doubt it is.
+// old tells whether a date, given as a year or as a year and month, may lie a year back. In doubt it does.
 func old(asOf string, now time.Time) bool {
 	for _, layout := range []string{"2006-01", "2006"} {
 		if t, err := time.Parse(layout, asOf); err == nil {
@@ -87,7 +89,7 @@ func old(asOf string, now time.Time) bool {
 	return asOf != ""
 }
 
-// sinceWords is since when a published limit is known.
+// sinceWords says since when a published limit is known.
 func (p publishedRow) sinceWords() string {
 	if p.Old {
 		return "published " + p.AsOf + ", a year old or more: look it up again"
@@ -116,7 +118,8 @@ func sharedWords(name string, models []string) string {
 	return strings.Join(models, ", ") + " share the limits of " + name
 }
 
-// fieldsOf are the header fields of limits that are read of a provider; those of anybody have one name.
+// fieldsOf returns the names of the header fields from which limits of a provider are read. Those that are read of any server stand
+// together under one name.
 func fieldsOf(p quota.Provider) []string {
 	own, anybodys := quota.Fields(p.Name), quota.Fields("generic")
 	if p.Name == "generic" || slices.ContainsFunc(anybodys, func(f string) bool { return !slices.Contains(own, f) }) {
@@ -164,7 +167,7 @@ func signWords(s quota.Sign) string {
 	var is []string
 	for _, p := range s.Is {
 		v := string(p)
-		if s.Body { // it has it in it wherever it stands
+		if s.Body { // the body has it somewhere, so its stars say nothing
 			v = strings.Trim(v, "*")
 		}
 		is = append(is, v)
@@ -198,14 +201,14 @@ func signWords(s quota.Sign) string {
 		what += ", by " + s.By
 	}
 	if s.Wait > 0 {
-		what += ", for " + spanWords(s.Wait) + " where nothing is said"
+		what += ", for " + spell.Span(s.Wait) + " where nothing is said"
 	}
 	return what
 }
 
 var whomWords = map[quota.Scope]string{quota.Key: "the key", quota.IP: "the address", quota.Model: "the model", quota.Route: "the endpoint", quota.All: "everybody", "": "those of the policy"}
 
-// concerns says whom a refusal concerns.
+// concerns says what a refusal by the provider concerns.
 func concerns(p quota.Provider) string {
 	var text strings.Builder
 	text.WriteString(whomWords[p.Limited])
@@ -228,8 +231,8 @@ func (e *explain) row(p quota.Provider) error {
 	if e.output == "json" {
 		return e.encode(r)
 	}
-	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-	line := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
+	var t tables.Table
+	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
 	several := func(what string, all []string) {
 		for _, v := range all {
 			line(what, "%s", v)
@@ -268,10 +271,10 @@ func (e *explain) row(p quota.Provider) error {
 	if r.Models > 0 {
 		line("prices", "of %d models: paceline models %s", r.Models, r.Name)
 	}
-	return w.Flush()
+	return t.Write(e.out, tables.Width)
 }
 
-// usualSigns are what refuses anywhere, for people: the table does not repeat it in each row.
+// usualSigns are, for people, the signs of a refusal that hold for every provider, so that the rows of the table need not repeat them.
 func usualSigns(p quota.Provider) []string {
 	d, ok := quota.Lookup(p.Name)
 	if !ok {
@@ -289,7 +292,7 @@ func usualSigns(p quota.Provider) []string {
 	return all
 }
 
-// table prints who is known.
+// table prints all known providers.
 func (e *explain) table() error {
 	now := e.when(time.Time{})
 	var all []providerRow
@@ -304,7 +307,8 @@ func (e *explain) table() error {
 			fmt.Fprintln(e.out)
 		}
 		fmt.Fprintln(e.out, kind)
-		w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
+		t := tables.Table{Indent: "  "}
+		t.Head("provider", "name", "host", "published limits")
 		for _, r := range all {
 			if r.Kind != kind {
 				continue
@@ -319,9 +323,9 @@ func (e *explain) table() error {
 			for i, v := range r.Published {
 				published += []string{"--preset ", " "}[min(i, 1)] + v.Preset
 			}
-			fmt.Fprintf(w, "%s\n", strings.TrimRight("  "+r.Name+"\t"+r.Title+"\t"+hosts+"\t"+published, "\t"))
+			t.Row(r.Name, r.Title, cmp.Or(hosts, "–"), cmp.Or(published, "–"))
 		}
-		if err := w.Flush(); err != nil {
+		if err := t.Write(e.out, tables.Width); err != nil {
 			return err
 		}
 	}
@@ -329,7 +333,7 @@ func (e *explain) table() error {
 	return err
 }
 
-// kinds are the groups of the table, in the order of their names, and that of anybody last.
+// kinds are the groups of the table by name. The group of readings that belong to no provider comes last.
 func kinds(all []providerRow) []string {
 	var names []string
 	for _, r := range all {

@@ -73,7 +73,7 @@ refusals      200, 400, 403, 429 and result is *ax daily rate limit*: quota exha
 they concern  the key; address: the address
 published     etherscan (free, per key; published 2026-11): 3 requests per second (per key); day: 100,000 requests per day (per key)
 `
-	if err != nil || out != want || errs != "" {
+	if err != nil || squeezed(out) != squeezed(want) || errs != "" {
 		t.Errorf("%v %s\n%s\nwant\n%s", err, errs, out, want)
 	}
 	out, _, _ = explainIn("2026-11-22", false, "", "--provider", "anthropic")
@@ -119,11 +119,11 @@ func TestExplainOld(t *testing.T) {
 		{"--preset deribit -o json", `"as_of": "2026-11",` + "\n  \"observation\"", `"old": true`},
 	} {
 		for now, want := range map[string]string{"2026-11-22": c.young, "2028-02-01": c.aged} {
-			if out, _, err := explainIn(now, false, "", strings.Fields(c.args)...); err != nil || !strings.Contains(out, want) {
+			if out, _, err := explainIn(now, false, "", strings.Fields(c.args)...); err != nil || !strings.Contains(squeezed(out), squeezed(want)) {
 				t.Errorf("%s in %s: %v\n%s\nwant %s", c.args, now, err, out, want)
 			}
 		}
-		if out, _, _ := explainIn("2026-11-22", false, "", append(strings.Fields(c.args), "--at", "2028-02-01T00:00:00Z")...); !strings.Contains(out, c.aged) {
+		if out, _, _ := explainIn("2026-11-22", false, "", append(strings.Fields(c.args), "--at", "2028-02-01T00:00:00Z")...); !strings.Contains(squeezed(out), squeezed(c.aged)) {
 			t.Errorf("%s: --at is not now:\n%s", c.args, out)
 		}
 	}
@@ -176,6 +176,8 @@ func TestExplainStranger(t *testing.T) {
 
 // The table, of all: everybody is in it, with every preset, and it fits a wide terminal.
 func TestExplainProviders(t *testing.T) {
+	unraced(t)
+	t.Parallel()
 	out, _, err := explainIn("2026-11-22", false, "", "--providers")
 	for _, p := range quota.Providers() {
 		if !strings.Contains(out, "\n  "+p.Name+" ") {
@@ -219,7 +221,7 @@ func TestFoldFields(t *testing.T) {
 // Help does not list eighty names; completion does.
 func TestNamesInHelpAndCompletion(t *testing.T) {
 	for _, verb := range []string{"run", "explain"} {
-		_, help, _ := paceline("", verb, "--help")
+		_, help, _ := paceline("", verb, "--help-all")
 		if strings.Contains(help, "bitfinex") || strings.Contains(help, "okta") || !strings.Contains(help, "--providers") {
 			t.Errorf("%s --help:\n%s", verb, help)
 		}
@@ -237,6 +239,8 @@ func TestNamesInHelpAndCompletion(t *testing.T) {
 
 // Whether limits per minute may hold per second is said of who says so, and of nobody else.
 func TestExplainPerSecond(t *testing.T) {
+	unraced(t)
+	t.Parallel()
 	for _, p := range quota.Providers() {
 		_, stdout, _ := paceline("", "explain", "--provider", p.Name)
 		if says := strings.Contains(stdout, perSecondWords); says != p.PerSecond {

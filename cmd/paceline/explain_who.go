@@ -13,16 +13,17 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// answerer is who is taken to have answered, and what tells it.
+// answerer is the provider that is taken to have answered, and the evidence for it.
 type answerer struct {
 	quota.Dialect
-	by     string   // what of the text tells it; empty: --provider, the host or the fields of the answer
-	others []string // who refuses with the same body, too
-	blank  bool     // a body alone, and nobody's refusal
+	by     string   // what of the text gives the provider away; empty: --provider, the host or the fields of the answer do
+	others []string // other providers that refuse with the same body
+	blank  bool     // a body without status and fields, which is no provider's refusal
 }
 
-// who finds out who answered: by --provider, the host that was asked, the fields and the body, an address in the text, the client
-// library that raised the error, and a body alone by who reads a refusal in it. The status of that is the one that it is read with.
+// who finds out which provider answered. It goes by --provider, the host that was asked, the fields and the body, an address in the text,
+// and the client library that raised the error. For a body alone it asks which provider reads a refusal in it, and with which status; the
+// body is given that status.
 func (e *explain) who(now time.Time, a *pasted.Answer, text string) (w answerer) {
 	if d, ok := quota.Lookup(e.provider); ok {
 		w.Dialect = d
@@ -44,7 +45,7 @@ func (e *explain) who(now time.Time, a *pasted.Answer, text string) (w answerer)
 	return w
 }
 
-// looksLike returns whose an answer is by what it looks like; a body alone, with whatever status.
+// looksLike returns the dialect of an answer by its looks. A body alone is tried with every status that it may have had.
 func looksLike(a *pasted.Answer) (quota.Dialect, bool) {
 	d := quota.Detect(a.Response)
 	for i := 0; a.Bare && !a.Said && i < len(refusing) && anybodys(d); i++ {
@@ -58,11 +59,11 @@ func anybodys(d quota.Dialect) bool {
 	return !ok || p.Kind == "Anybody"
 }
 
-// refusing are the statuses that a body alone may have had, likeliest first. Many readings take whatever has 429 for a refusal.
+// refusing are the statuses that a body alone may have had, likeliest first. Many readings take any answer with 429 for a refusal.
 var refusing = []int{429, 400, 403, 503, 200, 402, 413, 529}
 
-// alone finds the status of a body that is alone, and, if nobody knows whose it is, who may have answered so. That a code says: words
-// are anybody's.
+// alone finds the status of a body that is alone and, if the provider is not known, which providers may have answered so. Only codes in
+// the body tell that: its words could be anybody's.
 func (w *answerer) alone(now time.Time, a *pasted.Answer) {
 	generic, _ := quota.Lookup("generic")
 	if w.Dialect != nil {
@@ -98,8 +99,8 @@ func (w *answerer) alone(now time.Time, a *pasted.Answer) {
 	}
 }
 
-// refusedBy returns the status with which a provider refuses by this body, and would not, or otherwise, without it. If the body
-// says it whatever the status, that is the one that means the same without it.
+// refusedBy returns the status with which a provider refuses by this body, where without the body that status would mean something else. If
+// there is a status that means the same refusal with the body and without it, refusedBy returns that one.
 func refusedBy(now time.Time, d quota.Dialect, body []byte) (status int, o quota.Observation, ok bool) {
 	read := func(status int, body string) quota.Observation {
 		return d.Read(now, quota.Response{Status: status, Header: http.Header{}, Body: []byte(body)})
@@ -123,7 +124,7 @@ func refusedBy(now time.Time, d quota.Dialect, body []byte) (status int, o quota
 	return 0, o, false
 }
 
-// wordless returns JSON without its sentences.
+// wordless returns JSON without the strings in it that are sentences.
 func wordless(body []byte) ([]byte, bool) {
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
@@ -150,8 +151,8 @@ func wordless(body []byte) ([]byte, bool) {
 	return body, err == nil
 }
 
-// addressed finds an address of a provider's in the body of a refusal: a host of its API, of its documentation, or of the same domain.
-// Fields have those of whoever stands before the server, too.
+// addressed finds an address of a provider in the body of a refusal: a host of its API, of its documentation, or of the same domain.
+// Header fields are not searched, since they also hold addresses of proxies before the server.
 func addressed(a *pasted.Answer) (quota.Dialect, string) {
 	if a.Status < 400 && !a.Bare {
 		return nil, ""
@@ -172,7 +173,7 @@ func addressed(a *pasted.Answer) (quota.Dialect, string) {
 	return nil, ""
 }
 
-// ofHost returns whose a host is: a server's, a documentation's, or the only one's of its domain.
+// ofHost returns the dialect that a host belongs to: as a server, as a site of documentation, or because only one provider has its domain.
 func ofHost(host string) quota.Dialect {
 	if d, ok := quota.ForHost(host); ok {
 		return d
@@ -204,7 +205,7 @@ func domain(host string) string {
 	return strings.Join(labels[max(0, len(labels)-2):], ".")
 }
 
-// raisedBy finds whose client library raised an error: that which was raised last.
+// raisedBy finds the provider whose client library raised the error. Of several errors the last one counts.
 func raisedBy(text string) (quota.Dialect, string) {
 	for _, name := range pasted.Raised(text) {
 		for _, p := range quota.Providers() {

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/internal/shown"
 )
 
-// harmless is w, where nothing arrives that a terminal would obey. How it is shown depends on the --output: json or text.
+// harmless returns a writer to w that makes control characters visible, so that a terminal does not obey them. --output, json or text,
+// decides how it shows them.
 func harmless(w io.Writer, output string) io.Writer {
 	if output == "json" {
 		return shown.JSONTo(w)
@@ -17,7 +18,8 @@ func harmless(w io.Writer, output string) io.Writer {
 	return shown.LinesTo(w)
 }
 
-// overhear tells what others write to package log, net/http above all, once of a kind, until the function that it returns is called.
+// overhear passes to tell what other packages, above all net/http, write to package log. Of each kind of line it passes one, until stop is
+// called.
 func overhear(tell func(string)) (stop func()) {
 	w, flags, prefix := log.Writer(), log.Flags(), log.Prefix()
 	log.SetOutput(&overheard{tell: tell, told: map[string]bool{}})
@@ -35,10 +37,10 @@ type overheard struct {
 	tell func(string)
 
 	mu   sync.Mutex
-	told map[string]bool // by how a line begins: what follows differs by connection
+	told map[string]bool // keyed by how a line begins, since the rest differs by connection
 }
 
-// kindWords is by how many words kinds are told apart.
+// kindWords is how many words at the beginning of a line tell its kind.
 const kindWords = 4
 
 func (o *overheard) Write(b []byte) (int, error) {
@@ -50,7 +52,7 @@ func (o *overheard) Write(b []byte) (int, error) {
 	o.mu.Unlock()
 	if news {
 		text := strings.TrimRight(string(b), "\n")
-		if !strings.HasPrefix(text, "http") { // http: and http2: say it themselves
+		if !strings.HasPrefix(text, "http") { // lines of http: and http2: name their origin themselves
 			text = "net/http: " + text
 		}
 		o.tell(text)

@@ -1,14 +1,44 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/race"
 )
 
 // asProgram is the environment variable that makes the test binary the command itself, for tests that kill it.
 const asProgram = "PACELINE_TEST_AS_PROGRAM"
 
+// patient is how long a test waits for what must come at last: longer than anything takes on a machine that is slow and shared.
+const patient = 5 * time.Minute
+
+const testKey = "h1dden-Va7ueQ9"
+
+// environment has what tests name in flags such as --key-env: a test that sets a variable for itself cannot run beside others.
+var environment = map[string]string{
+	"PL_TEST_KEY": testKey, "PL_TEST_SAME": testKey, "PL_TEST_EMPTY": "", "A_KEY": testKey, "SECRET": "1",
+	"PL_SECRET": aSecret, "PL_PLACEHOLDER": "ollama",
+	"PL_MINT_ID": "me", "PL_MINT_SECRET": mintSecret, "PL_MINT_EMPTY": "",
+	"PAGE_KEY": "a-secret-that-nobody-sees-0123456789",
+}
+
+// unraced skips a test of arithmetic and words under the race detector, which would find nothing in it at ten times the price. check
+// runs such tests without.
+func unraced(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("it runs without the race detector")
+	}
+}
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asMint) == "1" {
+		printToken(os.Args[2])
+		return
+	}
 	if os.Getenv(asProgram) == "1" {
 		main()
 		return
@@ -17,7 +47,15 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	os.Setenv("PACELINE_RUNS", runs)
+	environment["PACELINE_RUNS"] = runs
+	for name, value := range environment {
+		os.Setenv(name, value)
+	}
+	flag.Parse()
+	// Most of these tests wait: for servers, for clocks, for other processes.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set("8")
+	}
 	code := m.Run()
 	os.RemoveAll(runs)
 	os.Exit(code)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/quota"
 )
 
@@ -25,7 +25,7 @@ func newModels() *cobra.Command {
 		Example: "  paceline models anthropic\n  paceline models gpt-5 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {
-				return usageError{fmt.Errorf("--output %q: want text or json", output)}
+				return badOutput(output, "text or json")
 			}
 			found, err := modelsOf(args)
 			if err != nil {
@@ -69,7 +69,7 @@ type ownBatch struct {
 	Docs        string  `json:"docs"`
 }
 
-// modelsOf returns the models of providers, or whose names begin with one of the arguments.
+// modelsOf returns the models of the providers in args, and those whose names begin with an argument.
 func modelsOf(args []string) ([]providerModels, error) {
 	var found []providerModels
 	used := make([]bool, len(args))
@@ -104,28 +104,28 @@ func printModels(out io.Writer, found []providerModels) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s, USD per million tokens, as of %s", p.Provider, p.AsOf)
+		title := fmt.Sprintf("%s, USD per million tokens, as of %s", p.Provider, p.AsOf)
 		if b := p.Batch; b != nil {
-			fmt.Fprintf(out, "; its batch API saves %.0f %% and takes up to %.0f h (%s)", b.Discount*100, b.WithinHours, b.Docs)
+			title += fmt.Sprintf("; its batch API saves %.0f %% and takes up to %.0f h (%s)", b.Discount*100, b.WithinHours, b.Docs)
 		}
-		fmt.Fprintln(out)
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(w, "input\toutput\tcached\tcontext\tmax output\t  model")
+		fmt.Fprintln(out, tables.Wrap(title, tables.Width, ""))
+		t := tables.Table{Right: true}
+		t.Head("input", "output", "cached", "context", "max output", "model")
 		for _, m := range p.Models {
 			name := m.Name
 			if m.Note != "" {
 				name += " (" + m.Note + ")"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t  %s\n", usd(m.Input), usd(m.Output), usd(m.Cached), size(m.Context), size(m.MaxOutput), name)
+			t.Row(usd(m.Input), usd(m.Output), usd(m.Cached), size(m.Context), size(m.MaxOutput), name)
 		}
-		if err := w.Flush(); err != nil {
+		if err := t.Write(out, tables.Width); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// usd is a price; one that is not known, or is none, is a dash.
+// usd writes a price. One that is unknown or zero becomes a dash.
 func usd(v float64) string {
 	if v == 0 {
 		return "–"

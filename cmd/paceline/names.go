@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// unknownProvider is the error of a --provider that is not there.
+// unknownProvider is the error for a --provider that does not exist.
 func unknownProvider(name string) error {
 	if _, ok := quota.LookupProvider(name); ok {
 		return fmt.Errorf("--provider %s: what it answers is no HTTP", name)
@@ -19,7 +19,7 @@ func unknownProvider(name string) error {
 		name, cmp.Or(near.Or(name, providerNames()), "."))
 }
 
-// unknownPreset is the error of a --preset that is not there.
+// unknownPreset is the error for a --preset that does not exist.
 func unknownPreset(name string) error {
 	return fmt.Errorf("--preset %q: no limits are published by that name%s paceline explain --providers lists them", name, cmp.Or(near.Or(name, presetNames()), ";"))
 }
@@ -40,10 +40,10 @@ func presetNames() []string {
 	return names
 }
 
-// completeNames completes --provider and --preset.
+// completeNames lets shells complete --provider and --preset.
 func completeNames(c *cobra.Command) {
 	for flag, names := range map[string]func() []string{"provider": providerNames, "preset": presetNames} {
-		// It fails for a flag that is not there.
+		// Registering fails for a flag that the command does not have, which is fine.
 		_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return names(), cobra.ShellCompDirectiveNoFileComp
 		})

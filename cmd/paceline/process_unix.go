@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuSeconds returns what this process has used, user and system.
+// cpuSeconds returns the processor time that this process has used, user and system.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -16,5 +16,5 @@ func cpuSeconds() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// ownGroup keeps a child out of our process group, which the terminal signals.
+// ownGroup keeps a child out of our process group, to which the terminal sends its signals.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

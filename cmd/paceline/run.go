@@ -7,20 +7,21 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/screen"
 )
 
-const runLong = `Send the HTTP requests of FILE, one JSON object a line, as fast as the limits allow and no faster.
+const runLong = `Send the HTTP requests of FILE as fast as the limits allow and no faster. FILE has a URL a line, a table or rows of JSON
+(with --url), curl commands, or whole requests, one JSON object a line, of which only url is required:
 
-Only url is required of id, method, url, headers, body, cost, priority, deadline, created:
-
-  {"id":"a1","url":"https://api.example.com/v1/things?page=1"}
-  {"id":"a2","method":"POST","url":"https://api.example.com/v1/things","body":{"name":"x"},"deadline":"90s"}
+  {"id":"a1","method":"POST","url":"https://api.example.com/v1/things","body":{"name":"x"}}
 
 A file in OpenAI's batch format (custom_id, method, url, body) or in Anthropic's (custom_id, params) is taken as it is, and the
 results are in that format, too. Its limits are in tokens as well: --preset openai:tier1, or --rpm and --tpm. --dry-run prints
@@ -34,12 +35,10 @@ or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived fo
 it is the time of --until, or --budget is spent: running again resumes; 6 every key is banned or denied all; 130 interrupted. The first Ctrl-C
 waits for what is in flight, the second breaks it off.`
 
-const runExample = `  paceline run --limit 20/s requests.jsonl
+const runExample = `  paceline run urls.txt --limit 100/min
+  paceline run people.csv --url 'https://api.example.com/people/{row.email}' --limit 20/s
   paceline run --limit 20/s --limit 500/m --out results.jsonl requests.jsonl
-  paceline run --key-env KEY_A,KEY_B --header 'Authorization: Bearer {key}' --limit 4500/h --out r.jsonl requests.jsonl
-  paceline run --preset openai:tier1 --key-env OPENAI_API_KEY --out results.jsonl prompts.jsonl
-  paceline run --rpm 500 --tpm 200000 --dry-run prompts.jsonl
-  generate | paceline run --limit 300/10s - | jq .status`
+  paceline run --preset openai:tier1 --key-env OPENAI_API_KEY --out results.jsonl prompts.jsonl`
 
 func newRun() *cobra.Command {
 	f := runFlags{maxLine: 16 << 20, maxHeader: 64 << 10, maxBody: 16 << 20, maxResponse: 1 << 20}
@@ -55,11 +54,17 @@ func newRun() *cobra.Command {
 						return usageError{fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a)}
 					}
 				}
-				return usageError{fmt.Errorf("%d files, expected one, or - for standard input", len(args))}
+				if _, isKind := sharedKinds[args[0]]; isKind && cmd.Flag("strangers").Changed {
+					return usageError{fmt.Errorf("--strangers %s, expected --strangers=%s, with = in place of the space", args[0], args[0])}
+				}
+				return usageError{fmt.Errorf("%d files, expected one, or - for standard input; all of them: cat %s | paceline run … -", len(args), strings.Join(args, " "))}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
+				return usageError{errors.New("expected a FILE of requests (- is standard input) and what the server allows, such as: paceline run --limit 20/s requests.jsonl; see paceline run --help")}
+			}
 			name := "-"
 			if len(args) == 1 {
 				name = args[0]
@@ -68,13 +73,17 @@ func newRun() *cobra.Command {
 		},
 	}
 	p := c.Flags()
-	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rateForms+"; repeatable: all hold; 'none' if there is none")
+	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+"; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
 	f.sharing.add(p)
+	f.results.add(p)
+	f.token.add(p)
+	f.pages.add(p)
+	f.given.add(p)
 	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
 	p.DurationVar(&f.latencyMax, "latency-max", 0, "you promise that no request takes longer than this to be counted by the server: a little faster, and no safer than the promise")
 	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B: each key has the limits for itself")
 	p.StringSliceVar(&f.keyHosts, "key-host", nil, "where keys may be sent: HOST, HOST:PORT or https://HOST, repeatable (default: the host of the first line, or of --base-url)")
-	p.StringArrayVar(&f.headers, "header", nil, "'Name: value' for every request; {key}, {nonce}, {id}, {attempt} are filled in; repeatable")
+	p.StringArrayVarP(&f.headers, "header", "H", nil, "'Name: value' for every request; {key}, {token}, {nonce}, {id}, {attempt} are filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
 	p.DurationVar(&f.nonceUnit, "nonce-unit", time.Millisecond, "what a {nonce} counts")
 	p.DurationVar(&f.nonceGap, "nonce-gap", 0, "least time between two nonces of a key: several in flight, for a path whose one-way latency varies by less than this (default: one in flight per key)")
@@ -114,35 +123,52 @@ func newRun() *cobra.Command {
 	p.StringVar(&f.summary, "summary", "", "file to write the summary to, as JSON")
 	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error, or the plan: text or json")
 	f.llm.add(c)
+	f.console.add(p)
+	f.watch.add(p)
 	completeNames(c)
 	return c
 }
 
 func (f *runFlags) run(cmd *cobra.Command, name string) error {
+	notice, err := f.outputIsFile(cmd)
+	if err != nil {
+		return usageError{err}
+	}
 	c, err := f.config(cmd)
 	if err != nil {
 		return err
 	}
-	screen, err := newScreen(cmd.ErrOrStderr(), f)
+	errs, err := newScreen(f.console.screen(cmd), f)
 	if err != nil {
 		return err
 	}
-	c.Notice = screen.line
+	if notice != "" {
+		errs.Line(notice)
+	}
+	c.Notice = errs.Line
 	if f.nowhere != "" {
-		screen.line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
+		errs.Line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
 	}
 	if f.dead != "" && f.dead != "-" && f.out != "-" && batch.IsNowhere(f.dead) {
-		screen.line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
+		errs.Line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
 	}
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
-	c.Log = slog.New(slog.NewTextHandler(screen, &slog.HandlerOptions{Level: level}))
+	_ = level.UnmarshalText([]byte(f.logLevel)) // config has checked it
+	c.Log = slog.New(slog.NewTextHandler(f.console.log(cmd, errs), &slog.HandlerOptions{Level: level}))
 
 	in, err := openRunInput(cmd, name)
 	if err != nil {
 		return err
 	}
 	defer in.close()
+	if f.llm.dryRun {
+		f.watch.addr = ""
+	}
+	watch, err := f.watch.listen()
+	if err != nil {
+		return err
+	}
+	defer watch.close()
 	c.InputInfo = in.info
 	if err := f.format(cmd, in, &c); err != nil {
 		return err
@@ -151,6 +177,12 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	signals, stop := notified()
 	defer stop()
 
+	if !f.llm.dryRun {
+		if c.Share, err = f.sharing.open(cmd.Context(), c.Log); err != nil {
+			return err
+		}
+		defer c.Share.Close()
+	}
 	r, err := batch.New(c)
 	if err != nil {
 		return codeOf(err)
@@ -167,21 +199,24 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if in.isLLM && in.isFile {
 		p := f.llm.plan(r)
-		screen.line(announce(p))
+		errs.Line(announce(p))
 		for _, n := range p.Notes {
-			screen.line("note: " + n)
+			errs.Line("note: " + n)
 		}
 	}
-	return f.send(cmd.Context(), r, in, signals, screen)
+	if err := watch.serve("paceline run "+in.name, r, errs.Line); err != nil {
+		return err
+	}
+	return f.send(cmd.Context(), r, in, signals, errs)
 }
 
-// runInput is what a run reads.
+// runInput is the input that a run reads.
 type runInput struct {
 	reader io.Reader
 	name   string
-	info   os.FileInfo // nil: no file
-	isFile bool        // it can be read twice
-	isLLM  bool        // a batch file for language models
+	info   os.FileInfo // nil if it is no file
+	isFile bool        // it can be read more than once
+	isLLM  bool        // it is a batch file for language models
 	close  func() error
 }
 
@@ -190,7 +225,7 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 	if name == "-" {
 		in := cmd.InOrStdin()
 		if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) && cmd.Flags().NArg() == 0 {
-			return nil, usageError{errors.New("no FILE, expected one, or - for standard input")}
+			return nil, usageError{errors.New("no FILE, expected one, or - for standard input; see paceline run --help")}
 		}
 		all := &runInput{reader: in, name: "standard input", close: func() error { return nil }}
 		if file, ok := in.(*os.File); ok {
@@ -200,7 +235,7 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, exitError{exitConfig, err}
+		return nil, exitError{exitConfig, noSuchFile(name, err)}
 	}
 	info, err := file.Stat()
 	if err == nil && info.IsDir() {
@@ -213,19 +248,36 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 	return &runInput{reader: file, name: name, info: info, isFile: info.Mode().IsRegular(), close: file.Close}, nil
 }
 
-// format looks for a batch file for language models, and configures the run for it.
+// format finds out whether the input is a batch file for language models, and if so configures the run for it.
 func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) error {
+	taken, err := f.take(cmd, in, c)
+	if err != nil {
+		return err
+	}
+	if taken {
+		return f.suits(false, c)
+	}
 	provider, isLLM, reader, err := f.llm.readFormat(in.reader, int(f.maxLine))
 	if err != nil {
 		return err
 	}
 	in.reader, in.isLLM = reader, isLLM
-	switch {
-	case f.budget > 0 && !isLLM && f.price <= 0:
-		return usageError{errors.New("--budget without a price: --price, in USD per attempt of cost 1")}
+	if err := f.suits(isLLM, c); err != nil || !isLLM {
+		return err
 	}
+	if err := f.results.batches(); err != nil {
+		return usageError{err}
+	}
+	return f.llm.config(cmd, provider, c)
+}
+
+// suits tells whether the flags suit the form of the input.
+func (f *runFlags) suits(isLLM bool, c *batch.Config) error {
 	if isLLM {
-		return f.llm.config(cmd, provider, c)
+		return nil
+	}
+	if f.budget > 0 && f.price <= 0 {
+		return usageError{errors.New("--budget without a price: --price, in USD per attempt of cost 1")}
 	}
 	if len(f.keyEnv) > 0 && !batch.Uses(c.Header, "key") && !batch.Uses(c.Query, "key") {
 		return usageError{errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'")}
@@ -236,7 +288,7 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) err
 	return nil
 }
 
-// check reads the whole input before anything is sent, if it can be read twice or nothing will be sent.
+// check reads the whole input before anything is sent, if the input can be read twice or nothing will be sent.
 func (f *runFlags) check(r *batch.Run, in *runInput, signals <-chan os.Signal) error {
 	if in.isLLM || f.llm.dryRun {
 		if err := interruptible(signals, r.Peek); err != nil {
@@ -256,35 +308,36 @@ func (f *runFlags) check(r *batch.Run, in *runInput, signals <-chan os.Signal) e
 	return err
 }
 
-// send sends the input until its end or a signal, and reports.
-func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals <-chan os.Signal, screen *screen) error {
+// send sends the requests of the input until its end or a signal, and reports.
+func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)
-	go func() { interrupted <- listen(signals, done, r, abort, screen) }()
-	stopProgress := screen.follow(r)
+	go func() { interrupted <- listen(signals, done, r, abort, errs.Line) }()
+	stopProgress := errs.Follow(func() []screen.Line { return runLines(r.Progress()) })
 	began := time.Now()
 	err := r.Send(ctx, in.name, in.reader)
 	stopProgress()
 	close(done)
 	wasInterrupted := <-interrupted
 	totals, cerr := r.Close()
-	if because := r.DeadBecause(); because != "" {
-		screen.line(because)
+	because := r.DeadBecause()
+	if because != "" {
+		errs.Line(because)
 	}
 	again := r.DeadAgain()
-	if again != "" && f.output == "json" { // whose last line is read by programs
-		screen.line(again)
+	if again != "" && f.output == "json" { // programs read the last line of standard error, so this one goes before it
+		errs.Line(again)
 	}
-	if serr := f.report(screen, totals, time.Since(began)); cerr == nil {
+	if serr := f.report(errs, totals, time.Since(began)); cerr == nil {
 		cerr = serr
 	}
 	if again != "" && f.output != "json" {
-		screen.line(again)
+		errs.Line(again)
 	}
 	if wasInterrupted {
 		return f.interruption(totals)
 	}
-	return f.end(totals, err, cerr)
+	return f.console.ended(f.end(totals, err, cerr), &totals, because)
 }

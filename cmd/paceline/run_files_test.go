@@ -157,6 +157,32 @@ func TestRunNowhere(t *testing.T) {
 	}
 }
 
+// Folders that are not there are made, for the owner's eyes, when something is sent: not for a plan.
+func TestRunMakesFolders(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	in := write(t, "in.jsonl", numbered(1, srv.URL))
+	t.Chdir(t.TempDir())
+	args := []string{"run", "--limit", "200/s", "--out", "a/b/r.jsonl", "--dead", "c/d.jsonl", "--summary", "e/s.json", in}
+	if code, _, stderr := paceline("", append(args, "--dry-run")...); code != 0 || tree(t, ".") != "" {
+		t.Errorf("%d %s%s", code, stderr, tree(t, "."))
+	}
+	code, _, stderr := paceline("", args...)
+	if code != 0 || len(results(t, "a/b/r.jsonl")) != 1 || read(t, "e/s.json") == "" {
+		t.Errorf("%d %s", code, stderr)
+	}
+	for _, dir := range []string{"a", "a/b", "c", "e"} {
+		if info, err := os.Stat(dir); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v %v", dir, info, err)
+		}
+	}
+	for _, dir := range []string{filepath.Join("a", "b"), "c", "e"} {
+		if !strings.Contains(stderr, "the folder "+dir+" was not there, and is made\n") {
+			t.Errorf("%s: %s", dir, stderr)
+		}
+	}
+}
+
 // tree is what a folder has.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
@@ -174,6 +200,7 @@ func tree(t *testing.T, dir string) string {
 
 // What is redirected is looked at, too: a run that reads what it writes would never end.
 func TestRunRedirected(t *testing.T) {
+	t.Parallel()
 	in := write(t, "in.jsonl", `{"id":"a","url":"http://127.0.0.1:1/"}`+"\n")
 	f, err := os.OpenFile(in, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {

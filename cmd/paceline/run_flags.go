@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
@@ -23,6 +24,11 @@ import (
 type runFlags struct {
 	limits, keyEnv, headers, query []string
 	sharing                        sharingFlags
+	console                        consoleFlags
+	watch                          watchFlags
+	token                          tokenFlags
+	pages                          pageFlags
+	given                          givenFlags
 	keyHosts                       []string
 	rejectsFree                    bool
 	latencyMax                     time.Duration
@@ -38,7 +44,7 @@ type runFlags struct {
 	banStatus, nonceStatus         []int
 	provider, success              string
 	out, dead, sync, unanswered    string
-	nowhere                        string // --out, if that throws everything away; then out is standard output
+	nowhere                        string // the value of --out if it names a file that throws everything away; out is standard output then
 	retryDead                      batch.Dead
 	skipInvalid, trustClock        bool
 	keepHeaders                    []string
@@ -46,6 +52,7 @@ type runFlags struct {
 	maxResponse                    byteSize
 	progress, color, logLevel      string
 	summary, output                string
+	results                        resultFlags
 	llm                            llmFlags
 }
 
@@ -69,7 +76,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		return c, err
 	}
 	var err error
-	if c.Strangers, err = f.sharing.sharing(cmd, c.Limits); err != nil {
+	if err = f.sharing.config(cmd, &c); err != nil {
 		return c, usageError{err}
 	}
 	if err := f.atLeast(cmd); err != nil {
@@ -90,12 +97,21 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if c.Query, err = batch.ParseQuery(f.query); err != nil {
 		return usage("--query %w", err)
 	}
+	if err := f.pages.config(cmd, &c); err != nil {
+		return c, usageError{err}
+	}
+	if err := f.token.config(&c); err != nil {
+		return c, err
+	}
 	for _, h := range f.keyHosts {
 		place, err := secret.ParsePlace(h)
 		if err != nil {
 			return usage("--key-host %w", err)
 		}
 		c.KeyHosts = append(c.KeyHosts, place)
+	}
+	if err := f.console.setLevel(cmd, &f.logLevel); err != nil {
+		return usage("%w", err)
 	}
 	for _, v := range []struct {
 		flag, value string
@@ -121,6 +137,9 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if f.out == "" {
 		return usage("--out is empty, expected a file, or - for standard output")
 	}
+	if err := f.results.config(cmd, &f.out, &c); err != nil {
+		return c, usageError{err}
+	}
 	if err := f.files(); err != nil {
 		return c, usageError{err}
 	}
@@ -139,7 +158,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	return c, nil
 }
 
-// allLimits are those of batches, and --limit.
+// allLimits collects the limits of batches for language models, and those of --limit.
 func (f *runFlags) allLimits(cmd *cobra.Command, c *batch.Config) error {
 	if err := f.llm.check(cmd, c); err != nil {
 		return err
@@ -150,23 +169,53 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *batch.Config) error {
 	case len(c.Limits) > 0:
 		return usageError{errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none")}
 	default:
-		return usageError{fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, or --limit none", rateForms)}
+		return usageError{fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms)}
 	}
 	for _, s := range f.limits {
-		if s == "none" && len(f.limits) == 1 {
+		if s == "none" || s == "auto" {
+			if err := f.isAlone(cmd, s); err != nil {
+				return usageError{err}
+			}
+			if s == "auto" && len(c.Limits) > 0 {
+				return usageError{errors.New("--limit auto with --limit-model: limits are found out for all requests of a key, and not for each model; expected one of the two")}
+			}
+			if s == "auto" {
+				c.Auto = &batch.Auto{}
+			}
 			continue
 		}
-		n, per, err := parseRate(s)
+		l, err := rate.ParseLimit(s)
 		if err != nil {
 			return usageError{fmt.Errorf("--limit %w", err)}
 		}
-		c.Limits = append(c.Limits, batch.Rate{N: n, Per: per, Text: s})
+		c.Limits = append(c.Limits, l)
 	}
 	return nil
 }
 
-// files checks where the run writes to. A named pipe would have to be waited for, and what goes beside --out has no place beside a device:
-// what is thrown away is as good as a standard output that nobody reads.
+// isAlone returns an error if --limit none or --limit auto stands beside another limit. With --limit-model none means the models that have
+// no limit of their own.
+func (f *runFlags) isAlone(cmd *cobra.Command, is string) error {
+	beside := ""
+	for _, flag := range []string{"rpm", "tpm", "itpm", "otpm", "preset"} {
+		if cmd.Flag(flag).Changed {
+			beside = "--" + flag + " " + cmd.Flag(flag).Value.String()
+		}
+	}
+	for _, s := range f.limits {
+		if s != is {
+			beside = "--limit " + s
+		}
+	}
+	if beside == "" {
+		return nil
+	}
+	says := map[string]string{"none": "there is no limit", "auto": "nobody knows the limit"}[is]
+	return fmt.Errorf("--limit %s is beside %s, and says that %s; expected one of the two", is, beside, says)
+}
+
+// files checks the files that the run writes to. It refuses a named pipe, for which the run would have to wait, and a device, beside which
+// there is no place for other files. A file that throws everything away is treated as standard output that nobody reads.
 func (f *runFlags) files() error {
 	if f.out != "-" && batch.IsNowhere(f.out) {
 		f.nowhere, f.out = f.out, "-"
@@ -184,7 +233,7 @@ func (f *runFlags) files() error {
 	return nil
 }
 
-// readings is how answers are read: whose they are, what a success is, what a ban and what a bad nonce.
+// readings checks the flags that say how answers are read: which provider answers, and what is a success, a ban and a bad nonce.
 func (f *runFlags) readings(c *batch.Config) (err error) {
 	name := f.provider
 	if name == "" {
@@ -217,7 +266,7 @@ func (f *runFlags) readings(c *batch.Config) (err error) {
 	return nil
 }
 
-// atLeast checks the flags that are numbers.
+// atLeast checks that numbers given in flags are not too small.
 func (f *runFlags) atLeast(cmd *cobra.Command) error {
 	for _, n := range []struct {
 		flag  string
@@ -236,7 +285,7 @@ func (f *runFlags) atLeast(cmd *cobra.Command) error {
 	return nil
 }
 
-// parseUntil reads when to end: the next time that a clock here shows 09:00 or 09:00:30, an instant, or so long from now.
+// parseUntil reads when to end: the next time that a local clock shows 09:00 or 09:00:30, an instant, or a duration from now.
 func parseUntil(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -302,7 +351,7 @@ func (d *deadSet) Type() string { return "class,…" }
 
 func (d *deadSet) Set(s string) error {
 	switch s {
-	case "true": // it was a switch once
+	case "true": // --retry-dead was once a switch without values
 		s = "all"
 	case "false":
 		*d = 0

@@ -8,32 +8,31 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/batch"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// llmFlags are those of run that are about limits of tokens and batches for language models.
+// llmFlags are the flags of run for limits of tokens and for batches for language models.
 type llmFlags struct {
-	format, baseURL, preset, rule, count string
-	rpm, tpm, itpm, otpm, maxOutput      int64
-	each                                 []string // --limit-model
-	estimate                             float64
-	prices                               batch.Prices
-	errors                               string
-	dryRun, perSecond                    bool
+	minuteFlags
+	format, baseURL, preset, count string
+	maxOutput                      int64
+	estimate                       float64
+	prices                         batch.Prices
+	errors                         string
+	dryRun, perSecond              bool
 
-	models  string   // the preset, if its limits are of each model
-	bounded []string // the flags that need tokens
+	models  string   // the preset, if its limits hold for each model
+	bounded []string // those of the given flags that need requests whose tokens are known
 }
 
 func (f *llmFlags) add(c *cobra.Command) {
@@ -41,12 +40,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.StringVar(&f.format, "format", "auto", "of the input and the results: jsonl, openai-batch, anthropic-batch; auto: what the first line is")
 	p.StringVar(&f.baseURL, "base-url", "", "where the requests of a batch go (default: the provider's own)")
 	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1")
-	p.Int64Var(&f.rpm, "rpm", 0, "most requests per minute; this and the next three are a bucket, and replace the preset's")
-	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output (batches)")
-	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute (batches)")
-	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute (batches)")
-	p.StringArrayVar(&f.each, "limit-model", nil, "limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more; repeatable (batches)")
-	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if given, also the limits of --preset")
+	f.minuteFlags.add(p, " (batches)")
 	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: 60000 as 1000, rounded down")
 	p.StringVar(&f.count, "count", "documented", "what the server counts of a request's tokens: reserved, the larger of input and max_tokens (OpenAI); sum, both (Azure, Groq, Cerebras); used, both until the answer and then what was used; produced, input, and output as it is produced (Anthropic); input (Gemini); documented: as the provider of --preset or --base-url, and of another the sum")
 	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve as much output as all but this share of the answers had, such as 0.05, instead of max_tokens: denser, and as safe as that share")
@@ -57,7 +51,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.BoolVar(&f.dryRun, "dry-run", false, "print the plan (requests, tokens, money, time, the limit that binds) and send nothing; -o json")
 }
 
-// check turns the flags into limits, after those of --limit.
+// check turns the flags into limits, and adds them after those of --limit.
 func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 	usage := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 	for _, v := range []struct {
@@ -65,21 +59,14 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		one         []string
 	}{
 		{"format", f.format, []string{"auto", "jsonl", batch.OpenAI.String(), batch.Anthropic.String()}},
-		{"rule", f.rule, []string{"bucket", "rolling"}}, {"count", f.count, []string{"documented", "reserved", "sum", "used", "produced", "input"}},
+		{"count", f.count, []string{"documented", "reserved", "sum", "used", "produced", "input"}},
 	} {
 		if !slices.Contains(v.one, v.value) {
 			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
 		}
 	}
-	minute := []struct {
-		flag string
-		n    int64
-		unit limit.Unit
-	}{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input}, {"otpm", f.otpm, limit.Output}}
-	for _, m := range minute {
-		if cmd.Flag(m.flag).Changed && (m.n < 1 || m.n > limit.MaxCost) {
-			return usage("--%s %d, expected 1 to %d", m.flag, m.n, int64(limit.MaxCost))
-		}
+	if err := f.minuteFlags.check(cmd); err != nil {
+		return err
 	}
 	if !(f.estimate >= 0 && f.estimate < 1) {
 		return usage("--estimate %v, expected a share from 0 to 1", f.estimate)
@@ -101,18 +88,14 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 		}
 		c.Dead = f.errors
 	}
-	first := len(c.Limits) // of those of these flags
+	first := len(c.Limits) // index of the first limit that these flags add
 	if f.preset != "" {
 		preset, ok := quota.LookupPreset(f.preset)
 		if !ok {
 			return usageError{unknownPreset(f.preset)}
 		}
 		for _, p := range preset.Policies {
-			replaced := false
-			for _, m := range minute {
-				replaced = replaced || m.n > 0 && p.Window == time.Minute && units[p.Unit] == m.unit && knows(p.Unit)
-			}
-			if replaced {
+			if f.replaces(p) {
 				continue
 			}
 			if p.Rule == quota.Concurrency {
@@ -122,9 +105,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 			if !knows(p.Unit) {
 				return usage("--preset %s limits %s, of which run knows nothing; expected --limit, with the cost of each line in the input", f.preset, p.Unit)
 			}
-			rate := rateOf(p.Limit, p.Window, units[p.Unit], f.isBucket(cmd, p.Rule), p.Burst)
-			rate.EachModel = p.Scope == quota.Model
-			c.Limits = append(c.Limits, rate)
+			c.Limits = append(c.Limits, f.published(cmd, p))
 			if p.Scope == quota.Model {
 				f.models = f.preset
 			}
@@ -133,64 +114,20 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 			}
 		}
 	}
-	for _, m := range minute {
-		if m.n == 0 {
-			continue
-		}
-		rate := rateOf(m.n, time.Minute, m.unit, f.rule == "bucket", 0)
-		rate.EachModel = true // where the provider's are
-		c.Limits = append(c.Limits, rate)
-		if m.unit != limit.Requests {
-			f.bounded = append(f.bounded, "--"+m.flag)
-		}
-	}
-	if err := f.ofModels(c); err != nil {
+	all, counting := f.limits()
+	c.Limits, f.bounded = append(c.Limits, all...), append(f.bounded, counting...)
+	all, models, err := f.ofModels()
+	if err != nil {
 		return err
+	}
+	c.Limits = append(c.Limits, all...)
+	for _, name := range models {
+		f.bounded = append(f.bounded, "--limit-model "+name)
 	}
 	return f.alsoPerSecond(c, first)
 }
 
-// ofModels is --limit-model.
-func (f *llmFlags) ofModels(c *batch.Config) error {
-	units := map[string]limit.Unit{"rpm": limit.Requests, "tpm": limit.Tokens, "itpm": limit.Input, "otpm": limit.Output}
-	named := map[string]bool{}
-	for _, s := range f.each {
-		usage := func(format string, args ...any) error {
-			return usageError{fmt.Errorf("--limit-model %q: "+format, append([]any{s}, args...)...)}
-		}
-		i := strings.LastIndexByte(s, '=')
-		if i < 1 || i+1 == len(s) {
-			return usage("expected NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more, such as gpt-4o=rpm:500,tpm:30000")
-		}
-		name := s[:i]
-		if named[name] {
-			return usage("%s is given twice, expected once, with all of its limits", name)
-		}
-		named[name] = true
-		seen := map[string]bool{}
-		for part := range strings.SplitSeq(s[i+1:], ",") {
-			what, value, _ := strings.Cut(part, ":")
-			unit, known := units[what]
-			n, err := strconv.ParseInt(value, 10, 64)
-			switch {
-			case !known:
-				return usage("%q, expected rpm:N, tpm:N, itpm:N or otpm:N", part)
-			case seen[what]:
-				return usage("%s is given twice", what)
-			case err != nil || n < 1 || n > limit.MaxCost:
-				return usage("%q, expected %s:N with N from 1 to %d", part, what, int64(limit.MaxCost))
-			}
-			seen[what] = true
-			rate := rateOf(n, time.Minute, unit, f.rule == "bucket", 0)
-			rate.Model = name
-			c.Limits = append(c.Limits, rate)
-		}
-		f.bounded = append(f.bounded, "--limit-model "+name)
-	}
-	return nil
-}
-
-// alsoPerSecond is --per-second, for the limits from the first on.
+// alsoPerSecond applies --per-second to the limits from index first on.
 func (f *llmFlags) alsoPerSecond(c *batch.Config, first int) error {
 	if !f.perSecond {
 		return nil
@@ -200,7 +137,7 @@ func (f *llmFlags) alsoPerSecond(c *batch.Config, first int) error {
 	}
 	all := c.Limits
 	for _, minute := range all[first:] {
-		if second, ok := minute.PerSecond(); ok {
+		if second, ok := batch.PerSecond(minute); ok {
 			c.Limits = append(c.Limits, second)
 		}
 	}
@@ -210,28 +147,7 @@ func (f *llmFlags) alsoPerSecond(c *batch.Config, first int) error {
 	return nil
 }
 
-// isBucket says how the server counts a published limit: as it is documented, unless the user says.
-func (f *llmFlags) isBucket(cmd *cobra.Command, documented quota.Rule) bool {
-	if cmd.Flag("rule").Changed {
-		return f.rule == "bucket"
-	}
-	return documented == quota.Bucket
-}
-
-var units = map[quota.Unit]limit.Unit{quota.Requests: limit.Requests, quota.Input: limit.Input, quota.Output: limit.Output, quota.Tokens: limit.Tokens}
-
-func knows(u quota.Unit) bool { _, ok := units[u]; return ok }
-
-// rateOf is a limit that was not written as N/U.
-func rateOf(n int64, per time.Duration, unit limit.Unit, bucket bool, burst int64) batch.Rate {
-	text := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", 24 * time.Hour: "d"}[per]
-	if text == "" {
-		text = per.String()
-	}
-	return batch.Rate{N: n, Per: per, Unit: unit, Bucket: bucket, Burst: burst, Text: fmt.Sprintf("%d/%s %v", n, text, unit)}
-}
-
-// readFormat says what the input is, and returns it from its beginning.
+// readFormat finds out the form of the input. again reads the input from its beginning.
 func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLLM bool, again io.Reader, err error) {
 	switch f.format {
 	case "jsonl":
@@ -243,7 +159,7 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 	}
 	var read bytes.Buffer
 	lines := bufio.NewReaderSize(io.TeeReader(in, &read), 64<<10)
-	// With limits of tokens it can be nothing else, whatever is wrong with its first line.
+	// With flags that need tokens the input can only be a batch, even if its first line is malformed.
 	isLLM = len(f.bounded) > 0
 	for told := false; !told && err == nil; {
 		var line []byte
@@ -253,9 +169,6 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 			line = bytes.Clone(line)
 			more, err = lines.ReadSlice('\n')
 			line = append(line, more...)
-		}
-		if bytes.HasPrefix(read.Bytes(), []byte("\x1f\x8b")) {
-			return 0, false, nil, exitError{exitConfig, errors.New("it is compressed by gzip, expected lines of JSON: gunzip -c FILE | paceline run …")}
 		}
 		var found batch.Provider
 		if found, told = batch.Sniff(line); told {
@@ -278,7 +191,7 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 	return p, isLLM, io.MultiReader(&read, in), nil
 }
 
-// config makes c that of a batch for language models.
+// config sets c up for a batch for language models.
 func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config) error {
 	count, err := tokens.ParseCounting(f.count)
 	if err != nil {
@@ -291,7 +204,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 		return usageError{err}
 	}
 	c.Format = l
-	// What is usual for a page of text is not for a page of thought.
+	// Models that think for long need a longer timeout and larger responses than other requests.
 	if !cmd.Flag("timeout").Changed {
 		c.Timeout = 10 * time.Minute
 	}
@@ -311,7 +224,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 	return nil
 }
 
-// plan returns the plan and what is to be said of it.
+// plan returns the plan, with notes about it.
 func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	p := r.Plan(time.Now().Round(time.Second))
 	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
@@ -366,15 +279,15 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	return p
 }
 
-// printPlan is --dry-run.
+// printPlan prints what --dry-run shows.
 func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	if output == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(p)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(what, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
+	var t tables.Table
+	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
 	var text strings.Builder
 	text.WriteString(grouped(int64(p.Requests)) + " to send")
 	for _, v := range []struct {
@@ -386,7 +299,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		}
 	}
 	line("requests", "%s", text.String())
-	if p.Format != "jsonl" {
+	if p.Count != "" {
 		const most = 5
 		for _, m := range p.Models[:min(most, len(p.Models))] {
 			if len(p.Models) > 1 {
@@ -457,10 +370,13 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	for _, n := range p.Notes {
 		line("note", "%s", n)
 	}
-	return t.Flush()
+	if err := t.Write(w, tables.Width); err != nil {
+		return err
+	}
+	return printFirst(w, p.First)
 }
 
-// batchText is the provider's own batch API as a row of the plan.
+// batchText describes the provider's own batch API, as a row of the plan.
 func batchText(b *batch.PlanBatch) string {
 	text := fmt.Sprintf("%s's own: %.0f %% less", b.Provider, 100*b.Discount)
 	if b.USDMax != nil {
@@ -476,7 +392,7 @@ func batchText(b *batch.PlanBatch) string {
 	return text + " (" + b.Docs + ")"
 }
 
-// announce is what is said before a batch is sent.
+// announce is the text before a batch is sent.
 func announce(p batch.Plan) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", grouped(int64(p.Requests)), grouped(p.Input), grouped(p.Output))
@@ -496,7 +412,7 @@ func seconds(s float64) time.Duration {
 	return d.Round(time.Second)
 }
 
-// moneyText is dollars, and cents, or less of them where they are few.
+// moneyText writes dollars and cents, with more digits for small amounts.
 func moneyText(usd float64) string {
 	if usd > 0 && usd < 0.1 {
 		return fmt.Sprintf("$%.4f", usd)

@@ -103,8 +103,8 @@ paceline: invalid input: broken: 1 of 3 lines; `},
 		{"misspelt", `{"custom":"a","body":{}}` + "\n" + good, "--rpm 5", 4, "misspelt:1:2: unknown field \"custom\", expected custom_id, method, url, body\npaceline: invalid input: misspelt: 1 of 3 lines; "},
 		{"empty", "", "--tpm 5", 0, "requests          0 to send\n"},
 		{"blank", "\n \n\r\n", "--tpm 5", 0, "requests          0 to send\n"},
-		{"packed", packed.String(), "--tpm 5000", 4, "paceline: it is compressed by gzip, expected lines of JSON: gunzip -c FILE | paceline run …\n"},
-		{"packed2", packed.String(), "--rpm 5", 4, "paceline: it is compressed by gzip, "},
+		{"packed", packed.String(), "--tpm 5000", 0, "requests             2 to send\n"},
+		{"packed2", packed.String(), "--rpm 5", 0, "requests            2 to send\n"},
 		{"plain", `{"url":"http://127.0.0.1:1/"}` + "\n", "--rpm 5", 0, "requests            1 to send\n"},
 		{"plain2", "}\n" + `{"url":"http://127.0.0.1:1/"}` + "\n", "--rpm 5", 4, "plain2:1:1: invalid character '}' looking for beginning of value, expected one JSON object on the line\npaceline: invalid input: plain2: 1 of 2 lines; "},
 	} {
@@ -120,12 +120,11 @@ paceline: invalid input: broken: 1 of 3 lines; `},
 func TestRunResultsElsewhere(t *testing.T) {
 	in := write(t, "in.jsonl", prompts(3)+"}\n")
 	plain := write(t, "plain.jsonl", `{"id":"a","state":"done","attempts":1}`+"\n")
-	gone := filepath.Join(t.TempDir(), "gone")
 	for _, c := range []struct{ args, want string }{
 		{"--out " + in, "--out " + in + " is the input; nothing was sent\n"},
 		{"--errors " + in, "--errors " + in + " is the input; nothing was sent\n"},
 		{"--out " + plain, plain + ":1: not a result of paceline: is this the right file?; nothing was sent\n"},
-		{"--out " + gone + "/out.jsonl", gone + "/out.jsonl: stat " + gone + ": no such file or directory; nothing was sent\n"},
+		{"--out " + plain + "/out.jsonl", "stat " + plain + "/out.jsonl: not a directory; nothing was sent\n"},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"run", "--rpm", "5", "--base-url", "http://h", in}, strings.Fields(c.args)...)...)
 		if code != 1 || stdout != "" || stderr != "paceline: "+c.want {
@@ -136,7 +135,7 @@ func TestRunResultsElsewhere(t *testing.T) {
 
 // What servers answer to every request, and what is said of it and written.
 func TestRunBatchAnswers(t *testing.T) {
-	t.Setenv("A_KEY", "sk-s3cretOf9aQ")
+	t.Parallel()
 	in := write(t, "in.jsonl", prompts(3))
 	for _, c := range []struct {
 		name        string
@@ -149,11 +148,11 @@ func TestRunBatchAnswers(t *testing.T) {
 	}{
 		{"a typing error in the model", 404, [2]string{}, `{"error":{"message":"The model 'gpt-9'\n does not exist"}}`, 3,
 			"3 dead letters in DIR/out.errors.jsonl, 2 of them because: not sent: answered 404 Not Found: The model 'gpt-9' does not exist, to another request of model gpt-4o\n", "", `"status_code":404,`},
-		{"a wrong key", 401, [2]string{}, `{"error":{"message":"Incorrect API key provided: sk-s3cretOf9aQ"}}`, 6,
+		{"a wrong key", 401, [2]string{}, `{"error":{"message":"Incorrect API key provided: h1dden-Va7ueQ9"}}`, 6,
 			"key A_KEY is banned: answered 401 Unauthorized: Incorrect API key provided: [A_KEY]; it is not used any more\n", "", ""},
-		{"a wrong key in a long text", 401, [2]string{}, `{"error":{"message":"` + strings.Repeat("x", 192) + `sk-s3cretOf9aQ"}}`, 6,
+		{"a wrong key in a long text", 401, [2]string{}, `{"error":{"message":"` + strings.Repeat("x", 192) + `h1dden-Va7ueQ9"}}`, 6,
 			"xxx[A_KEY]; it is", "", ""},
-		{"a wrong address", 302, [2]string{"Location", "http://elsewhere.example/?k=sk-s3cretOf9aQ"}, "", 3,
+		{"a wrong address", 302, [2]string{"Location", "http://elsewhere.example/?k=h1dden-Va7ueQ9"}, "", 3,
 			"because: answered 302 Found to http://elsewhere.example/?k=[A_KEY] (--base-url, --redirects)\n", "", `"status_code":302,`},
 		{"an error with status 200", 200, [2]string{}, `{"error":{"message":"upstream timed out"},"id":"x"}`, 3,
 			"because: answered 200 OK: upstream timed out\n", "", `"message":"answered 200 OK: upstream timed out"`},
@@ -210,8 +209,8 @@ func TestRunBatchHeld(t *testing.T) {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
 		text := stderr.String()
-		if strings.Count(text, want) != 1 || !strings.Contains(text, "ETA 7") {
-			t.Errorf("want once %q, and 72 hours as the ETA:\n%s", want, text)
+		if strings.Count(text, want) != 1 || !strings.Contains(text, "ETA 3d0h") {
+			t.Errorf("want once %q, and three days as the ETA:\n%s", want, text)
 		}
 	}
 }
@@ -243,6 +242,7 @@ func TestRunDryRun(t *testing.T) {
 	code, stdout, stderr := paceline("", args...)
 	// What the clock says goes.
 	text := regexp.MustCompile(`last answer: .*|(?m)^read .*`).ReplaceAllString(stdout, "")
+	fits(t, stdout)
 	want := `requests              701 to send
   gpt-4o              700, 8,400 tokens in, at most 87,500 out, at most $0.89
   o1                  1, 8 tokens in, at most 500 out, at most $0.0050
@@ -259,7 +259,7 @@ in flight             64 are enough as long as an answer takes less than 18s on 
 note                  OpenAI has limits of each model, and so has the run: gpt-4o 3m23s (20000/m tokens binds), o1 0s
 note                  openai:tier1 is gpt-4o, tier 1, as published 2024-07; of o1 the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm
 `
-	if code != 0 || stderr != "" || text != want {
+	if code != 0 || stderr != "" || squeezed(text) != squeezed(want) {
 		t.Errorf("%d %s\n%s\nwant\n%s", code, stderr, text, want)
 	}
 	// One is done, one is dead; from standard input too, and as JSON.
@@ -331,7 +331,7 @@ func killed(t *testing.T, models int, model func(i int) string, flags ...string)
 			}
 			break
 		}
-		for target, deadline := count()+1+rand.IntN(10), time.Now().Add(30*time.Second); count() < target; {
+		for target, deadline := count()+1+rand.IntN(10), time.Now().Add(patient); count() < target; {
 			if time.Now().After(deadline) {
 				t.Fatalf("stuck: %s", stderr.String())
 			}
@@ -372,10 +372,6 @@ func killed(t *testing.T, models int, model func(i int) string, flags ...string)
 	}
 	if !strings.Contains(stderr.String(), fmt.Sprintf("plan: %d requests, ", n)) {
 		t.Errorf("no plan: %s", stderr.String())
-	}
-	// Past what goes at once, what was sent twice goes at one a second.
-	if took := time.Since(began); models > 1 && took > 40*time.Second {
-		t.Errorf("it took %v: the limits of one are for all", took)
 	}
 	t.Logf("%d sends of %d requests over %d crashes in %v", r.Verdicts["accepted"], n, kills, time.Since(began))
 }

@@ -29,8 +29,8 @@ func chats(name, model string, n int) string {
 // What models cost is taken from the table, by names with dates too, and is said in the plan and afterwards; what is given replaces it,
 // and what nobody knows is named once.
 func TestRunPrices(t *testing.T) {
+	t.Parallel()
 	l := newLLM(t, llm.Config{})
-	t.Setenv("A_KEY", "h1dden-Va7ueQ9")
 	known := chats("a", "gpt-4o-2024-08-06", 300) + chats("b", "gpt-4.1", 100)
 	for _, c := range []struct {
 		name, text, args string
@@ -69,13 +69,14 @@ func TestRunPrices(t *testing.T) {
 
 // What each model takes is said where its provider has limits of each, or may have: names that share one are one model.
 func TestRunEachModelAlone(t *testing.T) {
+	t.Parallel()
 	two := chats("a", "gpt-4o", 200) + chats("b", "gpt-4o-2024-08-06", 100) + chats("c", "gpt-4.1", 100) + chats("d", "o3", 1)
 	for _, c := range []struct {
 		name, text, args string
 		want             []string // none: no note
 	}{
 		{"a preset", two, "--preset openai:tier1 --rpm 60", []string{
-			"OpenAI has limits of each model, and so has the run: gpt-4o 4m0s (60/m requests binds), gpt-4.1 40s (60/m requests binds), o3 0s\n",
+			"OpenAI has limits of each model, and so has the run: gpt-4o 4m0s (60/m requests binds), gpt-4.1 40s (60/m requests binds), o3 0s",
 			"of gpt-4.1, o3 the same numbers are kept to, which may be wrong"}},
 		{"another limit for each", chats("a", "gpt-4o", 200) + strings.ReplaceAll(chats("b", "o3", 10), `"max_tokens":100`, `"max_tokens":3000`), "--rpm 100 --tpm 6000",
 			[]string{"o3 4m0s (6000/m tokens binds), gpt-4o 2m20s (6000/m tokens binds)"}},
@@ -89,7 +90,7 @@ func TestRunEachModelAlone(t *testing.T) {
 	} {
 		_, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), write(t, "in.jsonl", c.text))...)
 		for _, want := range c.want {
-			if strings.Count(stdout, want) != 1 {
+			if strings.Count(squeezed(stdout), want) != 1 {
 				t.Errorf("%s: expected %q in\n%s%s", c.name, want, stdout, stderr)
 			}
 		}
@@ -101,6 +102,8 @@ func TestRunEachModelAlone(t *testing.T) {
 
 // The provider's own batch API is a row of the plan, where it is the provider that is asked.
 func TestRunBatchAPI(t *testing.T) {
+	unraced(t)
+	t.Parallel()
 	anthropic := func(n int) string {
 		var b strings.Builder
 		for i := range n {
@@ -111,7 +114,7 @@ func TestRunBatchAPI(t *testing.T) {
 	for _, c := range []struct {
 		name, text, args, want string
 	}{
-		{"one", chats("a", "gpt-4o", 400), "", "OpenAI's own: 50 % less, at most $0.20, within 24 h, in 1 file (https://platform.openai.com/docs/guides/batch)\n"},
+		{"one", chats("a", "gpt-4o", 400), "", "OpenAI's own: 50 % less, at most $0.20, within 24 h, in 1 file (https://platform.openai.com/docs/guides/batch)"},
 		{"a file for each model, and 50,000 requests", chats("a", "gpt-4o", 50_001) + chats("b", "gpt-4.1", 1), "", " within 24 h, in 3 files ("},
 		{"no price", chats("a", "gpt-9", 4), "", "OpenAI's own: 50 % less, within 24 h, in 1 file ("},
 		{"Anthropic", anthropic(400), "", "Anthropic's own: 50 % less, at most $1.00, within 24 h, in 1 file (https://platform.claude.com/"},
@@ -120,7 +123,7 @@ func TestRunBatchAPI(t *testing.T) {
 	} {
 		args := append([]string{"run", "--rpm", "5000", "--dry-run"}, strings.Fields(c.args)...)
 		_, stdout, stderr := paceline("", append(args, write(t, "in.jsonl", c.text))...)
-		if !strings.Contains(stdout, c.want) || strings.Contains(stdout, "batch API") != (c.want != "") {
+		if !strings.Contains(squeezed(stdout), strings.TrimSpace(c.want)) || strings.Contains(stdout, "batch API") != (c.want != "") {
 			t.Errorf("%s: expected %q in\n%s%s", c.name, c.want, stdout, stderr)
 		}
 	}
@@ -128,6 +131,7 @@ func TestRunBatchAPI(t *testing.T) {
 
 // A line that is no request is among the errors, once, and nothing follows from it: not even for the request whose custom_id it has.
 func TestRunSkippedLines(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ good, bad, want string }{
 		"OpenAI": {chats("a", "gpt-4o", 2), `{"custom_id":"bad","method":"GET","url":"/v1/responses","body":{}}` + "\n}\n" + chats("a", "gpt-4o", 1),
 			`"custom_id":"bad","response":null,"error":{"code":"skipped","message":"IN:3:29: method \"GET\", expected \"POST\""}}` + "\n"},
@@ -181,7 +185,7 @@ func TestRunPricesAsJSON(t *testing.T) {
 // A model that does not exist is found by one request, whatever is in the file besides; its others are dead letters that were not sent, and
 // go once there is such a model.
 func TestRunWrongModel(t *testing.T) {
-	t.Setenv("A_KEY", "h1dden-Va7ueQ9")
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		status int
@@ -231,6 +235,7 @@ func TestRunWrongModel(t *testing.T) {
 
 // The example of docs/batch.md: limits of one model beside those of the others, in the plan.
 func TestRunLimitModel(t *testing.T) {
+	t.Parallel()
 	const example = "--preset openai:tier1 --limit-model o3=rpm:100,tpm:200000"
 	page, err := os.ReadFile("../../docs/batch.md")
 	if err != nil || !strings.Contains(string(page), "paceline run "+example+" ") {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log"
@@ -15,32 +16,39 @@ import (
 	"time"
 )
 
-// closed is an address that nobody listens on.
-func closed(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+// when has what is written to it, and does something once it has a word.
+type when struct {
+	bytes.Buffer
+	says string
+	do   func()
 }
 
-// A server that comes up after half a second: nothing is lost, and it is said once.
+func (w *when) Write(b []byte) (int, error) {
+	n, err := w.Buffer.Write(b)
+	if w.do != nil && strings.Contains(w.String(), w.says) {
+		w.do()
+		w.do = nil
+	}
+	return n, err
+}
+
+// A server that comes up after it was found to be away: nothing is lost, and it is said once.
 func TestRunWaitsForItsServer(t *testing.T) {
-	at := closed(t)
+	t.Parallel()
+	at := reserved(t)
 	srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	defer srv.Close()
-	time.AfterFunc(500*time.Millisecond, func() {
+	in, out := write(t, "in.jsonl", numbered(200, "http://"+at+"/")), filepath.Join(t.TempDir(), "out.jsonl")
+	said := &when{says: "nothing arrives", do: func() {
 		l, err := net.Listen("tcp", at)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		_ = srv.Serve(l)
-	})
-	in, out := write(t, "in.jsonl", numbered(200, "http://"+at+"/")), filepath.Join(t.TempDir(), "out.jsonl")
-	code, _, stderr := paceline("", "run", "--limit", "100/s", "--max-outage", "1m", "--out", out, in)
+		go func() { _ = srv.Serve(l) }()
+	}}
+	code := execute(t.Context(), []string{"run", "--limit", "100/s", "--max-outage", "30m", "--out", out, in}, strings.NewReader(""), io.Discard, said)
+	stderr := said.String()
 	if code != 0 || len(results(t, out)) != 200 || !strings.Contains(stderr, "200 done, 0 rejected, 0 expired, 0 dead, 0 lost") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
@@ -52,7 +60,8 @@ func TestRunWaitsForItsServer(t *testing.T) {
 
 // Nothing arrives for --max-outage: exit 5, and the same command again resumes.
 func TestRunGivesUpAnOutage(t *testing.T) {
-	at := closed(t)
+	t.Parallel()
+	at := reserved(t)
 	in, out := write(t, "in.jsonl", numbered(50, "http://"+at+"/")), filepath.Join(t.TempDir(), "out.jsonl")
 	for _, most := range []string{"0s", "700ms"} {
 		code, _, stderr := paceline("", "run", "--limit", "none", "--max-outage", most, "--out", out, in)
@@ -75,6 +84,7 @@ func TestRunGivesUpAnOutage(t *testing.T) {
 
 // A name or a certificate that is wrong from the beginning ends the run before many have tried.
 func TestRunWithAWrongHost(t *testing.T) {
+	t.Parallel()
 	var handshakes atomic.Int32
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -102,6 +112,7 @@ func TestRunWithAWrongHost(t *testing.T) {
 
 // With files for a few connections only, all is done by those.
 func TestRunOutOfFiles(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) }))
 	defer srv.Close()
 	in, out := write(t, "in.jsonl", numbered(200, srv.URL)), filepath.Join(t.TempDir(), "out.jsonl")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
 )
 
@@ -25,7 +26,7 @@ func (f *runFlags) interruption(t batch.Totals) error {
 	return exitError{exitInterrupted, errors.New(how)}
 }
 
-// end is the error of a run that ended by itself, by what came of sending, of closing, and of the requests.
+// end is the error of a run that ended by itself: an error of sending or closing, or that some requests failed.
 func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
@@ -42,7 +43,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 		return exitError{exitFailure, closing}
 	case t.Lost > 0:
 		return exitError{exitSomeFailed, fmt.Errorf("%s no end state in %s", shown.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out)}
-	case t.Dead+t.Expired+t.SkippedDead+t.Invalid+t.Appended > 0:
+	case t.Dead+t.Expired+t.SkippedDead+t.Invalid+t.Appended > 0, t.Cut > 0 && !f.pages.asked:
 		return exitError{code: exitSomeFailed}
 	}
 	return nil
@@ -50,7 +51,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 
 func leftText(n int) string { return shown.Count(n, "request is left", "requests are left") }
 
-// codeOf gives an error of package batch its exit code.
+// codeOf returns the exit code for an error of package batch.
 func codeOf(err error) error {
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -74,7 +75,7 @@ func codeOf(err error) error {
 }
 
 // report prints the summary.
-func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
+func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) error {
 	line, err := json.Marshal(t)
 	if err != nil {
 		return err
@@ -85,33 +86,33 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 		}
 	}
 	if f.output == "json" {
-		s.line(string(line))
+		s.Line(string(line))
 		return nil
 	}
 	var parts []string
 	add := func(n int, what, color string) {
 		text := fmt.Sprintf("%d %s", n, what)
 		if n > 0 && color != "" {
-			text = s.paint(color, text)
+			text = s.Paint(color, text)
 		}
 		parts = append(parts, text)
 	}
 	add(t.Offered, "offered", "")
 	add(t.Done, "done", "")
-	rejected := red
+	rejected := screen.Red
 	if t.Rejected == 0 {
-		rejected = green
+		rejected = screen.Green
 	}
-	parts = append(parts, s.paint(rejected, fmt.Sprintf("%d rejected", t.Rejected)))
-	add(t.Expired, "expired", red)
-	add(t.Dead, "dead", red)
-	add(t.Lost, "lost", red)
+	parts = append(parts, s.Paint(rejected, fmt.Sprintf("%d rejected", t.Rejected)))
+	add(t.Expired, "expired", screen.Red)
+	add(t.Dead, "dead", screen.Red)
+	add(t.Lost, "lost", screen.Red)
 	for _, v := range []struct {
 		n           int
 		what, color string
 	}{
-		{t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", red}, {t.Invalid, "invalid lines", red},
-		{t.Left, "left", red}, {t.Appended, "lines appended meanwhile", red}, {t.Unwritten, "of them answered but not written", red}, {t.Repeats, "possible repeats", red},
+		{t.Pages, "of them further pages", ""}, {t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
+		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red}, {t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red}, {t.SelectFailed, "answers of which --select failed", screen.Red},
 	} {
 		if v.n > 0 {
 			add(v.n, v.what, v.color)
@@ -131,22 +132,28 @@ func (f *runFlags) report(s *screen, t batch.Totals, wall time.Duration) error {
 	if l := t.Latency; l != nil {
 		text += "; answers in " + l.String()
 	}
+	for _, line := range failedText(&t) {
+		s.Line(line)
+	}
 	if len(t.Models) > 1 {
 		for _, m := range t.Models {
-			s.ours(modelText(&m))
+			s.Ours(modelText(&m))
 		}
 	}
 	const mostKeys = 20
+	for _, found := range t.Found[:min(len(t.Found), mostKeys)] {
+		s.Ours(foundText(&found, len(t.Found) > 1))
+	}
 	if len(t.Keys) > 1 {
 		for _, k := range t.Keys[:min(len(t.Keys), mostKeys)] {
-			s.ours(keyText(&k))
+			s.Ours(keyText(&k))
 		}
 	}
-	s.ours(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
+	s.Ours(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
 	return nil
 }
 
-// usedText is what all models have used; empty: nothing.
+// usedText tells how many tokens all models together have used. It is empty if they used none.
 func usedText(t *batch.Totals) string {
 	if t.InputTokens+t.OutputTokens == 0 {
 		return ""
@@ -173,7 +180,7 @@ func usedText(t *batch.Totals) string {
 	return text
 }
 
-// modelText is the figures of a model.
+// modelText describes a model in figures.
 func modelText(m *batch.ModelTotals) string {
 	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, grouped(int64(m.Done)), grouped(m.InputTokens), grouped(m.OutputTokens))
 	if m.USD != nil {
@@ -182,7 +189,15 @@ func modelText(m *batch.ModelTotals) string {
 	return text
 }
 
-// keyText is the figures of a key.
+// foundText tells what --limit auto found.
+func foundText(f *batch.Found, named bool) string {
+	if named {
+		return "found for key " + f.Key + ": " + f.Text
+	}
+	return "found: " + f.Text
+}
+
+// keyText describes a key in figures.
 func keyText(k *batch.KeyTotals) string {
 	text := fmt.Sprintf("key %s: %d sent, %d done, %d rejected", k.Key, k.Sends, k.Done, k.Rejected)
 	if k.Percent > 0 {

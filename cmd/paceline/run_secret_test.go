@@ -85,7 +85,7 @@ func (h *host) saw(path string) string {
 // A redirect to another host takes nothing along that is the user's: no template, no field or parameter that has a key or may have
 // one, no body with one. What that host answers is nothing about the key.
 func TestRunRedirectedAbroad(t *testing.T) {
-	t.Setenv("PL_SECRET", aSecret)
+	t.Parallel()
 	var abroad *host
 	home := newHost(t, "", "127.0.0.1", func(w http.ResponseWriter, q *http.Request) {
 		var status int
@@ -179,7 +179,6 @@ func TestRunRedirectedAbroad(t *testing.T) {
 
 // A prompt that another host refuses is not given back for the key to wait: it would go there again at once, for ever.
 func TestRunBatchRefusedAbroad(t *testing.T) {
-	t.Setenv("PL_SECRET", aSecret)
 	abroad := newHost(t, "", "localhost", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -198,8 +197,7 @@ func TestRunBatchRefusedAbroad(t *testing.T) {
 
 // A key goes to the hosts that --key-host names, else to that of the first line. A line that would take it elsewhere is an error.
 func TestRunKeyHost(t *testing.T) {
-	t.Setenv("PL_SECRET", aSecret)
-	t.Setenv("PL_PLACEHOLDER", "ollama")
+	t.Parallel()
 	var second *host
 	first := newHost(t, "", "127.0.0.1", func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/go" {
@@ -256,8 +254,7 @@ func TestRunKeyHost(t *testing.T) {
 // Answers are stored as they came, but for a key's value, whatever form it is in; and then the result says so. A placeholder is no
 // key.
 func TestRunAnswersAsTheyCame(t *testing.T) {
-	t.Setenv("PL_SECRET", aSecret)
-	t.Setenv("PL_PLACEHOLDER", "ollama")
+	t.Parallel()
 	basic := base64.StdEncoding.EncodeToString([]byte("me:" + aSecret))
 	answers := map[string]string{
 		"json":  `{"error":"no such key: s3cr\/et\u002bv4lue\u0026\"X9"}`,
@@ -323,14 +320,13 @@ func TestRunAnswersAsTheyCame(t *testing.T) {
 			t.Errorf("%s with a placeholder: %d hidden in %q and %v, want %q", name, r.Hidden, body, r.Headers, want)
 		}
 	}
-	if strings.Count(stderr, "the value of PL_PLACEHOLDER is not looked for in answers: it is short or easy to guess, as placeholders are") != 1 {
+	if strings.Count(stderr, "where an answer repeats the value of PL_PLACEHOLDER it is not hidden: it is too short, or too easy to guess, to be told from other text, as placeholders are") != 1 {
 		t.Errorf("said about the placeholder: %s", stderr)
 	}
 }
 
 // What net/http says by itself is said as ours: masked, harmless to a terminal, once of a kind.
 func TestRunSpeaksForHTTP(t *testing.T) {
-	t.Setenv("PL_SECRET", aSecret)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +362,7 @@ func TestRunSpeaksForHTTP(t *testing.T) {
 // What servers, inputs and file names have for a terminal is shown, not obeyed: on standard error, and of results on standard
 // output; files have what came.
 func TestEscapesAreShown(t *testing.T) {
-	t.Setenv("PL_SECRET", aSecret)
+	t.Parallel()
 	const evil = "\x1b]0;mine\x07\u009b31m\u202etxt"
 	obeyed := func(where, text string) {
 		t.Helper()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,13 +15,14 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// sharingFlags are for limits that strangers use, too.
+// sharingFlags are for limits that are shared: with strangers, or by a store with processes of one's own.
 type sharingFlags struct {
-	kind           string
-	share, sharers float64
+	kind    string
+	sharers float64
+	shareFlags
 }
 
-// sharedKinds are the words for how a server counts.
+// sharedKinds are the words of --strangers for how a server counts.
 var sharedKinds = map[string]throttle.Kind{
 	"auto": throttle.UnknownKind, "bucket": throttle.TokenBucket, "fixed": throttle.FixedWindow, "rolling": throttle.RollingWindow,
 }
@@ -28,11 +30,11 @@ var sharedKinds = map[string]throttle.Kind{
 func (f *sharingFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.kind, "strangers", "", "others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket, =fixed (windows) or =rolling says how the server counts, where it tells no reset")
 	p.Lookup("strangers").NoOptDefVal = "auto"
-	p.Float64Var(&f.share, "share", 1, "with --strangers: how many shares to take")
+	f.shareFlags.add(p, "; with --strangers a number: how many shares to take")
 	p.Float64Var(&f.sharers, "sharers", 0, "with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is kept to (default: all are trusted)")
 }
 
-// ceiling is what percentages are of.
+// ceiling describes the limit that percentages refer to.
 func (f *sharingFlags) ceiling() string {
 	if f.kind != "" {
 		return "what all share"
@@ -40,24 +42,50 @@ func (f *sharingFlags) ceiling() string {
 	return "the ceiling"
 }
 
-// sharing is nil where the limits are this run's alone.
-func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate) (*batch.Sharing, error) {
+// weight is how many shares to take of what strangers use, too.
+func (f *sharingFlags) weight() (w float64, isNumber bool) {
+	if f.address == "" {
+		return 1, true
+	}
+	w, err := strconv.ParseFloat(f.address, 64)
+	return w, err == nil
+}
+
+// config sets who shares the limits.
+func (f *sharingFlags) config(cmd *cobra.Command, c *batch.Config) (err error) {
+	if c.Strangers, err = f.sharing(cmd, c.Limits, c.Auto != nil); err != nil {
+		return err
+	}
+	if c.Auto != nil && c.Strangers != nil { // it shares in any case
+		c.Auto.Weight, c.Auto.Sharers, c.Strangers = c.Strangers.Weight, c.Strangers.Sharers, nil
+	}
+	return nil
+}
+
+// sharing is nil if the run has its limits to itself.
+func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate, auto bool) (*batch.Sharing, error) {
+	weight, isNumber := f.weight()
 	if f.kind == "" {
-		for _, flag := range []string{"share", "sharers"} {
-			if cmd.Flag(flag).Changed {
-				return nil, fmt.Errorf("--%s is for limits that others use, too: it needs --strangers", flag)
-			}
+		if cmd.Flag("share").Changed && isNumber {
+			return nil, fmt.Errorf("--share %s is for limits that others use, too: it needs --strangers; expected that, or %s", f.address, shareForms)
 		}
-		return nil, nil
+		if cmd.Flag("sharers").Changed {
+			return nil, errors.New("--sharers is for limits that others use, too: it needs --strangers")
+		}
+		return nil, f.suits(cmd, limits, auto)
 	}
 	kind, known := sharedKinds[f.kind]
 	switch {
 	case !known:
 		return nil, fmt.Errorf("--strangers=%s, expected %s, or nothing", f.kind, strings.Join(slices.Sorted(maps.Keys(sharedKinds)), ", "))
-	case len(limits) == 0:
+	case len(limits) == 0 && !auto:
 		return nil, errors.New("--strangers with --limit none: a share of what? expected a limit")
-	case !(f.share > 0):
-		return nil, fmt.Errorf("--share %v, expected a number above 0", f.share)
+	case auto && kind != throttle.UnknownKind:
+		return nil, fmt.Errorf("--strangers=%s with --limit auto, which finds out how the server counts; expected --strangers", f.kind)
+	case !isNumber && isStore(f.address):
+		return nil, errors.New("--strangers with a store to --share by: what strangers use is in no store; expected one of the two")
+	case !isNumber || !(weight > 0):
+		return nil, fmt.Errorf("--share %v, expected a number above 0", f.address)
 	case !(f.sharers >= 0):
 		return nil, fmt.Errorf("--sharers %v, expected how many share the limits", f.sharers)
 	}
@@ -66,5 +94,5 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate) (*batch.
 			return nil, fmt.Errorf("--%s with --strangers: a share is found by answers, not by when requests arrive", flag)
 		}
 	}
-	return &batch.Sharing{Kind: kind, Weight: f.share, Sharers: f.sharers}, nil
+	return &batch.Sharing{Kind: kind, Weight: weight, Sharers: f.sharers}, nil
 }

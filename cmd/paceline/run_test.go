@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/internal/realserver"
 )
 
@@ -82,9 +83,7 @@ func results(t *testing.T, path string) []batch.Result {
 
 // Every message as a user sees it, and the exit code.
 func TestRunRefuses(t *testing.T) {
-	t.Setenv("PL_TEST_KEY", "h1dden-Va7ueQ9")
-	t.Setenv("PL_TEST_SAME", "h1dden-Va7ueQ9")
-	t.Setenv("PL_TEST_EMPTY", "")
+	t.Parallel()
 	good := write(t, "good.jsonl", `{"url":"http://127.0.0.1:1/"}`+"\n")
 	bad := write(t, "bad.jsonl", `{"url":"http://127.0.0.1:1/","id":"x"}
 {"url":"http://127.0.0.1:1/","uri":1}
@@ -98,24 +97,25 @@ func TestRunRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{good, 2, "--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected " + rateForms + ", or --limit none"},
-		{"--limit 20 " + good, 2, `--limit "20" does not say per what time, expected ` + rateForms},
-		{"--limit 20/s --limit none " + good, 2, `--limit "none" does not say per what time, expected ` + rateForms},
+		{good, 2, "--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected " + rate.Forms + ", auto to have it found out, or --limit none"},
+		{"--limit 20 " + good, 2, `--limit "20" does not say per what time, expected ` + rate.Forms},
+		{"--limit 20/s --limit none " + good, 2, "--limit none is beside --limit 20/s, and says that there is no limit; expected one of the two"},
+		{"--limit none --rpm 5 " + good, 2, "--limit none is beside --rpm 5, and says that there is no limit; expected one of the two"},
 		{"--limit 20/s --concurrency 0 " + good, 2, "--concurrency 0, expected at least 1"},
 		{"--limit 20/s --timeout -1s " + good, 2, "--timeout -1s, expected at least 1"},
 		{"--limit 20/s --backoff-base 1m " + good, 2, "--backoff-base 1m0s is above --backoff-max 30s"},
 		{"--limit 20/s --header nonsense " + good, 2, `--header "nonsense", expected "Name: value"`},
-		{"--limit 20/s --query k={secret} " + good, 2, `--query "k={secret}": unknown {secret}, expected {key}, {nonce}, {id} or {attempt}`},
+		{"--limit 20/s --query k={secret} " + good, 2, `--query "k={secret}": unknown {secret}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}`},
 		{"--limit 20/s --query a={id}&b={nonce} " + good, 2, `--query "a={id}&b={nonce}": a second parameter needs a --query of its own, expected "name=value"`},
 		{"--limit 20/s --unanswered maybe " + good, 2, `--unanswered "maybe", expected resend or hold`},
 		{"--limit 20/s --progress often " + good, 2, `--progress "often", expected auto, off, or a time such as 5s`},
-		{"--limit 20/s --max-line 3XB " + good, 2, `invalid argument "3XB" for "--max-line" flag: "3XB", expected a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB`},
+		{"--limit 20/s --max-line 3XB " + good, 2, `--max-line "3XB", expected a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB; see paceline run --help`},
 		{"--limit 20/s --ban-status 200 " + good, 2, "--ban-status 200, expected 400 to 599"},
 		{"--limit 20/s --retry-dead " + good, 2, "--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before"},
-		{"--limit 20/s --lmit 3/s " + good, 2, "unknown flag: --lmit"},
+		{"--limit 20/s --lmit 3/s " + good, 2, "unknown flag: --lmit; did you mean --limit?; see paceline run --help"},
 		{"--limit 20/s --out o --retry-dead outage,limited " + good, 2, "--retry-dead outage,limited, expected --retry-dead=outage,limited, with = in place of the space"},
 		{"--limit 20/s --key-env PL_TEST_KEY --header X:{id} " + good, 2, "--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'"},
-		{"--limit 20/s a b", 2, "2 files, expected one, or - for standard input"},
+		{"--limit 20/s a b", 2, "2 files, expected one, or - for standard input; all of them: cat a b | paceline run … -"},
 		{"--limit 20/s --key-env PL_TEST_NONE " + good, 4, "--key-env: the environment variable PL_TEST_NONE is not set"},
 		{"--limit 20/s --key-env PL_TEST_EMPTY " + good, 4, "--key-env: the environment variable PL_TEST_EMPTY is empty"},
 		{"--limit 20/s --key-env PL_TEST_KEY,PL_TEST_SAME " + good, 4, "--key-env: PL_TEST_KEY and PL_TEST_SAME have the same value: as two keys they would be allowed twice the limit"},
@@ -126,7 +126,17 @@ func TestRunRefuses(t *testing.T) {
 ` + bad + `:3:35: id "x" is already on line 1, expected each id once
 ` + bad + `:4:37: cost 21 can never go: the limits allow at most 20 at once
 paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-invalid sends the others)`},
-		{"--limit 20/s --out " + absent + " " + good, 1, absent + ": stat " + filepath.Dir(absent) + ": no such file or directory; nothing was sent"},
+		{"--limit 20/s --out " + good + "/x/out.jsonl " + good, 1, "stat " + good + "/x/out.jsonl: not a directory; nothing was sent"},
+		{"--limit 20/s --out-dir " + good + " " + good, 2, "--out-dir " + good + " is a file, expected a folder"},
+		{"--limit 20/s --out-dir x --out y " + good, 2, "--out-dir with --out: the results without their bodies are in x/results.jsonl"},
+		{"--limit 20/s --out-dir x --ordered " + good, 2, "--out-dir with --ordered: files have no order"},
+		{"--limit 20/s --out-dir x --select .id " + good, 2, "--out-dir with --select: a file has all of an answer, a table some of it; expected one of them"},
+		{"--limit 20/s --out x.csv " + good, 2, "--out x.csv without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'; --out-format jsonl writes whole results there"},
+		{"--limit 20/s --out-format tsv " + good, 2, "--out-format tsv without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'"},
+		{"--limit 20/s --out-format xls --select .id " + good, 2, `--out-format "xls", expected jsonl, csv or tsv`},
+		{"--limit 20/s --out x.TSV --select .id " + good, 2, `--select ".id" has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'`},
+		{"--limit 20/s --out-format csv --select {id} " + good, 2, "--out-format csv on standard output has no place for dead letters, expected --dead FILE"},
+		{"--limit 20/s --max-file 1MiB " + good, 2, "--max-file is for the files of --out-dir; without it, --max-response bounds what is kept of a body"},
 		{"--limit 20/s --out " + notes + " " + good, 1, notes + ":1: not a result of paceline: is this the right file?; nothing was sent"},
 		{"--limit 20/s --out " + good + " " + good, 1, "--out " + good + " is the input; nothing was sent"},
 	} {
@@ -147,8 +157,19 @@ paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-inv
 	}
 }
 
+// A rate is taken as people write it, and named so that it can be given again.
+func TestRunRates(t *testing.T) {
+	in := write(t, "in.jsonl", numbered(3, "http://127.0.0.1:1/"))
+	for text, want := range map[string]string{"5 requests per second": "5/s", "10rps": "10/s", "300/5m": "300/5m", "100/min": "100/min", "7 per 90 seconds": "7/1m30s"} {
+		code, stdout, stderr := paceline("", "run", "--limit", text, "--dry-run", in)
+		if code != 0 || !strings.Contains(stdout, "\nlimit "+want+" ") {
+			t.Errorf("%s: %d %s%s", text, code, stdout, stderr)
+		}
+	}
+}
+
 func TestRunCommand(t *testing.T) {
-	t.Setenv("PL_TEST_KEY", "h1dden-Va7ueQ9")
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/missing" {
 			w.WriteHeader(http.StatusNotFound)
@@ -217,32 +238,6 @@ func TestRunCommand(t *testing.T) {
 	}
 }
 
-func TestProgressText(t *testing.T) {
-	s := &screen{}
-	p := batch.Progress{Totals: batch.Totals{Done: 40, Rate: 19.96, Ceiling: 20, Percent: 99.8}, Total: 400, InFlight: 2, Waiting: 358,
-		ETA: 18 * time.Second, Why: "limit 20/s of key A, 0.3 s left"}
-	const want = "40 of 400 done, 2 in flight, 358 waiting, 0 failed, 20.0/s (100 % of the ceiling), 0 rejected, ETA 18s, waiting for limit 20/s of key A, 0.3 s left"
-	if got := s.progressText(p); got != want {
-		t.Errorf("%s", got)
-	}
-	s.color = true
-	colored := s.progressText(p)
-	if !strings.Contains(colored, "\x1b[32m0 rejected\x1b[0m") {
-		t.Errorf("%q", colored)
-	}
-	p.Rejected = 1
-	if got := s.progressText(p); !strings.Contains(got, "\x1b[31m1 rejected\x1b[0m") {
-		t.Errorf("%q", got)
-	}
-	p.Down, p.Why = []string{"a.test for 5s: connection refused", "b.test for 1s: i/o timeout"}, "answers"
-	if got := s.progressText(p); !strings.HasSuffix(got, "\x1b[31mnothing arrives at a.test for 5s: connection refused (and at 1 more)\x1b[0m, waiting for answers") {
-		t.Errorf("%q", got)
-	}
-	if got := clip("ab\x1b[31mcdé\x1b[0mfg", 5); got != "ab\x1b[31mcdé\x1b[0m\x1b[0m" {
-		t.Errorf("clipped: %q", got)
-	}
-}
-
 // judge is a server that keeps when which request arrived.
 type judge struct {
 	*httptest.Server
@@ -288,7 +283,7 @@ func TestRunKilled(t *testing.T) {
 		}
 		if kill < kills {
 			// At some request, and some moment of it.
-			for target, deadline := j.count()+1+rand.IntN(n/kills-10), time.Now().Add(20*time.Second); j.count() < target; {
+			for target, deadline := j.count()+1+rand.IntN(n/kills-10), time.Now().Add(patient); j.count() < target; {
 				if time.Now().After(deadline) {
 					t.Fatalf("stuck after %d arrivals: %s", j.count(), stderr.String())
 				}
@@ -493,7 +488,7 @@ func TestRunNginxKilled(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Microsecond) {
+	for deadline := time.Now().Add(patient); ; time.Sleep(200 * time.Microsecond) {
 		if text, _ := os.ReadFile(out); bytes.Count(text, []byte("\n")) >= size/2+5 { // in the midst of a burst
 			break
 		}

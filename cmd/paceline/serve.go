@@ -35,14 +35,14 @@ func newServe() *cobra.Command {
 	return family(c, append(verbs, exchange, gcra)...)
 }
 
-// server is what package ratetest has.
+// server is what attend needs of the servers of package ratetest.
 type server interface {
 	StartListener(net.Listener)
 	URL() string
 	Close() error
 }
 
-// serving is what the servers have in common.
+// serving has the flags that all servers share.
 type serving struct {
 	addr, log, output string
 	out, progress     io.Writer
@@ -53,12 +53,7 @@ func (s *serving) flags(c *cobra.Command, outputs string) {
 	f.StringVar(&s.addr, "addr", "127.0.0.1:9999", "address to listen on; port 0 is any free one")
 	f.StringVar(&s.log, "log", "", "write a line of JSON per request to this file")
 	f.StringVarP(&s.output, "output", "o", "text", outputs)
-	c.Args = func(cmd *cobra.Command, args []string) error {
-		if err := cobra.NoArgs(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
+	c.Args = noArguments
 }
 
 // until runs f with a context that the first signal ends; the second ends the process.
@@ -73,23 +68,23 @@ func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, 
 	}
 }
 
-// attend runs the server that open makes with the log, which is nil if there is none, until ctx is done, and then reports on
-// it. What open refuses is the user's.
-func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) (S, error), greeting func(x S, url string) string, report func(x S) error) error {
+// attend runs the server that open makes, until ctx is done, and then reports on it. log is nil if there is no log. An error of open is
+// the user's mistake.
+func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) (S, error), greet func(x S, url string) greeting, report func(x S) error) error {
 	var x S
 	opened := false
 	err := s.serve(ctx, func(log io.Writer) (server, error) {
 		made, err := open(log)
 		x, opened = made, err == nil
 		return x, err
-	}, func(url string) string { return greeting(x, url) })
+	}, func(url string) greeting { return greet(x, url) })
 	if !opened {
 		return err
 	}
 	return errors.Join(report(x), err)
 }
 
-// verdicts is the error of a server whose judge disagrees with it: it has a bug.
+// verdicts is the error for a server whose judge disagrees with it, which means that the server has a bug.
 func verdicts(wrong int, first []string) error {
 	if wrong == 0 {
 		return nil
@@ -97,12 +92,12 @@ func verdicts(wrong int, first []string) error {
 	return fmt.Errorf("%d verdicts were against the rule: %s", wrong, strings.Join(first, "; "))
 }
 
-// serve runs the server that open makes with the log, which is nil if there is none, until ctx is done.
-func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, error), greeting func(url string) string) (err error) {
-	// Whoever has the address has the log: a second server must not empty that of the first.
+// serve runs the server that open makes, until ctx is done. log is nil if there is no log.
+func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, error), greet func(url string) greeting) (err error) {
+	// The address is taken before the log is opened, so that a second server on the same address does not empty the log of the first.
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
-		return s.cannotListen(err)
+		return cannotListen("--addr", s.addr, "paceline serve", err)
 	}
 	defer l.Close()
 	var log io.Writer
@@ -120,15 +115,21 @@ func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, e
 		return usageError{err}
 	}
 	x.StartListener(l)
-	fmt.Fprintln(s.progress, greeting(x.URL())+"; Ctrl-C ends it")
+	fmt.Fprint(s.progress, greet(reachable(x.URL())).text())
 	<-ctx.Done()
 	fmt.Fprintln(s.progress, "closing: answering the requests under way, for up to 5s; Ctrl-C again aborts")
 	return x.Close()
 }
 
-func (s *serving) cannotListen(err error) error {
+// cannotListen says why nobody can listen at the address that a flag has.
+func cannotListen(flag, addr, verb string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use: stop the server there, or choose another address with --addr", s.addr)
+		host, port, _ := net.SplitHostPort(addr)
+		return fmt.Errorf("%s is in use, maybe by another %s (lsof -i :%s says by whom): stop it, or choose another address: %s %s, which is any free port",
+			addr, verb, port, flag, net.JoinHostPort(host, "0"))
 	}
-	return fmt.Errorf("--addr: %w", err)
+	if _, _, bad := net.SplitHostPort(addr); bad != nil {
+		return usageError{fmt.Errorf("%s %q, expected HOST:PORT such as 127.0.0.1:9999; port 0 is any free one", flag, addr)}
+	}
+	return fmt.Errorf("%s: %w", flag, err)
 }

@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/rule"
@@ -22,10 +23,10 @@ import (
 const serveExchangeLong = `Serve an exchange that refuses what is over the limit, wants nonces that rise, bans keys that are refused too often, and
 delays each request before and after its check.
 
-GET or POST /api/request with api_key, nonce and req_id, in the query or as a form in the body:
+GET or POST /api/request with api_key and nonce, and req_id if the answer is to have it, in the query or as a form in the body:
 
   200 {"status":"OK","req_id":17}
-  400 {"status":"error","error_msg":"..."}   bad nonce (uses a slot of the limit), or a parameter is missing (uses none)
+  400 {"status":"error","error_msg":"..."}   bad nonce (uses a slot of the limit), or api_key or nonce is missing (uses none)
   401, 403, 429                              unknown key, banned, over the limit (uses no slot)
 
 Ctrl-C ends it: requests under way are answered, then a report goes to stdout. A second Ctrl-C aborts.`
@@ -72,13 +73,24 @@ func (s *serveExchange) run(ctx context.Context) error {
 	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.Exchange, error) {
 		config.LogTo = log
 		return ratetest.NewExchange(config)
-	}, func(_ *ratetest.Exchange, url string) string {
+	}, func(_ *ratetest.Exchange, address string) greeting {
 		nonces := "nonces must rise"
 		if !s.nonces {
 			nonces = "any nonce"
 		}
-		return fmt.Sprintf("serving %s: %d keys, %d requests per %v each, %s, latency %v there and %v back",
-			url+ratetest.Path, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After)
+		at, keys := address+ratetest.Path, config.Keys
+		run := "K1=" + quoted(keys[0]) + " paceline run --key-env K1"
+		if len(keys) > 2 { // take other keys, since curl has just used up some of the first key's limit
+			run = "K1=" + quoted(keys[1]) + " K2=" + quoted(keys[2]) + " paceline run --key-env K1,K2"
+		}
+		return greeting{
+			fmt.Sprintf("serving %s: %d keys, %d requests per %v each, %s, latency %v there and %v back",
+				at, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After),
+			[]string{
+				"curl " + quoted(at+"?api_key="+url.QueryEscape(keys[0])+"&nonce=1&req_id=17"),
+				urls(50, at+"?req_id=") + fmt.Sprintf("%s %s --query 'api_key={key}' --query 'nonce={nonce}' -", run, limitFlag(int64(s.limit), s.window)),
+			},
+		}
 	}, func(x *ratetest.Exchange) error {
 		r := x.Report()
 		return errors.Join(s.write(r), verdicts(r.Judge.Faults, r.Judge.FirstFaults))
@@ -90,7 +102,7 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 		Keys: s.keys,
 		Rule: rule.ExchangeConfig{Keys: len(s.keys), Limit: s.limit, Window: s.window, BanAfter: s.banAfter, AnyNonce: !s.nonces},
 		Seed: s.seed,
-		Keep: -1, // a server may run for days; the log has them all
+		Keep: -1, // keep no requests: a server may run for days, and the log has all of them
 	}
 	switch {
 	case len(s.keys) == 0:
@@ -102,7 +114,7 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 	case s.banAfter < 0:
 		return c, fmt.Errorf("--ban-after %d: want 0 (never) or more", s.banAfter)
 	case s.output != "text" && s.output != "json" && s.output != "csv":
-		return c, fmt.Errorf("--output %q: want text, json or csv", s.output)
+		return c, badOutput(s.output, "text, json or csv")
 	}
 	if s.banAfter == 0 {
 		c.Rule.BanAfter = -1
@@ -136,9 +148,10 @@ type exchangeReport struct {
 	ElapsedSeconds float64             `json:"elapsed_seconds"`
 	Accepted       int                 `json:"accepted"`
 	UnknownKey     int                 `json:"unknown_key"`
-	Malformed      int                 `json:"malformed"` // 400 for a parameter; used no slot
+	Malformed      int                 `json:"malformed"` // answered with 400 because of a parameter, which took no slot
 	Dropped        int                 `json:"dropped"`   // under way when the server closed
-	Faults         int                 `json:"faults"`    // verdicts against the rule, as an independent judge saw them
+	Faults         int                 `json:"faults"`    // times that an independent judge found the server against its rule
+	Limit          int                 `json:"limit"`     // most requests of a key in a window
 	Keys           []exchangeKeyReport `json:"keys"`
 }
 
@@ -148,9 +161,9 @@ type exchangeKeyReport struct {
 	BadNonce  int    `json:"bad_nonce"`
 	Limited   int    `json:"limited"`
 	Banned    bool   `json:"banned"`
-	AfterBan  int    `json:"after_ban"`         // refused because of the ban
-	Worst     int    `json:"worst_window"`      // most requests in a window that used a slot
-	WorstSent int    `json:"worst_window_sent"` // and with those that were over the limit
+	AfterBan  int    `json:"after_ban"`         // refused because the key was banned
+	Worst     int    `json:"worst_window"`      // largest number of requests in a window that took a slot
+	WorstSent int    `json:"worst_window_sent"` // the same, with the requests over the limit counted too
 }
 
 func (s *serveExchange) write(r ratetest.Report) error {
@@ -161,6 +174,7 @@ func (s *serveExchange) write(r ratetest.Report) error {
 		Malformed:      r.Malformed,
 		Dropped:        r.Dropped,
 		Faults:         r.Judge.Faults,
+		Limit:          s.limit,
 	}
 	for i, k := range r.Judge.Keys {
 		e.Keys = append(e.Keys, exchangeKeyReport{
@@ -176,20 +190,21 @@ func (s *serveExchange) write(r ratetest.Report) error {
 	case "csv":
 		return e.writeCSV(s.out)
 	}
-	return e.writeText(s.out, s.limit)
+	return e.writeText(s.out)
 }
 
-func (e *exchangeReport) writeText(w io.Writer, limit int) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "key\taccepted\tbad nonce\tlimited\tafter ban\tbanned\tworst window\tas sent\t\n")
+func (e *exchangeReport) writeText(w io.Writer) error {
+	t := tables.Table{Right: true}
+	t.Head("key", "accepted", "bad nonce", "limited", "after ban", "banned", "worst window", "as sent")
 	for _, k := range e.Keys {
 		banned := "no"
 		if k.Banned {
 			banned = "yes"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%d of %d\t%d\t\n", k.Key, k.Accepted, k.BadNonce, k.Limited, k.AfterBan, banned, k.Worst, limit, k.WorstSent)
+		n := strconv.Itoa
+		t.Row(k.Key, n(k.Accepted), n(k.BadNonce), n(k.Limited), n(k.AfterBan), banned, fmt.Sprintf("%d of %d", k.Worst, e.Limit), n(k.WorstSent))
 	}
-	if err := t.Flush(); err != nil {
+	if err := t.Write(w, tables.Width); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%d accepted in %.1f s; %d with an unknown key, %d malformed, %d dropped at the end\n",

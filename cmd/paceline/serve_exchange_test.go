@@ -156,7 +156,7 @@ func TestServeExchangeRefuses(t *testing.T) {
 		says string
 	}{
 		{[]string{"exchange", "--addr", addr, "--log", log}, exitFailure, addr + " is in use"},
-		{[]string{"exchange", "--addr", "nowhere"}, exitFailure, "--addr: "},
+		{[]string{"exchange", "--addr", "nowhere"}, exitUsage, `--addr "nowhere", expected HOST:PORT`},
 		{[]string{"exchange", "--addr", "127.0.0.1:0", "--log", filepath.Join(log, "x")}, exitFailure, "--log: "},
 		{[]string{"exchange", "--latency", "unifrom:0-50ms"}, exitUsage, `--latency: latency: "unifrom:0-50ms"`},
 		{[]string{"exchange", "--latency-after", "constant:50"}, exitUsage, `--latency-after: latency: "constant:50"`},

@@ -60,8 +60,16 @@ func (s *serveGCRA) run(ctx context.Context) error {
 	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.GCRA, error) {
 		s.config.LogTo = log
 		return ratetest.NewGCRA(s.config)
-	}, func(_ *ratetest.GCRA, url string) string {
-		return fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start, clock × %v", url, s.config.Limit, s.config.Window, s.config.Level, s.config.Scale)
+	}, func(_ *ratetest.GCRA, url string) greeting {
+		// A client that sends one at a time, evenly, passes however full the bucket is.
+		evenly := (s.config.Window / time.Duration(s.config.Limit)).Truncate(time.Millisecond) + time.Millisecond
+		return greeting{
+			fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start, clock × %v", url, s.config.Limit, s.config.Window, s.config.Level, s.config.Scale),
+			[]string{
+				"curl -i " + url + "/",
+				urls(5, url+"/?id=") + "paceline run " + limitFlag(1, evenly) + " -",
+			},
+		}
 	}, func(g *ratetest.GCRA) error { return s.write(g.Report()) })
 }
 
@@ -82,7 +90,7 @@ func (s *serveGCRA) check() (err error) {
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
 	case s.output != "text" && s.output != "json":
-		return fmt.Errorf("--output %q: want text or json", s.output)
+		return badOutput(s.output, "text or json")
 	}
 	if s.after == "" {
 		s.after = s.before

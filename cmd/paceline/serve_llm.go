@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
@@ -65,8 +65,7 @@ produced: it is refused if not one token of output is left, goes on when there i
 answer ends, the true input takes the place of the estimate. What is read from a cache does not count. Every answer has
 
   anthropic-ratelimit-requests-limit       -remaining   -reset: 2026-01-15T12:00:01Z, when all is there again
-  anthropic-ratelimit-input-tokens-limit   and output-tokens, and tokens for both; what remains of tokens is rounded to the
-                                           nearest thousand, as documented
+  anthropic-ratelimit-input-tokens-limit   and output-tokens, and tokens for both; what remains of tokens is rounded to the nearest thousand, as documented
   request-id
 
 and a refusal retry-after:
@@ -116,7 +115,7 @@ type serveLLM struct {
 	retryAfter    time.Duration
 }
 
-// What --models may have beside names.
+// Words that --models accepts beside names.
 const (
 	publishedModels = "published"
 	anyModel        = "any"
@@ -131,7 +130,8 @@ func newServeOpenAI() *cobra.Command {
 		Long:  serveOpenAILong,
 		Example: `  paceline serve openai
   paceline serve openai --rpm 60 --tpm 100000 --fault 500=0.01,cut=0.01 --log requests.jsonl
-  curl -i http://127.0.0.1:9999/v1/chat/completions -H 'Authorization: Bearer k' -H 'Content-Type: application/json' \
+  curl -i http://127.0.0.1:9999/v1/chat/completions -H 'Authorization: Bearer k' \
+    -H 'Content-Type: application/json' \
     -d '{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}'`,
 	})
 }
@@ -142,8 +142,9 @@ func newServeAnthropic() *cobra.Command {
 		Short: "Anthropic's Messages API with its limits, header fields, errors and faults",
 		Long:  serveAnthropicLong,
 		Example: `  paceline serve anthropic
-  paceline serve anthropic --rpm 1000 --input-tpm 500000 --output-tpm 100000 --script ok,429,overloaded
-  curl -i http://127.0.0.1:9999/v1/messages -H 'x-api-key: k' -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
+  paceline serve anthropic --rpm 1000 --input-tpm 500000 --script ok,429,overloaded
+  curl -i http://127.0.0.1:9999/v1/messages -H 'x-api-key: k' \
+    -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
     -d '{"model":"claude-sonnet-4","max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}'`,
 	})
 }
@@ -191,8 +192,11 @@ func (s *serveLLM) run(ctx context.Context) error {
 	return attend(ctx, &s.serving, func(log io.Writer) (*llm.Server, error) {
 		s.config.LogTo = log
 		return llm.New(s.config)
-	}, func(l *llm.Server, url string) string {
-		return fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, enforced(l.Config().Limits), s.config.Before, s.config.First)
+	}, func(l *llm.Server, url string) greeting {
+		return greeting{
+			fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, enforced(l.Config().Limits), s.config.Before, s.config.First),
+			s.try(url, l.Config().Limits),
+		}
 	}, func(l *llm.Server) error {
 		r := l.Report()
 		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
@@ -201,22 +205,23 @@ func (s *serveLLM) run(ctx context.Context) error {
 
 var apis = map[string]tokens.API{"chat": tokens.Chat, "responses": tokens.Responses, "embeddings": tokens.Embeddings, "messages": tokens.Messages}
 
-// vocabularies learns nothing, so it counts alike every time.
+// vocabularies never learns from answers, so it always counts alike.
 var vocabularies = sync.OnceValue(func() *tokens.Estimator {
 	e, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary, CountMax: 1 << 20})
 	if err != nil {
-		panic(err) // nothing of it is a user's
+		panic(err) // the built-in vocabularies are broken, which no user can cause
 	}
 	return e
 })
 
-// counted is the input of a body as its model's vocabulary counts it, false if nobody has published one.
+// counted returns how many tokens of input a body has by the vocabulary of its model. It returns false if no vocabulary is published for
+// it.
 func counted(api string, body []byte) (int64, bool) {
 	e, err := vocabularies().Estimate(apis[api], body)
 	return e.Input, err == nil && e.Counted
 }
 
-// enforced says what is enforced.
+// enforced describes the limits that the server enforces.
 func enforced(l llm.Limits) string {
 	var all []string
 	add := func(n int64, what string) {
@@ -271,7 +276,7 @@ func (s *serveLLM) check() (err error) {
 	case s.retryAfter < 0:
 		return fmt.Errorf("--retry-after %v: want 0 or more", s.retryAfter)
 	case s.output != "text" && s.output != "json" && s.output != "csv":
-		return fmt.Errorf("--output %q: want text, json or csv", s.output)
+		return badOutput(s.output, "text, json or csv")
 	}
 	c.Count = llm.Counting(count)
 	c.Models, c.Published = nil, false
@@ -338,14 +343,15 @@ func (s *serveLLM) write(r llm.Report) error {
 		c.Flush()
 		return c.Error()
 	}
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "key\tmodel\taccepted\tlimited\tof\tlimit\tworst window\t\tas sent\t\t\n")
+	t := tables.Table{Right: true}
+	t.Head("key", "model", "accepted", "limited", "of", "limit", "worst window", "in %", "as sent", "sent %")
 	for _, a := range r.Accounts {
 		for _, w := range a.Limits {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%d\t%.1f %%\t%d\t%.1f %%\t\n", a.Key, a.Model, a.Accepted, a.Limited, w.Name, w.Limit, w.Worst, w.WorstPercent, w.Sent, w.SentPercent)
+			t.Row(a.Key, a.Model, strconv.Itoa(a.Accepted), strconv.Itoa(a.Limited), w.Name, strconv.FormatInt(w.Limit, 10),
+				strconv.FormatInt(w.Worst, 10), fmt.Sprintf("%.1f", w.WorstPercent), strconv.FormatInt(w.Sent, 10), fmt.Sprintf("%.1f", w.SentPercent))
 		}
 	}
-	if err := t.Flush(); err != nil {
+	if err := t.Write(s.out, tables.Width); err != nil {
 		return err
 	}
 	refused := r.Verdicts["limited"] + r.Verdicts["too_large"]

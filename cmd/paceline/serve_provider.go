@@ -9,11 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/ratetest/service"
@@ -56,28 +57,28 @@ func newServeProvider(p service.Info) *cobra.Command {
 		Short:   p.About,
 		Long:    fmt.Sprintf(serveProviderLong, s.sets()),
 		Example: "  paceline serve " + p.Name + "\n  paceline serve " + p.Name + " --limit 20/m --log requests.jsonl\n" +
-			"  paceline explain --provider " + p.Name + " http://127.0.0.1:9999/any/path",
+			"  paceline explain " + explainedAs(p.Name) + "http://127.0.0.1:9999/any/path",
 	}
 	c.RunE = s.until(s.run)
 	s.flags(c, "text or json")
 	f := c.Flags()
 	f.StringVar(&s.config.Preset, "preset", p.Presets[0], "which of its limits: "+strings.Join(p.Presets, ", "))
-	f.StringArrayVar(&s.limits, "limit", nil, "another limit: N/U for the first, NAME=N/U for any, NAME=N for one of requests at once; "+rateForms)
+	f.StringArrayVar(&s.limits, "limit", nil, "a limit of your own, such as 20/m: N/U for the first, NAME=N/U for any, NAME=N for one of requests at once; "+rate.Forms)
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
 	f.StringVar(&s.before, "latency", "constant:0s", "latency before the check, by its clock: "+latency.Forms)
 	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
-	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp)) // it fails for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp)) // registering fails only for an unknown flag
 	return c
 }
 
-// sets says in words what each preset of a provider enforces.
+// sets describes what each preset of a provider enforces.
 func (s *serveProvider) sets() string {
 	var b strings.Builder
 	for i, name := range s.about.Presets {
 		x, err := service.New(service.Config{Provider: s.about.Name, Preset: name})
 		if err != nil {
-			panic(err) // the table's
+			panic(err) // only a mistake in the table can cause it
 		}
 		if i == 0 {
 			fmt.Fprintf(&b, "Its limits (--preset %s):\n\n", name)
@@ -132,12 +133,12 @@ func (s *serveProvider) run(ctx context.Context) error {
 	return attend(ctx, &s.serving, func(log io.Writer) (*service.Server, error) {
 		s.config.LogTo = log
 		return service.New(s.config)
-	}, func(x *service.Server, url string) string {
+	}, func(x *service.Server, url string) greeting {
 		var limits []string
 		for _, p := range x.Limits() {
 			limits = append(limits, p.Name+": "+limitInWords(p))
 		}
-		return fmt.Sprintf("serving %s/ as %s: %s", url, s.about.Name, strings.Join(limits, "; "))
+		return greeting{fmt.Sprintf("serving %s/ as %s: %s", url, s.about.Name, strings.Join(limits, "; ")), s.try(url, x.Limits())}
 	}, func(x *service.Server) error {
 		r := x.Report()
 		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
@@ -152,7 +153,7 @@ func (s *serveProvider) check() (err error) {
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
 	case s.output != "text" && s.output != "json":
-		return fmt.Errorf("--output %q: want text or json", s.output)
+		return badOutput(s.output, "text or json")
 	}
 	x, err := service.New(service.Config{Provider: c.Provider, Preset: c.Preset})
 	if err != nil {
@@ -178,12 +179,12 @@ func (s *serveProvider) check() (err error) {
 	return nil
 }
 
-// parseLimit reads what replaces one of the known limits. A bucket of another limit holds as much as that.
+// parseLimit reads a limit that replaces one of the known ones. If that is a bucket, its size becomes the new limit.
 func parseLimit(v string, known []quota.Policy) (quota.Policy, error) {
 	p := quota.Policy{Name: known[0].Name}
-	rate := v
+	text := v
 	if name, rest, ok := strings.Cut(v, "="); ok {
-		p.Name, rate = name, rest
+		p.Name, text = name, rest
 	}
 	i := slices.IndexFunc(known, func(k quota.Policy) bool { return k.Name == p.Name })
 	if i < 0 {
@@ -195,12 +196,13 @@ func parseLimit(v string, known []quota.Policy) (quota.Policy, error) {
 	}
 	var err error
 	if known[i].Rule == quota.Concurrency {
-		if p.Limit, err = strconv.ParseInt(rate, 10, 64); err != nil || p.Limit < 1 || p.Limit > quota.MaxCount {
+		if p.Limit, err = strconv.ParseInt(text, 10, 64); err != nil || p.Limit < 1 || p.Limit > quota.MaxCount {
 			return p, fmt.Errorf("%q: %q is a limit of requests at once, expected a whole number", v, p.Name)
 		}
 		return p, nil
 	}
-	p.Limit, p.Window, err = parseRate(rate)
+	n, err := rate.Parse(text)
+	p.Limit, p.Window = n.N, n.Per
 	if err == nil && p.Window > quota.MaxWait {
 		err = fmt.Errorf("%q: the window is longer than %v", v, quota.MaxWait)
 	}
@@ -214,16 +216,16 @@ func (s *serveProvider) write(r service.Report) error {
 		return encoder.Encode(r)
 	}
 	if len(r.Limits) > 0 {
-		t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprint(t, "limit\tof\taccepted\trefused\tlimit\tper\tworst window\t\t\n")
+		t := tables.Table{Right: true}
+		t.Head("limit", "of", "accepted", "refused", "most", "per", "worst window", "in %")
 		for _, l := range r.Limits {
 			per := "at once"
 			if l.Window > 0 {
 				per = plain(l.Window)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%.1f %%\t\n", l.Policy, l.Who, l.Accepted, l.Refused, l.Limit, per, l.Worst, l.WorstPercent)
+			t.Row(l.Policy, l.Who, strconv.Itoa(l.Accepted), strconv.Itoa(l.Refused), strconv.FormatInt(l.Limit, 10), per, strconv.FormatInt(l.Worst, 10), fmt.Sprintf("%.1f", l.WorstPercent))
 		}
-		if err := t.Flush(); err != nil {
+		if err := t.Write(s.out, tables.Width); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func TestServeProvider(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	out = serveVerb(t, []string{"a", "b", "c"}, []int{200, 429, 429}, "slack", "--preset", "slack:tier1")
-	for _, want := range []string{"requests  127.0.0.1 /         1        2      1   1m             1  100.0 %", "1 accepted and 2 limited in "} {
+	for _, want := range []string{"requests  127.0.0.1 /         1        2     1   1m             1  100.0\n", "1 accepted and 2 limited in "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s is not in\n%s", want, out)
 		}
@@ -46,9 +46,10 @@ func TestServeProvider(t *testing.T) {
 
 // TestServeHelp: every dialect that is read can be served, and the help says which limits.
 func TestServeHelp(t *testing.T) {
+	t.Parallel()
 	help := func(args ...string) string {
 		var out strings.Builder
-		if code := execute(t.Context(), append(append([]string{"serve"}, args...), "--help"), strings.NewReader(""), &out, io.Discard); code != exitOK {
+		if code := execute(t.Context(), append(append([]string{"serve"}, args...), "--help-all"), strings.NewReader(""), &out, io.Discard); code != exitOK {
 			t.Errorf("%v: %d", args, code)
 		}
 		return out.String()

@@ -14,10 +14,10 @@ import (
 
 // notified returns the signals that end a run, until stop is called.
 func notified() (signals chan os.Signal, stop func()) {
-	// A reader of the results that goes away is a write that fails, not a death with requests in flight.
+	// If the reader of the results goes away, a write has to fail; the process must not die with requests in flight.
 	signal.Ignore(syscall.SIGPIPE)
 	end := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, and then so do we
 		end = append(end, syscall.SIGHUP)
 	}
 	signals = make(chan os.Signal, 2)
@@ -25,8 +25,8 @@ func notified() (signals chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// insists waits for a signal that breaks off. A terminal that goes away may say so more than once, and nobody means anything by
-// that. False: it is done.
+// insists waits for a second signal, by which the user insists. SIGHUP does not count as one, since a terminal that goes away may send it
+// more than once. insists returns false if done is closed first.
 func insists(signals <-chan os.Signal, done <-chan struct{}) bool {
 	for {
 		select {
@@ -42,7 +42,7 @@ func insists(signals <-chan os.Signal, done <-chan struct{}) bool {
 
 var errInterrupted = errors.New("interrupted; nothing was sent")
 
-// interruptible gives up waiting for f at a signal. f is harmless.
+// interruptible waits for f until a signal comes. f goes on after that, so it has to be harmless.
 func interruptible(signals <-chan os.Signal, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -54,14 +54,14 @@ func interruptible(signals <-chan os.Signal, f func() error) error {
 	}
 }
 
-// listen drains at the first signal and aborts at the second. It returns whether there was one.
-func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort func(), screen *screen) bool {
+// listen drains at the first signal and aborts at the second. It returns whether a signal came.
+func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort func(), tell func(string)) bool {
 	select {
 	case <-done:
 		return false
 	case <-signals:
 	}
-	// Draining may have to deliver a result to somebody slow, who must not keep the second signal from us.
+	// Draining may wait for a slow reader of the results. The second signal has to be heard meanwhile.
 	inFlight := make(chan int, 1)
 	go func() { r.Drain(); inFlight <- r.Progress().InFlight }()
 	what := "answers"
@@ -70,11 +70,11 @@ func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort 
 		what = shown.Count(n, "answer", "answers")
 	case <-time.After(200 * time.Millisecond):
 	}
-	screen.line(fmt.Sprintf("interrupted: waiting for %s; once more breaks them off", what))
+	tell(fmt.Sprintf("interrupted: waiting for %s; once more breaks them off", what))
 	if insists(signals, done) {
-		screen.line("interrupted again: breaking off what is in flight")
+		tell("interrupted again: breaking off what is in flight")
 		abort()
-		// Whoever reads the results may be what holds us up.
+		// A slow reader of the results may delay this.
 		if insists(signals, done) {
 			os.Exit(exitInterrupted)
 		}

@@ -12,13 +12,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/paceline-go/paceline/internal/chart"
+	"github.com/paceline-go/paceline/internal/near"
+	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/sim/compare"
@@ -29,6 +31,20 @@ import (
 
 const simLong = `Run clients that share a quota, as a scenario file describes them, in virtual time: a day of 25 clients takes a fraction
 of a second. The same file and seed give the same bytes.
+
+A whole scenario; --init FILE writes one with comments:
+
+  version: 1
+  duration: 30m
+  server:
+    kind: bucket
+    quota: 4500/h
+  groups:
+    - name: workers
+      strategy: fair
+      processes: 2
+      threads: 5
+      link: uniform:20ms-40ms     # latency each way
 
 It prints for each group what its clients met: how many of the requests were limited, the longest sleep, how many
 requests each made; and of all: fairness, what of the quota was not used, and how long it took to settle after a change.
@@ -49,29 +65,24 @@ type simRun struct {
 	strategy, output, chart string
 	seed                    uint64
 	sample                  time.Duration
+	instead                 initial
 }
 
 func newSim() *cobra.Command {
-	var s simRun
+	s := simRun{instead: simInit()}
 	c := &cobra.Command{
 		Use:   "sim SCENARIO.yaml | --live",
 		Short: "Simulate clients that share a quota",
 		Long:  simLong,
-		Example: `  paceline sim shared.yaml
+		Example: `  paceline sim --init shared.yaml
+  paceline sim shared.yaml
   paceline sim shared.yaml --strategy exponential-backoff --seed 3 -o json
-  paceline sim throttle
-  paceline sim --live --scale 10 --processes 2 --threads 5
-  paceline sim --live --url http://127.0.0.1:9999/ --strategy fair,exponential-backoff --multiplier 1.2 --duration 10m`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if s.live.on && len(args) > 0 {
-				return fmt.Errorf("--live takes no scenario, got %q; see paceline sim --help", args[0])
-			}
-			if !s.live.on && len(args) != 1 {
-				return fmt.Errorf("want one scenario file, got %d arguments; see paceline sim --help", len(args))
-			}
-			return nil
-		},
+  paceline sim --live --url http://127.0.0.1:9999/ --strategy fair,exponential-backoff`,
+		Args: s.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.instead.instead() {
+				return s.instead.run(cmd, args)
+			}
 			if s.live.on {
 				if err := s.check(); err != nil {
 					return err
@@ -89,9 +100,38 @@ func newSim() *cobra.Command {
 	f.DurationVar(&s.sample, "sample", 0, "time between two values of the series in the JSON, instead of the file's; 0: none")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
+	s.instead.flags(f)
 	s.live.flags(f)
 	c.AddCommand(newSimThrottle(), newSimPublished(), newSimClient())
 	return c
+}
+
+// arguments checks the arguments and flags of the command line.
+func (s *simRun) arguments(c *cobra.Command, args []string) error {
+	switch {
+	case s.instead.instead():
+		return s.instead.check(args)
+	case s.live.on && len(args) > 0:
+		return fmt.Errorf("--live takes no scenario, got %q; see paceline sim --help", args[0])
+	case s.live.on:
+		return nil
+	case len(args) == 0:
+		return errors.New("want one scenario file; paceline sim --init shared.yaml writes one to begin with; see paceline sim --help")
+	case len(args) > 1:
+		return fmt.Errorf("want one scenario file, got %d arguments; see paceline sim --help", len(args))
+	}
+	if _, err := os.Stat(args[0]); err != nil && args[0] != "-" {
+		var verbs []string
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				verbs = append(verbs, below.Name())
+			}
+		}
+		if meant := near.Names(args[0], verbs); len(meant) > 0 {
+			return fmt.Errorf("%s is neither a file nor a command; did you mean %s %s?", args[0], c.CommandPath(), meant[0])
+		}
+	}
+	return nil
 }
 
 func strategyNames() (names []string) {
@@ -103,12 +143,12 @@ func strategyNames() (names []string) {
 
 func (s *simRun) check() error {
 	if s.output != "text" && s.output != "json" {
-		return usageError{fmt.Errorf("--output %q: want text or json", s.output)}
+		return badOutput(s.output, "text or json")
 	}
 	return checkChart(s.chart)
 }
 
-// checkChart says before a run whether it could be drawn in that file.
+// checkChart returns an error before a run if it could not be drawn in that file.
 func checkChart(file string) error {
 	if file == "" {
 		return nil
@@ -119,7 +159,7 @@ func checkChart(file string) error {
 	return nil
 }
 
-// keep stores a run and draws it in the file, if there is one. A run that cannot be stored is not worth failing for.
+// keep stores a run, and draws it in the file if one is named. Failing to store it is only a warning.
 func keep(run storedRun, name, file string, warn io.Writer) error {
 	return keepFrom(time.Now(), run, name, file, warn)
 }
@@ -147,7 +187,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	if err != nil {
 		var path *fs.PathError
 		if errors.As(err, &path) {
-			return usageError{err}
+			return usageError{noSuchFile(file, err)}
 		}
 		return exitError{exitConfig, err}
 	}
@@ -158,7 +198,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		}
 		for i := range read.Groups {
 			read.Groups[i].Strategy = named
-			read.Groups[i].Params = throttle.Params{Start: read.Groups[i].Params.Start} // constants are another law's
+			read.Groups[i].Params = throttle.Params{Start: read.Groups[i].Params.Start} // the other constants belong to the law that was replaced
 		}
 	}
 	if cmd.Flags().Changed("seed") {
@@ -170,13 +210,17 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	} else if read.Sample == 0 {
 		read.Sample = read.Duration / samples
 	}
-	told := read.Sample // a series is in the JSON only if somebody asked for it
+	told := read.Sample // the JSON has a series only if the user asked for it
 	if !cmd.Flags().Changed("sample") && !sampled {
 		told = 0
 	}
-	progress, done := simProgress(cmd.ErrOrStderr(), read.Duration)
-	report, err := compare.RunScenario(ctx, read, progress)
-	done()
+	var at atomic.Int64
+	progress := following(screen.New(cmd.ErrOrStderr(), screen.Config{Every: tellEvery, After: time.Second}),
+		func(elapsed time.Duration) screen.Share {
+			return ofTime(time.Duration(at.Load()), read.Duration, elapsed)
+		})
+	report, err := compare.RunScenario(ctx, read, func(f *fleet.Fleet) { at.Store(int64(f.Now())) })
+	progress()
 	if err != nil {
 		return exitError{exitConfig, fmt.Errorf("%s: %w", file, err)}
 	}
@@ -205,27 +249,7 @@ func load(file string, stdin io.Reader) (fleet.Scenario, error) {
 	return scenario.Load(file)
 }
 
-// simProgress tells a terminal how far a run is, if it takes longer than two seconds. done wipes that away.
-func simProgress(w io.Writer, all time.Duration) (progress func(*fleet.Fleet), done func()) {
-	if file, ok := w.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-		return nil, func() {}
-	}
-	shown, told := false, time.Now().Add(time.Second)
-	progress = func(f *fleet.Fleet) {
-		if time.Since(told) < time.Second {
-			return
-		}
-		shown, told = true, time.Now()
-		fmt.Fprintf(w, "\r%3.0f %%: %v of %v\x1b[K", 100*f.Now().Seconds()/all.Seconds(), f.Now().Round(time.Second), all)
-	}
-	return progress, func() {
-		if shown {
-			fmt.Fprint(w, "\r\x1b[K")
-		}
-	}
-}
-
-// writeFleet writes a report for people, with the lists of the published simulations.
+// writeFleet writes a report for people, with the lists that the published simulations have.
 func writeFleet(w io.Writer, r *fleet.Report) error {
 	var b strings.Builder
 	name := r.Scenario
@@ -235,7 +259,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	fmt.Fprintf(&b, "%s: %d clients, %s, seed %d\n\n", name, r.Clients, time.Duration(r.Seconds*1e9).Round(time.Millisecond), r.Seed)
 	fmt.Fprintf(&b, "requests        %d: %d served, %d limited\n", r.Requests, r.Served, r.Limited)
 	fmt.Fprintf(&b, "limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes\n", r.RetryPercent, r.RetryPercentPooled, r.LimitedLate)
-	fmt.Fprintf(&b, "sleep           at most %.1f s, p99 %.1f s, median %.1f s", r.Sleep.Max, r.Sleep.P99, r.Sleep.Median)
+	fmt.Fprintf(&b, "sleep           %s", sleepText(r.Sleep))
 	if r.OptimumSleepMost > 0 {
 		fmt.Fprintf(&b, "; optimum %.1f s", r.OptimumSleep)
 		if r.OptimumSleepMost != r.OptimumSleep {
@@ -252,7 +276,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	}
 	fmt.Fprintf(&b, "waits           %.1f s at most until a request is served\n", r.LongestWait)
 	fmt.Fprintf(&b, "quota           %.1f %% of %.0f requests not used; level %.1f on average, %d at least, %d at the end\n", r.UnusedPercent, r.Offered, r.Level.Mean, r.Level.Least, r.Level.Last)
-	fmt.Fprintf(&b, "at the server   %d requests at once at most\n", r.PeakConcurrent)
+	fmt.Fprintf(&b, "at the server   %s at once at most\n", shown.Count(r.PeakConcurrent, "request", "requests"))
 	if r.Clear != nil {
 		fmt.Fprintf(&b, "cleared         in %.1f s\n", *r.Clear)
 	}
@@ -272,8 +296,10 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 			title = fmt.Sprintf("group %d", i+1)
 		}
 		fmt.Fprintf(&b, "\n%s: %s, %d × %d; a request is served %.1f s after it comes, %.1f s at most\n", title, g.Strategy, g.Processes, g.Threads, g.Delay.Mean, g.Delay.Max)
+		sent, refused := sum(g.Requests), sum(g.Limited)
+		fmt.Fprintf(&b, "%d sent, %d refused (%.1f %%)\n", sent, refused, 100*float64(refused)/float64(max(sent, 1)))
 		if len(r.Groups) > 1 && len(g.Share) > 0 {
-			fmt.Fprintf(&b, "mean share: %.2f of a fair one, %.2f in the last two thirds\n", g.MeanShare, g.MeanShareSteady)
+			fmt.Fprintf(&b, "mean share: %.2f of a fair one among those with the same demand and times, %.2f in the last two thirds\n", g.MeanShare, g.MeanShareSteady)
 		}
 		whole := func(n int) string { return strconv.Itoa(n) }
 		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
@@ -283,9 +309,9 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	return err
 }
 
-// listed writes all values, or of very many the least, the median and the most.
+// listed prints one value for each client. Those of a larger fleet than people read one by one are summed up.
 func listed[T int | float64](values []T, text func(T) string) string {
-	const most = 200
+	const most = 25
 	if len(values) > most {
 		sorted := slices.Sorted(slices.Values(values))
 		return fmt.Sprintf("of %d from %s to %s, median %s (-o json has all)", len(sorted), text(sorted[0]), text(sorted[len(sorted)-1]), text(sorted[(len(sorted)-1)/2]))
@@ -295,4 +321,11 @@ func listed[T int | float64](values []T, text func(T) string) string {
 		texts[i] = text(v)
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+func sum(all []int) (n int) {
+	for _, v := range all {
+		n += v
+	}
+	return n
 }

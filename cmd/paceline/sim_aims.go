@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/strategy"
 )
 
-// runAims is paceline sim throttle --aims.
+// runAims runs paceline sim throttle --aims.
 func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 	name := oursName()
 	if len(s.strategies) == 1 {
@@ -24,7 +24,9 @@ func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 	if len(aims.Chosen(s.only)) == 0 {
 		return usageError{fmt.Errorf("--only %q: no scenario with an aim has a name that begins with it; without --only all are shown", s.only)}
 	}
-	result, err := aims.Run(ctx, aims.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: throttleProgress(cmd.ErrOrStderr())})
+	runs, told := computing(cmd.ErrOrStderr(), "runs")
+	result, err := aims.Run(ctx, aims.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: runs.Count})
+	told()
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// simLive is paceline sim --live.
+// simLive runs paceline sim --live.
 type simLive struct {
 	on                 bool
 	scale              float64
@@ -36,7 +37,7 @@ type simLive struct {
 	latency            string
 	quiet              bool
 	url                string
-	params             throttle.Params // as given
+	params             throttle.Params // as given in flags
 }
 
 func (l *simLive) flags(f *pflag.FlagSet) {
@@ -54,14 +55,21 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 	f.DurationVar(&l.params.Start, "start", 0, "live: sleep to begin with, by the scaled clock; 0: the strategy's own")
 	f.Float64Var(&l.params.Divisor, "divisor", 0, "live: divisor of proportional decreases; 0: the limit")
 	f.Float64Var(&l.params.Jitter, "jitter", 0, "live: largest share of a sleep that is added to it; 0: 0.1; negative: none")
-	f.BoolVar(&l.quiet, "quiet", false, "live: no line per request")
+	f.BoolVarP(&l.quiet, "quiet", "q", false, "live: no line per request")
 }
 
-// keepEvery is how often a run that goes on is stored.
+// keepEvery is how often a running simulation is stored.
 const keepEvery = 2 * time.Second
 
-// mostScale is beyond which a timer that is late by a millisecond begins to matter.
+// mostScale is the scale beyond which it matters that a timer is late by a millisecond.
 const mostScale = 10
+
+// follow shows how far a run that begins now has come, until told is called.
+func (l *simLive) follow(errs *screen.Screen) (told func()) {
+	return following(errs, func(elapsed time.Duration) screen.Share {
+		return ofTime(time.Duration(float64(elapsed)*l.scale), l.duration, elapsed)
+	})
+}
 
 func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output, file string) error {
 	fleet, err := l.fleet(following, seed)
@@ -74,9 +82,9 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: at --scale %v a timer that is 1 ms late is %v late by the clients' clock: figures blur beyond %d\n",
 			l.scale, time.Duration(l.scale*1e6), mostScale)
 	}
+	errs := screen.New(cmd.ErrOrStderr(), screen.Config{}) // without a terminal, the lines of requests tell how far it is
 	if !l.quiet {
-		lines := cmd.ErrOrStderr()
-		fleet.Tell = func(l live.Line) { fmt.Fprintln(lines, shown.Text(fmt.Sprint(l))) }
+		fleet.Tell = func(l live.Line) { errs.Line(fmt.Sprint(l)) }
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -84,17 +92,19 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	}
 	fleet.Command = func(ctx context.Context) *exec.Cmd {
 		c := exec.CommandContext(ctx, self, "sim", "client")
-		// Ctrl-C reaches the whole group: the clients are told to stop by us, once.
+		// Ctrl-C would reach the whole process group. In a group of their own the clients are stopped once, by us.
 		c.SysProcAttr = ownGroup()
 		return c
 	}
 	began := time.Now()
 	fleet.Every = keepEvery
 	fleet.Keep = func(r live.Report) {
-		// Who kills the run finds what it had so far. That it cannot be stored is told at the end.
+		// If the run is killed, what it had so far is stored. An error of storing is reported at the end.
 		_ = storedRun{Live: &r}.store(began, "live-"+r.Strategy)
 	}
+	told := l.follow(errs)
 	report, err := fleet.Run(ctx)
+	told()
 	if report.Clients == 0 {
 		return err
 	}
@@ -167,13 +177,13 @@ func (l *simLive) fleet(following string, seed uint64) (*live.Fleet, error) {
 	}, nil
 }
 
-// newSimClient is what sim --live runs in processes of their own.
+// newSimClient is the verb that sim --live runs in client processes.
 func newSimClient() *cobra.Command {
 	return &cobra.Command{
 		Use:    "client",
 		Short:  "A process of clients of paceline sim --live: configured by JSON on stdin, a line of JSON per request on stdout",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -182,7 +192,7 @@ func newSimClient() *cobra.Command {
 	}
 }
 
-// checkURL refuses what would not be one quota for clients of one law.
+// checkURL refuses a --url that is no address of a server.
 func (l *simLive) checkURL() error {
 	if l.url == "" {
 		return nil
@@ -198,20 +208,20 @@ func writeLive(w io.Writer, r *live.Report) error {
 	hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 	server := "quota           nobody knows: the server is not ours\n"
 	if s := r.Server; s != nil {
-		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %d requests at once at most\n", s.Unused, s.Left, s.Peak)
+		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %s at once at most\n", s.Unused, s.Left, shown.Count(s.Peak, "request", "requests"))
 	}
 	_, err := fmt.Fprintf(w, `%s, live: %d clients, %s at scale %v
 
 requests        %d: %d served, %d limited
 limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes
-sleep           at most %.1f s, p99 %.1f s, median %.1f s; optimum %.1f s
+sleep           %s; optimum %.1f s
 fairness        standard deviation of the clients' requests %.1f, Jain's index %.4f
 %smax_sleep_s: %s
 retry_ratio: %s
 request_count: %s
 `, r.Strategy, r.Clients, time.Duration(r.Seconds*1e9).Round(time.Second), r.Scale,
 		r.Requests, r.Served, r.Limited, r.RetryPercent, r.RetryPercentPooled, r.LimitedLate,
-		r.Sleep.Max, r.Sleep.P99, r.Sleep.Median, r.OptimumSleep, r.RequestSD, r.Jain,
+		sleepText(r.Sleep), r.OptimumSleep, r.RequestSD, r.Jain,
 		server, listed(r.MaxSleep, hundredths), listed(r.RetryRatio, hundredths), listed(r.RequestCount, strconv.Itoa))
 	return err
 }

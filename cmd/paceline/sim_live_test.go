@@ -12,6 +12,7 @@ import (
 
 // Who kills a live run finds what it had: nothing has to end for its figures to be there.
 func TestLiveRunThatIsKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := exec.Command(os.Args[0], "sim", "--live", "--strategy", "aimd,exponential-backoff", "--start", "1h", "--level", "100", "--scale", "10", "--duration", "10h", "--quiet")
 	c.Env = append(os.Environ(), asProgram+"=1", "PACELINE_RUNS="+dir)
@@ -26,7 +27,7 @@ func TestLiveRunThatIsKilled(t *testing.T) {
 	}
 	held.Close()
 	var files []string
-	for deadline := time.Now().Add(30 * time.Second); len(files) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patient); len(files) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		files, _ = filepath.Glob(filepath.Join(dir, "*.json"))
 	}
 	_ = c.Process.Kill()
@@ -39,11 +40,11 @@ func TestLiveRunThatIsKilled(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patient):
 		t.Error("its clients go on without it")
 	}
 	if len(files) != 1 {
-		t.Fatalf("after half a minute there are %d files", len(files))
+		t.Fatalf("after %v there are %d files", patient, len(files))
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {

@@ -28,17 +28,19 @@ func newSimPublished() *cobra.Command {
 		Long:  simPublishedLong,
 		Example: `  paceline sim published
   paceline sim published --seeds 100 -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return usageError{fmt.Errorf("--output %q: want text or json", output)}
+				return badOutput(output, "text or json")
 			}
 			if seeds < 1 || seeds > 1_000_000 {
 				return usageError{fmt.Errorf("--seeds %d is not from 1 to 1000000", seeds)}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			p, err := published.Run(ctx, seeds, throttleProgress(cmd.ErrOrStderr()))
+			runs, told := computing(cmd.ErrOrStderr(), "runs of a document")
+			p, err := published.Run(ctx, seeds, runs.Count)
+			told()
 			if err != nil {
 				return err
 			}
@@ -60,5 +62,5 @@ func newSimPublished() *cobra.Command {
 	return c
 }
 
-// publishedSeeds is what docs/published.md is made with.
+// publishedSeeds is the number of seeds behind docs/published.md.
 const publishedSeeds = 20

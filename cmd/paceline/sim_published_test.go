@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/published"
-	"github.com/paceline-go/paceline/internal/race"
 )
 
 // TestPublishedPage writes docs/published.md. Whether it is what the reruns say, internal/published checks, without the race detector,
@@ -26,13 +25,11 @@ func TestPublishedPage(t *testing.T) {
 }
 
 func TestSimPublished(t *testing.T) {
+	unraced(t)
 	for args, want := range map[string]string{"--seeds 0": "--seeds 0 is not from 1", "-o xml": `--output "xml"`} {
 		if code, _, errs := simulate(t.Context(), "", append([]string{"published"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d: %s", args, code, errs)
 		}
-	}
-	if race.Enabled {
-		t.Skip("the reruns take ten times as long under the race detector, which finds nothing in arithmetic")
 	}
 	code, out, errs := simulate(t.Context(), "", "published", "--seeds", "2", "-o", "json")
 	var p struct {

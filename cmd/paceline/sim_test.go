@@ -66,6 +66,16 @@ func TestSim(t *testing.T) {
 	}
 }
 
+// Of a fleet nobody reads a number for each client, and a line of them is as wide as the fleet is large.
+func TestSimOfManyClients(t *testing.T) {
+	code, out, errs := simulate(t.Context(), strings.Replace(tenMinutes, "threads: 2", "threads: 26", 1), "-")
+	for _, want := range []string{"max_sleep_s: of 26 from ", "retry_ratio: of 26 from ", "request_count: of 26 from ", "(-o json has all)", "request_count: [30]"} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit %d, %s; want %q in\n%s", code, errs, want, out)
+		}
+	}
+}
+
 func TestSimRefuses(t *testing.T) {
 	for _, c := range []struct {
 		stdin string
@@ -73,8 +83,8 @@ func TestSimRefuses(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{"version: 1\n", nil, exitConfig, "stdin:1: duration is missing"},
-		{strings.Replace(tenMinutes, "5m, factor", "-5m, factor", 1), nil, exitConfig, `stdin:5: at: "-5m" is not 0 or more`},
+		{"version: 1\n", nil, exitConfig, "stdin:1:1: duration is missing"},
+		{strings.Replace(tenMinutes, "5m, factor", "-5m, factor", 1), nil, exitConfig, `stdin:5:50: at: "-5m" is not 0 or more`},
 		{tenMinutes, []string{"--strategy", "nix"}, exitUsage, `--strategy: strategy "nix" is none of null, retry-only`},
 		{tenMinutes, []string{"--sample", "1ns"}, exitConfig, "Sample 1ns makes series of more than"},
 	} {
@@ -85,21 +95,30 @@ func TestSimRefuses(t *testing.T) {
 	}
 }
 
-// Who interrupts a run sees what ran until then.
+// A run that is interrupted prints what it did until then. A slow machine may not have begun after the first time, so it gets longer ones.
 func TestSimInterrupted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-	defer cancel()
-	code, out, errs := simulate(ctx, "version: 1\nduration: 360d\ngroups:\n  - {strategy: retry-only, processes: 1000}\n", "-", "-o", "json")
-	var r struct {
-		Complete bool
-		Requests int
-		Seconds  float64
-	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatal(err)
-	}
-	if code != exitInterrupted || r.Complete || r.Requests == 0 || r.Seconds <= 0 || !strings.Contains(errs, "interrupted: what has run is printed") {
-		t.Errorf("exit %d, %+v: %s", code, r, errs)
+	const aYear = "version: 1\nduration: 360d\ngroups:\n  - {strategy: retry-only, processes: 1000}\n"
+	for after := 150 * time.Millisecond; ; after *= 4 {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		code, out, errs := simulate(ctx, aYear, "-", "-o", "json")
+		cancel()
+		var r struct {
+			Complete bool
+			Requests int
+			Seconds  float64
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		if code != exitInterrupted || r.Complete || !strings.Contains(errs, "interrupted: what has run is printed") {
+			t.Fatalf("exit %d, %+v: %s", code, r, errs)
+		}
+		if r.Requests > 0 && r.Seconds > 0 {
+			return
+		}
+		if after > time.Minute {
+			t.Fatalf("nothing was simulated within %v", after)
+		}
 	}
 }
 

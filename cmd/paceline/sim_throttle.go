@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,19 +35,19 @@ are sent as the quota lets pass, give or take 10 %. -o json has all that is meas
 With --aims one strategy runs in the scenarios that it should do well in, over seeds that no law was tuned on, and each
 figure is beside what is aimed at. A strategy of your own is a Go type: package sim/compare has the table for it.`
 
-// best is the best that was published: charts show its sleep beside ours.
+// best is the best of the published laws. Charts show its sleep beside that of ours.
 const best = "exponential-increase-proportional-remaining-decrease"
 
-// floods are the strategies that only run when they are asked for: they send hundreds of times what the quota lets pass, and
-// to simulate that takes minutes.
+// floods are the strategies that run only when they are named: they send hundreds of times what the quota lets pass, so simulating them
+// takes minutes.
 var floods = []string{"null", "retry-only", "cubic"}
 
-// simThrottle is paceline sim throttle.
+// simThrottle runs paceline sim throttle.
 type simThrottle struct {
 	strategies          []string
 	only, output, chart string
 	seeds               string
-	first, last         uint64 // of seeds
+	first, last         uint64 // seeds
 	aims, check         bool
 }
 
@@ -63,7 +61,7 @@ func newSimThrottle() *cobra.Command {
   paceline sim throttle --strategies fair,exponential-backoff --only cold --seeds 200
   paceline sim throttle -o json
   paceline sim throttle --aims`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.parse(); err != nil {
 				return usageError{err}
@@ -90,7 +88,7 @@ func newSimThrottle() *cobra.Command {
 // parse checks the flags. Its error is one of usage.
 func (s *simThrottle) parse() error {
 	if s.output != "text" && s.output != "json" {
-		return fmt.Errorf("--output %q: want text or json", s.output)
+		return badOutput(s.output, "text or json")
 	}
 	switch {
 	case s.aims && s.chart != "":
@@ -105,7 +103,7 @@ func (s *simThrottle) parse() error {
 		return err
 	}
 	if s.seeds == "" && s.aims {
-		first, last = 1001, 1020 // that no law was tuned on
+		first, last = 1001, 1020 // seeds that no law was tuned on
 	}
 	s.first, s.last = first, last
 	return checkChart(s.chart)
@@ -113,7 +111,7 @@ func (s *simThrottle) parse() error {
 
 const mostSeeds = 1_000_000
 
-// parseSeeds reads 20, which is seeds 1 to 20, or 1001-1020.
+// parseSeeds reads 20, which means seeds 1 to 20, or a range such as 1001-1020.
 func parseSeeds(text string) (first, last uint64, err error) {
 	if text == "" {
 		return 1, 20, nil
@@ -138,13 +136,16 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--strategies: %w", err)}
 	}
+	runs, told := computing(cmd.ErrOrStderr(), "runs")
+	defer told()
 	first, shown := "", []string{chosen[0].Name, best}
 	result, err := compare.Run(ctx, compare.Config{Ours: oursName(), Strategies: chosen, Only: s.only, FirstSeed: s.first, Seeds: int(s.last - s.first + 1),
-		Sampled: func(s fleet.Scenario) bool { // of the first scenario, what a chart shows
+		Sampled: func(s fleet.Scenario) bool { // a chart shows a series of the first scenario only
 			first = cmp.Or(first, s.Name)
 			return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name)
 		},
-		Progress: throttleProgress(cmd.ErrOrStderr())})
+		Progress: runs.Count})
+	told()
 	var unknown *compare.NoScenarioError
 	if errors.As(err, &unknown) {
 		return usageError{fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only, strings.Join(unknown.Names, ", "))}
@@ -169,7 +170,7 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	return nil
 }
 
-// chooseStrategies returns those of the names, or the usual ones, ours first.
+// chooseStrategies returns the named strategies or, without names, the usual ones with ours first.
 func chooseStrategies(names []string) (chosen []throttle.Strategy, err error) {
 	if len(names) == 0 {
 		for _, s := range strategy.All() {
@@ -203,7 +204,7 @@ func rank(first bool) int {
 	return 0
 }
 
-// oursName is that of the first strategy that is no baseline.
+// oursName is the name of the first strategy that is no baseline.
 func oursName() string {
 	for _, s := range strategy.All() {
 		if !s.Baseline {
@@ -211,15 +212,4 @@ func oursName() string {
 		}
 	}
 	return ""
-}
-
-func throttleProgress(w io.Writer) func(done, all int) {
-	began, told := time.Now(), time.Now()
-	return func(done, all int) {
-		if time.Since(told) < 5*time.Second {
-			return
-		}
-		told = time.Now()
-		fmt.Fprintf(w, "%4.0fs  %d of %d runs\n", time.Since(began).Seconds(), done, all)
-	}
 }

@@ -47,11 +47,13 @@ type shaky struct {
 	rng      *rand.Rand
 	rule     *rule.Rolling
 	began    time.Time
-	refused  []string       // by the rule: a right client has none
-	served   map[string]int // how often each id was, or may have been
+	refused  []string          // by the rule: a right client has none
+	served   map[string]int    // how often each id was, or may have been
+	story    map[string]string // what became of each id, and when
 	arrived  int
 	leaks    []string // what arrived abroad and is a secret
 	outages  int
+	downs    []time.Duration // when it went away
 	did      map[string]int
 	nonsense []string
 
@@ -64,7 +66,7 @@ func newShaky(t *testing.T, seed uint64) *shaky {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shaky{at: reserved(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, did: map[string]int{}, unwelcome: map[string]bool{}}
+	s := &shaky{at: reserved(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, story: map[string]string{}, did: map[string]int{}, unwelcome: map[string]bool{}}
 	s.abroad = httptest.NewServer(http.HandlerFunc(s.foreign))
 	t.Cleanup(s.abroad.Close)
 	s.up(t)
@@ -92,7 +94,7 @@ func reserved(t *testing.T) string {
 // up has the server be there. Somebody who asks for this very address may have it for a moment: then the server is away for longer.
 func (s *shaky) up(t *testing.T) {
 	l, err := net.Listen("tcp", s.at)
-	for end := time.Now().Add(time.Minute); err != nil; l, err = net.Listen("tcp", s.at) {
+	for end := time.Now().Add(patient); err != nil; l, err = net.Listen("tcp", s.at) {
 		if time.Now().After(end) {
 			t.Error(err)
 			return
@@ -125,6 +127,7 @@ func (s *shaky) weather(t *testing.T, least, most time.Duration, stop <-chan str
 		s.down()
 		s.mu.Lock()
 		s.outages++
+		s.downs = append(s.downs, time.Since(s.began).Round(time.Millisecond))
 		s.mu.Unlock()
 		select {
 		case <-stop:
@@ -160,6 +163,7 @@ func (s *shaky) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		s.nonsense = append(s.nonsense, id+" came with "+got)
 	}
 	s.did[deed]++
+	s.story[id] += fmt.Sprintf(" %v %s,", time.Since(s.began).Round(time.Millisecond), deed)
 	if deed != "limited" && deed != "refused with 200" && deed != "error" && deed != "abroad" {
 		s.served[id]++
 	}
@@ -264,9 +268,9 @@ func TestSoak(t *testing.T) {
 	}
 	close(stop)
 	weather.Wait()
-	for end := time.Now().Add(k.length/2 + time.Minute); !k.step(time.Until(end)); {
+	for end := time.Now().Add(k.length/2 + patient); !k.step(time.Until(end)); {
 		if time.Now().After(end) {
-			t.Fatalf("not done %v after the last outage: %s", k.length/2+time.Minute, k.last())
+			t.Fatalf("not done %v after the last outage: %s", k.length/2+patient, k.last())
 		}
 	}
 	k.say()
@@ -282,6 +286,7 @@ type soak struct {
 	n      int // ids
 	args   []string
 	kills  int
+	killed []time.Duration
 	runs   int
 	said   bytes.Buffer // all that was written on standard error
 	tail   string       // of the latest process
@@ -348,6 +353,7 @@ func (k *soak) step(after time.Duration) (done bool) {
 		_ = c.Process.Kill()
 		<-ended
 		k.kills++
+		k.killed = append(k.killed, time.Since(k.server.began).Round(time.Millisecond))
 	}
 	k.said.Write(errs.Bytes())
 	k.tail = errs.String()
@@ -411,6 +417,7 @@ func (k *soak) judge() {
 	if _, err := os.Stat(filepath.Join(k.dir, "out.dead.jsonl")); err == nil {
 		for _, r := range results(t, filepath.Join(k.dir, "out.dead.jsonl")) {
 			count[r.ID]++
+			repeats[r.ID] = r.PossibleRepeat
 			if !s.unwelcome[r.ID] {
 				wrong = append(wrong, fmt.Sprintf("%s is a dead letter: %s", r.ID, r.Error))
 			}
@@ -422,7 +429,7 @@ func (k *soak) judge() {
 			wrong = append(wrong, fmt.Sprintf("%s is there %d times", id, count[id]))
 		}
 		if s.served[id] > 1 && !repeats[id] {
-			wrong = append(wrong, fmt.Sprintf("%s was served %d times, and is not named", id, s.served[id]))
+			wrong = append(wrong, fmt.Sprintf("%s was served %d times, and is not named:%s down at %v, killed at %v", id, s.served[id], s.story[id], s.downs, k.killed))
 		}
 	}
 	if len(wrong) > 0 || len(count) != k.n {

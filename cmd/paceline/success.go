@@ -11,11 +11,11 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// successTakes bounds how long one answer is looked at.
+// successTakes is the longest that the expression may take for one answer.
 const successTakes = time.Second
 
-// success compiles the jq expression of --success. What it returns says why the body of an answer is no success: true is one, and
-// nothing else. An expression sees the answer and nothing beside it: no environment, no other input, no file.
+// success compiles the jq expression of --success. The function that it returns tells why the body of an answer is no success. The
+// expression has to give true, and nothing else. It sees only the body: no environment, no other input, no file.
 func success(expression string) (func(body []byte) error, error) {
 	query, err := gojq.Parse(expression)
 	if err != nil {

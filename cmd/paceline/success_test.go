@@ -3,11 +3,10 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestSuccess(t *testing.T) {
-	t.Setenv("SECRET", "1")
+	t.Parallel()
 	for _, c := range []struct{ expression, body, want string }{
 		{`.status == "OK"`, `{"status":"OK"}`, ""},
 		{`.status == "OK"`, `{"status":"BUSY"}`, `is false`},
@@ -32,12 +31,8 @@ func TestSuccess(t *testing.T) {
 			t.Errorf("%s: %v", c.expression, err)
 			continue
 		}
-		began := time.Now()
 		if err = is([]byte(c.body)); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: %v, want %q", c.expression, c.body, err, c.want)
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("%s took %v", c.expression, took)
 		}
 	}
 	for expression, want := range map[string]string{

@@ -8,18 +8,54 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// stamped is the version of a release, which the release program writes in with -ldflags "-X main.stamped=v1.2.3".
+var stamped string
+
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			version := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "paceline %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+// addVersionFlag lets root answer --version with the line that the verb version prints. The flag is defined here because cobra's own would
+// take -v as its short form.
+func addVersionFlag(root *cobra.Command) {
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of this binary")
+}
+
+func versionLine() string {
+	info, _ := debug.ReadBuildInfo()
+	return fmt.Sprintf("paceline %s %s %s/%s", versionOf(info, stamped), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// versionOf is the version of a program: the stamp of a release; without it what go install was told or go build found in git (a tag, or
+// the time and the commit); else the commit alone. info may be nil.
+func versionOf(info *debug.BuildInfo, stamped string) string {
+	if stamped != "" {
+		return stamped
+	}
+	if info == nil {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	commit := settings["vcs.revision"]
+	if commit == "" {
+		return "devel"
+	}
+	dirty := map[string]string{"true": "+dirty"}[settings["vcs.modified"]]
+	return "devel-" + commit[:min(12, len(commit))] + dirty
 }

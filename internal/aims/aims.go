@@ -21,7 +21,7 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// Aim is a scenario, and what is to be reached in it. Groups without a strategy follow the one that is measured.
+// Aim is a scenario and what should be reached in it. Groups without a strategy follow the one that is measured.
 type Aim struct {
 	Text     string
 	Scenario fleet.Scenario
@@ -32,18 +32,18 @@ type Aim struct {
 type Figure struct {
 	Name string
 	Of   func(*fleet.Report) float64
-	// Median and Worst are what the median and the worst of the seeds should be at most, or at least if AtLeast. Not a number:
-	// there is no aim.
+	// Median and Worst are what the median and the worst of the seeds should be at most, or at least if AtLeast is set. If they are not a
+	// number, there is no aim.
 	Median, Worst float64
 	AtLeast       bool
-	// Open says why the aim is known not to be reached, if it is: then a miss is told but is no failure.
+	// Open says why the aim is known not to be reached, if so: a miss is then reported but is no failure.
 	Open string
 }
 
 // Config says what to run.
 type Config struct {
 	Strategy throttle.Strategy
-	// First and Last are the seeds, both of them run. If zero, 1001 and 1020.
+	// First and Last are the first and the last seed to run. If zero, 1001 and 1020.
 	First, Last uint64
 	// Only chooses the scenario of this name or, if there is none, those whose names begin with it.
 	Only string
@@ -60,7 +60,7 @@ type Result struct {
 	Held     int      `json:"held"`   // aims
 	Missed   []string `json:"missed"` // scenario and figure
 	Open     []string `json:"open"`   // missed, as is known
-	// Interrupted: only what was finished is there.
+	// Interrupted says that only what was finished is there.
 	Interrupted bool    `json:"interrupted,omitempty"`
 	Wall        float64 `json:"wall_seconds"`
 }
@@ -86,7 +86,7 @@ type Measured struct {
 	Open  string `json:"open,omitempty"`
 }
 
-// Run measures. Its error is of what cannot be run; if ctx ends, what was finished is returned.
+// Run measures. Its error says what cannot be run. If ctx ends, it returns what was finished.
 func Run(ctx context.Context, c Config) (Result, error) {
 	began := time.Now()
 	c.First, c.Last = cmp.Or(c.First, 1001), cmp.Or(c.Last, max(c.First, 1020))

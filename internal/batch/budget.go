@@ -19,8 +19,8 @@ func toMoney(usd float64) money {
 	return money(min(math.Ceil(usd*float64(dollar)), math.MaxInt64/4))
 }
 
-// budget is what may be spent. What a request may cost at most is reserved before it is sent, and what it did cost is spent when it is
-// answered; of an answer that never came that is all that was reserved. So it is never exceeded. Safe for concurrent use.
+// budget is how much may be spent. The most that a request may cost is reserved before it is sent; when it is answered, what it did cost is
+// spent. If no answer comes, all that was reserved is spent. So the budget is never exceeded. Safe for concurrent use.
 type budget struct {
 	most money // 0: there is no bound
 
@@ -35,7 +35,8 @@ func newBudget(most money) *budget {
 	return b
 }
 
-// reserve waits until n may be spent, or it is known that it may not: false, with nil. What others have reserved may be left.
+// reserve reserves n. If that is not left it waits, as other requests may cost less than was reserved for them. It returns false and nil when
+// it is certain that n will not be left.
 func (b *budget) reserve(ctx context.Context, n money) (ok bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +61,7 @@ func (b *budget) reserve(ctx context.Context, n money) (ok bool, err error) {
 	return true, nil
 }
 
-// settle spends what a reservation has come to.
+// settle ends a reservation, and spends what the request did cost.
 func (b *budget) settle(reserved, cost money) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +76,7 @@ func (b *budget) isSpent() money {
 	return b.spent
 }
 
-// overBudget is why no more is sent.
+// overBudget says that no more is sent, as the budget is spent.
 func (r *Run) overBudget() error {
 	return fmt.Errorf("%w: %v of the budget of %v are spent, and the next request may cost more than the rest (--budget)", ErrEnough, r.budget.isSpent(), r.budget.most)
 }

@@ -12,29 +12,30 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// class is what a dead letter is dead of, by what would have to change before it is worth sending again.
+// class is why a request became a dead letter, by what would have to change before it is worth sending again.
 type class uint8
 
 const (
 	unclassed   class = iota
-	outage            // nothing came back, or not all of it, or a gateway's answer
-	failed            // the server failed at it
-	limited           // refused for a limit
-	misnumbered       // refused for its nonce
+	outage            // no answer came, or not all of it, or one of a gateway
+	failed            // the server failed
+	limited           // a limit refused it
+	misnumbered       // its nonce was refused
 	expired           // its deadline passed
-	refused           // the key, or what that may do
-	invalid           // the request
-	redirected        // to where it does not go
-	held              // it may have been served: HoldUnanswered
+	refused           // the key was refused, or may not do this
+	invalid           // the request is wrong
+	redirected        // it was redirected to where it may not go
+	held              // it may have been served (HoldUnanswered)
 	noModel           // there is no such model
+	loop              // its next page is one that was read before
 	classes
 )
 
-var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held", "model"}
+var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held", "model", "loop"}
 
 func (c class) String() string { return classNames[c] }
 
-// passing is what may go well another time as it is.
+// passing are the classes of requests that may succeed another time without a change.
 const passing = Dead(1<<outage | 1<<failed | 1<<limited | 1<<misnumbered | 1<<expired)
 
 // Dead is a set of classes of dead letters. The zero value is empty.
@@ -47,7 +48,7 @@ const (
 	theExpired Dead = 1 << classes
 )
 
-// ParseDead reads a set: "outage,limited", or "all". With "expired" it has the requests that expired, too.
+// ParseDead reads a set: "outage,limited", or "all". "expired" includes the requests that expired without becoming dead letters.
 func ParseDead(s string) (set Dead, err error) {
 	for name := range strings.SplitSeq(s, ",") {
 		c := slices.Index(classNames[:], name)
@@ -67,7 +68,7 @@ func ParseDead(s string) (set Dead, err error) {
 
 func (d Dead) has(c class) bool { return d>>c&1 != 0 }
 
-// classNamed is the class of a result: what it says, or what its status does.
+// classNamed is the class of a result: the one that it names, or else that of its status.
 func classNamed(name string, status int) class {
 	if c := slices.Index(classNames[:], name); c > 0 {
 		return class(c)
@@ -75,7 +76,7 @@ func classNamed(name string, status int) class {
 	return classOfStatus(status)
 }
 
-// classOfStatus is for what died of an answer.
+// classOfStatus is the class of a request that an answer with this status made a dead letter.
 func classOfStatus(status int) class {
 	switch status {
 	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
@@ -96,7 +97,7 @@ func classOfStatus(status int) class {
 	return failed
 }
 
-// classOf is what a request would be dead of, by its latest attempt.
+// classOf is the class that a request would have as a dead letter, by its latest attempt.
 func classOf(j *job, ans *dispatch.Answer) class {
 	switch res := &j.res; {
 	case res.err != nil && ans.Invalid:
@@ -111,7 +112,7 @@ func classOf(j *job, ans *dispatch.Answer) class {
 		return misnumbered
 	case ans.Result == limit.Limited && !ans.Invalid:
 		return limited
-	case res.cut, ans.Result == limit.Limited: // its answer, or itself, is larger than can be
+	case res.cut, ans.Result == limit.Limited: // its answer, or the request itself, is too large
 		return invalid
 	}
 	if j.unlike {
@@ -120,9 +121,9 @@ func classOf(j *job, ans *dispatch.Answer) class {
 	return classOfStatus(j.res.status)
 }
 
-// deadOf is what a request is dead of.
+// deadOf is the class of a dead letter.
 func deadOf(j *job, e *queue.Ended) class {
-	if e.Reason != j.reason { // it is the queue's: a deadline
+	if e.Reason != j.reason { // the queue gave the reason: a deadline
 		return expired
 	}
 	return j.class
@@ -133,10 +134,10 @@ var (
 	differing = regexp.MustCompile(`[\w./:-]*\d[\w./:-]*`)
 )
 
-// withoutAddresses is an error of package net without addresses, whose ports differ each time.
+// withoutAddresses removes from an error of package net the addresses, whose ports differ each time.
 func withoutAddresses(msg string) string { return addresses.ReplaceAllString(msg, "") }
 
-// alike is what reasons have in common that differ in the ids, numbers and times that a server tells.
+// alike makes reasons equal that differ only in ids, numbers and times that a server tells.
 func alike(reason string) string {
 	ours, theirs, found := strings.Cut(reason, ": ")
 	if !found || !strings.HasPrefix(ours, "answered ") {
@@ -145,15 +146,15 @@ func alike(reason string) string {
 	return ours + ": " + differing.ReplaceAllString(theirs, "…")
 }
 
-// ends is what is said of requests that ended badly.
+// ends counts requests that ended badly.
 type ends struct {
 	dead    [classes]int
-	lapsed  int  // expired by a duration, in this run
-	keyHost int  // of dead, redirects that were not followed since they have a key's value
+	lapsed  int  // requests whose duration passed in this run
+	keyHost int  // those of dead whose redirects were not followed, since they have the value of a key
 	again   bool // the next run can know of them
 }
 
-// String says how many are dead or expired, of what, and how they are sent again; empty: none is.
+// String says how many are dead or expired, why, and how to send them again. It is empty if there are none.
 func (e *ends) String() string {
 	total, set := 0, Dead(0)
 	var parts []string

@@ -2,23 +2,23 @@ package batch
 
 import "sync"
 
-// heldBytes bounds what the requests read ahead take, whatever their number.
+// heldBytes bounds how many bytes the requests take that are read ahead, whatever their number.
 const heldBytes = 256 << 20
 
 // course says whether a run goes on, what ended it, and how much is read ahead. Safe for concurrent use.
 type course struct {
 	mu      sync.Mutex
-	changed *sync.Cond // of all but the errors
-	bytes   int64      // of requests that are held
+	changed *sync.Cond // signals changes of all fields but the errors
+	bytes   int64      // how many bytes the requests have that are held
 	stopped bool       // nothing more is read
-	feeding bool       // the feeder is there
-	reading bool       // and waits for input
+	feeding bool       // the feeder has not returned
+	reading bool       // the feeder waits for input
 
 	whole   bool  // the input was read to its end
-	enough  error // no more is to be sent
-	input   error // an ErrInput: reading ended
-	wrong   error // an ErrHost
-	failure error // of a write
+	enough  error // why no more is sent, for a reason that the user gave
+	input   error // an ErrInput, with which reading ended
+	wrong   error // an ErrHost, or why no key or token is accepted
+	failure error // why something could not be written
 }
 
 func newCourse() *course {
@@ -27,7 +27,7 @@ func newCourse() *course {
 	return c
 }
 
-// set changes what others may wait for.
+// set makes a change, and wakes all who wait for one.
 func (c *course) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *course) set(change func()) {
 	c.changed.Broadcast()
 }
 
-// first keeps the first of errors, and says whether it was that.
+// first keeps err in *of, unless an error is there already. It says whether it kept it.
 func (c *course) first(of *error, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,13 +54,13 @@ func (c *course) isStopped() bool {
 	return c.stopped
 }
 
-// isReading notes whether the feeder waits for input. False: the run is over.
+// isReading notes whether the feeder waits for input. It returns false if the run is over.
 func (c *course) isReading(now bool) bool {
 	c.set(func() { c.reading = now })
 	return !c.isStopped()
 }
 
-// take waits until there is room for a request. False: the run is over.
+// take waits until there is room for a request. It returns false if the run is over.
 func (c *course) take(size int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,8 @@ func (c *course) take(size int64) bool {
 
 func (c *course) free(size int64) { c.set(func() { c.bytes -= size }) }
 
-// left waits until the feeder is gone, or stuck in a read that nothing ends, after which it touches nothing any more.
+// left waits until the feeder has returned, or is stuck in a read that nothing ends; after such a read it touches nothing any more. gone
+// says that it has returned.
 func (c *course) left() (gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,15 +9,15 @@ import (
 	"github.com/paceline-go/paceline/internal/journal"
 )
 
-// starts says from when the durations of a file's lines count: from the start of the first run that had them. Of what cannot be
-// read twice each line counts from when it was read, which is the journal's to remember.
+// starts says when the durations of a file's lines begin: when the first run began that read them. For an input that cannot be read twice
+// the duration of each line begins when it is read; the journal remembers that.
 type starts struct {
-	sum  uint64          // of the lines so far
-	ends []end           // of all lines from the first on that has a duration
-	of   []journal.Start // those of this input
+	sum  uint64          // a checksum of the lines so far
+	ends []end           // where lines end, from the first one with a duration on
+	of   []journal.Start // the starts that belong to this input
 }
 
-// end is where a line ends, and what stands for all lines up to there.
+// end is a line, and a checksum of all lines up to its end.
 type end struct {
 	line int
 	sum  uint64
@@ -29,19 +29,20 @@ func (s *starts) add(q *Request, timed bool) {
 	for i := range len(q.ID) {
 		s.sum = (s.sum ^ uint64(q.ID[i])) * prime
 	}
-	s.sum = (s.sum ^ 0xff) * prime // which is in no id
+	s.sum = (s.sum ^ 0xff) * prime // a byte that is in no id ends each of them
 	if timed || s.ends != nil {
 		s.ends = append(s.ends, end{q.Line, s.sum})
 	}
 }
 
-// knows says whether a start is that of the first lines of this input.
+// knows says whether a start belongs to the first lines of this input.
 func (s *starts) knows(of journal.Start) bool {
 	i, found := slices.BinarySearchFunc(s.ends, of.Lines, func(e end, line int) int { return cmp.Compare(e.line, line) })
 	return found && s.ends[i].sum == of.Sum
 }
 
-// open finds what runs before knew of this input. Lines that none of them had begin now, which is then to be remembered.
+// open finds the starts that earlier runs recorded of this input. The durations of lines that none of them had begin now; then open returns a
+// start that has to be recorded.
 func (s *starts) open(before []journal.Start, now time.Time) (news journal.Start, isNews bool) {
 	if len(s.ends) == 0 {
 		return news, false
@@ -60,7 +61,7 @@ func (s *starts) open(before []journal.Start, now time.Time) (news journal.Start
 	return news, true
 }
 
-// at is when a line began to count. False: it was not there when the input was checked.
+// at is when the duration of a line began. It returns false if the line was not there when the input was checked.
 func (s *starts) at(line int) (time.Time, bool) {
 	first, found := int64(math.MaxInt64), false
 	for _, of := range s.of {
@@ -71,7 +72,7 @@ func (s *starts) at(line int) (time.Time, bool) {
 	return time.Unix(0, first), found
 }
 
-// lasts is the duration that a request has for itself; 0: none.
+// lasts is the duration within which a request has to be sent; 0: there is none.
 func (r *Run) lasts(q *Request) time.Duration {
 	if !q.At.IsZero() {
 		return 0
@@ -90,7 +91,7 @@ func (r *Run) due(q *Request) (ttl, renewal time.Duration) {
 		return 0, 0
 	}
 	ttl = expiring(r.start(q).Add(d))
-	// That it is sent again by another run is a retry, too.
+	// To be sent again by another run is a retry, too.
 	if r.c.Renew && (ttl < 0 || r.tally.isAgain(q.ID)) {
 		ttl = d
 	}
@@ -102,7 +103,7 @@ func expiring(at time.Time) time.Duration {
 	return cmp.Or(time.Until(at), -1)
 }
 
-// start is from when a request's duration counts.
+// start is when the duration of a request begins.
 func (r *Run) start(q *Request) time.Time {
 	if !q.Created.IsZero() {
 		return q.Created

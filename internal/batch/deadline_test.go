@@ -16,10 +16,7 @@ import (
 // stream sends what is read from in, which cannot be read twice.
 func (b *bench) stream(in io.Reader) ran {
 	b.t.Helper()
-	r, err := New(b.config)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	r := b.made(b.config)
 	if err := r.Open(); err != nil {
 		b.t.Fatal(err)
 	}
@@ -27,6 +24,7 @@ func (b *bench) stream(in io.Reader) ran {
 		go b.drain(r)
 	}
 	out := ran{err: r.Send(context.Background(), "in", in)}
+	var err error
 	if out.Totals, err = r.Close(); err != nil {
 		b.t.Error(err)
 	}
@@ -53,70 +51,73 @@ func (r ran) states(ids string) string {
 
 // What is read late from a pipe has its time from then, or from when it was created.
 func TestDeadlineOfAStream(t *testing.T) {
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
-	b := newBench(t)
-	in, w := io.Pipe()
-	go func() {
-		time.Sleep(400 * time.Millisecond)
-		created := time.Now().Add(-10 * time.Second).Format(time.RFC3339Nano)
-		for i, ttl := range []string{"5s", "1m"} {
-			fmt.Fprintf(w, `{"id":"created%d","url":%q,"deadline":%q,"created":%q}`+"\n", i, srv.URL, ttl, created)
+	synctest.Test(t, func(t *testing.T) {
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+		in, w := io.Pipe()
+		go func() {
+			time.Sleep(400 * time.Millisecond)
+			created := time.Now().Add(-10 * time.Second).Format(time.RFC3339Nano)
+			for i, ttl := range []string{"5s", "1m"} {
+				fmt.Fprintf(w, `{"id":"created%d","url":%q,"deadline":%q,"created":%q}`+"\n", i, url, ttl, created)
+			}
+			fmt.Fprintln(w, timed("late", url, "300ms"))
+			w.Close()
+		}()
+		if got := b.stream(in); got.err != nil || got.states("created0 created1 late") != "expired, done, done" {
+			t.Errorf("%s: %+v, %v", got.states("created0 created1 late"), got.Totals, got.err)
 		}
-		fmt.Fprintln(w, timed("late", srv.URL, "300ms"))
-		w.Close()
-	}()
-	if got := b.stream(in); got.err != nil || got.states("created0 created1 late") != "expired, done, done" {
-		t.Errorf("%s: %+v, %v", got.states("created0 created1 late"), got.Totals, got.err)
-	}
+	})
 }
 
 // A run that resumes goes on with the time that was left: of a stream from when each line was read first.
 func TestDeadlineOfAStreamResumed(t *testing.T) {
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
-	b := newBench(t)
-	b.config.Limits = []Rate{{N: 1, Per: time.Minute, Text: "1/m"}}
-	text := strings.Join([]string{timed("first", srv.URL, "1h"), timed("waits", srv.URL, "300ms"), timed("longer", srv.URL, "1h")}, "\n")
-	b.drain = func(r *Run) { // once all are read
-		for r.Progress().Waiting < 2 || r.Progress().Done < 1 {
-			time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+		b.config.Limits = []Rate{{N: 1, Per: time.Minute, Text: "1/m"}}
+		text := strings.Join([]string{timed("first", url, "1h"), timed("waits", url, "300ms"), timed("longer", url, "1h")}, "\n")
+		b.drain = func(r *Run) { // once all are read
+			for r.Progress().Waiting < 2 || r.Progress().Done < 1 {
+				time.Sleep(time.Millisecond)
+			}
+			r.Drain()
 		}
-		r.Drain()
-	}
-	if got := b.stream(strings.NewReader(text)); got.err != nil || got.Done != 1 || got.Left != 2 {
-		t.Fatalf("%+v, %v", got.Totals, got.err)
-	}
-	time.Sleep(300 * time.Millisecond)
-	b.config.Limits, b.drain = nil, nil
-	if got := b.stream(strings.NewReader(text + "\n" + timed("new", srv.URL, "300ms"))); got.err != nil || got.states("first waits longer new") != "done, expired, done, done" {
-		t.Errorf("%s: %+v, %v", got.states("first waits longer new"), got.Totals, got.err)
-	}
+		if got := b.stream(strings.NewReader(text)); got.err != nil || got.Done != 1 || got.Left != 2 {
+			t.Fatalf("%+v, %v", got.Totals, got.err)
+		}
+		time.Sleep(300 * time.Millisecond)
+		b.config.Limits, b.drain = nil, nil
+		if got := b.stream(strings.NewReader(text + "\n" + timed("new", url, "300ms"))); got.err != nil || got.states("first waits longer new") != "done, expired, done, done" {
+			t.Errorf("%s: %+v, %v", got.states("first waits longer new"), got.Totals, got.err)
+		}
+	})
 }
 
 // Of a file: from the first run that had them. What was appended since is new, and so is another file with the same results.
 func TestDeadlineOfAFileResumed(t *testing.T) {
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
-	b := newBench(t)
-	b.config.TTL = 400 * time.Millisecond
-	b.tamper = (*Run).Drain
-	lines := requests(3, srv.URL)
-	lines[2] = timed("r2", srv.URL, "1h")
-	if got := b.run(lines...); got.err != nil || got.Left != 3 {
-		t.Fatalf("%+v, %v", got.Totals, got.err)
-	}
-	b.tamper = nil
-	b.config.TTL = time.Minute
-	if got := b.run(lines[0]); got.states("r0") != "done" {
-		t.Errorf("a longer one has not passed: %s", got.states("r0"))
-	}
-	time.Sleep(400 * time.Millisecond)
-	b.config.TTL = 400 * time.Millisecond
-	lines = append(lines, request("appended", srv.URL))
-	if got := b.run(lines...); got.states("r0 r1 r2 appended") != "done, expired, done, done" || got.Lost != 0 {
-		t.Errorf("%s: %+v", got.states("r0 r1 r2 appended"), got.Totals)
-	}
-	if got := b.run(request("x", srv.URL), request("y", srv.URL)); got.states("x y") != "done, done" {
-		t.Errorf("another file: %s", got.states("x y"))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+		b.config.TTL = 400 * time.Millisecond
+		b.tamper = (*Run).Drain
+		lines := requests(3, url)
+		lines[2] = timed("r2", url, "1h")
+		if got := b.run(lines...); got.err != nil || got.Left != 3 {
+			t.Fatalf("%+v, %v", got.Totals, got.err)
+		}
+		b.tamper = nil
+		b.config.TTL = time.Minute
+		if got := b.run(lines[0]); got.states("r0") != "done" {
+			t.Errorf("a longer one has not passed: %s", got.states("r0"))
+		}
+		time.Sleep(400 * time.Millisecond)
+		b.config.TTL = 400 * time.Millisecond
+		lines = append(lines, request("appended", url))
+		if got := b.run(lines...); got.states("r0 r1 r2 appended") != "done, expired, done, done" || got.Lost != 0 {
+			t.Errorf("%s: %+v", got.states("r0 r1 r2 appended"), got.Totals)
+		}
+		if got := b.run(request("x", url), request("y", url)); got.states("x y") != "done, done" {
+			t.Errorf("another file: %s", got.states("x y"))
+		}
+	})
 }
 
 // A retry counts anew, and so does another run; an instant is an instant. What it is too late for each time is a dead letter.

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// manyDenials in a row are the key's fault, as dispatch has it.
+	// manyDenials in a row are the key's fault, as in package dispatch.
 	manyDenials = 3
-	// deniedFirst is how long a run goes on in which all is denied from the beginning, deniedLater one in which something was served:
-	// what lies together and is forbidden looks alike.
+	// deniedFirst is how long a run goes on if every request is denied from the beginning. deniedLater is how long it does if something was
+	// served: forbidden requests may lie together in the input, and then look the same.
 	deniedFirst, deniedLater = time.Minute, time.Hour
 )
 
-// denials is since when the keys of a run deny all. Safe for concurrent use.
+// denials notes since when the server denies every request. Safe for concurrent use.
 type denials struct {
 	mu     sync.Mutex
-	since  time.Time // zero: they do not
-	served bool      // something ever
+	since  time.Time // zero: the last answer that tells was no denial
+	served bool      // some request was served
 }
 
 // heard takes in an answer.
@@ -42,14 +42,14 @@ func (d *denials) last() (since time.Time, served bool) {
 	return d.since, d.served
 }
 
-// deniedItself has a denial be the request's own fault where nobody else can be: there is no key, and others were served, or it is a
-// dead letter of that already.
+// deniedItself says whether a denial is the request's own fault: if there is no key and other requests were served, or if the request is
+// a dead letter for that already.
 func (r *Run) deniedItself(j *job) bool {
 	_, served := r.denials.last()
 	return r.c.keyless && served || r.tally.wasRefused(j.r.ID)
 }
 
-// giveUp ends a run whose keys do nothing but deny, for so long that nobody needs to wait for more: what is left waits for another.
+// giveUp ends a run whose requests were all denied for so long that there is no sense in going on. What is left waits for another run.
 func (r *Run) giveUp(keys []dispatch.KeyInfo, reason string) {
 	left, last := 0, ""
 	for _, k := range keys {
@@ -86,7 +86,7 @@ func (r *Run) giveUp(keys []dispatch.KeyInfo, reason string) {
 	}
 }
 
-// exhausted is a dispatch.ErrExhausted that says it for itself.
+// exhausted is a dispatch.ErrExhausted with a text of its own.
 type exhausted string
 
 func (e exhausted) Error() string { return string(e) }

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 )
 
-// place is where a run writes.
+// place is a file that a run writes to.
 type place struct {
 	called string
 	path   string
 	info   os.FileInfo // nil: there is nothing yet
 }
 
-// places are all where it does, as they are called.
+// places are all files that a run writes to, with what the user calls them.
 func (c *Config) places() []place {
 	var all []place
 	add := func(what, path string) {
@@ -31,7 +31,14 @@ func (c *Config) places() []place {
 		}
 		all = append(all, p)
 	}
-	add("--out ", c.Out)
+	if c.view != "" {
+		add("--out ", c.view)
+	}
+	if c.view == "" {
+		add("--out ", c.Out)
+	} else if c.Out != "-" {
+		add("the rows ", c.Out)
+	}
 	if c.Dead != "-" || c.Out != "-" {
 		flag := "--dead "
 		if _, ok := c.Format.(*LLM); ok {
@@ -44,12 +51,12 @@ func (c *Config) places() []place {
 	}
 	if c.Out != "-" {
 		add("the journal ", journalOf(c.Out))
-		add("the journal ", journalOf(c.Out)+".new") // what it is compacted to
+		add("the journal ", journalOf(c.Out)+".new") // a compaction writes this
 	}
 	return all
 }
 
-// distinct refuses places that are one file, or the input: what is written there would be lost, or read for a request.
+// distinct returns an error if two places are one file, or one is the input: lines would be lost, or be read as requests.
 func (c *Config) distinct() error {
 	all := c.places()
 	for i, p := range all {
@@ -72,7 +79,7 @@ func (p place) is(q place) bool {
 	return p.info == nil && q.info == nil && resolved(p.path) == resolved(q.path)
 }
 
-// resolved is where a file would be made.
+// resolved is the path at which a file would be made, with all links followed.
 func resolved(path string) string {
 	const most = 40 // links; more are a circle
 	for range most {

@@ -7,37 +7,53 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// endings are requests that have ended, whose results are written at once.
+// endings are requests that have ended, whose results are written together.
 type endings struct {
 	r     *Run
 	to    *results
 	lines []byte
 	of    []ended
+	lost  bool // something could not be written
 
-	// Room that is used again.
+	// These are kept only so that their memory is used again.
 	line    Result
 	keep    kept
 	answers []journal.Answered
 	ids     []string
 }
 
-// ended is a request that has.
+// ended is a request that has ended.
 type ended struct {
 	*queue.Ended
 	job      *job
-	from, to int // of lines
+	from, to int // its line is lines[from:to]
+	unsaved  bool
 	written  bool
 }
 
-// mostLines is how long lines may get before they are written: so many bodies are held twice.
+// mostLines is how many bytes of lines are collected before they are written. The bodies in them are held twice meanwhile.
 const mostLines = 256 << 10
 
-// ended writes what became of requests: first the results, then the journal's answers. It is called by the Pool, one at a time, and
-// by the feeder.
+// endedNow writes what became of one request, and says whether that succeeded.
+func (r *Run) endedNow(e queue.Ended) bool {
+	w := r.endings.Get().(*endings)
+	w.r, w.keep.more, w.lost = r, r.c.KeepHeaders, false
+	w.add(&e)
+	w.write()
+	defer r.endings.Put(w)
+	return !w.lost
+}
+
+// ended writes what became of requests: first the results, then the answers in the journal. Each Pool calls it, one call at a time; so do the
+// feeder and goroutines that send.
 func (r *Run) ended(all []queue.Ended) {
 	w := r.endings.Get().(*endings)
 	w.r, w.keep.more = r, r.c.KeepHeaders
 	for i := range all {
+		if j := all[i].Request.Value.(*job); j.told {
+			r.course.free(j.size)
+			continue
+		}
 		w.add(&all[i])
 	}
 	w.write()
@@ -46,7 +62,7 @@ func (r *Run) ended(all []queue.Ended) {
 	}
 }
 
-// add takes in one, and writes those before it if it has another place, or they are long.
+// add takes in one request. It writes those before it if they go to another file, and all of them if their lines are long.
 func (w *endings) add(e *queue.Ended) {
 	to := w.r.store.out
 	if e.State == queue.Dead {
@@ -57,8 +73,13 @@ func (w *endings) add(e *queue.Ended) {
 		w.to = to
 	}
 	one := ended{Ended: e, job: e.Request.Value.(*job), from: len(w.lines)}
+	if one.job.res.unsaved != nil && e.State == queue.Done {
+		one.to, one.unsaved = one.from, true
+		w.of = append(w.of, one)
+		return
+	}
 	w.r.result(&w.line, &w.keep, one.job, e)
-	w.lines = w.r.c.Format.line(w.lines, &w.line)
+	w.lines = w.r.c.results.line(w.lines, &w.line)
 	one.to = len(w.lines)
 	if w.of = append(w.of, one); one.to >= mostLines {
 		w.write()
@@ -72,13 +93,20 @@ func (w *endings) write() {
 	results := w.results()
 	err := errors.Join(results, w.journal())
 	r, size := w.r, int64(0)
+	if r.sender.files != nil {
+		err = errors.Join(err, w.files())
+	}
+	if v := r.store.view; v != nil && v.order != nil && w.to != r.store.out {
+		w.pass(v.order)
+	}
 	r.store.wake()
 	r.tally.ended(w.of, !w.to.Regular())
 	for i := range w.of {
 		j := w.of[i].job
 		size += j.size
+		w.lost = w.lost || !w.of[i].written
 		if j.first {
-			r.trials.set(j.r.Estimate.Model, untried, "") // unless its answer has told
+			r.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
 		}
 		r.release(j)
 		j.res.body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while
@@ -93,18 +121,41 @@ func (w *endings) write() {
 	w.of, w.lines, w.line = w.of[:0], w.lines[:0], Result{}
 }
 
-// results writes the lines at once, or where that fails, as there is little room left, one by one: not to a stream, which keeps what it
-// has of them.
+// results writes the lines together. If that fails, maybe because the disk is almost full, it writes them one by one, but not to a stream,
+// where a part of them may be already.
 func (w *endings) results() error {
 	err := w.to.Append(w.lines)
 	for i := range w.of {
 		e := &w.of[i]
-		e.written = err == nil || len(w.of) > 1 && w.to.Regular() && w.to.Append(w.lines[e.from:e.to]) == nil
+		e.written = !e.unsaved && (err == nil || len(w.of) > 1 && w.to.Regular() && w.to.Append(w.lines[e.from:e.to]) == nil)
 	}
 	return err
 }
 
-// journal writes the answers of those whose results are written. Of those whose are not nothing is known: they are sent again.
+// pass tells the order not to wait for dead letters, which are in a file of their own.
+func (w *endings) pass(o *order) {
+	for i := range w.of {
+		if e := &w.of[i]; e.written {
+			o.ended(e.job.r.digest, span{})
+		}
+	}
+}
+
+// files hands over the bodies whose lines are written now, so that their files get their names.
+func (w *endings) files() error {
+	s, n := &w.r.store, 0
+	for i := range w.of {
+		if e := &w.of[i]; e.written && e.job.res.saved != nil {
+			n = s.files.add(*e.job.res.saved)
+		}
+	}
+	if n < mostUnnamed {
+		return nil
+	}
+	return s.sync(1)
+}
+
+// journal records the answers of the requests whose results are written. A request without a result is sent again by the next run.
 func (w *endings) journal() error {
 	to := w.r.store.journal
 	if to == nil {

@@ -11,20 +11,20 @@ import (
 
 const (
 	paceSlots = 30
-	// standstill is how long nothing may end before no ETA is believed.
+	// standstill is for how long requests may wait with none of them ending before the ETA is taken to be unknown.
 	standstill = 10 * time.Second
 )
 
-// pace is how many requests ended lately. The tally's lock guards it.
+// pace counts the requests that ended lately. The tally's lock guards it.
 type pace struct {
-	slot  time.Duration // paceSlots of them are what is looked at
+	slot  time.Duration // the length of a slot; the latest paceSlots slots are counted
 	began time.Time
-	last  time.Time // end
+	last  time.Time // when the last request ended
 	ends  [paceSlots + 1]int
-	at    int64 // slot of the latest look; those of the ring are up to date until then
+	at    int64 // the latest slot up to which the ring is up to date
 }
 
-// begin takes what span is looked at: 30 s, or what shows the longest limit as it is on the average.
+// begin starts the count. It looks back over 30 s, or further if a limit has a longer period: over twice that period its bursts even out.
 func (p *pace) begin(now time.Time, limits []Rate) {
 	span := paceSlots * time.Second
 	for _, l := range limits {
@@ -50,7 +50,7 @@ func (p *pace) ended(now time.Time) {
 	p.last = now
 }
 
-// perSecond is how many ended within the latest slots that are over. False: there are not as many yet.
+// perSecond is how many requests ended per second within the latest slots that are over. It returns false until there are enough slots.
 func (p *pace) perSecond(now time.Time) (float64, bool) {
 	p.turn(now)
 	n := 0
@@ -62,7 +62,7 @@ func (p *pace) perSecond(now time.Time) (float64, bool) {
 	return float64(n) / (paceSlots * p.slot).Seconds(), p.at >= paceSlots
 }
 
-// rests is how long a limit that is kept may let nobody go.
+// rests is the longest time for which the limits, when they are kept, may let no request go.
 func rests(limits []Rate) (d time.Duration) {
 	for _, l := range limits {
 		if l.Bucket {
@@ -74,13 +74,13 @@ func rests(limits []Rate) (d time.Duration) {
 	return d
 }
 
-// serving is a key that an ETA may count on.
+// serving is a key that the ETA may count on.
 type serving struct {
-	from    time.Duration // now
+	from    time.Duration // how long until the key may be used; 0: it may be used now
 	misfits []limit.Misfit
 }
 
-// serves are the keys that are neither banned nor do nothing but refuse.
+// serves returns the keys that are not banned and do not get one refusal after the other, in the order in which they may be used.
 func (r *Run) serves(now mono.Time, d *dispatch.Dispatcher) (all []serving) {
 	for i := range r.c.Keys {
 		info := d.KeyInfo(now, i)
@@ -97,7 +97,7 @@ func (r *Run) serves(now mono.Time, d *dispatch.Dispatcher) (all []serving) {
 	return all
 }
 
-// together is when keys have done what one of them does within d: each begins when it may.
+// together is how long the keys take together for what one of them would take d for. Each key begins when it may be used.
 func together(keys []serving, d time.Duration) (at time.Duration) {
 	for n := range keys {
 		d += keys[n].from
@@ -109,8 +109,9 @@ func together(keys []serving, d time.Duration) (at time.Duration) {
 	return at
 }
 
-// eta is how long what is left takes: by the limits of the keys that serve, by the answers where Concurrency binds, and by what was done
-// lately where that is well below; 0: not known. waits is what the next request waits for, in a word.
+// eta is how long the rest of the run takes; 0: not known. It is the longest of what the limits of the serving keys take and of what
+// the answers take where Concurrency binds. If requests ended much more slowly of late, that pace counts instead. of has the serving
+// keys of each group; waits names in a word what the next request waits for.
 func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) time.Duration {
 	t := &r.tally
 	keys := of[0]
@@ -127,11 +128,11 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 		return 0
 	}
 	n := &t.totals
-	left := float64(max(n.Input-n.SkippedDone-n.SkippedDead-n.Done-n.Dead-n.Expired, 0))
+	left := float64(n.toGo())
 	longest := r.byAnswers(keys, left)
 	for i := range of {
 		if len(of[i]) == 0 {
-			continue // what that is left with nobody knows
+			continue // no key serves this group, so nobody knows when it will end
 		}
 		longest = max(longest, r.groups[i].byLimits(now, of[i]))
 	}
@@ -145,7 +146,7 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 	return longest
 }
 
-// byAnswers is how long it takes by what answers took.
+// byAnswers is how long the rest takes if answers take as long as they did so far.
 func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 	n := r.tally.totals.Sends
 	if n == 0 || left == 0 {
@@ -158,27 +159,27 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 	return keys[0].from + time.Duration(left/float64(flights)*float64(r.tally.busy)/float64(n))
 }
 
-// byLimits is how long it takes by the limits.
+// byLimits is how long the limits take to let the rest of the group go.
 func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) {
 	r, t := g.r, &g.r.tally
 	u := &t.uses[g.index]
 	for n, l := range g.limits {
 		left := float64(max(u.remaining[limit.Requests], 0)) * u.each(l.Unit)
 		if l.Bucket && !t.first.IsZero() {
-			// What is in the bucket goes at once.
+			// What the bucket holds now can go at once, and takes no time.
 			all := float64(len(r.c.Keys))
-			room := min(float64(g.rooms[n])/all+l.perSecond()*t.first.Sub(r.epoch).Seconds(), float64(l.most()))
-			room += l.perSecond()*now.Sub(t.first).Seconds() - float64(u.spent[l.Unit])/all
-			left = max(left-min(max(room, 0), float64(l.most()))*float64(len(keys)), 0)
+			room := min(float64(g.rooms[n])/all+l.Speed()*t.first.Sub(r.epoch).Seconds(), float64(l.Most()))
+			room += l.Speed()*now.Sub(t.first).Seconds() - float64(u.spent[l.Unit])/all
+			left = max(left-min(max(room, 0), float64(l.Most()))*float64(len(keys)), 0)
 		}
 		if left > 0 {
-			longest = max(longest, together(keys, time.Duration(left/(l.perSecond()*fits(l, keys))*float64(time.Second))))
+			longest = max(longest, together(keys, time.Duration(left/(l.Speed()*fits(l, keys))*float64(time.Second))))
 		}
 	}
 	return longest
 }
 
-// fits is what part of a limit goes, of keys, where it proved wrong.
+// fits is what part of a limit the keys can use, on average, where the limit proved too high.
 func fits(l Rate, keys []serving) float64 {
 	sum := 0.0
 	for _, k := range keys {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/handed"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
@@ -20,8 +21,8 @@ import (
 // maxListed is how many bad lines are listed.
 const maxListed = 10
 
-// Check reads the whole input once, without sending: it counts the requests and lists what is wrong, at most ten lines
-// of it through Notice. Unless invalid lines are to be skipped it then fails with ErrInput.
+// Check reads the whole input once, without sending. It counts the requests, and tells Notice of the first ten lines that are wrong. If there
+// are any it fails with ErrInput, unless invalid lines are to be skipped.
 func (r *Run) Check(name string, in io.Reader) error {
 	if r.store.peeked == nil {
 		if err := r.Peek(); err != nil {
@@ -47,6 +48,9 @@ func (r *Run) Check(name string, in io.Reader) error {
 				r.c.Notice(err.Error())
 			}
 			continue
+		}
+		if broken, ok := errors.AsType[*handed.Unreadable](err); ok {
+			return fmt.Errorf("%w: %w; %w", ErrInput, broken, ErrUnsent)
 		}
 		if err != nil {
 			return err
@@ -74,14 +78,15 @@ func (r *Run) Check(name string, in io.Reader) error {
 	return r.tellModels()
 }
 
-// hasEnded says whether a request ended in a run before and is passed over.
+// hasEnded tells whether a request ended in an earlier run and is skipped now.
 func (r *Run) hasEnded(id string) bool {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	return r.tally.past(r.tally.ledger[digestOf(id)]) != nil
 }
 
-// read returns the next request, if there is none of its id yet, and none in the runs before that is another.
+// read returns the next request. It fails if an earlier line has the same id, or if the request has changed: since an earlier run that ended
+// it, or since the input was checked.
 func (r *Run) read(from *Reader) (*Request, error) {
 	q, err := from.Next()
 	if err == nil {
@@ -94,10 +99,14 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	bits := q.Digest.bits()
 	r.tally.mu.Lock()
 	is := r.tally.ledger[q.digest]
-	first, was, ended := is.line(), is.request(), r.tally.past(is) != nil
+	first, was, ended, place := is.line(), is.request(), r.tally.past(is) != nil, q.place()
 	other := was != bits && (ended && was != 0 || from.pass == checked)
-	again := first != 0 && first != q.Line
-	if seen := is.at(q.Line).of(bits); !again && !other && seen != is {
+	clash := ""
+	if r.c.Next != nil {
+		clash = r.chains.clashes(&r.tally, q)
+	}
+	again := first != 0 && first != place
+	if seen := is.at(place).of(bits); !again && !other && clash == "" && seen != is {
 		r.tally.ledger[q.digest] = seen
 	}
 	r.tally.mu.Unlock()
@@ -105,6 +114,11 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	switch {
 	case again:
 		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)
+		if q.number != 0 {
+			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, first)
+		}
+	case clash != "":
+		reason = clash
 	case other && ended:
 		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, r.where(q.ID))
 	case other:
@@ -115,11 +129,11 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	return nil, &InputError{File: from.in.Name(), Line: q.Line, Column: q.Column, Reason: reason}
 }
 
-// atHome says whether the keys may go where a request does: to Config.KeyHosts, or to where the first request goes. Only one of Check
-// and the feeder is there at a time.
+// atHome returns an error if the keys may not go where a request goes: they may go to Config.KeyHosts, or else to the host of the first
+// request. Check and the feeder call it, but never at the same time.
 func (r *Run) atHome(from *Reader, q *Request) error {
-	if q.URL == nil || !r.c.uses("key") {
-		return nil // it has ended, or goes without a key
+	if q.URL == nil || !r.c.hasSecrets() {
+		return nil // the request has ended in an earlier run, or there are no keys
 	}
 	if len(r.homes) == 0 {
 		r.homes = secret.Places{secret.PlaceOf(q.URL)}
@@ -134,18 +148,18 @@ func notHome(u *url.URL, homes secret.Places) string {
 	return fmt.Sprintf("a key is not sent to %v, only to %v: --key-host names more", secret.PlaceOf(u), homes)
 }
 
-// feed reads the input and hands it to the Pools: of a group, if it is not nil, only what is that's.
+// feed reads the input and hands its requests to the Pools. If of is not nil, it hands over only the requests of that group.
 func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
 	t := &r.tally
 	if t.checked {
 		reader.pass, reader.ended = checked, r.hasEnded
 	}
-	isFirst := of == nil || of.index == 0 // who tells what is wrong
+	isFirst := of == nil || of.index == 0 // only the first of several feeders tells what is wrong
 	if of != nil {
 		reader.passes = func(model string) bool { return r.of(model) != of }
 	}
-	for r.course.isReading(of == nil) { // a file that is read again and again is no terminal
+	for r.course.isReading(of == nil) { // with several feeders the input is a file and no terminal
 		q, err := r.read(reader)
 		if !r.course.isReading(false) {
 			return
@@ -163,7 +177,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 		case err == nil && q.passed, skip && !isFirst:
 		case err != nil && !isFirst:
 			return
-		case skip && t.checked: // it was told
+		case skip && t.checked: // Check has told of this line
 			r.skipped(reader, err)
 		case err != nil:
 			t.count(&t.totals.Invalid, 1)
@@ -179,7 +193,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 	}
 }
 
-// appended counts the lines that the input has got since it was checked. What is sent is what was checked: they are left.
+// appended counts the lines that were added to the input after it was checked. They are left for another run: only checked lines are sent.
 func (r *Run) appended(name string, in io.Reader, unread int64) {
 	if s, ok := in.(io.Seeker); ok {
 		_, _ = s.Seek(unread, io.SeekCurrent)
@@ -204,14 +218,24 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 	}
 }
 
-// offer hands a request to the Pool, or passes over one that has ended before. False: the run is over.
+// offer hands a request to the Pool, or skips it if it ended in an earlier run. It returns false if the run is over.
 func (r *Run) offer(ctx context.Context, q *Request) bool {
+	anew := r.tally.read(q)
+	if v := r.store.view; v != nil && v.order != nil {
+		v.order.read(q.digest, anew)
+	}
+	var stray error
+	if !anew {
+		if q, stray = r.resumed(q); q == nil || !r.tally.turned(q) {
+			return true
+		}
+	} else if r.c.Next != nil {
+		q.begin()
+	}
+	r.sender.conceal(q)
 	g := r.of(q.Estimate.Model)
 	j := &job{r: q, group: g, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
 	_, j.repeat = r.store.history.Doubts[q.ID]
-	if !r.tally.read(q) {
-		return true
-	}
 	if r.noBudget(q) {
 		return false
 	}
@@ -220,6 +244,11 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	}
 	r.tally.count(&r.tally.totals.Offered, 1)
 	r.hosts.note(j.hop.host, named)
+	if e, ok := errors.AsType[straying](stray); ok {
+		j.class, j.reason = e.class, e.why
+		r.deadUnsent(j)
+		return true
+	}
 	if r.c.HoldUnanswered && j.repeat {
 		j.repeat = false
 		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
@@ -244,7 +273,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	return false
 }
 
-// deadUnsent has a request be a dead letter that is not even sent.
+// deadUnsent makes a request a dead letter without sending it.
 func (r *Run) deadUnsent(j *job) {
 	r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: j.r.ID, Value: j}, Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
 }

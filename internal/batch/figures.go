@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// LatencyMS is how long answers took, from the first byte that was written to the end of the answer.
+// LatencyMS is how long answers took in milliseconds, from the first byte of the request that was written to the end of the answer.
 type LatencyMS struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
@@ -22,7 +22,7 @@ func (l LatencyMS) String() string {
 		unit, each = "s", 1000
 	}
 	text := func(ms float64) string {
-		if n := ms / each; n >= 999.5 { // else %g has an exponent
+		if n := ms / each; n >= 999.5 { // %.3g would write an exponent
 			return fmt.Sprintf("%.0f", n)
 		}
 		return fmt.Sprintf("%.3g", ms/each)
@@ -34,27 +34,27 @@ func (l LatencyMS) String() string {
 type KeyTotals struct {
 	Key      string    `json:"key"`
 	Sends    int       `json:"sends"`
-	Done     int       `json:"done"`     // answers that ended a request well
-	Rejected int       `json:"rejected"` // answers 429
+	Done     int       `json:"done"`     // how many answers ended their request well
+	Rejected int       `json:"rejected"` // how many answers were 429
 	Latency  LatencyMS `json:"latency_ms"`
-	// Percent is its sends as a part of the most that its limits, and the order of its nonces, allow.
+	// Percent is what the key sent, in percent of the most that its limits and the order of its nonces allow.
 	Percent float64 `json:"percent_of_ceiling,omitempty"`
 }
 
-// figures are what is measured of the keys.
+// figures are what is measured for each key.
 type figures struct {
-	latency histogram.Histogram // of all
+	latency histogram.Histogram // of all keys together
 	keys    []keyFigures
 }
 
 type keyFigures struct {
 	KeyTotals
 	latency histogram.Histogram
-	best    []*rule.Ceiling // with nonces: the best client of each window, and of none
-	spent   []limit.Cost    // in each group
+	best    []*rule.Ceiling // with nonces, the best client for each limit with a window, after the one for no limit
+	spent   []limit.Cost    // what the key sent in each group
 }
 
-// maxBest bounds the memory for limits that let so much go at once that the order of nonces is what binds.
+// maxBest bounds the memory. A limit above it lets so much go at once that the order of nonces binds, and not the limit.
 const maxBest = 100_000
 
 func newFigures(c *Config, numbered bool) figures {
@@ -68,7 +68,7 @@ func newFigures(c *Config, numbered bool) figures {
 		if c.Gap > 0 {
 			knows = rule.CeilingConfig{Knowledge: rule.Answers, Gap: c.Gap}
 		}
-		windows := []Rate{{N: 1024, Per: 1}} // no limit but the order
+		windows := []Rate{{N: 1024, Per: 1}} // there is no limit here, so that only the order of the nonces binds
 		for _, l := range c.Limits {
 			if !l.Bucket && l.Unit == 0 && l.N <= maxBest {
 				windows = append(windows, l)
@@ -87,7 +87,7 @@ func newFigures(c *Config, numbered bool) figures {
 	return f
 }
 
-// sent takes in an attempt that was written and how long it took.
+// sent takes in an attempt that was written, and how long it took.
 func (f *figures) sent(group, key int, took time.Duration, answered bool, cost limit.Cost) {
 	k := &f.keys[key]
 	k.Sends++
@@ -118,7 +118,7 @@ func latencyOf(h *histogram.Histogram) LatencyMS {
 	return LatencyMS{milliseconds(h.Mean()), milliseconds(h.Quantile(0.5)), milliseconds(h.Quantile(0.99))}
 }
 
-// takes is how long the best client would have taken for what a key sent; 0: that is not known.
+// takes is how long the best client would have taken for what the key sent; 0: not known.
 func (k *keyFigures) takes() (least time.Duration) {
 	for _, best := range k.best {
 		least = max(least, best.At().Sub(0))
@@ -126,18 +126,18 @@ func (k *keyFigures) takes() (least time.Duration) {
 	return least
 }
 
-// inOrder is what the keys send within a second where nonces have to arrive in order, by the round trips that were measured; 0: there is
-// no order, or none was sent.
+// inOrder is how many requests per second the keys can send if their nonces have to arrive in order, by the round trips that were
+// measured; 0: there are no nonces, or nothing was sent yet.
 func (f *figures) inOrder() (perSecond float64) {
 	for i := range f.keys {
 		if d := f.keys[i].takes(); d > 0 {
-			perSecond += float64(f.keys[i].spent[0][limit.Requests]) / d.Seconds() // with nonces there is one group
+			perSecond += float64(f.keys[i].spent[0][limit.Requests]) / d.Seconds() // a run with nonces has one group
 		}
 	}
 	return perSecond
 }
 
-// totals are the figures of all keys after d.
+// totals returns the figures of all keys after a run of d.
 func (f *figures) totals(groups []*group, d time.Duration) []KeyTotals {
 	var all []KeyTotals
 	for i := range f.keys {
@@ -146,7 +146,7 @@ func (f *figures) totals(groups []*group, d time.Duration) []KeyTotals {
 		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
 		for n, spent := range k.spent {
 			for _, l := range groups[n].limits {
-				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.within(d, false))
+				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.Within(d, false))
 			}
 		}
 		all = append(all, k.KeyTotals)

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -193,6 +194,29 @@ func appends(text string) func(string) error {
 		}
 		_, err = f.WriteString(text)
 		return errors.Join(err, f.Close())
+	}
+}
+
+// Who changes a column of a long file changes every line. The files of earlier runs are not read whole for each of them: for the first lines,
+// which are listed, and no more.
+func TestEveryRequestChanged(t *testing.T) {
+	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
+	lines := func(path string) (all []string) {
+		for i := range 3 * maxListed {
+			all = append(all, fmt.Sprintf(`{"id":"%d","url":"%s/%s"}`, i, srv.URL, path))
+		}
+		return all
+	}
+	b := newBench(t)
+	if first := b.run(lines("before")...); first.Done != 3*maxListed {
+		t.Fatalf("%+v, %v", first.Totals, first.err)
+	}
+	b.config.SkipInvalid = true
+	var told lockedBuffer
+	b.config.Notice = func(s string) { fmt.Fprintln(&told, s) }
+	got := b.stream(strings.NewReader(strings.Join(lines("after"), "\n"))) // all that is wrong in a stream is told
+	if named, all := strings.Count(told.String(), "than on line"), strings.Count(told.String(), "is another request than"); named != maxListed || all != 3*maxListed {
+		t.Errorf("%d of %d say which line: %+v\n%s", named, all, got.Totals, told.String())
 	}
 }
 

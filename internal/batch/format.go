@@ -6,25 +6,30 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// Format is how requests and results are written: Plain, or an *LLM.
+// Format is how requests and results are written: Plain, a *Handed or an *LLM.
 type Format interface {
-	// parse reads a line that is JSON.
+	resultFormat
+	// parse reads a request from a line of JSON.
 	parse(r *Reader, line strict.Value) (*Request, error)
-	// line appends a result, with its line break.
-	line(b []byte, r *Result) []byte
-	// entry reads what a rerun needs of a result; dead says that it is among the dead letters. False: it is none.
-	entry(line []byte, dead bool) (entry, bool)
-	// start is what every result begins with.
-	start() string
-	// deadSuffix is what the dead letters beside OUT.jsonl are called.
+	// deadSuffix is how the name of the dead letters beside OUT.jsonl ends.
 	deadSuffix() string
-	// dialect reads what answers say of limits. Nil: as the host is known, or as each looks.
+	// dialect reads what answers say of limits. If nil, the dialect is that of the host if it is known, or is guessed from each answer.
 	dialect() quota.Dialect
-	// judge changes what a whole answer proves by what only the format knows of it.
+	// judge corrects what a whole answer proves, by what only the format can read in it.
 	judge(r *Run, j *job, ans *dispatch.Answer)
 }
 
-// Plain is the format of paceline: any HTTP request is a line.
+// resultFormat is how results are written and read again. It is the Format itself unless Config asks for results of another form.
+type resultFormat interface {
+	// line appends a result to b, with its line break.
+	line(b []byte, r *Result) []byte
+	// entry reads what a rerun needs of a result. dead says that it is a dead letter. It returns false if the line is neither.
+	entry(line []byte, dead bool) (entry, bool)
+	// start is how the line of every result begins.
+	start() string
+}
+
+// Plain is the format of paceline itself: each line is an HTTP request of any kind.
 type Plain struct{}
 
 func (Plain) parse(r *Reader, line strict.Value) (*Request, error) { return r.parse(line) }

@@ -17,34 +17,37 @@ import (
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/throttle"
 )
 
-// group is what counts in limits of its own on every key: the requests of one model, or all of them.
+// group is the requests that share limits of their own on every key: those of one model, or all requests.
 type group struct {
 	r        *Run
 	index    int
-	model    string            // as quota.SharedModel has it; empty: all; otherModels: those that have no limits of their own
-	limits   []Rate            // of Config.Limits
-	limiters [][]limit.Limiter // of each key, one per limit of its
-	fitted   []*limit.Fitted   // of each key, over all of them
-	rooms    []int64           // of each limit, what the buckets of all keys held at the epoch
+	model    string            // as in quota.SharedModel; empty: all models; otherModels: all that have no limits of their own
+	limits   []Rate            // those of Config.Limits that are for this group
+	limiters [][]limit.Limiter // for each key, one for each limit
+	fitted   []*limit.Fitted   // for each key, one over all its limiters
+	autos    []*throttle.Auto  // for each key, if nobody knows the limits; they are in fitted, too
+	rooms    []int64           // for each limit, what the buckets of all keys held together at the epoch
 	pool     *paceline.Pool
 	waits    waits
-	served   []servings // of each key
+	served   []servings // for each key
 }
 
-// use is what a group costs. The tally has it.
+// use is what the requests of a group cost. The tally keeps it.
 type use struct {
-	remaining limit.Cost // that is still to go, if checked
-	spent     limit.Cost // of the sends
+	remaining limit.Cost // the cost of requests that have not ended, if the input was checked
+	spent     limit.Cost // the cost of what was sent
 }
 
-// mostGroups bounds how often the input is read: each group reads it for itself, lest one that is sorted by model leave all but
-// the first with nothing to send.
+// mostGroups bounds how often the input is read. Each group reads all of it. With one reader for all, only one group at a time would have
+// requests to send if the input is sorted by model.
 const mostGroups = 16
 
-// eachModel returns the names of limits that the models of the input count in, in order, and what goes in each; none where the limits
-// are for all together, or nobody knows. expected: by what answers have taught to expect.
+// eachModel returns the models and families of models in the input that have limits of their own, sorted, and the cost of the requests of
+// each. Models without such limits are together under otherModels. It returns none if the limits are for all models together, or if that is
+// not known. With expected set, the cost of output is what earlier answers let one expect.
 func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
 	l, ok := r.c.Format.(*LLM)
 	if !ok || !r.planning.again || r.numbered || r.c.Gap > 0 || len(r.c.Limits) == 0 {
@@ -77,23 +80,23 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 	return names, costs
 }
 
-// namesModels tells whether limits are those of models that are named.
+// namesModels tells whether some limits are for models that the user named.
 func (r *Run) namesModels() bool {
 	return slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model != "" })
 }
 
-// HasOwnLimits tells whether a model has limits of its own, that were named for it.
+// HasOwnLimits tells whether the user gave a model limits of its own.
 func (r *Run) HasOwnLimits(model string) bool {
 	l, ok := r.c.Format.(*LLM)
 	return ok && hasOwn(r.c.Limits, l.sharedModel(model))
 }
 
-// hasOwn tells whether limits are those of a model.
+// hasOwn tells whether some of the limits are for this model.
 func hasOwn(all []Rate, model string) bool {
 	return model != "" && slices.ContainsFunc(all, func(l Rate) bool { return l.Model == model })
 }
 
-// limitsOf are those that a model's requests count in: its own, or else those of no model.
+// limitsOf returns the limits in which a model's requests count: its own, or else those without a model.
 func limitsOf(all []Rate, model string) (its []Rate) {
 	if !slices.ContainsFunc(all, func(l Rate) bool { return l.Model != "" }) {
 		return all
@@ -109,7 +112,7 @@ func limitsOf(all []Rate, model string) (its []Rate) {
 	return its
 }
 
-// tellModels says which limits can not be kept for the models that they are of, and which are of no model of the input.
+// tellModels fails if the limits of models cannot be kept, and tells of limits for models that the input does not have.
 func (r *Run) tellModels() error {
 	if !r.namesModels() {
 		return nil
@@ -141,7 +144,7 @@ func (r *Run) tellModels() error {
 	return nil
 }
 
-// sharedModel is the name of the limits that a model counts in.
+// sharedModel is the name under which a model shares limits with others of its family.
 func (l *LLM) sharedModel(model string) string {
 	row, _ := quota.LookupProvider(l.c.LimitsOf)
 	return quota.SharedModel(cmp.Or(row.Name, l.provider.Name()), model)
@@ -174,10 +177,10 @@ func (r *Run) divide() error {
 	return nil
 }
 
-// limit makes the limiters.
+// limit makes the limiters of the group.
 func (g *group) limit() error {
 	c := &g.r.c
-	for range c.Keys {
+	for key := range c.Keys {
 		each := make([]limit.Limiter, len(g.limits))
 		for n, l := range g.limits {
 			var err error
@@ -185,13 +188,25 @@ func (g *group) limit() error {
 				return err
 			}
 		}
+		all := each
+		if c.Share != nil && len(each) > 0 {
+			one, err := g.share(key)
+			if err != nil {
+				return err
+			}
+			all = []limit.Limiter{one}
+		}
+		all, err := g.seeks(all)
+		if err != nil {
+			return err
+		}
 		g.limiters = append(g.limiters, each)
-		g.fitted = append(g.fitted, limit.NewFitted(limit.NewAll(each...)))
+		g.fitted = append(g.fitted, limit.NewFitted(limit.NewAll(all...)))
 	}
 	return nil
 }
 
-// of is the group of a request's model.
+// of returns the group of a model.
 func (r *Run) of(model string) *group {
 	if l, ok := r.c.Format.(*LLM); ok && len(r.groups) > 1 {
 		name := l.sharedModel(model)
@@ -209,7 +224,7 @@ func (r *Run) of(model string) *group {
 	return r.groups[0]
 }
 
-// name is that of a key in the journal.
+// name is the name of a key in the journal.
 func (g *group) name(key int) string {
 	name := g.r.c.Keys[key].Name
 	if g.model != "" {
@@ -218,7 +233,7 @@ func (g *group) name(key int) string {
 	return name
 }
 
-// called is a key as people are told of it.
+// called is the name of a key for people.
 func (g *group) called(key int) string {
 	if len(g.r.groups) > 1 {
 		return g.name(key)
@@ -226,8 +241,8 @@ func (g *group) called(key int) string {
 	return g.r.c.Keys[key].Name
 }
 
-// key is which of the keys a name of the journal is of, if what it did counts here: in the limits of one model what was sent to that, or
-// by a run that did not tell models apart; in those of all models everything.
+// key finds the key for a name in the journal, if what was sent under that name counts in this group. A group for all models counts
+// everything. A group for one model counts what was sent to that model, or by a run that did not tell models apart.
 func (g *group) key(name string) (key int, ours bool) {
 	for i, k := range g.r.c.Keys {
 		of, is := strings.CutPrefix(name, k.Name)
@@ -238,7 +253,7 @@ func (g *group) key(name string) (key int, ours bool) {
 	return 0, false
 }
 
-// counts tells whether what was sent to a model counts here: a run before may have told models apart in another way.
+// counts tells whether what was sent to a model counts in this group. An earlier run may have told models apart in another way.
 func (g *group) counts(model string) bool {
 	switch {
 	case g.model == "" || model == g.model:
@@ -249,7 +264,8 @@ func (g *group) counts(model string) bool {
 	return g.model == otherModels && !hasOwn(g.r.c.Limits, model)
 }
 
-// takeOff waits until an attempt may be in flight with those of the other groups, which land ends. False: it may not go any more.
+// takeOff waits until one more attempt may be in flight, over all groups. The caller must call land when the attempt has ended. ok is false
+// if the attempt may not go any more.
 func (r *Run) takeOff(ctx context.Context, key int) (land func(), ok bool) {
 	if r.flights == nil {
 		return func() {}, true
@@ -259,14 +275,14 @@ func (r *Run) takeOff(ctx context.Context, key int) (land func(), ok bool) {
 	case <-ctx.Done():
 		return nil, false
 	}
-	if r.bans[key].Load() { // while it waited
+	if r.bans[key].Load() { // the key may have been banned during the wait
 		<-r.flights
 		return nil, false
 	}
 	return func() { <-r.flights }, true
 }
 
-// banned has what a key is banned for hold in the other groups.
+// banned bans a key in the other groups as well.
 func (g *group) banned(key int, reason string) {
 	if g.r.flights == nil {
 		return
@@ -279,7 +295,7 @@ func (g *group) banned(key int, reason string) {
 	}
 }
 
-// runPools runs until all groups have ended. What ends one of them ends all.
+// runPools runs the Pools until all groups have ended. If one of them fails, the others send no more either.
 func (r *Run) runPools(ctx context.Context) error {
 	if len(r.groups) == 1 {
 		return r.groups[0].pool.Run(ctx)
@@ -308,7 +324,7 @@ func (r *Run) drainPools() {
 	}
 }
 
-// waiting is how many requests wait.
+// waiting is how many requests wait, over all groups.
 func (r *Run) waiting() (n int) {
 	for _, g := range r.groups {
 		n += g.pool.Counts().Waiting
@@ -316,7 +332,7 @@ func (r *Run) waiting() (n int) {
 	return n
 }
 
-// feedAll feeds all groups until the input's end. Where it can be read from several places each reads it for itself.
+// feedAll feeds all groups until the end of the input. Each group reads the input for itself if it can be read at several places.
 func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
 	at, ok := in.(io.ReaderAt)
 	if ok = ok && takesTurns(in); !ok && r.tally.checked && len(r.groups) > 1 {
@@ -339,13 +355,13 @@ func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
 	all.Wait()
 }
 
-// takesTurns says that the input can be read by several at once, from its beginning.
+// takesTurns tells whether several readers can read the input at once, each from its beginning.
 func takesTurns(in io.Reader) bool {
 	_, ok := in.(io.ReaderAt)
 	s, seeks := in.(io.Seeker)
 	if !ok || !seeks {
 		return false
 	}
-	_, err := s.Seek(0, io.SeekCurrent) // a pipe has a file's methods, too
+	_, err := s.Seek(0, io.SeekCurrent) // a pipe has the methods of a file, but fails here
 	return err == nil
 }

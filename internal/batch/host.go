@@ -22,31 +22,31 @@ func hostOf(u *url.URL) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// goesTo is where a request goes next, which a redirect may have changed.
+// goesTo is the host to which a request goes next. A redirect may have changed it.
 func goesTo(r *queue.Request) string { return r.Value.(*job).hop.host }
 
-// called is a host as people call it.
+// called is the name of a host for people.
 func called(host string) string {
 	_, name, _ := strings.Cut(host, "://")
 	return name
 }
 
-// hosts has what is known of every host of a run. Of each 8 bytes are kept, as there may be as many as requests: two that are
-// alike are taken for one, and then a wrong one is waited for.
+// hosts keeps what is known of every host of a run. It keeps only 8 bytes of each name, as there may be as many hosts as requests. Two hosts
+// for which these are equal are taken for one; then a run may wait for a host whose name is wrong.
 type hosts struct {
 	seed maphash.Seed
 
 	mu sync.Mutex
 	of map[uint64]known
-	// down is in how many groups a host is: each finds out for itself.
+	// down is in how many groups a host is down. Each group finds that out for itself.
 	down map[string]int
 }
 
 type known uint8
 
 const (
-	named    known = 1 << iota // by the input, not only by a redirect
-	answered                   // in this run
+	named    known = 1 << iota // the input names the host; it is not only known from a redirect
+	answered                   // the host has answered in this run
 )
 
 func newHosts() hosts {
@@ -68,7 +68,8 @@ func (h *hosts) known(host string) known {
 	return h.of[maphash.String(h.seed, host)]
 }
 
-// isNews notes that a host goes down in a group or is back, and says whether it is the first to go or the last to be back.
+// isNews notes that a host goes down in a group, or is back there. It returns whether the group is the first where it is down, or the last
+// where it comes back.
 func (h *hosts) isNews(host string, down bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,8 +84,8 @@ func (h *hosts) isNews(host string, down bool) bool {
 	return true
 }
 
-// outage tells of a host that goes down or is back. It is called by each Pool, one at a time. One of the input that has never
-// answered, with a wrong name or certificate, is most likely wrong in the input, and ends the run.
+// outage tells of a host that goes down or is back. Each Pool calls it, one call at a time. If a host that the input names has never answered,
+// and its name or certificate is wrong, most likely the input is wrong, and the run ends.
 func (r *Run) outage(h dispatch.HostInfo) {
 	host := called(h.Host)
 	isNews := r.hosts.isNews(h.Host, h.Down)
@@ -106,23 +107,24 @@ func (r *Run) outage(h dispatch.HostInfo) {
 	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
 }
 
-// isAstray says that nothing came back from where only a redirect led. That this machine has no files left is no fault of the redirect.
+// isAstray tells whether nothing came back from a host that only a redirect led to. It is not the fault of the redirect if this machine has
+// no file descriptors left.
 func (r *Run) isAstray(j *job, ans *dispatch.Answer) bool {
 	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned && r.hosts.known(j.hop.host)&named == 0
 }
 
-// blame has a request answer for where its redirect led: a server made that up, and whoever waits for a host that is not there waits for
-// ever. So it is an attempt, and the host is not looked at again and again. One that has answered is, as it may have an outage.
+// blame counts a failed attempt for a request whose redirect led to a host that does not answer. A server chose that host; if it does not
+// exist, waiting for it would never end. A host that has answered before is waited for, as it may have an outage.
 func (r *Run) blame(j *job, ans *dispatch.Answer) {
-	ans.Sight = limit.Working // else what was never sent is no attempt
+	ans.Sight = limit.Working // otherwise a request that was never sent would not count as an attempt
 	if r.hosts.known(j.hop.host)&answered != 0 {
 		ans.Sight = limit.Broken
 	}
-	host, _ := r.sender.secrets.HideIn(called(j.hop.host))
+	host, _ := r.sender.of(j.r).HideIn(called(j.hop.host))
 	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)
 }
 
-// inWords is why nothing arrives: what went wrong in the end, without the way there.
+// inWords says why nothing arrives at a host. It keeps the last part of the error, which has the cause.
 func inWords(h *dispatch.HostInfo) string {
 	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]
 	cause = strings.TrimSpace(cause)
@@ -137,7 +139,7 @@ func inWords(h *dispatch.HostInfo) string {
 	return cause
 }
 
-// probe says in words when the next request goes to see, where nothing else can go.
+// probe says in words when the next request tries a host that is down. It is for when no other request can go.
 func probe(now mono.Time, down []dispatch.HostInfo) string {
 	next := down[0]
 	for _, h := range down[1:] {

@@ -17,6 +17,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/handed"
+	"github.com/paceline-go/paceline/internal/httptext"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/strict"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
@@ -32,29 +35,38 @@ type Request struct {
 	Body     []byte
 	Cost     limit.Cost
 	Priority int
-	// TTL is the deadline as a duration, At as an instant; one of them at most. Created is when the duration began, if the line
-	// says so.
+	// TTL is the deadline as a duration, At as an instant; at most one of them is set. Created is when the duration began, if the
+	// line says so.
 	TTL         time.Duration
 	At, Created time.Time
-	read        time.Time // when the line was
-	digest      digest    // of the ID, once it was read by a Run
-	// Column is where the id is, or 1; urlAt where the URL is.
+	read        time.Time // when the line was read
+	digest      digest    // of the ID; a Run sets it when it reads the request
+	// Column is the column of the id, or 1 if there is none. urlAt is the column of the URL.
 	Column, urlAt int
-	// Raw is the line, with the id in it where the line had none. Only of Plain.
+	number        int // which element of an array the request is; 0: it has a line of its own
+	// row is the row of the input that the request is made from, if the input is rows. filled are the columns that Config.Header and
+	// Query use, and cells what the row has in them.
+	row           *handed.Row
+	filled, cells []string
+	own           []secret.Key // secrets of this request that may not be shown, beside the keys
+	// Raw is the line of a Plain input. If the line had no id, the id was added to it.
 	Raw json.RawMessage
-	// Digest stands for what is sent of it: two requests with the same id should have the same.
+	// Digest stands for what is sent. Two requests with the same id should have the same Digest.
 	Digest Digest
-	// Estimate is what a request to a language model is expected to use; Unbounded: it does not bound its output.
+	// Estimate is what a request to a language model is expected to use. Unbounded says that it does not bound its output.
 	Estimate  tokens.Estimate
 	Unbounded bool
-	passed    bool // over: it is another reader's
+	// Page is the number of the page in its chain; 0: the request is the first page, or there is no chain.
+	Page   int
+	chain  *chain
+	passed bool // the reader passed over the line, as another reader hands it over
 }
 
 // InputLimits bound what one line may ask for. Zero fields have the defaults named.
 type InputLimits struct {
-	Line   int   // bytes in a line; if zero, 16 MiB
-	Header int   // bytes of names and values; if zero, 64 KiB
-	Body   int   // bytes sent; if zero, what the line allows
+	Line   int   // the most bytes in a line; if zero, 16 MiB
+	Header int   // the most bytes of header names and values; if zero, 64 KiB
+	Body   int   // the most bytes of a body; if zero, as many as in a line
 	Cost   int64 // the most that the limits allow; if zero, limit.MaxCost
 }
 
@@ -66,46 +78,58 @@ func (l InputLimits) defaults() InputLimits {
 	return l
 }
 
-// InputError says what is wrong with a line, and where: File:Line:Column, the column in bytes from 1.
+// InputError says what is wrong with a line, and where: File:Line:Column. Columns are counted in bytes, from 1.
 type InputError = strict.Error
 
 // Reader reads requests from lines of JSON. Not safe for concurrent use.
 type Reader struct {
-	in     *strict.Reader
+	in     *strict.Lines
+	lines  *strict.Reader // lines of JSON, or nil
+	items  *handed.Reader // other forms of input, or nil
+	item   *handed.Item   // the latest of items
 	format Format
 	limits InputLimits
 	pass   pass
-	one    Request                 // that is read while checking: it is another after the next Next
-	raw    []byte                  // the latest line, until the next
-	ended  func(id string) bool    // if not nil: of these nobody needs the body, or the cost
-	passes func(model string) bool // if not nil: these are passed over
+	one    Request                 // what Next returns while checking; the following call overwrites it
+	raw    []byte                  // the latest line, valid until the following one is read
+	ended  func(id string) bool    // if not nil, it says of which requests nobody needs the body or the cost
+	passes func(model string) bool // if not nil, it says requests to which models are passed over
 }
 
-// NewReader returns a Reader of in, which errors call name.
+// NewReader returns a Reader of in. Errors call the input name.
 func NewReader(name string, in io.Reader, limits InputLimits) *Reader {
 	return NewReaderOf(Plain{}, name, in, limits)
 }
 
-// pass says how often the input is read.
+// pass says whether the input is read once, or twice to check it first.
 type pass uint8
 
 const (
 	onlyPass pass = iota
-	checking      // it is read again to be sent
-	checked       // it has been read before: what is too large was refused
+	checking      // the first of two: the requests are sent in the second
+	checked       // the second of two: the first has refused what is too large
 )
 
-// NewReaderOf returns a Reader of a format.
+// NewReaderOf is NewReader for an input in the given format.
 func NewReaderOf(f Format, name string, in io.Reader, limits InputLimits) *Reader {
-	limits = limits.defaults()
-	return &Reader{in: strict.NewReader(name, in, limits.Line), format: f, limits: limits}
+	r := &Reader{format: f, limits: limits.defaults()}
+	if h, ok := f.(*Handed); ok {
+		r.items = h.open(name, in, r.limits)
+		r.in = r.items.Lines
+		return r
+	}
+	r.lines = strict.NewReader(name, in, r.limits.Line)
+	r.in = &r.lines.Lines
+	return r
 }
 
-// Next returns the next request. It fails with io.EOF after the last; with an *InputError if there is something wrong
-// with a line, after which the line that follows can be read; and with what reading fails with. Blank lines are passed
-// over but counted.
+// Next returns the next request. It fails with io.EOF after the last one, and with an *InputError if a line is wrong; the lines
+// after that one can still be read. Other errors come from reading. Blank lines are passed over but counted.
 func (r *Reader) Next() (*Request, error) {
-	line, err := r.in.Next()
+	if h, ok := r.format.(*Handed); ok {
+		return h.next(r)
+	}
+	line, err := r.lines.Next()
 	r.raw = line.Raw
 	if err != nil {
 		return nil, err
@@ -126,7 +150,7 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
 	}
 	q := new(Request)
-	if r.pass == checking { // nobody keeps it
+	if r.pass == checking { // nobody keeps requests while checking
 		q = &r.one
 	}
 	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
@@ -150,10 +174,12 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 		q.Raw = bytes.Clone(line.Raw)
 	}
 	if q.ID == "" {
-		// The content is part of it: in a file that was edited between two runs another request on the same line is
-		// not taken for the one that is done.
+		// The content is part of the id. If the file is edited between two runs, another request on the same line is then not taken
+		// for the one that is done.
 		sum := sha256.Sum256(line.Raw)
-		q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6])
+		if q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6]); r.item != nil {
+			q.ID = r.item.ID()
+		}
 		if r.pass != checking {
 			q.Raw = withID(q.Raw, q.ID)
 		}
@@ -162,7 +188,7 @@ func (r *Reader) parse(line strict.Value) (*Request, error) {
 	return q, nil
 }
 
-// Digest is short for a request: 64 bits of a SHA-256, in hex; empty: not known.
+// Digest identifies what a request sends: 64 bits of a SHA-256, in hex. It is empty if it is not known.
 type Digest string
 
 func newDigest(method, url string, header http.Header, body []byte) Digest {
@@ -175,8 +201,8 @@ func newDigest(method, url string, header http.Header, body []byte) Digest {
 		sum = sha256.Sum256(append(append(b, '\n'), body...))
 	} else {
 		all := sha256.New()
-		all.Write(bytes.Clone(b)) // else room would be on the heap
-		_ = header.Write(all)     // in order of the names
+		all.Write(bytes.Clone(b)) // a clone, since b itself would move room to the heap
+		_ = header.Write(all)     // writes the fields sorted by name
 		all.Write([]byte{'\n'})
 		all.Write(body)
 		all.Sum(sum[:0])
@@ -184,7 +210,7 @@ func newDigest(method, url string, header http.Header, body []byte) Digest {
 	return Digest(hex.EncodeToString(sum[:8]))
 }
 
-// quoted is strconv.AppendQuote, which is slow where there is nothing to escape.
+// quoted does what strconv.AppendQuote does, and is quicker where there is nothing to escape.
 func quoted(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -194,7 +220,7 @@ func quoted(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// bits are those that the ledger has room for: one change in 33 million is not noticed.
+// bits returns as many bits as the ledger has room for. With so few, one changed request in 33 million is not noticed.
 func (d Digest) bits() uint64 {
 	n, err := strconv.ParseUint(string(d), 16, 64)
 	if err != nil {
@@ -203,9 +229,9 @@ func (d Digest) bits() uint64 {
 	return max(n&digestMask, 1)
 }
 
-// parts are what is known of a line while it is read, for what can only be said at its end.
+// parts keeps what the members of a line said until the whole line is read, for checks that need all of them.
 type parts struct {
-	seen      [9]bool // by fieldNames
+	seen      [9]bool // which of fieldNames the line has had so far
 	bodyType  string
 	url, cost strict.Value
 }
@@ -213,6 +239,9 @@ type parts struct {
 // field reads a member of a line.
 func (r *Reader) field(q *Request, p *parts, name string, key, v strict.Value) (err error) {
 	field := slices.Index(fieldNames, name)
+	if name == hiddenField {
+		return key.Errorf("this request is not whole: the run before left secrets out of its dead letters (%s); the command of that run with --retry-dead reads them in its own input", v)
+	}
 	if field < 0 {
 		return key.Errorf("unknown field %q, expected %s", name, fields)
 	}
@@ -262,17 +291,24 @@ func (q *Request) method(v strict.Value) (err error) {
 	if q.Method, err = v.Text("method"); err != nil {
 		return err
 	}
-	if !isToken(q.Method) || q.Method == http.MethodConnect || q.Method == http.MethodTrace {
-		return v.Errorf("method %q, expected an HTTP method other than CONNECT and TRACE", q.Method)
-	}
-	// Methods are case-sensitive; "get" is answered 400 or 405 where it is meant as GET.
-	if up := strings.ToUpper(q.Method); up != q.Method {
-		return v.Errorf("method %q, expected upper case: %s", q.Method, up)
+	if reason := badMethod(q.Method); reason != "" {
+		return v.Errorf("%s", reason)
 	}
 	return nil
 }
 
-// body reads a text as it is, and JSON as its content type.
+// badMethod says what is wrong with a method; empty: nothing. Methods are case-sensitive: servers answer 400 or 405 to "get".
+func badMethod(method string) string {
+	if !httptext.IsFieldName(method) || method == http.MethodConnect || method == http.MethodTrace {
+		return fmt.Sprintf("method %q, expected an HTTP method other than CONNECT and TRACE", method)
+	}
+	if up := strings.ToUpper(method); up != method {
+		return fmt.Sprintf("method %q, expected upper case: %s", method, up)
+	}
+	return ""
+}
+
+// body reads the body. A string is sent as it is, and an object or array as JSON, with the content type of JSON.
 func (r *Reader) body(q *Request, v strict.Value) (contentType string, err error) {
 	switch v.Raw[0] {
 	case '"':
@@ -293,7 +329,7 @@ func (r *Reader) body(q *Request, v strict.Value) (contentType string, err error
 	return contentType, r.fits("body", len(q.Body), v)
 }
 
-// fits says whether a body may be so long.
+// fits returns an error if a body is too long.
 func (r *Reader) fits(name string, size int, v strict.Value) error {
 	if size > r.limits.Body {
 		return v.Errorf("the %s has %d bytes, expected at most %d (--max-body)", name, size, r.limits.Body)
@@ -301,7 +337,7 @@ func (r *Reader) fits(name string, size int, v strict.Value) error {
 	return nil
 }
 
-// withID puts an id in front of what an object has. A null id goes.
+// withID adds an id in front of the members of an object. An id that is null is taken out.
 func withID(raw []byte, id string) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) == nil {
@@ -324,31 +360,40 @@ func (q *Request) url(v strict.Value) error {
 	if err != nil {
 		return err
 	}
-	u, err := url.Parse(s)
-	switch {
-	case err != nil:
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err
-		}
-		return v.Errorf("url %v: %v, expected an absolute http or https URL", v, err)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
-		return v.Errorf("url %v, expected an absolute http or https URL with a host", v)
+	u, reason := parseURL(s, v.String())
+	if reason != "" {
+		return v.Errorf("url %s", reason)
 	}
-	for i := range len(u.RawQuery) {
-		if c := u.RawQuery[i]; c <= ' ' || c == 0x7f {
-			return v.Errorf("url %v has %q in its query, expected it escaped", v, c)
-		}
-	}
-	u.Fragment, u.RawFragment = "", ""
 	q.URL, q.urlAt = u, v.Column
 	return nil
 }
 
-// Header fields that say how a request is put on the wire, which is net/http's to decide.
-var ours = map[string]bool{
-	"Connection": true, "Content-Length": true, "Expect": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true,
-	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+// parseURL reads the URL of a request, or says what is wrong with it. The reason quotes the URL as shown; if that is empty, it quotes
+// nothing, as there may be a secret in it.
+func parseURL(s, shown string) (u *url.URL, reason string) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil && shown == "":
+		return nil, "that is none, expected an absolute http or https URL"
+	case err != nil:
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
+		return nil, fmt.Sprintf("%s: %v, expected an absolute http or https URL", shown, err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
+		return nil, shown + ", expected an absolute http or https URL with a host"
+	}
+	for i := range len(u.RawQuery) {
+		if c := u.RawQuery[i]; c <= ' ' || c == 0x7f {
+			return nil, fmt.Sprintf("%s has %q in its query, expected it escaped", shown, c)
+		}
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, ""
 }
+
+// ours are the header fields that say how a request is put on the wire. net/http sets them.
+var ours = handed.WireFields
 
 func (r *Reader) headers(q *Request, v strict.Value) error {
 	if v.Raw[0] != '{' {
@@ -359,7 +404,7 @@ func (r *Reader) headers(q *Request, v strict.Value) error {
 	return v.Object(func(name string, key, v strict.Value) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
-		case !isToken(name):
+		case !httptext.IsFieldName(name):
 			return key.Errorf("header name %q, expected letters, digits and hyphens", name)
 		case ours[canonical]:
 			return key.Errorf("header %s is set by paceline itself, expected none", canonical)
@@ -371,7 +416,7 @@ func (r *Reader) headers(q *Request, v strict.Value) error {
 			if err != nil {
 				return err
 			}
-			if !isFieldValue(s) {
+			if !httptext.IsFieldValue(s) {
 				return v.Errorf("header %s has a control character, expected text without line breaks", name)
 			}
 			if size += len(name) + len(s) + len(": \r\n"); size > r.limits.Header {
@@ -411,23 +456,4 @@ func instant(name string, v strict.Value) (at time.Time, err error) {
 		err = v.Errorf("%s %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z)", name, v)
 	}
 	return at, err
-}
-
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// lessons is what the journal has of limits that are wrong, of each key. Safe for concurrent use.
+// lessons is what the journal has for each key about limits that are wrong. Safe for concurrent use.
 type lessons struct {
 	mu   sync.Mutex
 	kept map[string][]limit.Lesson
 }
 
-// news returns what has changed, and keeps it.
+// news returns the lessons of a key that are not in the journal yet, and notes all of them as kept.
 func (s *lessons) news(key string, all []limit.Lesson) (changed []limit.Lesson) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,21 +36,12 @@ func (s *lessons) news(key string, all []limit.Lesson) (changed []limit.Lesson) 
 	return changed
 }
 
-// rule is a limit as far as what is learned of it is no other's: however it was written.
-func (l Rate) rule() string {
-	r := limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}.String()
-	if l.Bucket {
-		r += fmt.Sprintf(", a bucket of %d", l.most())
-	}
-	return r
-}
-
-// recall has the limits go on from what the runs before have learned of them; of others nothing binds.
+// recall gives the limits what earlier runs learned of them. What was learned of limits that this run does not have is left out.
 func (g *group) recall() {
 	r := g.r
 	for i := range r.c.Keys {
 		for _, f := range r.store.history.Fits[g.name(i)] {
-			n := slices.IndexFunc(g.limits, func(l Rate) bool { return l.rule() == f.Limit })
+			n := slices.IndexFunc(g.limits, func(l Rate) bool { return l.Rule() == f.Limit })
 			if n < 0 {
 				continue
 			}
@@ -64,14 +55,14 @@ func (g *group) recall() {
 	}
 }
 
-// learned keeps what a key has learned, and tells of it. It is called by the Pool, one at a time.
+// learned writes what a key has learned to the journal, and tells the user. The Pool calls it, one call at a time.
 func (g *group) learned(key int, all []limit.Lesson) {
 	r, name := g.r, g.name(key)
 	for _, l := range r.lessons.news(name, all) {
 		if r.store.journal == nil {
 			break
 		}
-		if err := r.store.journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].rule(), Lesson: l}, r.epoch); err != nil {
+		if err := r.store.journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
 			r.fail(err)
 			return
 		}
@@ -82,10 +73,11 @@ func (g *group) learned(key int, all []limit.Lesson) {
 	}
 }
 
-// which names a limit of a key among what was told.
+// which names a limit of a key in the notices.
 func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key, m.Rate) }
 
-// tellMisfit tells of a limit that is wrong: at first that it is, and what would fit when that is known, or nothing more will be.
+// tellMisfit tells the user of a limit that is wrong: first that it is wrong, and later what would fit. known says that this is known, or
+// that nothing more will become known.
 func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 	kept, accepted, would := r.wouldFit(m)
 	says := fmt.Sprintf("key %s was refused with %s kept%s, so that is wrong, or others use the key, too", key, kept, when)
@@ -106,7 +98,7 @@ func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 	}
 }
 
-// wouldFit says what was kept to, what was accepted, and how to say that.
+// wouldFit puts into words which limit was kept, what was accepted, and which limit would fit.
 func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 	fits := m.Rate
 	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
@@ -123,7 +115,8 @@ func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 	return kept, fmt.Sprintf("%d in %v", fits.N, fits.Per), would
 }
 
-// tellMisfits tells, at the end, what would fit as far as it is known by then, and keeps what was learned since it was kept last.
+// tellMisfits tells at the end of the run which limits would fit, as far as that is known by then. It also writes what was learned since the
+// last time to the journal.
 func (r *Run) tellMisfits() {
 	for _, g := range r.groups {
 		g.tellMisfits()

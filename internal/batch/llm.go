@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
-// Provider says whose batch files an LLM reads and writes.
+// Provider names the provider whose form of batch files an LLM reads and writes.
 type Provider uint8
 
 const (
@@ -26,12 +26,12 @@ const (
 
 func (p Provider) String() string { return [...]string{"openai-batch", "anthropic-batch"}[p] }
 
-// BaseURL is the provider's own.
+// BaseURL is the address of the provider's own API.
 func (p Provider) BaseURL() string {
 	return [...]string{"https://api.openai.com", "https://api.anthropic.com"}[p]
 }
 
-// KeyHeader is the template of the field that has the key.
+// KeyHeader is the template of the header field that carries the key.
 func (p Provider) KeyHeader() string {
 	return [...]string{"Authorization: Bearer {key}", "x-api-key: {key}"}[p]
 }
@@ -39,37 +39,37 @@ func (p Provider) KeyHeader() string {
 // LLMConfig describes an LLM.
 type LLMConfig struct {
 	Provider Provider
-	// BaseURL is before the url of each line. If empty, the provider's. A path that ends in /v1 does not have it twice.
+	// BaseURL is put before the url of each line. If empty, it is the provider's. A /v1 at its end is not repeated.
 	BaseURL string
-	// Count is what the server counts of a request's tokens: of the zero Counting, what LimitsOf documents, a name of
-	// quota.Providers. If that is empty, the provider of BaseURL's host.
+	// Count is what the server counts of a request's tokens. If zero, it is what the provider LimitsOf documents. LimitsOf is a
+	// name in quota.Providers; if empty, it is the provider at BaseURL's host.
 	Count    tokens.Counting
 	LimitsOf string
-	// Overrun is the chance that a request outputs more than is reserved, with tokens.Used: see tokens.Config. If zero, what
-	// the request allows itself is reserved.
+	// Overrun is the chance that a request outputs more than was reserved for it, with tokens.Used: see tokens.Config. If zero,
+	// all the output that a request allows itself is reserved.
 	Overrun float64
-	// MaxOutput is taken for requests that do not bound their output. If zero, the most that their model can.
+	// MaxOutput is the bound for requests that do not bound their output. If zero, it is the most that their model can output.
 	MaxOutput int64
-	// Limits are the run's: a request that is larger is refused.
+	// Limits are those of the run. A request that is larger than one of them is refused.
 	Limits []Rate
 }
 
-// LLM is the format of batch files for language models, and what their answers say. Safe for concurrent use, but for
-// reading, of which there is one at a time.
+// LLM is the format of batch files for language models. It also reads what their answers say of tokens and errors. Safe for
+// concurrent use, but only one goroutine at a time may read the input with it.
 type LLM struct {
 	c           LLMConfig
 	base        *url.URL
 	header      http.Header
 	provider    quota.Dialect
 	own         bool   // the host is the provider's own
-	seller      string // whose prices hold
+	seller      string // the provider whose prices hold
 	estimator   *tokens.Estimator
-	rough       *tokens.Estimator // guesses, which is quick
+	rough       *tokens.Estimator // guesses the tokens, which is quicker than to count them
 	corrections map[string]*correction
 	produces    bool // the server counts output as it is produced
 }
 
-// drawn are limits as the server counts them.
+// drawn returns the limits as the server counts them: by output as it is produced, and by the models that share one.
 func (l *LLM) drawn(limits []Rate) []Rate {
 	limits = slices.Clone(limits)
 	for i := range limits {
@@ -82,7 +82,7 @@ func (l *LLM) drawn(limits []Rate) []Rate {
 	return limits
 }
 
-// correction is by how much the rough estimates of a model's input are wrong.
+// correction measures by how much the rough estimates of a model's input are wrong.
 type correction struct {
 	n            int
 	exact, rough float64
@@ -102,7 +102,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	case c.LimitsOf != "":
 	case known:
 		c.LimitsOf = provider.Name()
-	case c.Provider == Anthropic: // nobody else has taken to its batches
+	case c.Provider == Anthropic: // no other provider takes batches in this form
 		c.LimitsOf = "anthropic"
 	}
 	row, _ := quota.LookupProvider(c.LimitsOf)
@@ -127,10 +127,10 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	return l, err
 }
 
-// Count is what the server is taken to count.
+// Count says what of a request the server is taken to count.
 func (l *LLM) Count() tokens.Counting { return l.c.Count }
 
-// endpoints are those of OpenAI's batches of which the tokens are known.
+// endpoints are the endpoints of OpenAI's batches whose tokens can be counted here.
 var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
 
 func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
@@ -182,7 +182,7 @@ func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
 	}
 	q.Digest = newDigest(q.Method, path, nil, q.Body)
 	if r.ended != nil && r.ended(q.ID) {
-		return q, nil // counting is what takes long
+		return q, nil // the rest is not needed, and to count its tokens would take long
 	}
 	bodyName := names[len(names)-1]
 	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
@@ -203,19 +203,19 @@ func (l *LLM) parse(r *Reader, line strict.Value) (*Request, error) {
 	l.estimate(q, body, r.pass == checking)
 	for _, rate := range limitsOf(l.c.Limits, l.sharedModel(body.Model)) {
 		switch n := q.Cost[rate.Unit]; {
-		case rate.fits(n):
+		case rate.Fits(n):
 		case r.pass == checked:
-			// Then it fitted, and answers have taught to estimate more since. It goes alone.
-			q.Cost[rate.Unit] = rate.most()
+			// It fitted when the input was checked, and answers have raised the estimate since. It goes alone.
+			q.Cost[rate.Unit] = rate.Most()
 		default:
 			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
-				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.most())
+				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.Most())
 		}
 	}
 	return q, nil
 }
 
-// address is where a line goes.
+// address is the URL to which a line with this path goes.
 func (l *LLM) address(path string) *url.URL {
 	u := *l.base
 	at := strings.TrimSuffix(u.Path, "/")
@@ -223,8 +223,8 @@ func (l *LLM) address(path string) *url.URL {
 	return &u
 }
 
-// estimate says what q costs. Roughly is ten times as quick: of the texts of each model the first 200 are counted and of
-// those after them one of 64, which says by how much the guesses for the others are to be corrected.
+// estimate sets what q costs. With roughly set it is ten times as quick: for each model it counts the first 200 texts, and
+// then one of 64. From these it knows by how much to correct its guesses for the others.
 func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	if !roughly {
 		q.Estimate = l.estimator.Of(b)
@@ -234,14 +234,14 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	s := l.corrections[b.Model]
 	if s == nil {
 		if len(l.corrections) >= 1000 {
-			clear(l.corrections) // models that somebody made up
+			clear(l.corrections) // somebody makes up the names of models
 		}
 		s = &correction{}
 		l.corrections[strings.Clone(b.Model)] = s
 	}
 	s.n++
 	e := l.rough.Of(b)
-	// A quarter more than a guess is above almost every count: what is not too large by that is not.
+	// A quarter more than a guess is above almost every count. If even that fits the limits, the text need not be counted.
 	most := e
 	most.Input += most.Input / 4
 	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(b.Model, l.cost(most, b)) {
@@ -256,19 +256,19 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 }
 
 func (l *LLM) tooLarge(model string, c limit.Cost) bool {
-	return slices.ContainsFunc(limitsOf(l.c.Limits, l.sharedModel(model)), func(r Rate) bool { return !r.fits(c[r.Unit]) })
+	return slices.ContainsFunc(limitsOf(l.c.Limits, l.sharedModel(model)), func(r Rate) bool { return !r.Fits(c[r.Unit]) })
 }
 
-// cost is what a request is admitted with: what the server may count when it arrives.
+// cost is what a request is admitted with: what is set aside for it in the limits until its answer comes.
 func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
 	in, out, total := l.c.Count.Reserve(e, b)
-	if l.produces { // nothing is reserved, and what it is expected to come to is no bound
+	if l.produces { // the server reserves nothing, and an expected output would be no bound
 		out = e.MaxOutput
 	}
 	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
 }
 
-// used is what an answer is settled with.
+// used is what a request is settled with when its answer says what it used.
 func (l *LLM) used(u tokens.Usage) limit.Cost {
 	in := u.Input
 	if l.c.Provider == Anthropic {
@@ -277,7 +277,7 @@ func (l *LLM) used(u tokens.Usage) limit.Cost {
 	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: u.Output, limit.Tokens: in + u.Output}
 }
 
-// Sniff says by the first line of an input whose batch it is; false: nobody's.
+// Sniff tells from the first line of an input whose form of batch it is. It returns false if it is none.
 func Sniff(line []byte) (Provider, bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(bytes.TrimPrefix(line, []byte("\ufeff")), &fields) != nil {

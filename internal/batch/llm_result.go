@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/dispatch"
-	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
@@ -19,8 +18,8 @@ type openAIResult struct {
 	CustomID string          `json:"custom_id"`
 	Response *openAIResponse `json:"response"`
 	Error    *openAIProblem  `json:"error"`
-	Hidden   int             `json:"hidden,omitempty"`         // as in a Result
-	Digest   Digest          `json:"request_digest,omitempty"` // not of OpenAI
+	Hidden   int             `json:"hidden,omitempty"`         // added by paceline: see Result.Hidden
+	Digest   Digest          `json:"request_digest,omitempty"` // added by paceline
 }
 
 type openAIResponse struct {
@@ -37,9 +36,9 @@ type openAIProblem struct {
 type anthropicResult struct {
 	CustomID string           `json:"custom_id"`
 	Result   anthropicOutcome `json:"result"`
-	Hidden   int              `json:"hidden,omitempty"`         // as in a Result
-	Digest   Digest           `json:"request_digest,omitempty"` // not of Anthropic
-	Skipped  string           `json:"skipped,omitempty"`        // not of Anthropic: the line was no request
+	Hidden   int              `json:"hidden,omitempty"`         // added by paceline: see Result.Hidden
+	Digest   Digest           `json:"request_digest,omitempty"` // added by paceline
+	Skipped  string           `json:"skipped,omitempty"`        // added by paceline if the line of the input was no request
 }
 
 type anthropicOutcome struct {
@@ -60,7 +59,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 	var v any
 	switch l.c.Provider {
 	case OpenAI:
-		// The same request has the same one in every run, so that two files of results can be compared.
+		// The same request has the same id in every run, so that two files of results can be compared.
 		sum := sha256.Sum256([]byte(r.ID))
 		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
 		switch {
@@ -87,22 +86,22 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		default:
 			kind, text := "api_error", r.Error
 			if r.Class == noModel.String() {
-				kind, text = "not_found_error", "model: "+text // as its own would
+				kind, text = "not_found_error", "model: "+text // as Anthropic's own API words it
 			}
 			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": text}})
 		}
 		v = o
 	}
-	return append(b, lineOf(v)...) // strings, and what is JSON
+	return append(b, lineOf(v)...) // lineOf cannot fail: v has only strings, numbers and valid JSON
 }
 
-// bodyOf is an answer's body as JSON: as it came, or as a string if it is none.
+// bodyOf returns an answer's body as it came if it is JSON, and otherwise as a JSON string.
 func bodyOf(r *Result) json.RawMessage {
 	text := string(r.BodyBase64)
 	if r.Body != nil {
 		text = *r.Body
 	}
-	if json.Valid([]byte(text)) { // which lets anything be in a string
+	if json.Valid([]byte(text)) { // its strings may still hold bytes that are not UTF-8
 		return json.RawMessage(strings.ToValidUTF8(text, "\ufffd"))
 	}
 	quoted, _ := json.Marshal(text)
@@ -159,7 +158,7 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 	return e, true
 }
 
-// class is what an outcome stands for. Of what never had an answer we say api_error, too.
+// class is the class of a dead letter with this outcome. An api_error counts as an outage, as that is also written where no answer came.
 func (o *anthropicOutcome) class() string {
 	if o.Type == "expired" {
 		return expired.String()
@@ -169,7 +168,7 @@ func (o *anthropicOutcome) class() string {
 			Type string `json:"type"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(o.Error, &e) // which may be anything that was answered
+	_ = json.Unmarshal(o.Error, &e) // the server may have answered anything; then the type is empty
 	switch e.Error.Type {
 	case "not_found_error":
 		if saysNoModel(http.StatusNotFound, o.Error) {
@@ -186,7 +185,7 @@ func (o *anthropicOutcome) class() string {
 	return outage.String()
 }
 
-// outputOf reads what an answer of any of the APIs says of its output.
+// outputOf reads how many tokens of output an answer of any of the APIs reports.
 func outputOf(body json.RawMessage) (tokens int64, ok bool) {
 	var u struct {
 		Usage struct {
@@ -207,8 +206,8 @@ func outputOf(body json.RawMessage) (tokens int64, ok bool) {
 
 func (l *LLM) dialect() quota.Dialect { return l.provider }
 
-// judge reads what an answer says of usage. A refusal that says when to come back is not the prompt's fault: it goes then,
-// however often that is.
+// judge reads what an answer says of usage. A refusal that says when to come back is not the prompt's fault. Its request is sent again
+// then, however often that happens.
 func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 	switch res := &j.res; {
 	case res.status >= http.StatusBadRequest:
@@ -218,7 +217,7 @@ func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 		}
 		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
 	case res.status >= http.StatusMultipleChoices:
-		// No answer to a prompt: the wrong address.
+		// A redirect is no answer to a prompt: the address is wrong.
 		ans.Result, ans.Invalid = limit.Failed, true
 		if to := res.header.Get("Location"); to != "" {
 			to, _ = r.sender.secrets.HideIn(to)
@@ -228,7 +227,7 @@ func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 		ans.Result, ans.Invalid = limit.Failed, true
 		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
 	case !json.Valid(res.body):
-		// A proxy that gave up in the middle of an answer may still end it in good order.
+		// A proxy that gave up in the middle of an answer may still have ended the HTTP body properly.
 		j.doubt, j.unsure = true, true
 		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
 	case isError(j.r.Estimate.API, res.body):
@@ -238,21 +237,22 @@ func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 	}
 }
 
-// meter has an answer's usage settle what the request was admitted with.
+// meter counts the usage that an answer reports, in place of what the request was admitted with.
 func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
 	usage, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body)
 	if err != nil {
-		return // it stays at what it was admitted with
+		return // what the request was admitted with stands
 	}
 	used := l.used(usage)
 	r.tally.used(j.r.Estimate.Model, usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
-	if l.c.Count.Corrected() { // otherwise the server counts what it estimated itself, and not what came of it
+	if l.c.Count.Corrected() { // otherwise the server counts its own estimate, whatever the answer used
 		l.estimator.Learn(j.r.Estimate, usage)
 		ans.Metered, ans.Actual = true, used
 	}
 }
 
-// isError tells of what some gateways answer with status 200. Of the responses API the error is a part of every answer.
+// isError tells whether an answer with status 200 is an error, as some gateways send them. In the responses API every answer has an error
+// member, so it tells nothing there.
 func isError(api tokens.API, body []byte) bool {
 	var e struct {
 		Error json.RawMessage `json:"error"`
@@ -260,8 +260,8 @@ func isError(api tokens.API, body []byte) bool {
 	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
 }
 
-// said is a reason with what an error of any of the APIs says, on one line.
-func said(reason string, body []byte, secrets *secret.Set) string {
+// said adds the message of an error of any of the APIs to a reason, on one line.
+func said(reason string, body []byte, secrets hider) string {
 	var e struct {
 		Error struct {
 			Message string `json:"message"`
@@ -271,7 +271,7 @@ func said(reason string, body []byte, secrets *secret.Set) string {
 		return reason
 	}
 	const most = 200
-	message, _ := secrets.HideIn(strings.Join(strings.Fields(e.Error.Message), " ")) // before it is cut
+	message, _ := secrets.HideIn(strings.Join(strings.Fields(e.Error.Message), " ")) // before the cut, since half a secret is not found
 	switch {
 	case message == "":
 		return reason

@@ -281,7 +281,7 @@ func TestLLMPerSecond(t *testing.T) {
 		const n = 100
 		limits := []Rate{minutely(300, limit.Requests, true), minutely(6000, limit.Tokens, true)}
 		for _, minute := range limits[:2:2] {
-			second, ok := minute.PerSecond()
+			second, ok := PerSecond(minute)
 			if !ok {
 				t.Fatal(minute.Text)
 			}

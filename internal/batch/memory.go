@@ -11,15 +11,15 @@ import (
 // heldAnswers bounds what the bodies of answers take together until they are in the results.
 const heldAnswers = 128 << 20
 
-// memory has bytes for the bodies of answers. Who reads one takes them as it grows, not what it might become, and waits where there
-// are none: then the server waits, too. One that waits may go on beyond the limit, so that there is always one that comes to its
-// end, and all of them take no more than the limit and the longest of them. Safe for concurrent use.
+// memory bounds how many bytes the bodies of answers take together. A reader takes bytes as its body grows. If there are none left it waits,
+// and so the server waits, too. One waiting reader may go beyond the limit, so that there is always one body that comes to its end. All
+// bodies together take no more than the limit and the longest of them. Safe for concurrent use.
 type memory struct {
 	limit int64
 
 	mu      sync.Mutex
 	held    int64
-	over    bool // one goes on beyond the limit
+	over    bool // one reader goes on beyond the limit
 	waiting []*share
 	most    int64 // that were ever held
 }
@@ -32,7 +32,7 @@ type share struct {
 	let  chan struct{}
 }
 
-// take takes n bytes more for s, or fails with ctx's error. waits is told when it has to wait, and when that is over.
+// take takes n bytes more for s, or fails with the error of ctx. It calls waits when it has to wait, and when that is over.
 func (m *memory) take(ctx context.Context, s *share, n int64, waits func(bool)) error {
 	m.mu.Lock()
 	s.asks = n
@@ -54,7 +54,7 @@ func (m *memory) take(ctx context.Context, s *share, n int64, waits func(bool)) 
 	defer m.mu.Unlock()
 	if i := slices.Index(m.waiting, s); i >= 0 {
 		m.waiting = slices.Delete(m.waiting, i, i+1)
-		m.nextLocked() // who asks for less may not have to wait
+		m.nextLocked() // a reader that asks for less may not have to wait
 	}
 	return ctx.Err()
 }
@@ -85,7 +85,7 @@ func (m *memory) free(s *share) {
 	m.nextLocked()
 }
 
-// nextLocked lets those go on who wait, first come first served.
+// nextLocked lets waiting readers go on, in the order in which they came.
 func (m *memory) nextLocked() {
 	for len(m.waiting) > 0 && m.letLocked(m.waiting[0]) {
 		close(m.waiting[0].let)
@@ -100,7 +100,7 @@ const keptLine = 1 << 20
 // keptWaiting is how much of an answer is kept with a request that waits for another attempt.
 const keptWaiting = 64 << 10
 
-// shorten has a response keep no more than that.
+// shorten cuts the body of a response to that length.
 func (res *response) shorten() {
 	if len(res.body) > keptWaiting {
 		res.body, res.cut = bytes.Clone(res.body[:keptWaiting]), true
@@ -108,11 +108,12 @@ func (res *response) shorten() {
 }
 
 const (
-	// firstRead is what is taken of an answer whose length is not told, believed of one whose length is.
+	// firstRead is how many bytes are taken at first for a body of unknown length. believed is how many are taken at most for one whose
+	// length the server tells.
 	firstRead, believed = 4 << 10, 1 << 20
 )
 
-// read reads a body that says to have length, or -1, and of it most bytes.
+// read reads at most so many bytes of a body. length is what the server says that it has; -1: it does not say.
 func (m *memory) read(ctx context.Context, s *share, body io.Reader, length, most int64, waits func(bool)) (b []byte, err error) {
 	size := int64(firstRead)
 	if length >= 0 {

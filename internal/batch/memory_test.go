@@ -120,3 +120,20 @@ func TestShorten(t *testing.T) {
 		}
 	}
 }
+
+// The bodies of answers take 128 MiB together, and one more.
+func TestHeldAnswers(t *testing.T) {
+	m := newSender(&Config{}).memory
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := func(on bool) {
+		if on {
+			cancel()
+		}
+	}
+	shares := make([]share, 4)
+	for i, want := range []error{nil, nil, nil, context.Canceled} {
+		if err := m.take(ctx, &shares[i], 64<<20, waits); err != want {
+			t.Errorf("answer %d of 64 MiB: %v", i+1, err)
+		}
+	}
+}

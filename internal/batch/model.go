@@ -7,18 +7,18 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// ModelTotals are what a run has used of a model.
+// ModelTotals are what a run has used of one model.
 type ModelTotals struct {
 	Model        string   `json:"model"`
 	Done         int      `json:"done"`
-	InputTokens  int64    `json:"input_tokens"`  // as the answers say
-	OutputTokens int64    `json:"output_tokens"` //
-	USD          *float64 `json:"usd,omitempty"` // of all attempts; of those without an answer the most they may have cost. None: no price is known
+	InputTokens  int64    `json:"input_tokens"`  // as reported in the answers
+	OutputTokens int64    `json:"output_tokens"` // likewise
+	USD          *float64 `json:"usd,omitempty"` // what all attempts cost; without an answer, the most it may have been; nil: no price is known
 
 	spent money
 }
 
-// model is what is counted of a model. t.mu is held.
+// model returns the totals of a model, and makes them if there are none. The caller holds t.mu.
 func (t *tally) model(name string) *ModelTotals {
 	if t.models[name] == nil && len(t.models) >= mostModels {
 		name = otherModels
@@ -34,7 +34,7 @@ func (t *tally) model(name string) *ModelTotals {
 	return m
 }
 
-// spend counts what an attempt has cost.
+// spend adds what an attempt has cost to the totals of its model.
 func (t *tally) spend(model string, n money) {
 	if n == 0 || model == "" {
 		return
@@ -44,7 +44,7 @@ func (t *tally) spend(model string, n money) {
 	t.model(model).spent += n
 }
 
-// modelTotals puts what was used of each model into totals.
+// modelTotals puts what was used of each model into t.
 func (r *Run) modelTotals(t *Totals) {
 	l, ok := r.c.Format.(*LLM)
 	if !ok {

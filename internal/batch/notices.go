@@ -12,13 +12,13 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// notices has what was told already, and of until when. Safe for concurrent use.
+// notices remembers what the user was told, and until when that was said to last. Safe for concurrent use.
 type notices struct {
 	mu   sync.Mutex
 	told map[string]time.Time
 }
 
-// isNews says whether what goes on for at least so much longer than was told.
+// isNews tells whether something is new to the user: it was not told yet, or it now ends later than the user was told, by more than longer.
 func (n *notices) isNews(what string, until time.Time, longer time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -29,15 +29,15 @@ func (n *notices) isNews(what string, until time.Time, longer time.Duration) boo
 	return true
 }
 
-// isFirst says whether nothing like it was told before.
+// isFirst tells whether the user is told this for the first time.
 func (n *notices) isFirst(what string) bool { return n.isNews(what, time.Unix(0, 0), 0) }
 
-// Tell is Notice, without the values of keys, for what others have to say.
+// Tell passes a text to Config.Notice. The values of keys in it are hidden.
 func (r *Run) Tell(text string) { r.c.Notice(text) }
 
 func (r *Run) tell(format string, args ...any) { r.c.Notice(fmt.Sprintf(format, args...)) }
 
-// tellOpen tells of requests that were unanswered when the run before died.
+// tellOpen tells of requests that were not answered when the run before ended.
 func (r *Run) tellOpen(open map[string]struct{}) {
 	if len(open) == 0 {
 		return
@@ -57,7 +57,7 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	}
 }
 
-// tellHold tells of a wait that looks like a hang.
+// tellHold tells of a long pause of a key, which looks as if the run hangs.
 func (r *Run) tellHold(key string, until time.Time, reason string) {
 	const long, more = 30 * time.Second, 10 * time.Second
 	if d := time.Until(until); d >= long && r.notices.isNews("hold "+key, until, more) {
@@ -69,10 +69,10 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 	}
 }
 
-// troubled is how long after a refusal it is looked at what came of it: not before all is answered that was in flight.
+// troubled is for how long after a refusal tellTrouble still looks at what the refusals prove.
 const troubled = time.Minute
 
-// tellTrouble tells, once each, what refusals up to now prove: of an opt-in that is wrong, and of a key that does nothing but refuse.
+// tellTrouble tells what the refusals so far prove: that an option which the user chose is wrong, or that a key gets nothing but refusals.
 func (g *group) tellTrouble(ans *dispatch.Answer) {
 	r := g.r
 	now := time.Since(r.epoch)
@@ -100,10 +100,10 @@ func (g *group) tellTrouble(ans *dispatch.Answer) {
 	}
 }
 
-// inARow is how many refusals show a key that does nothing else.
+// inARow is how many refusals in a row show that a key gets nothing else.
 const inARow = 4
 
-// tellRow tells of a key that answers nothing but refusals.
+// tellRow tells of a key that gets nothing but refusals.
 func (r *Run) tellRow(k *dispatch.KeyInfo) {
 	key, server := "", ""
 	switch {
@@ -128,7 +128,7 @@ func (r *Run) tellRow(k *dispatch.KeyInfo) {
 	}
 }
 
-// tellBan tells, once, that a key is out of use.
+// tellBan tells once that a key is out of use.
 func (r *Run) tellBan(key, status string) {
 	switch isFirst := r.notices.isFirst("ban " + key); {
 	case !isFirst:

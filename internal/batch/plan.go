@@ -9,60 +9,64 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// Plan is what a run has before it, by the limits. Fields are only ever added.
+// Plan says what a run would send, what that would cost, and how long the limits alone make it take. Fields are only ever added.
 type Plan struct {
 	Format     string `json:"format"`
-	Requests   int    `json:"requests"`    // to be sent
-	DoneBefore int    `json:"done_before"` // in the results
-	DeadBefore int    `json:"dead_before"` // in the dead letters, and not to be tried again
-	Invalid    int    `json:"invalid"`     // lines that are passed over
+	Requests   int    `json:"requests"`    // how many are to be sent
+	DoneBefore int    `json:"done_before"` // how many requests of the input are in the results already
+	DeadBefore int    `json:"dead_before"` // how many are in the dead letters and are not tried again
+	Invalid    int    `json:"invalid"`     // how many lines are passed over
 	Keys       int    `json:"keys"`
 	InFlight   int    `json:"in_flight"`
 
-	// Of batches for language models, in tokens. Output is what the requests allow themselves, Expected what is likely by
-	// the answers in the results so far; there is none before the first.
+	// These fields are for batches for language models, in tokens. Output is what the requests allow themselves. Expected is what
+	// they are likely to use, by the answers in the results so far; without answers there is none.
 	Count     string      `json:"count,omitempty"` // what the server is taken to count
 	Input     int64       `json:"input_tokens,omitempty"`
 	Output    int64       `json:"output_tokens_max,omitempty"`
 	Expected  *int64      `json:"output_tokens_expected,omitempty"`
-	Answers   int         `json:"answers_so_far,omitempty"` // that Expected is from
-	Unbounded int         `json:"unbounded,omitempty"`      // requests that do not bound their output
-	Models    []PlanModel `json:"models,omitempty"`         // most requests first
+	Answers   int         `json:"answers_so_far,omitempty"` // how many answers Expected is taken from
+	Unbounded int         `json:"unbounded,omitempty"`      // how many requests do not bound their output
+	Models    []PlanModel `json:"models,omitempty"`         // the model with the most requests comes first
 	Largest   *PlanOne    `json:"largest,omitempty"`
 
-	// USD are there if the prices of all models are known. PricesAsOf is when those that were published were looked up, of whom
-	// PricesOf; empty: they were given. Unpriced are models of which no price is known.
+	// The sums in USD are there if the prices of all models are known. PricesOf is the provider who published the prices, and
+	// PricesAsOf when they were looked up; both are empty if the user gave the prices. Unpriced are the models without a known price.
 	USDMax      *float64 `json:"usd_max,omitempty"`
 	USDExpected *float64 `json:"usd_expected,omitempty"`
 	PricesOf    string   `json:"prices_of,omitempty"`
 	PricesAsOf  string   `json:"prices_as_of,omitempty"`
 	Unpriced    []string `json:"unpriced,omitempty"`
 
-	// Batch is the same sent by the provider's own batch API, if it is the provider's and that has one.
+	// Batch is what the same requests would take by the provider's own batch API. It is nil if they go elsewhere, or if there is none.
 	Batch *PlanBatch `json:"batch_api,omitempty"`
 
 	Limits []PlanLimit `json:"limits"`
-	// Seconds is what the limits alone take, from the first request that is sent to the last. AnswerWithin is how long an
-	// answer may take on the average without InFlight slowing that down; 0: any time.
+	// Seconds is how long the limits alone make the run take, from the first request that is sent to the last. AnswerWithin is how
+	// long an answer may take on average before InFlight slows the run down; 0: as long as it likes.
 	Seconds      float64   `json:"seconds"`
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
 
-	// Alone is what each model takes by itself, longest first, where there are several and the provider may have limits of each. Models that
-	// share limits are one, by the name of their family. LimitsOf is the provider; empty: nobody knows whether it has. EachModel: the run
-	// has the limits for each of them; otherwise it keeps to those of one for all of them together.
+	// Alone says how long each model takes by itself, the longest first, if there are several models and the provider may have limits
+	// for each of them. Models that share limits are one row, under the name of their family. LimitsOf is the provider; if it is empty,
+	// nobody knows whether it has limits for each model. EachModel says that the run keeps the limits for each model by itself;
+	// otherwise it keeps them for all models together.
 	Alone     []PlanAlone `json:"each_model_alone,omitempty"`
 	LimitsOf  string      `json:"limits_of,omitempty"`
 	EachModel bool        `json:"limits_of_each_model,omitempty"`
 
-	// Until is when no more is sent.
+	// Until is when the run stops sending.
 	Until *time.Time `json:"until,omitempty"`
 
-	Lines          int     `json:"lines"` // of the input, and how long it took to read them
+	Lines          int     `json:"lines"` // the size of the input, and how long it took to read it
 	Bytes          int64   `json:"bytes"`
 	ReadingSeconds float64 `json:"reading_seconds"`
 
-	// Notes are what a person should know besides.
+	// First are the first requests as they would be sent, if they are made from rows or other forms of input.
+	First []PlanRequest `json:"first,omitempty"`
+
+	// Notes tell people what else they should know.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -73,74 +77,74 @@ type PlanModel struct {
 	Input    int64  `json:"input_tokens"`
 	Output   int64  `json:"output_tokens_max"`
 
-	// USD are there if the model's prices are known.
+	// The sums in USD are there if the model's prices are known.
 	USDMax      *float64 `json:"usd_max,omitempty"`
 	USDExpected *float64 `json:"usd_expected,omitempty"`
 	USDInput    *float64 `json:"usd_per_million_input,omitempty"`
 	USDOutput   *float64 `json:"usd_per_million_output,omitempty"`
 
-	// Note is what the prices do not say.
+	// Note says what the prices leave out.
 	Note string `json:"note,omitempty"`
 
-	expected int64 // tokens out
-	bytes    int64 // of its lines
+	expected int64 // tokens of output
+	bytes    int64 // the size of the model's lines
 	cost     limit.Cost
 }
 
-// PlanAlone is what the limits take if they let nothing go but what is for one model.
+// PlanAlone says how long the limits would take if nothing but the requests of one model were sent.
 type PlanAlone struct {
 	Model    string  `json:"model"`
 	Requests int     `json:"requests"`
-	Limit    string  `json:"limit,omitempty"` // that binds; empty: all goes at once
+	Limit    string  `json:"limit,omitempty"` // the limit that takes longest; empty: all requests may go at once
 	Seconds  float64 `json:"seconds"`
 }
 
-// PlanBatch is what a provider's own batch API would take.
+// PlanBatch says what the requests would take by the provider's own batch API.
 type PlanBatch struct {
 	Provider    string   `json:"provider"`
-	USDMax      *float64 `json:"usd_max,omitempty"` // after the discount, if prices are known
+	USDMax      *float64 `json:"usd_max,omitempty"` // after the discount, if the prices are known
 	USDExpected *float64 `json:"usd_expected,omitempty"`
-	Discount    float64  `json:"discount"` // of the price, at best
+	Discount    float64  `json:"discount"` // what part of the price is saved at best
 	WithinHours float64  `json:"within_hours"`
-	Files       int      `json:"files,omitempty"` // by the most requests and bytes of one; 0: not known
+	Files       int      `json:"files,omitempty"` // how many files are needed, as one may have only so many requests and bytes; 0: not known
 	Docs        string   `json:"docs"`
 }
 
-// PlanOne is a request of a Plan.
+// PlanOne is a single request in a Plan.
 type PlanOne struct {
 	ID     string `json:"id"`
 	Line   int    `json:"line"`
 	Tokens int64  `json:"tokens"` // as the server counts them
 }
 
-// PlanLimit is what one limit takes.
+// PlanLimit says how long one limit takes.
 type PlanLimit struct {
 	Limit   string  `json:"limit"`
 	Unit    string  `json:"unit"`
-	Model   string  `json:"model,omitempty"` // that takes longest, where each model has the limit for itself
-	Cost    int64   `json:"cost"`            // of all requests, with Expected if it is known and the server counts what was used
+	Model   string  `json:"model,omitempty"` // the model that takes longest, if each model has the limit for itself
+	Cost    int64   `json:"cost"`            // what all requests cost, with Expected output if it is known and the server counts what was used
 	Seconds float64 `json:"seconds"`
 	Binds   bool    `json:"binds"`
 }
 
-// planning adds up a Plan while the input is read.
+// planning adds up the figures of a Plan while the input is read.
 type planning struct {
 	plan     Plan
 	cost     limit.Cost
 	models   map[string]*PlanModel
-	again    bool // the input can be read by several at once
+	again    bool // several readers can read the input at once
 	answers  int
-	output   int64 // of answers
+	output   int64 // the tokens of output of those answers
 	expected int64
 }
 
-// mostModels bounds the memory for models that somebody made up: those beyond are one.
+// mostModels bounds the memory, as somebody may make up the names of models. Further models are counted together as otherModels.
 const (
 	mostModels  = 100
 	otherModels = "others"
 )
 
-// learn takes in a result of the runs before.
+// learn takes in a result of an earlier run.
 func (p *planning) learn(e entry) {
 	if n, ok := outputOf(e.body); ok {
 		p.answers++
@@ -148,7 +152,7 @@ func (p *planning) learn(e entry) {
 	}
 }
 
-// add puts a request, whose line has size bytes, into the plan unless it has ended before.
+// add adds a request to the plan unless it ended in an earlier run. Its line has size bytes.
 func (p *planning) add(r *Run, q *Request, size int64) {
 	switch r.tally.past(r.tally.ledger[q.digest]) {
 	case &r.tally.totals.SkippedDone:
@@ -160,6 +164,9 @@ func (p *planning) add(r *Run, q *Request, size int64) {
 	}
 	p.plan.Requests++
 	add(&p.cost, q.Cost, 1)
+	if r.sender.handed && len(p.plan.First) < mostSamples {
+		p.plan.First = append(p.plan.First, r.sender.sample(q, r.c.Keys[0].Name))
+	}
 	if _, ok := r.c.Format.(*LLM); !ok {
 		return
 	}
@@ -195,11 +202,14 @@ func (p *planning) add(r *Run, q *Request, size int64) {
 	add(&m.cost, q.Cost, 1)
 }
 
-// Plan says what the run has before it, after Check.
+// Plan returns the plan of the run. Check must be called first.
 func (r *Run) Plan(now time.Time) Plan {
 	p := r.planning
 	plan := p.plan
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	if h, ok := r.c.Format.(*Handed); ok {
+		plan.Format = h.c.Read.Form.String()
+	}
 	cost := p.cost
 	if l, ok := r.c.Format.(*LLM); ok {
 		plan.Format, plan.Count = l.c.Provider.String(), l.Count().String()
@@ -233,17 +243,17 @@ func (r *Run) Plan(now time.Time) Plan {
 			if i < 0 {
 				continue
 			}
-			room := l.most() * int64(len(r.c.Keys))
-			if n < len(r.groups) { // it is open
+			room := l.Most() * int64(len(r.c.Keys))
+			if n < len(r.groups) { // the run is open, so the group is made
 				room = r.groups[n].rooms[i]
 			}
 			all += costs[name][l.Unit]
-			if t := l.takes(costs[name][l.Unit], len(r.c.Keys), room); t > d {
+			if t := l.Takes(costs[name][l.Unit], len(r.c.Keys), room); t > d {
 				d, of = t, name
 			}
 		}
 		if d < 0 {
-			continue // nothing is for that model
+			continue // the limit is for a model that the input does not have
 		}
 		row := PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: all, Seconds: d.Seconds()}
 		if plan.EachModel {
@@ -266,7 +276,7 @@ func (r *Run) Plan(now time.Time) Plan {
 	return plan
 }
 
-// priced puts prices on a plan's models, and on all of it if all of them have some.
+// priced fills in the prices of a plan's models, and of the whole plan if the prices of all models are known.
 func (r *Run) priced(plan *Plan) {
 	most, expected := 0.0, 0.0
 	for i := range plan.Models {
@@ -296,7 +306,7 @@ func (r *Run) priced(plan *Plan) {
 	}
 }
 
-// ownBatch is what a plan would be by the provider's own batch API.
+// ownBatch says what a plan would take by the provider's own batch API.
 func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 	row, _ := quota.LookupProvider(l.seller)
 	api := row.Batch
@@ -328,7 +338,7 @@ func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 	var bytes int64
 	for _, m := range plan.Models {
 		bytes += m.bytes
-		if l.c.Provider == OpenAI { // whose files have one model each
+		if l.c.Provider == OpenAI { // a file for OpenAI may have one model only
 			b.Files += files(m.Requests, m.bytes)
 		}
 	}
@@ -338,7 +348,7 @@ func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 	return b
 }
 
-// likely is what a model's requests cost, with the output that answers have taught to expect if there are any.
+// likely is what a model's requests cost. If expected is set, the output is what earlier answers let one expect.
 func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
 	cost := m.cost
 	if expected && l.Count().Corrected() {
@@ -348,14 +358,14 @@ func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
 	return cost
 }
 
-// alone says what each model takes by itself.
+// alone adds to the plan how long each model takes by itself.
 func (r *Run) alone(l *LLM, plan *Plan) {
 	row, known := quota.LookupProvider(l.c.LimitsOf)
 	if known && row.Limited != quota.Model || len(r.c.Limits) == 0 {
 		return
 	}
 	if names, _ := r.eachModel(false); slices.Contains(names, otherModels) {
-		return // the others are not alone
+		return // models that are counted together cannot be shown one by one
 	}
 	costs, index := []limit.Cost(nil), map[string]int{}
 	for _, m := range plan.Models {
@@ -377,7 +387,7 @@ func (r *Run) alone(l *LLM, plan *Plan) {
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
 		for _, rate := range limitsOf(r.c.Limits, a.Model) {
-			d := rate.takes(costs[i][rate.Unit], len(r.c.Keys), rate.most()*int64(len(r.c.Keys)))
+			d := rate.Takes(costs[i][rate.Unit], len(r.c.Keys), rate.Most()*int64(len(r.c.Keys)))
 			if s := d.Seconds(); s > a.Seconds {
 				a.Seconds, a.Limit = s, rate.Text
 			}

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
@@ -10,33 +9,32 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Prices are in USD per million tokens, of every model. Negative: what the provider publishes of each.
+// Prices are in USD per million tokens, for all models. Negative prices stand for those that the provider publishes for each model.
 type Prices struct{ Input, Output float64 }
 
 func (p Prices) given() bool { return p.Input >= 0 && p.Output >= 0 }
 
-// of is what so many tokens cost.
+// of returns what so many tokens cost.
 func (p Prices) of(input, output int64) money { return toMoney(p.usd(input, output)) }
 
 func (p Prices) usd(input, output int64) float64 {
-	return (max(p.Input, 0)*float64(input) + max(p.Output, 0)*float64(output)) / 1e6
+	return quota.ModelInfo{Input: max(p.Input, 0), Output: max(p.Output, 0)}.USD(input, output)
 }
 
-// pricesOf returns what the tokens of a model cost, and what is to be known besides. False: nobody knows. That of a tuned model is not
-// the one of what it was tuned from.
+// pricesOf returns the prices of a model, and a note on what they leave out. It returns false if they are not known.
 func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 	if r.c.Prices.given() {
 		return r.c.Prices, "", true
 	}
 	l, ok := r.c.Format.(*LLM)
-	if !ok || strings.HasPrefix(model, "ft:") {
+	if !ok {
 		return Prices{}, "", false
 	}
-	m, known := quota.LookupModel(l.seller, model)
+	m, known := quota.PriceOf(l.seller, model)
 	return Prices{m.Input, m.Output}, m.Note, known
 }
 
-// price is the most that an attempt at a request may cost. No text has more tokens than bytes.
+// price is the most that one attempt of a request may cost. Its tokens of input count as no fewer than its bytes, as no text has more.
 func (r *Run) price(q *Request) money {
 	if _, ok := r.c.Format.(*LLM); ok {
 		p, _, _ := r.pricesOf(q.Estimate.Model)
@@ -45,7 +43,7 @@ func (r *Run) price(q *Request) money {
 	return toMoney(r.c.Price * float64(q.Cost[limit.Requests]))
 }
 
-// cost is what an attempt has cost, of the price that was reserved.
+// cost is what an attempt has cost, where price was reserved for it.
 func (r *Run) cost(j *job, result limit.Result, price money) money {
 	switch {
 	case result == limit.Unsent, result == limit.Limited:
@@ -67,7 +65,7 @@ func (r *Run) cost(j *job, result limit.Result, price money) money {
 	return price
 }
 
-// noBudget ends the reading at a request for which a budget cannot hold, as nobody knows its price.
+// noBudget ends the reading if there is a budget and the price of a request is not known, as the budget could not be kept then.
 func (r *Run) noBudget(q *Request) bool {
 	if _, ok := r.c.Format.(*LLM); !ok || r.c.Budget == 0 || q.Estimate.Model == "" {
 		return false

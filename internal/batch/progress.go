@@ -12,9 +12,9 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// ceiling is the requests (or, where a line of the input has a cost, the cost) per second that the keys allow; 0: no limit. Limits of
-// tokens count by what a request took on the average. It is what they allow within d, as percent has it: with the bucket that was full
-// at the start. With d of 0 it is that of the long run.
+// ceiling is how many requests per second the limits of all keys allow; 0: there is no limit. If lines of the input have a cost, it is the
+// cost per second. Limits of tokens are converted by what a request took on average. For d above 0 it is the average over the first d of
+// the run, with buckets that were full at the start, as in percent. For d of 0 it is what the limits allow in the long run.
 func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	least := 0.0
 	for i := range r.groups {
@@ -29,13 +29,13 @@ func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	return least
 }
 
-// ceiling is that of a group.
+// ceiling is Run.ceiling for one group; it is infinite if there is no limit.
 func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
 	u, least := &g.r.tally.uses[g.index], math.Inf(1)
 	for _, l := range g.limits {
-		each, allowed := u.each(l.Unit), l.perSecond()
+		each, allowed := u.each(l.Unit), l.Speed()
 		if d > 0 {
-			each, allowed = u.sentEach(l.Unit), l.within(d, goesOn)/d.Seconds()
+			each, allowed = u.sentEach(l.Unit), l.Within(d, goesOn)/d.Seconds()
 		}
 		if each > 0 {
 			least = min(least, allowed/each)
@@ -44,7 +44,8 @@ func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
 	return least * float64(len(g.r.c.Keys))
 }
 
-// each is how much of a unit goes with one of cost in requests: of those sent, once there are enough, else of what is left.
+// each is how much of a unit goes with each request, on average. It is taken from the requests that were sent once there are enough, and
+// until then from those that are left.
 func (g *use) each(u limit.Unit) float64 {
 	const enough = 20
 	of := &g.remaining
@@ -57,7 +58,7 @@ func (g *use) each(u limit.Unit) float64 {
 	return float64(max(of[u], 0)) / float64(max(of[limit.Requests], 1))
 }
 
-// sentEach is how much of a unit went with one of cost in requests.
+// sentEach is how much of a unit went with each request that was sent, on average.
 func (g *use) sentEach(u limit.Unit) float64 {
 	of := &g.spent
 	if u == limit.Requests || of[limit.Requests] <= 0 {
@@ -66,12 +67,12 @@ func (g *use) sentEach(u limit.Unit) float64 {
 	return float64(max(of[u], 0)) / float64(of[limit.Requests])
 }
 
-// percent is what was sent as a part of the most that can be sent within d, of the limit that is used most.
+// percent is what was sent within d, in percent of the most that the limits allow in that time. It is that of the limit that is used most.
 func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for i, g := range r.groups {
 		for _, l := range g.limits {
-			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.within(d, goesOn)*float64(len(r.c.Keys))))
+			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.Within(d, goesOn)*float64(len(r.c.Keys))))
 		}
 	}
 	if ordered := r.tally.figures.inOrder(); ordered > 0 {
@@ -83,15 +84,17 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	return p
 }
 
-// Progress is the state of a run that goes on.
+// Progress is the state of a run while it goes on.
 type Progress struct {
 	Totals
-	Total    int // requests in the input that have to be sent; 0: not known
+	Total    int // how many requests of the input have to be sent; 0: not known
+	ToGo     int // how many requests have not ended yet; if Total is not known, of those that were read
 	InFlight int
-	Waiting  int
-	ETA      time.Duration // 0: not known, or nothing moves
-	Why      string        // what the next request waits for; empty: for nothing
-	Down     []string      // hosts where nothing arrives, with why and for how long
+	Waiting  int           // how many requests were read and wait to be sent
+	ETA      time.Duration // 0: not known, or no request ends
+	Why      string        // what the next request waits for; empty: nothing
+	Down     []string      // hosts where nothing arrives, each with the reason and for how long
+	Lately   []Failure     // the attempts that failed in the last minute
 }
 
 // Progress returns how far the run is.
@@ -102,11 +105,11 @@ func (r *Run) Progress() Progress {
 		g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
 			c := q.Counts()
 			p.InFlight, p.Waiting = p.InFlight+c.InFlight, p.Waiting+c.Waiting
-			if c.Waiting > most { // what most wait for
+			if c.Waiting > most { // the reason of the group in which the most requests wait is shown
 				most = c.Waiting
 				short, p.Why = g.why(now, q, d)
 			}
-			if i == 0 { // they all go to the same hosts
+			if i == 0 { // one group is enough: all groups send to the same hosts
 				for _, h := range d.Down(now) {
 					p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 				}
@@ -124,6 +127,8 @@ func (r *Run) Progress() Progress {
 		p.Rate = float64(p.Done) / p.Seconds
 		p.Ceiling, p.Sustained, p.Percent = r.ceiling(d, true), r.ceiling(0, true), r.percent(d, true)
 	}
+	p.Lately = r.tally.failed.lately(time.Now())
+	p.ToGo = p.toGo()
 	if r.tally.checked {
 		p.Total = p.Input - p.SkippedDone - p.SkippedDead
 		p.ETA = r.eta(time.Now(), keys, p.Waiting > 0, short)
@@ -131,12 +136,12 @@ func (r *Run) Progress() Progress {
 	return p
 }
 
-// limitOf begins what says that a limit is waited for.
+// limitOf begins the reason of a wait if that is a limit.
 const limitOf = "limit "
 
 func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
 
-// why says what the next request waits for: in a word or two, and in words.
+// why says what the next request of the group waits for: short in a word or two, text for people.
 func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short, text string) {
 	r := g.r
 	c := q.Counts()
@@ -145,6 +150,9 @@ func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (shor
 			return "", "answers"
 		}
 		return "", "input"
+	}
+	if r.tokens != nil && r.tokens.Waits() {
+		return "token", "a token that is accepted"
 	}
 	if c.InFlight >= r.c.Concurrency {
 		return "concurrency", fmt.Sprintf("answers: %d in flight is the most that --concurrency allows", c.InFlight)
@@ -171,7 +179,7 @@ func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (shor
 	return short, text
 }
 
-// whyKey says when a key may be used, and what it waits for until then.
+// whyKey says when a key may send a request of this cost, and what it waits for until then.
 func (g *group) whyKey(now mono.Time, d *dispatch.Dispatcher, key int, info *dispatch.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
 	r := g.r
 	at = now
@@ -204,9 +212,12 @@ func (g *group) whyKey(now mono.Time, d *dispatch.Dispatcher, key int, info *dis
 	return at, short, text + left(at.Sub(now))
 }
 
-// bound says what a key waits for that is none of the limits that are given, and no pause.
+// bound says what a key waits for if that is neither a limit that the user gave nor a pause.
 func (g *group) bound(now mono.Time, d *dispatch.Dispatcher, key int, cost limit.Cost) (at mono.Time, short string) {
 	at, b := d.Explain(now, key, cost)
+	if g.r.c.Share != nil && b.Name == g.sharedName(key) {
+		return at, "the shared limit " + b.Name
+	}
 	switch b.Name {
 	case "told":
 		return at, "what is left"
@@ -219,7 +230,7 @@ func (g *group) bound(now mono.Time, d *dispatch.Dispatcher, key int, cost limit
 	case "concurrency", "sequence":
 		return at, "nonce order"
 	}
-	return at, "what fits" // in the place of a limit that proved wrong
+	return at, "what fits" // the dispatcher keeps to a lower rate, as a limit proved too high
 }
 
 func left(d time.Duration) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// newPools makes the groups, each with a Pool.
+// newPools makes the groups, and a Pool for each of them.
 func (r *Run) newPools() error {
 	if err := r.divide(); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -25,12 +25,12 @@ func (r *Run) newPools() error {
 	return nil
 }
 
-// newPool replays the history into the limiters: a window that the process before filled still counts.
+// newPool makes the group's Pool. It replays the history into the limiters first, as what an earlier process sent still counts.
 func (g *group) newPool() error {
 	r := g.r
 	keys := make([]dispatch.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
-		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits) == 0}
+		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0}
 		if len(keys) > 1 {
 			keys[i].Trial = trialPatience
 		}
@@ -64,63 +64,34 @@ func (g *group) newPool() error {
 	return nil
 }
 
-// replay has the limiters know what was sent before.
+// replay tells the limiters what earlier runs sent.
 func (g *group) replay() {
 	r := g.r
 	g.rooms = make([]int64, len(g.limits))
-	if r.c.Strangers != nil {
+	if r.c.Strangers != nil || r.c.Share != nil {
 		return
 	}
-	// Of a bucket it is not known what it held when the history begins: at least nothing. The history is long enough for
-	// it to have filled since, unless it was used.
-	for i := range g.limiters {
-		for n, l := range g.limiters[i] {
-			if rate := g.limits[n]; rate.Bucket && r.store.history.Last > 0 {
-				at := mono.Time(-r.keep)
-				var all limit.Cost
-				all[rate.Unit] = rate.most()
-				l.Settle(at, l.Admit(at, all), limit.Outcome{Result: limit.Failed, Metered: true, Actual: all})
-			}
-		}
-	}
-	underway := make([][]int64, len(g.limiters)) // what may still arrive, of each key and limit
-	for i := range underway {
-		underway[i] = make([]int64, len(g.limits))
-	}
+	sends := make([][]limit.Past, len(g.fitted))
 	for _, s := range r.store.history.Sends {
 		i, ours := g.key(s.Key)
-		// Not after the epoch even if the clock was set back since: that would only count longer.
+		// No request arrives later than this after the epoch. If the clock was set back, the journal may name a later time.
 		counts := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
 		if !ours || counts < mono.Time(-r.keep) {
-			continue // no limit of this run reaches so far back
+			continue // no limit of this run looks back so far
 		}
-		o := limit.Outcome{Result: s.Result}
-		if counts > 0 {
-			o = limit.Outcome{Result: limit.Unknown, ArrivedAgo: -time.Duration(counts)}
-		} else if s.Result == limit.Unknown {
-			o.Result = limit.Failed // counts is its bound already
-		}
-		g.fitted[i].Count(min(counts, 0), s.Cost, o)
-		for n, l := range g.limiters[i] {
-			cost := s.Cost
-			if rate := g.limits[n]; rate.Bucket && !rate.Produced {
-				// A bucket that let it go was not below empty then. Ours could be, and for hours, where its limit was higher
-				// in the run before.
-				if w := &cost[rate.Unit]; counts > 0 {
-					*w = min(*w, max(rate.most()+int64(rate.perSecond()*time.Duration(counts).Seconds())-underway[i][n], 0))
-					underway[i][n] += *w
-				} else if *w > 0 && l.Ready(counts, cost) > counts {
-					*w = min(*w, rate.room(l, counts))
-				}
-			}
-			o.Metered, o.Actual = true, cost // a limit that goes by the age of requests sees none
-			l.Settle(min(counts, 0), l.Admit(min(counts, 0), cost), o)
-		}
+		sends[i] = append(sends[i], limit.Past{At: counts, Cost: s.Cost, Result: s.Result})
+	}
+	since := mono.Min
+	if r.store.history.Last > 0 {
+		since = mono.Time(-r.keep)
+	}
+	for i, f := range g.fitted {
+		limit.Replay(f, 0, since, sends[i])
 	}
 	for n, rate := range g.limits {
 		for i := range g.limiters {
 			if rate.Bucket {
-				g.rooms[n] += rate.room(g.limiters[i][n], 0)
+				g.rooms[n] += rate.Room(g.limiters[i][n], 0)
 			}
 		}
 	}

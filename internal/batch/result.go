@@ -13,36 +13,47 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
-// Result is one line of the results, or of the dead letters. Fields are only ever added.
+// Result is one line of the results or of the dead letters. Fields are only ever added.
 type Result struct {
 	ID       string `json:"id"`
 	State    string `json:"state"`            // done, expired, dead
 	Status   int    `json:"status,omitempty"` // of the last answer
 	Attempts int    `json:"attempts"`
-	// WaitedMS runs from submission to the last send, LatencyMS from that to the end of the answer.
+	// WaitedMS is the time from submission to the last send, LatencyMS from there to the end of the answer.
 	WaitedMS  float64 `json:"waited_ms"`
 	LatencyMS float64 `json:"latency_ms,omitempty"`
-	// WaitedFor says what that was for, in milliseconds, to lookEvery: waits.go.
-	WaitedFor      map[string]int64  `json:"waited_for_ms,omitempty"`
-	Key            string            `json:"key,omitempty"`
-	At             string            `json:"at"` // when it ended
+	// WaitedFor says what WaitedMS was spent waiting for, in milliseconds, accurate to lookEvery. See waits.go.
+	WaitedFor map[string]int64 `json:"waited_for_ms,omitempty"`
+	Key       string           `json:"key,omitempty"`
+	At        string           `json:"at"` // when the request ended
+	// Refused is how many attempts were refused by a limit, the last one too, RefusedAt when the latest mostRefused of them were.
+	Refused   int      `json:"refused,omitempty"`
+	RefusedAt []string `json:"refused_at,omitempty"`
+	// Ceiling is how many requests per second the limits allowed in the long run, as was known then. See ceilings.go.
+	Ceiling        float64           `json:"ceiling_sustained,omitempty"`
 	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
 	Headers        map[string]string `json:"headers,omitempty"`
 	Body           *string           `json:"body,omitempty"`
-	BodyBase64     []byte            `json:"body_base64,omitempty"`    // where it is not UTF-8
-	BodyCut        bool              `json:"body_cut,omitempty"`       // it was longer
+	BodyBase64     []byte            `json:"body_base64,omitempty"`    // the body if it is not UTF-8
+	BodyCut        bool              `json:"body_cut,omitempty"`       // the answer's body was longer
+	File           string            `json:"file,omitempty"`           // the file with the body, with --out-dir
+	Bytes          int               `json:"bytes,omitempty"`          // of the file
+	SHA256         string            `json:"sha256,omitempty"`         // of the file
+	Row            *string           `json:"row,omitempty"`            // what --select makes of the answer, in place of the body
 	Location       string            `json:"location,omitempty"`       // where redirects led
-	Error          string            `json:"error,omitempty"`          // why there is no answer, or why it is dead
-	Class          string            `json:"class,omitempty"`          // of a dead letter: see class.go
-	Hidden         int               `json:"hidden,omitempty"`         // in how many places the answer had a key's value
-	Digest         Digest            `json:"request_digest,omitempty"` // by which a rerun knows that it is the same
+	Error          string            `json:"error,omitempty"`          // why there is no answer, or why the request is dead
+	Class          string            `json:"class,omitempty"`          // only dead letters have one; see class.go
+	Hidden         int               `json:"hidden,omitempty"`         // in how many places a key's value was hidden in the answer
+	Page           int               `json:"page,omitempty"`           // the number of the page from the second on, with Config.Next
+	Next           string            `json:"next,omitempty"`           // the next page's URL, or the cursor in its body
+	Digest         Digest            `json:"request_digest,omitempty"` // by this a rerun knows that the request is still the same
 	Request        json.RawMessage   `json:"request,omitempty"`        // the line of the input; in dead letters
 }
 
-// line returns the result as a line of JSON that begins with its id and state: what a rerun reads.
+// line returns the result as a line of JSON. It begins with id and state, for the rerun that reads it.
 func (r *Result) line() []byte { return r.append(nil) }
 
-// lineOf returns v, which cannot fail, as a line of JSON.
+// lineOf returns v as a line of JSON. It panics if v cannot be encoded, so only types that always can may be passed.
 func lineOf(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -53,8 +64,8 @@ func lineOf(v any) []byte {
 	return b.Bytes()
 }
 
-// setBody puts a body in: as a string if it is UTF-8.
-func (r *Result) setBody(res *response, secrets *secret.Set) {
+// setBody stores the body of an answer: as a string if it is UTF-8, and otherwise as bytes.
+func (r *Result) setBody(res *response, secrets hider) {
 	body := res.body
 	var cut secret.Cut
 	if r.BodyCut = res.cut; res.cut || res.err != nil {
@@ -63,7 +74,7 @@ func (r *Result) setBody(res *response, secrets *secret.Set) {
 	if res.status == http.StatusPartialContent {
 		cut = secret.CutStart | secret.CutEnd
 	}
-	if res.cut { // not in the middle of a character
+	if res.cut { // the body must not end in the middle of a character
 		for n := 0; n < utf8.UTFMax-1 && len(body) > 0 && !utf8.Valid(body[max(0, len(body)-utf8.UTFMax):]); n++ {
 			if c, size := utf8.DecodeLastRune(body); c != utf8.RuneError || size != 1 {
 				break
@@ -74,15 +85,15 @@ func (r *Result) setBody(res *response, secrets *secret.Set) {
 	body, n := secrets.Hide(body, cut)
 	r.Hidden += n
 	if utf8.Valid(body) {
-		s := unsafe.String(unsafe.SliceData(body), len(body)) // nobody changes it any more, and there may be 16 MiB of it
+		s := unsafe.String(unsafe.SliceData(body), len(body)) // nobody changes body any more, and a copy could take 16 MiB
 		r.Body = &s
 	} else {
 		r.BodyBase64 = body
 	}
 }
 
-// setHeaders picks the header fields that are kept.
-func (r *Result) setHeaders(h http.Header, keep *kept, secrets *secret.Set) {
+// setHeaders stores the header fields of an answer that results keep.
+func (r *Result) setHeaders(h http.Header, keep *kept, secrets hider) {
 	for name, all := range h {
 		lower := keep.as(name)
 		if lower == "" {
@@ -97,13 +108,13 @@ func (r *Result) setHeaders(h http.Header, keep *kept, secrets *secret.Set) {
 	}
 }
 
-// kept are the names of the header fields that are, beside more. Not safe for concurrent use.
+// kept knows which header fields are kept in results: a few that are always kept, and more. Not safe for concurrent use.
 type kept struct {
 	more []string
-	name map[string]string // what is known, by the names in answers
+	name map[string]string // what as returned before, by the name in the answer
 }
 
-// as is how a name is written; empty: it is not kept.
+// as returns how the name of a field is written in a result; empty: the field is not kept.
 func (k *kept) as(name string) string {
 	lower, known := k.name[name]
 	if known {
@@ -117,7 +128,7 @@ func (k *kept) as(name string) string {
 	default:
 		lower = ""
 	}
-	const most = 256 // a server may make up names
+	const most = 256 // it bounds the memory, as a server may make up names
 	if k.name == nil || len(k.name) >= most {
 		k.name = map[string]string{}
 	}

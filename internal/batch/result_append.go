@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// append appends the result as a line of JSON, as encoding/json has it without escapes for HTML. It is written by hand since a body may
-// have 16 MiB, of which encoding/json makes three more copies, and since there may be 30,000 results a second.
+// append appends the result as a line of JSON, just as encoding/json would write it without escapes for HTML. It is written by hand since a
+// body may have 16 MiB, and encoding/json makes three more copies of it, and since there may be 30,000 results a second.
 func (r *Result) append(b []byte) []byte {
 	if r.Request != nil {
-		return append(b, lineOf(r)...) // nothing in it can fail: it was read as JSON
+		return append(b, lineOf(r)...) // this cannot fail, as Request was read as JSON
 	}
-	if r.Body != nil { // and what has to be escaped, of JSON a fourth at most
+	if r.Body != nil { // there is room for escapes: in a body of JSON they take a fourth at most
 		b = slices.Grow(b, len(*r.Body)+len(*r.Body)/4+512)
 	}
 	o := object{b: b}
@@ -33,6 +33,9 @@ func (r *Result) append(b []byte) []byte {
 	}
 	o.some("key", r.Key)
 	o.text("at", r.At)
+	o.integer("refused", int64(r.Refused), false)
+	o.texts("refused_at", r.RefusedAt)
+	o.float("ceiling_sustained", r.Ceiling, false)
 	o.truth("possible_repeat", r.PossibleRepeat)
 	if len(r.Headers) > 0 {
 		in := object{b: o.name("headers")}
@@ -48,21 +51,29 @@ func (r *Result) append(b []byte) []byte {
 		o.b = append(base64.StdEncoding.AppendEncode(append(o.name("body_base64"), '"'), r.BodyBase64), '"')
 	}
 	o.truth("body_cut", r.BodyCut)
+	if r.Row != nil {
+		o.text("row", *r.Row)
+	}
+	o.some("file", r.File)
+	o.integer("bytes", int64(r.Bytes), false)
+	o.some("sha256", r.SHA256)
 	o.some("location", r.Location)
 	o.some("error", r.Error)
 	o.some("class", r.Class)
 	o.integer("hidden", int64(r.Hidden), false)
+	o.integer("page", int64(r.Page), false)
+	o.some("next", r.Next)
 	o.some("request_digest", string(r.Digest))
 	return append(o.b, '}', '\n')
 }
 
-// object is one that is being written.
+// object is a JSON object that is being written.
 type object struct {
 	b     []byte
 	begun bool
 }
 
-// name begins a member.
+// name begins a member of the object.
 func (o *object) name(name string) []byte {
 	open := byte(',')
 	if !o.begun {
@@ -80,6 +91,21 @@ func (o *object) some(name, s string) {
 	}
 }
 
+// texts writes a list, unless it is empty.
+func (o *object) texts(name string, all []string) {
+	for i, s := range all {
+		if i == 0 {
+			o.b = append(o.name(name), '[')
+		} else {
+			o.b = append(o.b, ',')
+		}
+		o.b = appendText(o.b, s)
+	}
+	if len(all) > 0 {
+		o.b = append(o.b, ']')
+	}
+}
+
 func (o *object) truth(name string, is bool) {
 	if is {
 		o.b = append(o.name(name), "true"...)
@@ -92,7 +118,7 @@ func (o *object) integer(name string, n int64, zero bool) {
 	}
 }
 
-// float is for what milliseconds returns: no exponents.
+// float writes what milliseconds and Run.sustained return, which need no exponent.
 func (o *object) float(name string, f float64, zero bool) {
 	if f != 0 || zero {
 		o.b = strconv.AppendFloat(o.name(name), f, 'f', -1, 64)
@@ -101,10 +127,10 @@ func (o *object) float(name string, f float64, zero bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText appends a JSON string.
+// appendText appends s as a JSON string.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
-	from := 0 // what follows is not written yet
+	from := 0 // s is written up to here
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
@@ -115,7 +141,7 @@ func appendText(b []byte, s string) []byte {
 		if c >= utf8.RuneSelf {
 			var rune rune
 			rune, size = utf8.DecodeRuneInString(s[i:])
-			// The two are line breaks to JavaScript.
+			// U+2028 and U+2029 are escaped, as JavaScript takes them for line breaks.
 			if (rune != utf8.RuneError || size > 1) && rune != '\u2028' && rune != '\u2029' {
 				i += size
 				continue

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"strings"
@@ -29,7 +30,11 @@ func TestResultHasEachField(t *testing.T) {
 		case reflect.Pointer:
 			v.Set(reflect.ValueOf(&text))
 		case reflect.Slice:
-			v.SetBytes([]byte(`"x"`))
+			if list, ok := v.Addr().Interface().(*[]string); ok {
+				*list = []string{text, `"<`}
+			} else {
+				v.SetBytes([]byte(`"x"`))
+			}
 		case reflect.Map:
 			v.Set(reflect.MakeMap(v.Type()))
 			v.SetMapIndex(reflect.ValueOf(text), reflect.New(v.Type().Elem()).Elem())
@@ -64,6 +69,9 @@ func FuzzResult(f *testing.F) {
 		}
 		if is(6) {
 			r.Key, r.Location, r.Error, r.Class, r.Hidden, r.Digest = name, text, id, name, int(n%3), Digest(name)
+		}
+		if is(8) {
+			r.Refused, r.RefusedAt, r.Ceiling = int(n%20), []string{id, text, name}[:n%4%3+1], math.Round(float64(n)*1.37)/1e6
 		}
 		if is(7) {
 			r.Request = json.RawMessage(`{"url": "x"}`)

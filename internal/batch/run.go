@@ -12,55 +12,62 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/issuer"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/verdict"
 )
 
-// What New, Check, Open and Send fail with, beside the errors of the system.
+// New, Check, Open and Send fail with these errors, beside those of the system.
 var (
-	// ErrConfig: the flags or the environment make no sense.
+	// ErrConfig says that the flags or the environment cannot be used as they are.
 	ErrConfig = errors.New("bad configuration")
-	// ErrInput: there is something wrong with the input. With ErrUnsent beside it nothing was sent.
+	// ErrInput says that there is something wrong with the input. If the error is an ErrUnsent, too, nothing was sent.
 	ErrInput  = errors.New("invalid input")
 	ErrUnsent = errors.New("nothing was sent")
-	// ErrOutput: results, dead letters or the journal could not be written. Running again resumes.
+	// ErrOutput says that results, dead letters or the journal could not be written. Running again resumes.
 	ErrOutput = errors.New("cannot write")
-	// ErrHost: a host is not what its URL says, by its name or its certificate, and has never answered. Nothing is lost.
+	// ErrHost says that a host has never answered, and that its name or its certificate is wrong. Nothing is lost.
 	ErrHost = errors.New("a host is not there")
-	// ErrEnough: it is Config.Until, or the Budget is spent, and something is left. Running again resumes.
+	// ErrEnough says that Config.Until has come, or that the Budget is spent, with requests left. Running again resumes.
 	ErrEnough = errors.New("no more is sent")
-	// ErrOutage: nothing has arrived at a host for Config.MaxOutage. Running again resumes.
+	// ErrOutage says that nothing has arrived at a host for Config.MaxOutage. Running again resumes.
 	ErrOutage = paceline.ErrOutage
 )
 
-// Run sends the requests of one input. Check, Open, Send and Close are called in this order; Drain and Progress at any
+// Run sends the requests of one input. Check, Open, Send and Close must be called in this order; Drain and Progress may be called at any
 // time after Open.
 type Run struct {
-	c        Config
-	sender   *sender
-	policy   verdict.Policy
-	numbered bool          // requests carry nonces
-	epoch    time.Time     // of the Pool's clock
-	keep     time.Duration // how far back the journal goes
-	groups   []*group      // of what counts in limits of its own, once it is open
-	flights  chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
-	bans     []atomic.Bool // of each key, what one group tells the others
-	trouble  atomic.Int64  // until when refusals are news, since the epoch
-	room     chan struct{} // one for each answer that is on its way to the results
-	homes    secret.Places // where keys go, once the first line is read
-	last     atomic.Pointer[knownHost]
+	c          Config
+	sender     *sender
+	tokens     *issuer.Keeper // nil: requests carry no tokens
+	policy     verdict.Policy
+	numbered   bool          // requests carry nonces
+	epoch      time.Time     // the zero of the Pool's clock
+	keep       time.Duration // how far back the journal goes
+	groups     []*group      // one for each part of the input that has limits of its own; made by Open
+	flights    chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
+	bans       []atomic.Bool // whether each key is banned, as one group tells the others
+	trouble    atomic.Int64  // until when refusals are looked at, since the epoch: see troubled
+	unselected atomic.Int64  // how many answers Config.Shape could not make a whole row from
+	room       chan struct{} // one for each answer that is on its way to the results
+	searches   atomic.Int64  // of the files of earlier runs, for a line to name
+	homes      secret.Places // the servers that keys may be sent to, known once the first line is read
+	last       atomic.Pointer[knownHost]
 
-	// Each has its own lock, and none is held while another is taken.
+	// Each of these has its own lock, and none is held while another is taken.
 	store    store
 	tally    tally
 	course   *course
 	hosts    hosts
 	notices  notices
 	lessons  lessons
+	ceilings ceilings
 	denials  denials
 	trials   *trials
 	planning planning
 	starts   starts
+	chains   chains
 	budget   *budget
 	endings  sync.Pool // of *endings
 }
@@ -79,6 +86,21 @@ func New(c Config) (*Run, error) {
 	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
 		return fail("a negative number where none can be")
 	}
+	if _, ok := c.Format.(*LLM); ok && (c.OutDir != "" || c.view != "") {
+		return fail("results of batches for language models keep the format: no files of bodies, no rows, no order")
+	}
+	if c.OutDir != "" && c.view != "" {
+		return fail("files of bodies with rows, or in order")
+	}
+	if c.Ordered && c.Next != nil {
+		return fail("pages come after others of the input: --ordered does not go with --next")
+	}
+	if c.uses("token") != (c.Bearer != nil) {
+		return fail("{token} in a template and an issuer of tokens: there is one without the other")
+	}
+	if _, ok := c.Format.(*LLM); ok && c.Next != nil {
+		return fail("following pages does not go with batches for language models, whose answers have none")
+	}
 	if err := c.distinct(); err != nil {
 		return nil, noStart{err}
 	}
@@ -95,27 +117,47 @@ func New(c Config) (*Run, error) {
 		planning: planning{models: map[string]*PlanModel{}},
 	}
 	for _, l := range c.Limits {
-		if _, err := c.made(l); err != nil {
+		made, err := c.made(l)
+		if err == nil && c.Share != nil {
+			err = shared.Shareable(made)
+		}
+		if err != nil {
 			return fail("%w", err)
+		}
+	}
+	if c.Share != nil && len(c.Limits) == 0 {
+		return fail("--share without a limit: there is nothing to share")
+	}
+	if c.Auto != nil {
+		if _, err := c.Auto.limiter(); err != nil {
+			return fail("--limit auto: %w", err)
+		}
+		if len(c.Limits) > 0 {
+			return fail("limits that are to be found out beside limits that are known")
 		}
 	}
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
 	}
 	r.sender = newSender(&r.c)
+	r.newBearer()
+	if c.OutDir != "" {
+		r.store.files = &bodies{dir: c.OutDir, most: c.MaxFile}
+		r.sender.files = r.store.files
+	}
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
 		s, _ = r.sender.secrets.HideIn(s)
 		notice(s)
 	}
 	r.homes = c.KeyHosts
-	if l, ok := c.Format.(*LLM); ok && c.uses("key") && len(r.homes) > 0 && !r.homes.Have(l.base) {
+	if l, ok := c.Format.(*LLM); ok && c.hasSecrets() && len(r.homes) > 0 && !r.homes.Have(l.base) {
 		return fail("%s", notHome(l.base, r.homes))
 	}
 	return r, nil
 }
 
-// Open opens the files, reads what the runs before left in them, and makes the Pool ready. Nothing is sent yet.
+// Open opens the files, reads what earlier runs left in them, and makes the Pool ready. Nothing is sent yet.
 func (r *Run) Open() error {
 	r.epoch = time.Now()
 	r.tally.pace.begin(r.epoch, r.c.Limits)
@@ -130,13 +172,13 @@ func (r *Run) Open() error {
 		}
 	}
 	r.budget.spent = money(r.store.history.Spent)
-	if r.tally.checked { // a run that is broken off at once has them, too
+	if r.tally.checked { // counted here, so that a run that is broken off at once has these figures, too
 		r.tally.skipped()
 	}
 	if weak := r.sender.secrets.Weak(); len(weak) > 0 {
-		what := "the value of %s is not looked for in answers: it is short or easy to guess, as placeholders are"
+		what := "where an answer repeats the value of %s it is not hidden: it is too short, or too easy to guess, to be told from other text, as placeholders are"
 		if len(weak) > 1 {
-			what = "the values of %s are not looked for in answers: they are short or easy to guess, as placeholders are"
+			what = "where an answer repeats the values of %s they are not hidden: they are too short, or too easy to guess, to be told from other text, as placeholders are"
 		}
 		r.tell(what, strings.Join(weak, ", "))
 	}
@@ -148,15 +190,16 @@ func (r *Run) Open() error {
 	return err
 }
 
-// Send reads the input and sends it. It returns nil if everything read has ended or was drained; ErrInput if the input
-// could not be read to its end, what was read before being finished; ErrOutput; dispatch.ErrExhausted if every key is
-// banned, or denies all; ErrHost; ErrOutage; or ctx's error.
+// Send reads the input and sends its requests. It returns nil if every request that was read has ended or was drained; ErrInput if the
+// input could not be read to its end, after finishing the requests before that place; dispatch.ErrExhausted if every key is banned, or is
+// denied everything; ErrOutput; ErrHost; ErrEnough; ErrOutage; or the error of ctx.
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	var beside sync.WaitGroup
 	beside.Go(func() { r.store.syncer(done, r.fail) })
+	r.ceilings.note(r.sustained())
 	beside.Go(func() { r.watch(done) })
 	if !r.c.Until.IsZero() {
 		if r.isOver() {
@@ -172,7 +215,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 			in = known
 		}
 	}
-	// It may be stuck in a read that nothing ends when the Pool stops: then it is left behind, and touches nothing.
+	// When the Pool stops, the feeder may be stuck in a read that nothing ends. Then it is left behind, and touches nothing any more.
 	r.course.feeding = true
 	go func() {
 		r.feedAll(ctx, name, in)
@@ -182,11 +225,16 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		}
 	}()
 	err := r.runPools(ctx)
+	r.store.view.stop()
 	r.trials.stop()
+	if r.tokens != nil {
+		r.tokens.Close()
+	}
 	r.tellMisfits()
 	r.tellUnsent()
 	close(done)
 	beside.Wait()
+	r.endView()
 	if gone := r.course.left(); gone && known != nil {
 		r.appended(name, all, known.N)
 	}
@@ -206,7 +254,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	}
 }
 
-// until ends the sending when it is time. The wall clock is asked again and again: it may be set, and a laptop sleeps.
+// until ends the sending at Config.Until. It reads the wall clock again and again, as the clock may be set and a laptop may sleep.
 func (r *Run) until(done <-chan struct{}) {
 	for !r.isOver() {
 		select {
@@ -224,15 +272,19 @@ func (r *Run) over() error {
 	return fmt.Errorf("%w: it is %s (--until)", ErrEnough, r.c.Until.Format("2 Jan 15:04:05"))
 }
 
-// enough ends the sending for a reason of the user's.
+// enough ends the sending for a reason that the user gave.
 func (r *Run) enough(why error) {
 	r.course.first(&r.course.enough, why)
 	r.Drain()
 }
 
-// Drain sends no more. Send returns when what is in flight has been answered.
+// Drain has no more requests sent. Send returns when those in flight have been answered.
 func (r *Run) Drain() {
 	r.course.stop()
+	r.store.view.stop()
+	if r.tokens != nil {
+		r.tokens.Stop()
+	}
 	r.trials.stop()
 	r.drainPools()
 }
@@ -253,6 +305,7 @@ func (r *Run) Close() (t Totals, err error) {
 	defer func() { t.USD = float64(r.budget.isSpent()) / float64(dollar) }()
 	var lost error
 	t, lost = r.tally.close(r.waiting())
+	t.SelectFailed = int(r.unselected.Load())
 	d := r.tally.final.Sub(r.tally.first)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds
@@ -260,7 +313,9 @@ func (r *Run) Close() (t Totals, err error) {
 		t.Percent = r.percent(d, false)
 		t.Keys = r.tally.figures.totals(r.groups, d)
 	}
+	t.Found = r.found()
 	r.modelTotals(&t)
+	t.Failed = r.tally.failed.all()
 	if f := &r.tally.figures; f.latency.N() > 0 {
 		l := latencyOf(&f.latency)
 		t.Latency = &l

@@ -59,6 +59,24 @@ func newBench(t *testing.T) *bench {
 	}}
 }
 
+// made is a run, over the bench's network if it has one.
+func (b *bench) made(c Config) *Run {
+	b.t.Helper()
+	if b.network != nil {
+		c.clock = bubbleClock
+	}
+	r, err := New(c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if b.network != nil {
+		over := newTransport(&r.c)
+		over.DialContext = b.network.dial
+		r.sender.over(over)
+	}
+	return r
+}
+
 // run sends lines. Whatever happens, the counts add up.
 func (b *bench) run(lines ...string) ran {
 	t := b.t
@@ -67,18 +85,7 @@ func (b *bench) run(lines ...string) ran {
 	c := b.config
 	c.Notice = func(s string) { fmt.Fprintln(&notices, s) }
 	c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if b.network != nil {
-		c.clock = bubbleClock
-	}
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.network != nil {
-		over := newTransport(&r.c)
-		over.DialContext = b.network.dial
-		r.sender.over(over)
-	}
+	r := b.made(c)
 	text := strings.Join(lines, "\n")
 	if err := r.Check("in", strings.NewReader(text)); err != nil {
 		return ran{err: err, notices: notices.String()}
@@ -94,6 +101,7 @@ func (b *bench) run(lines ...string) ran {
 	}
 	out := ran{err: r.Send(context.Background(), "in", strings.NewReader(text))}
 	p := r.Progress()
+	var err error
 	if out.Totals, err = r.Close(); err != nil {
 		t.Error(err)
 	}
@@ -630,6 +638,21 @@ func TestUnanswered(t *testing.T) {
 		if hold && (seen("x") != 0 || got.Dead != 1 || got.Repeats != 0 || got.dead["x"].Error == "") {
 			t.Errorf("hold: %+v, %v", got.Totals, got.dead)
 		}
+	}
+}
+
+// What may have been served and is then invalid is a dead letter that says both: whoever mends it has to know.
+func TestUnansweredAndDead(t *testing.T) {
+	var n atomic.Int32
+	srv, seen := counting(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusBadRequest)
+	})
+	got := newBench(t).run(request("x", srv.URL+"/?x"))
+	if r := got.dead["x"]; got.Dead != 1 || !r.PossibleRepeat || seen("x") != 2 {
+		t.Errorf("%+v, %s", got.Totals, r.line())
 	}
 }
 

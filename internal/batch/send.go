@@ -28,11 +28,15 @@ type sender struct {
 	header      []Template
 	query       []Template
 	timeout     time.Duration
-	late        error // after it
+	late        error // the error of an attempt that took longer than timeout
 	maxResponse int64
 	memory      *memory
-	common      http.Header // of requests that have no fields of their own: it does not change
-	secrets     *secret.Set
+	files       *bodies     // nil: bodies are in the results, cut at maxResponse
+	common      http.Header // for requests without fields of their own; it is shared and never changed
+	secrets     hider
+	handed      bool // requests were not written for paceline, and may have secrets of their own
+	keys        []secret.Key
+	sets        secretSets
 	places      secret.Places // where keys may follow a redirect, beside the host of the line
 }
 
@@ -40,13 +44,14 @@ func newSender(c *Config) *sender {
 	s := &sender{
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
-		secrets: c.secrets(), places: c.KeyHosts,
+		secrets: secret.New(c.secretKeys()), keys: c.secretKeys(), places: c.KeyHosts,
 	}
+	_, s.handed = c.Format.(*Handed)
 	s.over(newTransport(c))
 	return s
 }
 
-// over has requests go over t, or as they would there.
+// over has requests sent over t, or, where package direct can, in the same way without it.
 func (s *sender) over(t *http.Transport) {
 	s.base = wire.New(t)
 	s.direct = &direct.Client{
@@ -69,7 +74,7 @@ func newTransport(c *Config) *http.Transport {
 	return &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: dial,
-		// HTTP/2 is left out: on its shared connections what has left may wait in the system behind the bytes of others, for
+		// HTTP/2 is left out: on its shared connections a request that has left may wait in the system behind the bytes of others, for
 		// longer than the one-way latency that a limit was promised.
 		Protocols:           http1,
 		TLSClientConfig:     c.TLS,
@@ -87,23 +92,27 @@ type response struct {
 	status  int // 0: no answer
 	header  http.Header
 	body    []byte
-	share   share // of the memory for bodies
-	cut     bool  // the body is longer
+	share   share      // of the memory for bodies
+	cut     bool       // the body is longer
+	saved   *savedBody // the file that has all of the body; nil: there is none, or not yet
+	unsaved error      // why the body could not be written
+	tooLong bool       // the body is longer than a file may be
 	err     error
 	sight   limit.Sight   // what err has shown of the way to the host
+	lapsed  bool          // nothing was written, since there was no leave for it any more
 	written bool          // at least a byte may have left
 	began   time.Time     // before the first byte was written
 	ended   time.Time     // after the answer was read
 	rtt     time.Duration // from after the last byte was written; 0: not known
 }
 
-// patience ends an attempt after a time. What it has to wait for on this side does not count.
+// patience ends an attempt after a time, in which the time that it waits on this side does not count.
 type patience struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 	late   error
 	until  time.Time
-	left   time.Duration // while it pauses
+	left   time.Duration // how much time is left, while it pauses
 }
 
 // past is a context whose deadline has passed.
@@ -133,32 +142,41 @@ func (p *patience) end() {
 	p.cancel(nil)
 }
 
-// send makes one attempt.
-func (s *sender) send(ctx context.Context, r *Request, h hop, v *values) response {
+// fresh says, right before the first byte is written, whether it may be.
+type fresh func() bool
+
+// Fresh is for package wire.
+func (f fresh) Fresh() bool { return f() }
+
+// send makes one attempt. leave, if not nil, is asked right before it is written; if there is none any more the response has lapsed.
+func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave fresh) response {
 	q := s.request(r, h, v)
 	var body []byte
 	if h.body {
 		body = r.Body
 	}
 	if s.direct.Takes(q, body) {
-		return s.directly(ctx, q, body)
+		return s.directly(ctx, r, q, body, leave)
 	}
-	return s.byHTTP(ctx, q, body)
+	return s.byHTTP(ctx, r, q, body, leave)
 }
 
-// directly sends what is small, and goes to where there is neither TLS nor a proxy.
-func (s *sender) directly(ctx context.Context, q *http.Request, body []byte) response {
+// directly sends a small request to a server that is reached without TLS and without a proxy.
+func (s *sender) directly(ctx context.Context, r *Request, q *http.Request, body []byte, leave fresh) response {
 	out := response{began: time.Now()}
-	res, sent, err := s.direct.Send(ctx, q, body, s.timeout)
+	res, sent, err := s.direct.Send(ctx, q, body, s.timeout, leave)
+	if out.lapsed = errors.Is(err, direct.ErrLapsed); out.lapsed {
+		return out
+	}
 	if err == nil {
-		err = s.read(ctx, &out, res, res.Body.(direct.Body).Pause)
+		err = s.read(ctx, r, &out, res, res.Body.(direct.Body).Pause)
 	}
 	out.ended = time.Now()
 	if err != nil {
 		if ctx.Err() == nil && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) {
 			out.err, out.sight = s.late, sight.OfError(past, context.DeadlineExceeded)
 		} else {
-			out.err, out.sight = s.reason(ctx, err), sight.OfError(ctx, err)
+			out.err, out.sight = s.reason(ctx, s.of(r), err), sight.OfError(ctx, err)
 		}
 	}
 	if out.written = sent.Written; out.written {
@@ -167,27 +185,33 @@ func (s *sender) directly(ctx context.Context, q *http.Request, body []byte) res
 	return out
 }
 
-// byHTTP sends whatever net/http can.
-func (s *sender) byHTTP(ctx context.Context, q *http.Request, body []byte) response {
+// byHTTP sends any request, over net/http.
+func (s *sender) byHTTP(ctx context.Context, r *Request, q *http.Request, body []byte, leave fresh) response {
 	ctx, p := s.patience(ctx)
 	defer p.end()
 
 	if len(body) > 0 {
 		q.ContentLength = int64(len(body))
-		// For the case that a kept connection fails before a byte was written.
+		// net/http needs it if a kept connection fails before a byte was written.
 		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		q.Body, _ = q.GetBody()
 	}
 	a := new(wire.Attempt)
+	if leave != nil {
+		a.Leave = leave
+	}
 	out := response{began: time.Now()}
 	res, err := s.base.Send(q.WithContext(ctx), a)
+	if out.lapsed = errors.Is(err, wire.ErrLapsed); out.lapsed {
+		return out
+	}
 	if err == nil {
-		err = s.read(ctx, &out, res, p.pause)
+		err = s.read(ctx, r, &out, res, p.pause)
 	}
 	out.ended = time.Now()
 	if err != nil {
-		out.err = s.reason(ctx, err)
-		if p.isOver(ctx) { // net/http calls it cancelled
+		out.err = s.reason(ctx, s.of(r), err)
+		if p.isOver(ctx) { // the attempt took too long, though net/http calls it cancelled
 			ctx, err = past, context.DeadlineExceeded
 		}
 		out.sight = sight.OfError(ctx, err)
@@ -201,22 +225,27 @@ func (s *sender) byHTTP(ctx context.Context, q *http.Request, body []byte) respo
 }
 
 // read takes in an answer.
-func (s *sender) read(ctx context.Context, out *response, res *http.Response, pause func(bool)) (err error) {
+func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.Response, pause func(bool)) (err error) {
 	out.status, out.header = res.StatusCode, res.Header
 	length := res.ContentLength
 	if res.Request.Method == http.MethodHead {
-		length = 0 // whatever it would have
+		length = 0 // the answer to HEAD says what GET would have, and has no body
 	}
 	out.body, err = s.memory.read(ctx, &out.share, res.Body, length, s.maxResponse+1, pause)
 	if int64(len(out.body)) > s.maxResponse {
+		if s.files != nil && err == nil && out.status/100 == 2 {
+			if out.saved, err, out.unsaved = s.files.stream(r.ID, s.of(r), out, res.Body); errors.Is(err, errTooLong) {
+				out.tooLong, err = true, nil
+			}
+		}
 		out.body, out.cut = out.body[:s.maxResponse], true
 	}
 	res.Body.Close()
 	return err
 }
 
-// reason makes an error fit to be shown: why the context ended rather than that it did, no URL, no secret.
-func (s *sender) reason(ctx context.Context, err error) error {
+// reason makes an error fit to be shown: it says why the context ended, not that it did, and has no URL and no secret.
+func (s *sender) reason(ctx context.Context, hide hider, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -228,15 +257,15 @@ func (s *sender) reason(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		msg = "the connection was closed before the whole answer was read"
 	}
-	msg, _ = s.secrets.HideIn(msg)
+	msg, _ = hide.HideIn(msg)
 	return errors.New(msg)
 }
 
-// hop is where an attempt goes: a request's own URL, or where a redirect led. foreign: it was named by a server, and keys may not go
-// there. Nor may they where a foreign one leads back to, as it says with what URL.
+// hop is where an attempt goes: to the request's own URL, or to where a redirect led. foreign says that a server named it and that keys may
+// not go there. A redirect from a foreign hop back home stays foreign, as the foreign server chose the URL.
 type hop struct {
 	url     *url.URL
-	host    string // by which its health is known
+	host    string // the name under which its health is kept
 	method  string
 	body    bool
 	foreign bool
@@ -247,7 +276,7 @@ func firstHop(r *Request) hop {
 	return hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
 }
 
-// request is what goes, without its body.
+// request returns the HTTP request that goes, without its body.
 func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 	header, query := s.header, s.query
 	if h.foreign {
@@ -270,7 +299,7 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 			if !h.foreign {
 				q.Host = all[0]
 			}
-		case h.foreign && slices.ContainsFunc(all, func(v string) bool { return s.secrets.StaysHome(name, v) }):
+		case h.foreign && slices.ContainsFunc(all, func(v string) bool { return s.of(r).StaysHome(name, v) }):
 		case !h.body && name == "Content-Type":
 		default:
 			q.Header[name] = all
@@ -289,13 +318,13 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 	return q
 }
 
-// follow is the hop after h, to which res redirects: with the methods and bodies that browsers agree on.
+// follow returns the hop to which res redirects from h. Its method and body are as browsers have them.
 func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 	location := res.header.Get("Location")
 	to, err := h.url.Parse(location)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
-		// As characters of a key are that may not be in a URL.
-		if key, found := s.secrets.Holds(location); found {
+		// Characters of a key that may not be in a URL can be the reason.
+		if key, found := s.of(r).Holds(location); found {
 			return h, fmt.Errorf("not followed: where it leads has the value of %s, and is no URL", key)
 		}
 		return h, errors.New("redirected to no http or https URL")
@@ -322,20 +351,20 @@ func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 	return n, err
 }
 
-// keyStays is why a redirect is not followed that --key-host would allow.
+// keyStays says why a redirect is not followed. With --key-host it would be.
 type keyStays struct{ error }
 
-// leave takes out of a hop to a foreign host what is not for it. It fails where nothing would be left.
+// leave removes from a hop to a foreign host what that must not see. It fails if keys are left that cannot be removed.
 func (s *sender) leave(r *Request, n *hop) error {
 	refuse := func(what, key string) error {
-		host, _ := s.secrets.HideIn(n.url.Host)
+		host, _ := s.of(r).HideIn(n.url.Host)
 		return keyStays{fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)}
 	}
-	n.url.User, n.url.RawQuery = nil, s.secrets.WithoutKeys(n.url.RawQuery)
-	if key, found := s.secrets.Holds(n.url.String()); found {
+	n.url.User, n.url.RawQuery = nil, s.of(r).WithoutKeys(n.url.RawQuery)
+	if key, found := s.of(r).Holds(n.url.String()); found {
 		return refuse("its URL", key)
 	}
-	if key, found := s.secrets.Holds(string(r.Body)); found && n.body {
+	if key, found := s.of(r).Holds(string(r.Body)); found && n.body {
 		return refuse("the body", key)
 	}
 	return nil

@@ -93,14 +93,14 @@ func TestNeverSentTwice(t *testing.T) {
 			for i := range 2 {
 				both.Go(func() {
 					warm, wh := target(t, "GET", fmt.Sprintf("http://%s/?warm-%d-%d", ln.Addr(), n, i), "")
-					if res := s.send(context.Background(), warm, wh, &values{}); res.status != 200 {
+					if res := s.send(context.Background(), warm, wh, &values{}, nil); res.status != 200 {
 						t.Errorf("first request on a connection: %+v", res)
 					}
 				})
 			}
 			both.Wait()
 		}
-		res := s.send(context.Background(), r, h, &values{})
+		res := s.send(context.Background(), r, h, &values{}, nil)
 		if res.status == 0 {
 			broken++
 			if !res.written || res.err == nil {
@@ -162,7 +162,7 @@ func TestOutcomes(t *testing.T) {
 		{"http://no-such-host.invalid/?secret", 0, false, "no"},
 	} {
 		r, h := target(t, "GET", c.address, "")
-		res := s.send(context.Background(), r, h, &values{})
+		res := s.send(context.Background(), r, h, &values{}, nil)
 		msg := ""
 		if res.err != nil {
 			msg = res.err.Error()
@@ -172,7 +172,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		// Where the answer is there before the write has returned, the round trip is not known: seldom.
 		for try := 0; c.err == "" && res.rtt == 0 && try < 20; try++ {
-			res = s.send(context.Background(), r, h, &values{})
+			res = s.send(context.Background(), r, h, &values{}, nil)
 		}
 		if took := res.ended.Sub(res.began); c.err == "" && (res.rtt <= 0 || res.rtt > took) {
 			t.Errorf("%s: round trip %v of %v", c.address, res.rtt, took)
@@ -221,7 +221,7 @@ func TestTemplates(t *testing.T) {
 	}{
 		{"no colon", "", `"no colon", expected "Name: value"`},
 		{"A b: x", "", `"A b: x": "A b" is no header name, expected "Name: value"`},
-		{"A: {secret}", "", `"A: {secret}": unknown {secret}, expected {key}, {nonce}, {id} or {attempt}`},
+		{"A: {secret}", "", `"A: {secret}": unknown {secret}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}`},
 		{"content-length: 3", "", `"content-length: 3": the header Content-Length is set by paceline itself, expected "Name: value"`},
 		{"", "x", `"x", expected "name=value"`},
 		{"", "=x", `"=x": the name is empty, expected "name=value"`},
@@ -280,6 +280,16 @@ func TestKeysFromEnv(t *testing.T) {
 		_, err := KeysFromEnv(strings.Split(c.names, ","), lookup)
 		if err == nil || err.Error() != c.want || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %s", c.names, err, c.want)
+		}
+	}
+}
+
+// As many connections stay open to a host as requests are in flight at most: closed and opened anew they would cost a round trip each.
+func TestConnectionsStayOpen(t *testing.T) {
+	for concurrency, want := range map[int]int{0: 1, 1: 1, 64: 64} {
+		s := newSender(&Config{Concurrency: concurrency})
+		if tr := newTransport(&Config{Concurrency: concurrency}); tr.MaxIdleConnsPerHost != want || s.direct.Idle != want {
+			t.Errorf("for %d at a time %d stay open, and %d of ours", concurrency, tr.MaxIdleConnsPerHost, s.direct.Idle)
 		}
 	}
 }

@@ -9,24 +9,26 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// servings find out what a server lets through of which no limit was given (--limit none): what it accepted between refusals that were
-// not of requests in flight together. In the long run that is never more than the limit. The zero value is ready; safe for concurrent use.
+// servings find out how much a server lets through if no limit was given (--limit none). They count the requests that it accepted between
+// refusals, where refusals of requests in flight together are one. In the long run that is never more than the limit. The zero value is
+// ready for use; safe for concurrent use.
 type servings struct {
 	mu       sync.Mutex
 	accepted int
-	refusals []refusal // the first two, and the last
-	told     float64   // per second; 0: nothing yet
+	refusals []refusal // the first ones, of which the last is replaced by later ones
+	told     float64   // the rate per second that the user was told; 0: none yet
 }
 
 type refusal struct {
 	at       time.Time
-	accepted int // until then
+	accepted int // how many requests were accepted before the refusal
 }
 
-// enoughRefusals tell: the time before the second may be the rest of a window, and what was accepted in it all of one.
+// enoughRefusals is how many refusals tell a rate. Up to the second there may have been only the rest of a window, and yet as much was
+// accepted as in a whole one.
 const enoughRefusals = 3
 
-// hear takes in the answer to a request, and reports whether it is a refusal that those before it do not explain.
+// hear takes in the answer to a request. It returns true for a refusal of a request that was sent after the refusal before it.
 func (s *servings) hear(sent, now time.Time, result limit.Result) (refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +46,8 @@ func (s *servings) hear(sent, now time.Time, result limit.Result) (refused bool)
 	return true
 }
 
-// news returns how many were accepted in what time, if at least so many refusals tell and it is not what was told.
+// news returns how many requests were accepted between the last two refusals, and in what time. It returns false if there were fewer than
+// least refusals, or if the user was told that rate already.
 func (s *servings) news(least int) (n int, in time.Duration, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,9 +67,9 @@ func (s *servings) news(least int) (n int, in time.Duration, is bool) {
 	return n, in, true
 }
 
-// tellServed tells, where no limit was given, what would fit, once so many refusals tell.
+// tellServed tells which limit would fit if none was given, once there were at least so many refusals.
 func (g *group) tellServed(key, least int) {
-	if len(g.limits) > 0 {
+	if len(g.limits)+len(g.autos) > 0 {
 		return
 	}
 	n, in, is := g.served[key].news(least)
@@ -80,7 +83,7 @@ func (g *group) tellServed(key, least int) {
 	g.r.tell("%s, and no limit was given; %d in %v were accepted: --limit %s would fit", whom, n, in.Round(time.Millisecond), rateText(n, in))
 }
 
-// rateText is a rate as --limit takes it: not more than n in so long.
+// rateText is a rate in the form that --limit takes. It is never higher than n in the given time.
 func rateText(n int, in time.Duration) string {
 	for _, unit := range []struct {
 		text string

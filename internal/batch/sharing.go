@@ -2,20 +2,22 @@ package batch
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// Sharing says that strangers use the same limits: of each, a key takes a fair share by what answers say, as throttle.Fair has it.
+// Sharing says that strangers use the same limits. Each key then takes a fair share of each limit. throttle.Fair finds it by the answers.
 type Sharing struct {
-	// Kind is how the server counts, where a Rate does not say that it has a bucket.
+	// Kind is how the server counts limits that have no bucket.
 	Kind throttle.Kind
-	// Weight and Sharers are those of throttle.FairConfig.
+	// Weight and Sharers are as in throttle.FairConfig.
 	Weight, Sharers float64
-	// Seed is of what is drawn. If zero, it is drawn, too.
+	// Seed is the seed of the random numbers. If zero, it is drawn.
 	Seed uint64
 }
 
@@ -37,10 +39,43 @@ func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
 	return f, nil
 }
 
-// made returns the limiter of a limit, for one key.
+// made makes the limiter of a limit for one key.
 func (c *Config) made(l Rate) (limit.Limiter, error) {
 	if c.Strangers != nil {
 		return c.Strangers.limiter(l)
 	}
-	return l.limiter(c.Arrivals)
+	return l.Limiter(c.Arrivals)
+}
+
+// share returns the limiter of a key whose limits other processes share.
+func (g *group) share(key int) (limit.Limiter, error) {
+	c := &g.r.c
+	name := g.sharedName(key)
+	made := g.made()
+	if err := c.Share.Check(context.Background(), name, made); err != nil {
+		return nil, fmt.Errorf("--share: %w", err)
+	}
+	l, err := c.Share.Of(name, made)
+	if err != nil {
+		return nil, fmt.Errorf("--share: %w", err)
+	}
+	return l, nil
+}
+
+// sharedName is what the limits of a key are called in the store.
+func (g *group) sharedName(key int) string {
+	s := g.r.c.Share
+	return s.Name(shared.Place{Model: g.model, Key: s.Key(g.r.c.Keys[key].Secret)})
+}
+
+// made makes the group's limiters for one key, alike each time.
+func (g *group) made() func() limit.Limiter {
+	c, rates := &g.r.c, g.limits
+	return func() limit.Limiter {
+		all := make([]limit.Limiter, len(rates))
+		for i, l := range rates {
+			all[i], _ = c.made(l) // it was made before
+		}
+		return limit.NewAll(all...)
+	}
 }

@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// skippedCode is that of a line which was no request. It is the file's, not OpenAI's, which refuses such a file.
+// skippedCode is the error code of a line that is no request. OpenAI has no such code: it refuses the whole file.
 const skippedCode = "skipped"
 
-// skipped has a line that is passed over be among the errors, where the format has a place for it: once, however many runs pass over it.
+// skipped writes a line that is passed over to the errors, if the format has a place for it. That is done once for all runs.
 func (r *Run) skipped(from *Reader, why error) {
 	l, ok := r.c.Format.(*LLM)
 	if !ok {
@@ -34,7 +34,7 @@ func (r *Run) skipped(from *Reader, why error) {
 
 func batchID(sum []byte) string { return "batch_req_" + hex.EncodeToString(sum[:12]) }
 
-// skippedLine says in the format why a line of the input is none. Whose line it is, it says as far as that can be read.
+// skippedLine says in the format why a line of the input is no request. It names the line's custom_id if that can be read.
 func (l *LLM) skippedLine(id string, raw []byte, message string) []byte {
 	var line struct {
 		CustomID string `json:"custom_id"`
@@ -50,7 +50,7 @@ func (l *LLM) skippedLine(id string, raw []byte, message string) []byte {
 	return lineOf(o)
 }
 
-// skippedEntry is what a rerun reads of such a line: that it has been told. It is nobody's end.
+// skippedEntry is what a rerun reads from such a line: that it was written already. No request has ended with it.
 func skippedEntry(id string) entry {
 	return entry{ID: id, State: "dead", Status: http.StatusBadRequest}
 }

@@ -20,17 +20,21 @@ import (
 type results struct {
 	*durable.File
 	form   form
-	before int64     // bytes that the runs before wrote
-	at     time.Time // when the last of them was written
+	before int64     // how many bytes earlier runs wrote
+	isNew  bool      // those bytes are only the first line, which says what the file is
+	at     time.Time // when the last of those bytes was written
 }
 
 // store is what a run leaves behind: results, dead letters, and the journal of what was sent.
 type store struct {
 	out, dead *results         // may be the same
-	journal   *journal.Journal // nil without a file of results
+	journal   *journal.Journal // nil if there is no file of results
 	history   *journal.History
 	peeked    map[string]peeked // nil: Peek was not called
 	kick      chan struct{}     // wakes the syncer
+	view      *view             // nil: results are shown as they are
+	spill     *os.File          // has the results for standard output until it is their turn
+	files     *bodies           // nil: bodies are in the results
 }
 
 // peeked is a file of results that has been read: what it was before, and where its last complete line ends.
@@ -39,24 +43,24 @@ type peeked struct {
 	size int64
 }
 
-// is says that a file is as it was when it was peeked at.
+// is says whether a file is still as it was when Peek read it.
 func (p peeked) is(info os.FileInfo) bool {
 	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
 }
 
 // form is how a file of results is read.
 type form struct {
-	Format
+	resultFormat
 	dead bool // it has the dead letters
 }
 
-// noStart is why nothing is sent: a file cannot be written or read, or is the wrong one. It is an ErrOutput and an ErrUnsent.
+// noStart says that nothing is sent, as a file cannot be written or read, or is the wrong one. It is an ErrOutput and an ErrUnsent.
 type noStart struct{ err error }
 
 func (e noStart) Error() string   { return fmt.Sprintf("%v; %v", e.err, ErrUnsent) }
 func (e noStart) Unwrap() []error { return []error{ErrOutput, e.err, ErrUnsent} }
 
-// Peek reads which requests have ended in a run before, without changing anything: for a Plan before Open.
+// Peek reads which requests ended in earlier runs, without changing anything. It is for a Plan before Open.
 func (r *Run) Peek() error {
 	r.store.peeked = map[string]peeked{}
 	for i, path := range []string{r.c.Out, r.c.Dead} {
@@ -65,17 +69,17 @@ func (r *Run) Peek() error {
 		}
 		info, err := os.Stat(path)
 		if errors.Is(err, os.ErrNotExist) {
-			// Better now than after a million lines.
-			if _, err := os.Stat(filepath.Dir(path)); err != nil {
-				return noStart{fmt.Errorf("%s: %w", path, err)}
+			// It is better to fail now than after a million lines.
+			if err := folderFor(path); err != nil {
+				return noStart{err}
 			}
 			continue
 		}
 		if err == nil && !info.Mode().IsRegular() {
-			continue // Open refuses it
+			continue // Open will refuse it
 		}
 		if err == nil {
-			err = r.peek(path, info, form{r.c.Format, i == 1})
+			err = r.peek(path, info, form{r.c.results, i == 1})
 		}
 		if err != nil {
 			return noStart{err}
@@ -98,11 +102,17 @@ func (r *Run) peek(path string, info os.FileInfo, form form) error {
 	return err
 }
 
-// note marks what ended in a run before.
+// note marks a request that ended in an earlier run.
 func (r *Run) note(e entry, _ int64) {
+	if e.File != "" && !r.store.files.has(e) {
+		return
+	}
+	if r.c.Next != nil {
+		r.chains.note(e)
+	}
 	d := digestOf(e.ID)
 	is := r.tally.ledger[d]
-	if e.State != "dead" || !is.has(inOut) { // done beats dead
+	if e.State != "dead" || !is.has(inOut) { // a request that is done is not dead
 		is = is.of(e.Digest.bits())
 	}
 	switch e.State {
@@ -116,15 +126,19 @@ func (r *Run) note(e entry, _ int64) {
 	r.tally.ledger[d] = is
 }
 
-// where is the last line about an id in the files of the runs before.
+// where says which line of the earlier runs' files is the last about an id: for the first few, since it reads the files whole each time,
+// and who changed a column has changed every line.
 func (r *Run) where(id string) string {
 	found := "in the results"
+	if r.searches.Add(1) > maxListed {
+		return found
+	}
 	for i, path := range []string{r.c.Dead, r.c.Out} {
 		f, err := os.Open(path)
 		if path == "-" || err != nil {
 			continue
 		}
-		form := form{r.c.Format, i == 0}
+		form := form{r.c.results, i == 0}
 		_, _ = durable.Lines(f, path, func(line []byte, end durable.End) error {
 			if e, ok := form.entry(line, form.dead); ok && e.ID == id {
 				found = fmt.Sprintf("on line %d of %s", end.Lines, path)
@@ -136,7 +150,7 @@ func (r *Run) where(id string) string {
 	return found
 }
 
-// NoFile is what is there that is no file; empty: a file, or nothing yet.
+// NoFile says what is at path if that is no file. It is empty if a file is there, or nothing yet.
 func NoFile(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -155,7 +169,19 @@ func NoFile(path string) string {
 	return "a device"
 }
 
-// IsNowhere says that what is written there is thrown away.
+// NoFolder says what is at path if that is no folder. It is empty if a folder is there, or nothing yet.
+func NoFolder(path string) string {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil || info.IsDir():
+		return ""
+	case info.Mode().IsRegular():
+		return "a file"
+	}
+	return NoFile(path)
+}
+
+// IsNowhere says whether everything that is written to path is thrown away.
 func IsNowhere(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -167,8 +193,13 @@ func IsNowhere(path string) bool {
 
 // openOutput opens results or dead letters.
 func (r *Run) openOutput(path string, dead bool) (*results, error) {
-	form := form{r.c.Format, dead}
+	form := form{r.c.results, dead}
 	if path == "-" {
+		if r.c.Ordered && r.c.view == "-" && !dead {
+			var err error
+			r.store.spill, err = newSpill()
+			return &results{File: durable.Stream("standard output", r.store.spill)}, err
+		}
 		return &results{File: durable.Stream("standard output", shown.JSONTo(r.c.Stdout))}, nil
 	}
 	if IsNowhere(path) {
@@ -180,10 +211,10 @@ func (r *Run) openOutput(path string, dead bool) (*results, error) {
 	return openResults(path, form, r.store.peeked[path], r.note)
 }
 
-// openResults opens, creates and locks a file of results, calls each for every line of it with where it ends, and cuts off a last line that
-// a crash left without its end.
+// openResults opens a file of results, or creates it, and locks it. It calls each for every line, with where that line ends, and cuts off a
+// last line that a crash left without its end.
 //
-// What is as it was when it was peeked at is not read again.
+// A file that is still as it was when Peek read it is not read again.
 func openResults(path string, form form, was peeked, each func(e entry, end int64)) (*results, error) {
 	f, err := durable.Open(path)
 	if err != nil {
@@ -201,11 +232,11 @@ func openResults(path string, form form, was peeked, each func(e entry, end int6
 		f.Discard()
 		return nil, err
 	}
-	return &results{f, form, size, info.ModTime()}, nil
+	return &results{File: f, form: form, before: size, at: info.ModTime()}, nil
 }
 
-// scan reads lines of results and returns where the last complete one ends. What is not a result is refused, lest a file of
-// somebody else's be appended to, or cut; only what follows the last line break may be anything that a torn write can leave.
+// scan reads lines of results and returns where the last complete one ends. It refuses a line that is no result, so that no other file is
+// appended to or cut off. Only after the last line break there may be anything that a torn write can leave.
 func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (size int64, err error) {
 	foreign := func(n int) error {
 		return fmt.Errorf("%s:%d: not a result of paceline: is this the right file?", name, n)
@@ -215,7 +246,9 @@ func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (si
 		if !ok {
 			return foreign(end.Lines)
 		}
-		each(e, end.Size)
+		if e.ID != "" { // without an id it is the line that says what the file is
+			each(e, end.Size)
+		}
 		return nil
 	})
 	if err == nil && !torn(end.Rest, f.start()) {
@@ -230,9 +263,12 @@ func torn(b []byte, start string) bool {
 	return bytes.HasPrefix(b, []byte(start)) || strings.HasPrefix(start, string(b))
 }
 
-// open opens the files and reads what the runs before left in them.
+// open opens the files and reads what earlier runs left in them.
 func (r *Run) open() (err error) {
 	s := &r.store
+	if err := r.openFolders(); err != nil {
+		return err
+	}
 	if s.out, err = r.openOutput(r.c.Out, false); err != nil {
 		return err
 	}
@@ -242,12 +278,20 @@ func (r *Run) open() (err error) {
 			return err
 		}
 	}
+	if s.files != nil {
+		if err := s.files.clean(s.syncOut); err != nil {
+			return err
+		}
+	}
+	if err := r.openView(); err != nil {
+		return err
+	}
 	s.history = &journal.History{}
 	if !s.out.Regular() {
 		return nil
 	}
 	for _, l := range r.c.Limits {
-		r.keep = max(r.keep, l.remembers())
+		r.keep = max(r.keep, l.Remembers())
 	}
 	r.keep += r.keep/1000 + journal.Late + time.Second
 	s.journal, s.history, err = journal.Open(journal.Config{
@@ -263,12 +307,32 @@ func (r *Run) open() (err error) {
 	return err
 }
 
-// full is what may have been sent as far as the results tell: nothing if there are none, else all that the limits allow,
-// and just now, unless the clock is trusted with when they were written.
+// openFolders makes the folders that are not there.
+func (r *Run) openFolders() error {
+	for _, path := range []string{r.c.Out, r.c.Dead, r.c.Summary} {
+		if path == "-" || path == "" {
+			continue
+		}
+		made, err := makeFolder(path)
+		if err != nil {
+			return err
+		}
+		if made {
+			r.tell("the folder %s was not there, and is made", filepath.Dir(path))
+		}
+	}
+	if r.store.files == nil {
+		return nil
+	}
+	return r.store.files.open()
+}
+
+// full is what may have been sent if only the results tell: nothing if there are none, and otherwise all that the limits allow. It counts
+// as sent just now, unless the clock is trusted; then it was sent when the results were written.
 func (r *Run) full() []journal.Sent {
 	var last time.Time
 	for _, f := range []*results{r.store.out, r.store.dead} {
-		if f.before > 0 && f.at.After(last) {
+		if f.before > 0 && !f.isNew && f.at.After(last) {
 			last = f.at
 		}
 	}
@@ -280,7 +344,7 @@ func (r *Run) full() []journal.Sent {
 	}
 	s := journal.Sent{Counts: last.Add(journal.Late).UnixNano(), Result: limit.Unknown}
 	for _, l := range r.c.Limits {
-		s.Cost[l.Unit] = max(s.Cost[l.Unit], l.most())
+		s.Cost[l.Unit] = max(s.Cost[l.Unit], l.Most())
 	}
 	var all []journal.Sent
 	for _, k := range r.c.Keys {
@@ -303,7 +367,7 @@ func (s *store) wake() {
 	}
 }
 
-// syncer makes durable in groups until done, and tells of what fails.
+// syncer syncs the files, many lines at a time, until done. It calls failed with errors.
 func (s *store) syncer(done chan struct{}, failed func(error)) {
 	t := time.NewTicker(syncEvery)
 	defer t.Stop()
@@ -322,16 +386,25 @@ func (s *store) syncer(done chan struct{}, failed func(error)) {
 	}
 }
 
-// sync has the results first. Where a power cut leaves an answer in the journal but not its result, the request is in doubt.
+func (s *store) syncOut() error { return s.out.Sync(1) }
+
+// sync syncs the results before the journal. If a power cut leaves an answer in the journal but not its result, the request is in doubt.
 func (s *store) sync(atLeast int) error {
-	err := errors.Join(s.out.Sync(atLeast), s.dead.Sync(atLeast))
+	var err error
+	if s.files != nil {
+		err = s.files.sync(atLeast, s.syncOut)
+	}
+	err = errors.Join(err, s.out.Sync(atLeast), s.dead.Sync(atLeast))
+	if s.view != nil {
+		err = errors.Join(err, s.view.catchUp(), s.view.to.Sync(atLeast))
+	}
 	if s.journal != nil {
 		err = errors.Join(err, s.journal.Sync(atLeast))
 	}
 	return err
 }
 
-// readBack marks what is in the files now.
+// readBack marks the requests that are in the files now.
 func (s *store) readBack(t *tally) error {
 	var err error
 	for i, f := range []*results{s.out, s.dead} {
@@ -341,7 +414,8 @@ func (s *store) readBack(t *tally) error {
 		_, rerr := f.form.scan(f.Reader(), f.Name(), func(e entry, end int64) {
 			d := digestOf(e.ID)
 			switch {
-			case end <= f.before && e.State != "done" && t.again(t.ledger[d]): // what counts is what came of that
+			case e.File != "" && !s.files.isNamed(e.File):
+			case end <= f.before && e.State != "done" && t.again(t.ledger[d]): // it was sent again, and a later line counts
 			case e.State == "dead":
 				t.ledger.mark(d, backDead)
 			default:
@@ -363,6 +437,12 @@ func (s *store) close() error {
 	}
 	if s.dead != nil && s.dead != s.out {
 		err = errors.Join(err, s.dead.Close())
+	}
+	if s.files != nil {
+		s.files.close()
+	}
+	if s.view != nil {
+		err = errors.Join(err, s.view.close())
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func TestResultsTorn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var ids []string
-			l, err := openResults(path, form{Format: Plain{}}, peeked{}, func(e entry, _ int64) { ids = append(ids, e.ID) })
+			l, err := openResults(path, form{resultFormat: Plain{}}, peeked{}, func(e entry, _ int64) { ids = append(ids, e.ID) })
 			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
@@ -48,7 +48,7 @@ func TestResultsTorn(t *testing.T) {
 		if err := os.WriteFile(path, []byte(foreign), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, err := openResults(path, form{Format: Plain{}}, peeked{}, func(entry, int64) {})
+		_, err := openResults(path, form{resultFormat: Plain{}}, peeked{}, func(entry, int64) {})
 		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
 			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
 		}

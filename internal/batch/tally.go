@@ -18,7 +18,7 @@ type Totals struct {
 	Invalid     int `json:"invalid"`          // lines that were not
 	SkippedDone int `json:"skipped_done"`     // ended in a run before
 	SkippedDead int `json:"skipped_dead"`     // dead letters of a run before
-	Offered     int `json:"offered"`          // the rest, as far as it was read
+	Offered     int `json:"offered"`          // the other requests, as far as they were read
 	Sends       int `json:"sends"`            // attempts that were written
 	Done        int `json:"done"`             //
 	Rejected    int `json:"rejected"`         // answers 429, and refusals by a limit with another status
@@ -26,36 +26,51 @@ type Totals struct {
 	Dead        int `json:"dead"`             //
 	Left        int `json:"left"`             // not ended: running again resumes
 	Repeats     int `json:"possible_repeats"` //
-	Unwritten   int `json:"unwritten"`        // answered, but the result could not be written; among Left
-	Lost        int `json:"lost"`             // what none of these accounts for
+	Unwritten   int `json:"unwritten"`        // those of Left that ended, but whose result could not be written
+	Lost        int `json:"lost"`             // requests that none of these counts
 
-	Appended int `json:"appended,omitempty"` // lines that the input has got since it was checked: left, not among Input
+	Pages int `json:"pages,omitempty"` // those of Input that are pages after the first of a line
+	Cut   int `json:"cut,omitempty"`   // lines that have more pages than were asked for
+
+	Appended int `json:"appended,omitempty"` // lines that were added to the input after it was checked; they are not among Input
+
+	SelectFailed int `json:"select_failed,omitempty"` // answers of which an expression of --select made nothing
 
 	InputTokens  int64 `json:"input_tokens,omitempty"`  // of Done, as the answers say
 	OutputTokens int64 `json:"output_tokens,omitempty"` //
 	Overruns     int   `json:"overruns,omitempty"`      // answers that had more output than was reserved
 
-	Cost    int64   `json:"cost"`                         // of Sends
-	Seconds float64 `json:"seconds"`                      // from the first send to the last answer
-	Rate    float64 `json:"rate"`                         // Done per second
-	Ceiling float64 `json:"ceiling,omitempty"`            // most cost per second that the limits, full at the start, and the order of nonces allow in so many Seconds
-	Percent float64 `json:"percent_of_ceiling,omitempty"` // of that, what was sent
+	Cost    int64   `json:"cost"`    // of Sends
+	Seconds float64 `json:"seconds"` // from the first send to the last answer
+	Rate    float64 `json:"rate"`    // Done per second
+	// Ceiling is the most cost per second that the limits, full at the start, and the order of nonces allow in so many Seconds.
+	Ceiling float64 `json:"ceiling,omitempty"`
+	Percent float64 `json:"percent_of_ceiling,omitempty"` // how much of the Ceiling was sent
 
 	Sustained float64 `json:"ceiling_sustained,omitempty"` // Ceiling in the long run
 
-	USD float64 `json:"usd_spent,omitempty"` // also by the runs before, as far as prices were given
+	USD float64 `json:"usd_spent,omitempty"` // by this run and earlier ones, as far as prices were given
+
+	// Found is what the keys found out of limits that nobody knew.
+	Found []Found `json:"found,omitempty"`
 
 	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
+	Failed  []Failure   `json:"failed_attempts,omitempty"`
 	Keys    []KeyTotals `json:"keys,omitempty"`
 
-	// Models are those of a batch for language models, most requests done first, and PricesAsOf since when what they cost was published;
-	// empty: their prices were given.
+	// Models are those of a batch for language models, the one with most requests done first. PricesAsOf says as of when their prices were
+	// published; it is empty if the prices were given.
 	Models     []ModelTotals `json:"models,omitempty"`
 	PricesAsOf string        `json:"prices_as_of,omitempty"`
 }
 
-// digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same room however long they are. Two
-// ids of a billion have the same one with a probability of about 1.5e-21.
+// toGo is how many requests of the input have not ended.
+func (n *Totals) toGo() int {
+	return max(n.Input-n.SkippedDone-n.SkippedDead-n.Done-n.Dead-n.Expired, 0)
+}
+
+// digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same memory however long they are. The probability that
+// among a billion ids two have the same digest is about 1.5e-21.
 type digest [16]byte
 
 func digestOf(id string) digest {
@@ -74,13 +89,13 @@ const (
 	flagBits  = classBit + 4
 	classMask = 15 << classBit
 
-	// The rest is the digest of its request, 0 if that is not known, and the line.
+	// The other bits are the digest of its request, 0 if that is not known, and the line.
 	digestBits = 25
 	digestMask = 1<<digestBits - 1
 	lineShift  = flagBits + digestBits
 )
 
-// ledger knows every id of the input and of the files of the runs before. About 50 bytes an id.
+// ledger knows every id of the input and of the files of earlier runs. It takes about 50 bytes for an id.
 type ledger map[digest]standing
 
 // standing is what is known of an id.
@@ -91,17 +106,17 @@ func (l ledger) has(d digest, flag standing) bool { return l[d].has(flag) }
 
 func (s standing) has(flag standing) bool { return s&flag != 0 }
 
-// dead is that of a dead letter. The last of an id counts.
+// dead notes that the id has a dead letter of class c. The last dead letter of an id counts.
 func (s standing) dead(c class) standing { return s&^classMask | inDead | standing(c)<<classBit }
 
-// class is that of a dead letter.
+// class is the class of the id's dead letter.
 func (s standing) class() class { return class(s & classMask >> classBit) }
 
-// at notes where an id was seen, line says where: 0 if nowhere so far.
+// at notes the line of the input that has the id. line returns it, or 0 if none has it so far.
 func (s standing) at(line int) standing { return s&(1<<lineShift-1) | standing(line)<<lineShift }
 func (s standing) line() int            { return int(s >> lineShift) }
 
-// of notes what an id is of, if that is known, and request says what: 0 if it is not.
+// of notes bits of the digest of the id's request, unless they are 0. request returns them, or 0 if they are not known.
 func (s standing) of(bits uint64) standing {
 	if bits == 0 {
 		return s
@@ -123,13 +138,13 @@ func (l ledger) missing() (n int) {
 // mostReasons bounds the memory for reasons that all differ.
 const mostReasons = 100
 
-// reason is why requests are dead: in the words of the first of them.
+// reason is why several requests are dead, in the words of the first of them.
 type reason struct {
 	first string
 	n     int
 }
 
-// tally counts. Safe for concurrent use, through its methods; before Send and after it nobody else is there.
+// tally counts requests and attempts. Its methods are safe for concurrent use. Before Send and after it, only one goroutine uses it.
 type tally struct {
 	retry Dead // which dead letters are sent again
 
@@ -137,13 +152,14 @@ type tally struct {
 	ledger  ledger
 	checked bool // the first pass counted the input
 	totals  Totals
-	uses    []use              // of each group
-	busy    time.Duration      // that answers took, of all sends
-	reasons map[string]*reason // why requests are dead, by what is alike
-	bad     ends               // of this run, and dead letters of the runs before that are not sent again
-	first   time.Time          // send
-	final   time.Time          // answer
+	uses    []use              // one for each group
+	busy    time.Duration      // how long the answers to all sends took together
+	reasons map[string]*reason // why requests are dead; reasons that are alike are one
+	bad     ends               // of this run, with the dead letters of earlier runs that are not sent again
+	first   time.Time          // when the first attempt was sent
+	final   time.Time          // when the latest answer came
 	figures figures
+	failed  failures
 	pace    pace
 	models  map[string]*ModelTotals
 }
@@ -161,7 +177,7 @@ func (t *tally) count(n *int, by int) {
 	*n += by
 }
 
-// past is what counts a request that ended in a run before and is not sent again; nil: it is sent. t.mu is held.
+// past returns the counter for a request that ended in an earlier run and is not sent again. It is nil if the request is sent. t.mu is held.
 func (t *tally) past(s standing) *int {
 	switch {
 	case s.has(inOut):
@@ -176,13 +192,13 @@ func (t *tally) past(s standing) *int {
 	return nil
 }
 
-// again says whether what died or expired in a run before is sent again. Where it did both nobody knows which came last: either
-// will do.
+// again says whether a request that died or expired in an earlier run is sent again. If it did both, nobody knows which came last, and it is
+// sent again if either is asked for.
 func (t *tally) again(s standing) bool {
 	return !s.has(inOut) && (s.has(inDead) && t.retry.has(s.class()) || s.has(inExpired) && t.retry&theExpired != 0)
 }
 
-// wasRefused says whether a request was a dead letter of its own, or its key's, fault in a run before.
+// wasRefused says whether a request became a dead letter of class refused in an earlier run.
 func (t *tally) wasRefused(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,14 +206,14 @@ func (t *tally) wasRefused(id string) bool {
 	return is.has(inDead) && is.class() == refused
 }
 
-// isAgain is again, for who does not hold the lock.
+// isAgain is again, for callers that do not hold the lock.
 func (t *tally) isAgain(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.again(t.ledger[digestOf(id)])
 }
 
-// skip counts a request that ended in a run before.
+// skip counts a request that ended in an earlier run.
 func (t *tally) skip(s standing, as *int) {
 	*as++
 	if as == &t.totals.SkippedDead {
@@ -205,7 +221,7 @@ func (t *tally) skip(s standing, as *int) {
 	}
 }
 
-// skipped counts the input's requests that ended in runs before.
+// skipped counts the requests of the input that ended in earlier runs.
 func (t *tally) skipped() {
 	for _, s := range t.ledger {
 		if n := t.past(s); n != nil && s.line() != 0 {
@@ -214,16 +230,16 @@ func (t *tally) skipped() {
 	}
 }
 
-// read counts a request that was read to be sent. False: it is not, as it ended in a run before.
+// read counts a request that was read to be sent. It returns false if the request ended in an earlier run, and is not sent.
 func (t *tally) read(q *Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	is := t.ledger[q.digest]
 	past := t.past(is)
 	if past != nil {
-		add(&t.uses[0].remaining, q.Cost, -1) // of a batch it is nothing
+		add(&t.uses[0].remaining, q.Cost, -1) // in a batch for language models the cost of such a request is 0
 	}
-	if !t.checked { // else both were counted then
+	if !t.checked { // otherwise the check has counted both
 		t.totals.Input++
 		if past != nil {
 			t.skip(is, past)
@@ -232,8 +248,32 @@ func (t *tally) read(q *Request) bool {
 	return past == nil
 }
 
-// sent counts an attempt.
-func (t *tally) sent(group, key int, res *response, result limit.Result, cost limit.Cost) {
+// turned counts a page after the first. It returns false if the page ended in an earlier run, and is not sent.
+func (t *tally) turned(q *Request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := t.ledger[q.digest].at(q.Line)
+	t.ledger[q.digest] = is
+	t.totals.Input++
+	t.totals.Pages++
+	past := t.past(is)
+	if past != nil {
+		t.skip(is, past)
+		return false
+	}
+	add(&t.uses[0].remaining, q.Cost, 1)
+	return true
+}
+
+// isDone says whether a request was done in an earlier run.
+func (t *tally) isDone(d digest) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ledger.has(d, inOut)
+}
+
+// sent counts an attempt. It says whether a limit refused it.
+func (t *tally) sent(group, key int, res *response, result limit.Result, cost limit.Cost) (refused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if res.written {
@@ -247,13 +287,14 @@ func (t *tally) sent(group, key int, res *response, result limit.Result, cost li
 		add(&t.uses[group].spent, cost, 1)
 		t.figures.sent(group, key, res.ended.Sub(res.began), res.status != 0, cost)
 	}
-	if result == limit.Limited || res.status == http.StatusTooManyRequests {
+	if refused = result == limit.Limited || res.status == http.StatusTooManyRequests; refused {
 		t.totals.Rejected++
 		t.figures.keys[key].Rejected++
 	}
+	return refused
 }
 
-// used adds up what an answer of a model says that it used.
+// used adds up the tokens that a model's answer says it used.
 func (t *tally) used(model string, u tokens.Usage, overrun bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -267,7 +308,7 @@ func (t *tally) used(model string, u tokens.Usage, overrun bool) {
 	}
 }
 
-// ended counts the ends of requests. blind: their lines cannot be read back.
+// ended counts requests that have ended. blind says that their lines cannot be read back.
 func (t *tally) ended(all []ended, blind bool) {
 	now := time.Now()
 	t.mu.Lock()
@@ -294,6 +335,9 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 			t.bad.keyHost++
 		}
 		t.because(e.Reason)
+		if j.failed != "" {
+			t.failed.count(now, j.failed, "", 0, 1)
+		}
 		back = backDead
 	case queue.Done:
 		t.totals.Done++
@@ -329,7 +373,8 @@ func (t *tally) because(text string) {
 	r.n++
 }
 
-// finished says whether nothing of the input is left: by the counts, where it was checked; else as its reader has it.
+// finished says whether nothing of the input is left. If the input was checked, the counts tell; otherwise whole does, which says that it was
+// read to its end.
 func (t *tally) finished(whole bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -340,7 +385,7 @@ func (t *tally) finished(whole bool) bool {
 	return whole
 }
 
-// close compares the counts with what was read back. waiting is what the Pool still has.
+// close compares the counts with what was read back. waiting is how many requests the Pools still have.
 func (t *tally) close(waiting int) (Totals, error) {
 	n := t.totals
 	missing := t.ledger.missing()
@@ -354,7 +399,7 @@ func (t *tally) close(waiting int) (Totals, error) {
 	return n, nil
 }
 
-// deadBecause is what most requests are dead of, and how many; empty: none is.
+// deadBecause returns the most frequent reason for dead letters, how many have it, and how many there are. most is empty if there are none.
 func (t *tally) deadBecause() (most string, n, all int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

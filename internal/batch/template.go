@@ -3,11 +3,12 @@ package batch
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paceline-go/paceline/internal/httptext"
 )
 
 // Key is an API key: a name that may be shown, and a secret that may not.
@@ -16,8 +17,7 @@ type Key struct {
 	Secret string
 }
 
-// KeysFromEnv reads the secret of each key from the environment variable of its name. Errors name the variable and never
-// its value.
+// KeysFromEnv reads the secret of each key from the environment variable with its name. Errors name the variable, but never show its value.
 func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, error) {
 	var keys []Key
 	for _, name := range names {
@@ -31,7 +31,7 @@ func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, err
 			return nil, fmt.Errorf("the environment variable %s is not set", name)
 		case secret == "":
 			return nil, fmt.Errorf("the environment variable %s is empty", name)
-		case !isFieldValue(secret) || strings.TrimSpace(secret) != secret:
+		case !httptext.IsFieldValue(secret) || strings.TrimSpace(secret) != secret:
 			return nil, fmt.Errorf("the value of %s has white space around it or a control character in it (a line break?)", name)
 		}
 		for _, k := range keys {
@@ -47,37 +47,38 @@ func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, err
 	return keys, nil
 }
 
-// Template is text with {key}, {nonce}, {id} and {attempt} in it, for one header field or one query parameter.
+// Template is text for one header field or query parameter, with the placeholders {key}, {token}, {nonce}, {id}, {attempt} and {row.COLUMN}.
+// What is filled in is plain text, and is never read as a template itself.
 type Template struct {
 	name  string
-	parts []string // text, placeholder, text, placeholder, … text
+	parts []string // text and placeholders in turn; the first and the last are text
 }
 
-var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+var placeholder = regexp.MustCompile(`\{(row\.[^{}]+|[a-z_]+)\}`)
 
-// ParseHeaders reads `Name: value` templates, and ParseQuery `name=value` templates.
+// ParseHeaders reads `Name: value` templates of header fields.
 func ParseHeaders(lines []string) ([]Template, error) {
 	return parseTemplates(lines, ":", "Name: value", func(name, value string) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
-		case !isToken(name):
+		case !httptext.IsFieldName(name):
 			return fmt.Errorf("%q is no header name", name)
 		case ours[canonical]:
 			return fmt.Errorf("the header %s is set by paceline itself", canonical)
-		case !isFieldValue(value):
+		case !httptext.IsFieldValue(value):
 			return fmt.Errorf("the value has a control character")
 		}
 		return nil
 	})
 }
 
-// ParseQuery is described at ParseHeaders.
+// ParseQuery reads `name=value` templates of query parameters.
 func ParseQuery(lines []string) ([]Template, error) {
 	return parseTemplates(lines, "=", "name=value", func(name, value string) error {
 		switch {
 		case name == "":
 			return fmt.Errorf("the name is empty")
-		case strings.Contains(value, "&"): // it would be escaped, which nobody means who writes a=1&b=2
+		case strings.Contains(value, "&"): // the & would be escaped, which a user who writes a=1&b=2 does not want
 			return fmt.Errorf("a second parameter needs a --query of its own")
 		}
 		return nil
@@ -99,8 +100,8 @@ func parseTemplates(lines []string, separator, form string, check func(name, val
 		at := 0
 		for _, m := range placeholder.FindAllStringSubmatchIndex(value, -1) {
 			word := value[m[2]:m[3]]
-			if !slices.Contains([]string{"key", "nonce", "id", "attempt"}, word) {
-				return nil, fmt.Errorf("%q: unknown {%s}, expected {key}, {nonce}, {id} or {attempt}", line, word)
+			if !strings.HasPrefix(word, "row.") && !slices.Contains([]string{"key", "token", "nonce", "id", "attempt"}, word) {
+				return nil, fmt.Errorf("%q: unknown {%s}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}", line, word)
 			}
 			t.parts = append(t.parts, value[at:m[0]], word)
 			at = m[1]
@@ -111,10 +112,13 @@ func parseTemplates(lines []string, separator, form string, check func(name, val
 	return all, nil
 }
 
-// Uses says whether one of the templates has the placeholder.
+// Uses tells whether one of the templates has the placeholder.
 func Uses(all []Template, word string) bool {
 	return slices.ContainsFunc(all, func(t Template) bool { return t.uses(word) })
 }
+
+// Name is the name of the header field or query parameter.
+func (t Template) Name() string { return t.name }
 
 func (t Template) uses(word string) bool {
 	for i := 1; i < len(t.parts); i += 2 {
@@ -125,11 +129,25 @@ func (t Template) uses(word string) bool {
 	return false
 }
 
-// values of the placeholders for one attempt.
+// Columns returns the columns that the templates use, each once.
+func Columns(all ...Template) (columns []string) {
+	for _, t := range all {
+		for i := 1; i < len(t.parts); i += 2 {
+			if c, ok := strings.CutPrefix(t.parts[i], "row."); ok && !slices.Contains(columns, c) {
+				columns = append(columns, c)
+			}
+		}
+	}
+	return columns
+}
+
+// values are what the placeholders stand for in one attempt.
 type values struct {
-	key, id string
-	nonce   uint64
-	attempt int
+	key, token, id string
+	nonce          uint64
+	attempt        int
+	cells          func(column string) string // what the request's row has in a column
+	isShown        bool                       // the text is shown to people, with {nonce} left as it is
 }
 
 func (t Template) fill(v *values) string {
@@ -140,12 +158,18 @@ func (t Template) fill(v *values) string {
 			b.WriteString(p)
 		case p == "key":
 			b.WriteString(v.key)
+		case p == "token":
+			b.WriteString(v.token)
+		case p == "nonce" && v.isShown:
+			b.WriteString("{nonce}")
 		case p == "nonce":
 			b.WriteString(strconv.FormatUint(v.nonce, 10))
 		case p == "id":
 			b.WriteString(v.id)
 		case p == "attempt":
 			b.WriteString(strconv.Itoa(v.attempt))
+		default:
+			b.WriteString(v.cells(strings.TrimPrefix(p, "row.")))
 		}
 	}
 	return b.String()
@@ -153,20 +177,9 @@ func (t Template) fill(v *values) string {
 
 // setQuery sets parameters in a raw query and leaves the others as they are written, in their order.
 func setQuery(raw string, all []Template, v *values) string {
-	if len(all) == 0 {
-		return raw
+	set := make([]httptext.Param, len(all))
+	for i, t := range all {
+		set[i] = httptext.Param{Name: t.name, Value: t.fill(v)}
 	}
-	var kept []string
-	for part := range strings.SplitSeq(raw, "&") {
-		name, _, _ := strings.Cut(part, "=")
-		plain, err := url.QueryUnescape(name)
-		if part == "" || err == nil && slices.ContainsFunc(all, func(t Template) bool { return t.name == plain }) {
-			continue
-		}
-		kept = append(kept, part)
-	}
-	for _, t := range all {
-		kept = append(kept, url.QueryEscape(t.name)+"="+url.QueryEscape(t.fill(v)))
-	}
-	return strings.Join(kept, "&")
+	return httptext.SetQuery(raw, set)
 }

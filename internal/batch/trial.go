@@ -14,12 +14,12 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// trialPatience is how long the others of a model wait for its first: who refuses a model or a key does so at once, and a long thought is
-// none of that.
+// trialPatience is how long the other requests of a model wait for the first. A server that refuses a model or a key does so at once; one that
+// takes longer is working on the answer.
 const trialPatience = 3 * time.Second
 
-// trials has the first request of each model go alone until its answer shows that there is such a model, and that the key may use it: a
-// name that is wrong then costs one request and not the file. Safe for concurrent use.
+// trials lets the first request of each model go alone until its answer shows that there is such a model, and that the key may use it. A
+// wrong name then costs one request, and not the whole file. Safe for concurrent use.
 type trials struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -29,17 +29,17 @@ type trials struct {
 
 type trial struct {
 	state  trialState
-	why    string // wrong
-	unsent int    // likewise
+	why    string // why the model is wrong
+	unsent int    // how many requests were not sent as the model is wrong
 }
 
 type trialState uint8
 
 const (
 	untried trialState = iota
-	asking             // one has gone
+	asking             // the first request is on its way
 	right
-	wrong // there is no such model
+	wrong // there is no such model, or the key may not use it
 )
 
 func newTrials() *trials {
@@ -48,7 +48,7 @@ func newTrials() *trials {
 	return t
 }
 
-// enter waits until a request of a model may go: as the first, or after it. why: it may not.
+// enter waits until a request of a model may go. first says that it goes alone, as the first. If why is not empty, it may not go.
 func (t *trials) enter(model string) (first bool, why string) {
 	if model == "" {
 		return false, ""
@@ -58,7 +58,7 @@ func (t *trials) enter(model string) (first bool, why string) {
 	m := t.of[model]
 	if m == nil {
 		if len(t.of) >= mostModels {
-			return false, "" // somebody made them up
+			return false, "" // so many names of models are made up, and are not tried
 		}
 		m = &trial{}
 		t.of[model] = m
@@ -75,7 +75,7 @@ func (t *trials) enter(model string) (first bool, why string) {
 	return first, m.why
 }
 
-// set ends a trial that goes on, or has another request be the first.
+// set ends a trial that goes on. If s is untried, another request will be the first. It returns false if no trial goes on.
 func (t *trials) set(model string, s trialState, why string) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,7 @@ func (t *trials) set(model string, s trialState, why string) (changed bool) {
 	return true
 }
 
-// stop has nobody wait any more.
+// stop lets all that wait in enter go on.
 func (t *trials) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,13 +105,13 @@ func (r *Run) heard(j *job, ans *dispatch.Answer) {
 		if r.trials.set(model, wrong, ans.Reason) {
 			r.tell("model %s: %s; its other requests are not sent", shown.Text(model), strings.TrimSuffix(ans.Reason, "."))
 		}
-	case ans.Denied, ans.Banned: // the key's, or that of both: another may tell
+	case ans.Denied, ans.Banned: // the key may be at fault and not the model; the answer to another attempt tells more
 	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
 		r.trials.set(model, right, "")
 	}
 }
 
-// tellUnsent tells what was not sent at all.
+// tellUnsent tells for each wrong model how many of its requests were not sent.
 func (r *Run) tellUnsent() {
 	r.trials.mu.Lock()
 	defer r.trials.mu.Unlock()
@@ -122,8 +122,8 @@ func (r *Run) tellUnsent() {
 	}
 }
 
-// saysNoModel tells whether an error is that there is no such model, or none that the key may use: in a code that several providers share,
-// or in words.
+// saysNoModel tells whether an error says that there is no such model, or that the key may not use it. It looks for a code that several
+// providers share, and for words.
 func saysNoModel(status int, body []byte) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
@@ -139,7 +139,7 @@ func saysNoModel(status int, body []byte) bool {
 	}
 	p := v.problem
 	if len(v.Error) > 0 && json.Unmarshal(v.Error, &p) != nil {
-		_ = json.Unmarshal(v.Error, &p.Message) // a text
+		_ = json.Unmarshal(v.Error, &p.Message) // the error may be just a text
 	}
 	if slices.Contains(noModelCodes, p.Type) || slices.Contains(noModelCodes, strings.Trim(string(p.Code), `"`)) {
 		return true
@@ -152,7 +152,7 @@ func saysNoModel(status int, body []byte) bool {
 }
 
 type problem struct {
-	Code    json.RawMessage `json:"code"` // some have numbers
+	Code    json.RawMessage `json:"code"` // some providers send numbers
 	Type    string          `json:"type"`
 	Message string          `json:"message"`
 }

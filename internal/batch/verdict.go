@@ -12,8 +12,8 @@ import (
 	"github.com/paceline-go/paceline/verdict"
 )
 
-// newPolicy is how attempts are judged: nobody waits for an answer, so a server may ask for any time, and all of a key stays
-// away for all of it; what may have been processed goes again, in doubt.
+// newPolicy is how attempts are judged. Nobody waits for an answer, so a server may ask for a pause of any length, and the whole key keeps
+// to it. A request that may have been processed is sent again, and its result says that it may be a repeat.
 func (c *Config) newPolicy() verdict.Policy {
 	p := verdict.Policy{Dialect: c.Provider, Repeat: true, Guess: true}
 	if p.Dialect == nil {
@@ -22,7 +22,7 @@ func (c *Config) newPolicy() verdict.Policy {
 	return p
 }
 
-// verdict is what a job's attempt proves by itself.
+// verdict is what a job's attempt proves, by the policy alone.
 func (r *Run) verdict(j *job) verdict.Verdict {
 	res := &j.res
 	try := verdict.Attempt{
@@ -38,13 +38,13 @@ func (r *Run) verdict(j *job) verdict.Verdict {
 	return r.policy.Of(&try)
 }
 
-// knownHost is who is at a host; nil: nobody knows.
+// knownHost is a host, and the dialect of the provider there; nil: the provider is not known.
 type knownHost struct {
 	name     string
 	provider quota.Dialect
 }
 
-// provider looks for who is at a host, if it is another than the last.
+// provider returns the dialect of the provider at a host. It keeps the last one, as most requests go to the same host.
 func (r *Run) provider(host string) quota.Dialect {
 	last := r.last.Load()
 	if last == nil || last.name != host {
@@ -55,8 +55,8 @@ func (r *Run) provider(host string) quota.Dialect {
 	return last.provider
 }
 
-// judge says what an attempt proves, and what becomes of its request. final: it ends the request whatever
-// others do, and its result is to be written before the journal's answer.
+// judge says what an attempt proves, and what becomes of its request. final says that the request ends here, whatever other keys answer.
+// Its result is then to be written before the answer in the journal.
 func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	foreign := j.hop.foreign
 	ans = r.answer(j)
@@ -75,10 +75,10 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 	return ans, ans.Invalid && !ans.Denied || ans.Result == limit.Accepted
 }
 
-// answer is judge, whoever gave the answer.
+// answer is the part of judge that does not depend on which host gave the answer.
 func (r *Run) answer(j *job) (ans dispatch.Answer) {
 	res := &j.res
-	v := r.verdict(j)
+	v, again := r.verdict(j), r.tokenJudged(j)
 	ans = v.Answer()
 	j.unsure = res.err != nil && v.Result != limit.Unsent
 	j.doubt = j.doubt || j.unsure
@@ -93,8 +93,10 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 		}
 	case res.err != nil:
 		ans.Reason += ", broken off: " + res.err.Error()
+	case again:
+		ans = r.renewed(j, ans)
 	case slices.Contains(r.c.BanStatus, s):
-		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
+		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
 		ans.Result, ans.Banned, ans.Invalid = limit.Failed, true, false
 	case isRedirect(s) && j.hop.count < r.c.Redirects:
 		next, err := r.sender.follow(j.r, j.hop, res)
@@ -103,19 +105,26 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, ans.Reason+": "+err.Error()
 			break
 		}
-		// The next hop is a request like another: it waits for a permit of its own.
+		// The next hop is sent like a request of its own: it waits for its own permit.
 		j.hop, j.unsure = next, true
 		ans.Result, ans.Returned = limit.Failed, true
 	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
 		ans.Misordered, ans.Invalid, ans.Denied = true, false, false
-		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
+		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
 	default:
 		r.c.Format.judge(r, j, &ans)
-		if err := r.succeeds(res, &ans); err != nil {
+		if res.tooLong && ans.Result == limit.Accepted {
+			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
+		}
+		err := r.succeeds(res, &ans)
+		if err == nil && ans.Result == limit.Accepted {
+			err = r.findNext(j)
+		}
+		if err != nil {
 			j.unlike = true
-			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.sender.secrets)
+			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.sender.of(j.r))
 		} else if ans.Result == limit.Limited && res.status < http.StatusMultipleChoices {
-			ans.Reason = said(ans.Reason+", a refusal", res.body, r.sender.secrets)
+			ans.Reason = said(ans.Reason+", a refusal", res.body, r.sender.of(j.r))
 		}
 		if ans.Result != limit.Accepted && v.Why != "" {
 			ans.Reason += "; " + v.Why
@@ -124,16 +133,16 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 	return ans
 }
 
-// aside is what an answer says where a host gave it that the key did not go to: of the request, and nothing of the key.
+// aside is what an answer proves if it came from a host to which the key was not sent: something of the request, and nothing of the key.
 func aside(ans dispatch.Answer) dispatch.Answer {
 	return dispatch.Answer{
 		Outcome: limit.Outcome{Result: ans.Result, Sight: ans.Sight, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
 		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
-		Returned: ans.Returned && ans.Result != limit.Limited, // else until the key may go again, which it may at once
+		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would be sent again as soon as the key may, which is at once
 	}
 }
 
-// succeeds tells why an answer with a status of success is none.
+// succeeds returns an error if an answer with a status of success is no success by Config.Success.
 func (r *Run) succeeds(res *response, ans *dispatch.Answer) error {
 	if r.c.Success == nil || ans.Result != limit.Accepted || res.status/100 != 2 {
 		return nil

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// lookEvery is how often is looked what the head of the queue waits for: finer than a person cares.
+	// lookEvery is how often watch looks what the head of the queue waits for. People do not care for finer figures.
 	lookEvery = 20 * time.Millisecond
-	// mostCauses bounds what is kept with each request.
+	// mostCauses bounds how much is kept with each request.
 	mostCauses = 16
 )
 
-// waits adds up what the head of the queue waited for. As all others wait for the head, what a request waited for is what was added
-// between its submission and its send. Safe for concurrent use.
+// waits adds up how long the head of the queue waited for each cause. All other requests wait for the head, so what was added between the
+// submission of a request and its send is what that request waited for. Safe for concurrent use.
 type waits struct {
 	mu     sync.Mutex
 	names  []string
 	total  []time.Duration
-	latest int       // of names: the cause since then; -1: nothing waits
-	since  time.Time // of latest
+	latest int       // the index in names of the present cause; -1: nothing waits
+	since  time.Time // since when latest has been the cause
 }
 
-// look notes what the head waits for from now on; empty: for nothing.
+// look notes the cause for which the head waits from now on. It is empty if the head does not wait.
 func (w *waits) look(now time.Time, cause string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *waits) addLocked(now time.Time) {
 	w.since = now
 }
 
-// until is what was waited for so far.
+// until returns how long was waited for each cause so far.
 func (w *waits) until(now time.Time) []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *waits) until(now time.Time) []time.Duration {
 	return append([]time.Duration(nil), w.total...)
 }
 
-// between is what was waited for, in milliseconds; what took less than a look is left out.
+// between returns by cause how long was waited between two results of until, in milliseconds. It leaves out causes with less than lookEvery.
 func (w *waits) between(from, to []time.Duration) map[string]int64 {
 	var all map[string]int64
 	for i, total := range to {
@@ -84,11 +84,14 @@ func (w *waits) between(from, to []time.Duration) map[string]int64 {
 	return all
 }
 
-// watch looks until done.
+// watch calls look for every group until done, and now and then notes the ceiling.
 func (r *Run) watch(done <-chan struct{}) {
 	t := time.NewTicker(lookEvery * time.Duration(1+len(r.c.Keys)/50))
 	defer t.Stop()
-	for {
+	for looks := 1; ; looks++ {
+		if looks%ceilingEvery == 0 {
+			r.ceilings.note(r.sustained())
+		}
 		for _, g := range r.groups {
 			g.look()
 		}
@@ -100,7 +103,7 @@ func (r *Run) watch(done <-chan struct{}) {
 	}
 }
 
-// look looks what the head of the queue waits for.
+// look notes what the head of the group's queue waits for.
 func (g *group) look() {
 	r, cause := g.r, ""
 	g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {

@@ -9,11 +9,11 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// Exchange is what the clients of the table meet, and what their requests are worth. All but Latency may be zero: then it is
-// the exchange on which the published clients were measured, with a ban.
+// Exchange is what the clients of the table meet, and what their requests are worth. All but Latency may be zero: that is the exchange on
+// which the published clients were measured, with a ban.
 type Exchange struct {
 	Latency latency.Law // each way: before the server's check, and after it
-	// Slack is by how much a path may exceed what clients are told of the largest latency.
+	// Slack is by how much a path may exceed the largest latency that clients are told.
 	Slack time.Duration
 	// Keys with a limit of Limit requests per Window each. If zero, 5, 20 and 1 s.
 	Keys   int
@@ -21,10 +21,10 @@ type Exchange struct {
 	Window time.Duration
 	// TTL is how long a request is worth sending. If zero, 1 s.
 	TTL time.Duration
-	// Retries is how often a request that failed is tried again, by the clients that try again a number of times. If zero, as often as
-	// each does by itself: 5 times as published, 4 by ours; negative: never.
+	// Retries is how often a failed request is tried again by the clients that do so a number of times. If zero, as often as each does by
+	// itself: 5 times as published, 4 times by ours; negative: never.
 	Retries int
-	// BanAfter refusals ban a key. If zero, 10; negative: none is banned.
+	// BanAfter is how many refusals ban a key. If zero, 10; negative: none is banned.
 	BanAfter int
 }
 
@@ -41,7 +41,7 @@ func (e Exchange) rule() rule.ExchangeConfig {
 	return rule.ExchangeConfig{Keys: e.Keys, Limit: e.Limit, Window: e.Window, BanAfter: e.BanAfter}
 }
 
-// Check returns what no exchange can be.
+// Check returns an error for an exchange that cannot be.
 func (e Exchange) Check() error {
 	e = e.filled()
 	if e.TTL < 0 {
@@ -60,7 +60,7 @@ func (e Exchange) Check() error {
 // mostSlots bounds the memory of a run: an exchange and its clients hold some 100 bytes per key and slot.
 const mostSlots = 1_000_000
 
-// attempts is how often a queue tries a request that by itself is tried own times.
+// attempts returns how often a queue tries a request, if by itself it would try it own times.
 func (e Exchange) attempts(own int) int {
 	if e.Retries == 0 {
 		return own
@@ -68,7 +68,7 @@ func (e Exchange) attempts(own int) int {
 	return 1 + max(e.Retries, 0)
 }
 
-// String says it in a line.
+// String describes it in a line.
 func (e Exchange) String() string {
 	e = e.filled()
 	ban := "no ban"

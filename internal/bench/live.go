@@ -25,7 +25,7 @@ import (
 	"github.com/paceline-go/paceline/sim"
 )
 
-// Metric is a line of a live run: what a row did so far, and since the line before.
+// Metric is a line of a live run: what a row has done so far, and since the line before.
 type Metric struct {
 	Row                      string
 	Elapsed, Interval        time.Duration
@@ -34,8 +34,8 @@ type Metric struct {
 	Mean                     time.Duration // latency of successes since they were made, so far
 }
 
-// Live runs the rows side by side for length, each against a server of its own on loopback, and tells metric what every
-// row has done each time that every has passed.
+// Live runs the rows side by side for length, each against a server of its own on loopback. Each time that every has passed, it tells
+// metric what every row has done.
 func Live(ctx context.Context, rows []Row, law latency.Law, seed uint64, length, every time.Duration, metric func(Metric)) ([]Result, error) {
 	results := make([]Result, len(rows))
 	errs := make([]error, len(rows))

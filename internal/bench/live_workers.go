@@ -14,16 +14,16 @@ import (
 	"github.com/paceline-go/paceline/sim"
 )
 
-// workers is the published client: a worker per key takes a request from the shared queue, waits for its limiter, sends it
+// workers is the published client: for each key a worker takes a request from the shared queue, waits for its limiter, sends the request
 // and waits for the answer.
 type workers struct {
 	*client
 	x *sim.Exchange
 
-	shared sync.Mutex // guards what follows; the client's own lock guards its tally
+	shared sync.Mutex // guards the fields below; the client's own lock guards its tally
 	q      *queue.Queue
-	// Two, or every request taken would wake the idle workers, and they would queue up in another order: first come,
-	// first served is the one in which the keys have rested longest.
+	// There are two conditions. With one, every request taken would wake the idle workers, and they would queue up in another order. First
+	// come, first served is the order in which the key goes next that has rested longest.
 	work, room *sync.Cond
 	stopped    bool
 }
@@ -43,7 +43,7 @@ func (c *client) runWorkers(ctx context.Context) error {
 		wg.Go(func() { errs[key] = w.run(ctx, key) })
 	}
 	wake := context.AfterFunc(making, func() {
-		w.shared.Lock() // or it may come between the generator's look and its wait
+		w.shared.Lock() // without the lock this could come between the generator's look and its wait, and be missed
 		defer w.shared.Unlock()
 		w.room.Broadcast()
 	})
@@ -62,7 +62,7 @@ func (c *client) runWorkers(ctx context.Context) error {
 
 func (w *workers) now() mono.Time { return mono.Time(time.Since(w.began)) }
 
-// submit puts a request into the queue, once there is room.
+// submit puts a request into the queue, as soon as there is room.
 func (w *workers) submit(ctx context.Context) (waited bool, err error) {
 	w.shared.Lock()
 	defer w.shared.Unlock()
@@ -86,7 +86,7 @@ func (w *workers) full() bool {
 	return most > 0 && w.q.Counts().Waiting >= most
 }
 
-// run is the worker of a key.
+// run does the work of a key's worker.
 func (w *workers) run(ctx context.Context, key int) error {
 	nonce, err := dispatch.NewNonce(w.began, dispatch.NonceConfig{})
 	if err != nil {
@@ -121,15 +121,15 @@ func (w *workers) run(ctx context.Context, key int) error {
 	}
 }
 
-// taken is a request that a worker has.
+// taken is a request that a worker has taken.
 type taken struct {
 	ticket  queue.Ticket
 	request queue.Request
 	info    queue.Info
-	number  int // of the attempt
+	number  int // number of the attempt
 }
 
-// take waits for a request. There is none when the client stops.
+// take waits for a request. ok is false when the client stops.
 func (w *workers) take() (t taken, ok bool) {
 	w.shared.Lock()
 	defer w.shared.Unlock()
@@ -145,7 +145,7 @@ func (w *workers) take() (t taken, ok bool) {
 	return t, false
 }
 
-// await waits for leave to send, and reports whether it came before the deadline.
+// await waits until the limiter lets a request go, and returns false if the deadline comes first.
 func (w *workers) await(limiter limit.Limiter, deadline mono.Time) bool {
 	t := w.now()
 	ready := limiter.Ready(t, limit.One)
@@ -183,7 +183,7 @@ func (w *workers) retire(e queue.Ended) {
 	}
 }
 
-// numbers are the nonces of a worker, each for itself: there is nothing that they share.
+// numbers are the nonces of a worker. Workers share nothing here.
 type numbers struct {
 	*workers
 	key              int

@@ -8,10 +8,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/cores"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/sim"
 )
@@ -325,7 +325,7 @@ func linearity(x, y []float64) float64 {
 	return xy * xy / (xx * yy)
 }
 
-// Failed says what a row of ours did that it must not, or nothing.
+// Failed says which forbidden thing a row of ours did, or nothing.
 func (r *LLM) Failed() string {
 	for _, p := range r.Policies {
 		most := 0.0
@@ -362,60 +362,84 @@ var llmColumns = []column[LLMRow]{
 	{"worst tok %", func(r *LLMRow) string { return fixed(r.WorstTokens, 2) }},
 	{"wake-ups", func(r *LLMRow) string { return fixed(r.WakeUpsPerAdmission, 2) }},
 	{"wait s p50", func(r *LLMRow) string { return fixed(r.Wait.P50/1000, 1) }},
-	{"p99", func(r *LLMRow) string { return fixed(r.Wait.P99/1000, 1) }},
-	{"max", func(r *LLMRow) string { return fixed(r.Wait.Max/1000, 1) }},
+	{"wait s p99", func(r *LLMRow) string { return fixed(r.Wait.P99/1000, 1) }},
+	{"wait s max", func(r *LLMRow) string { return fixed(r.Wait.Max/1000, 1) }},
 	{"overrun %", func(r *LLMRow) string { return fixed(r.OverrunPercent, 1) }},
-	{"mean", func(r *LLMRow) string { return fixed(r.OverrunTokens, 0) }},
-	{"most", func(r *LLMRow) string { return strconv.FormatInt(r.OverrunMost, 10) }},
+	{"overrun mean", func(r *LLMRow) string { return fixed(r.OverrunTokens, 0) }},
+	{"overrun most", func(r *LLMRow) string { return strconv.FormatInt(r.OverrunMost, 10) }},
 	{"overtaken", func(r *LLMRow) string { return strconv.FormatInt(r.Overtaken, 10) }},
 }
 
 // WriteCSV writes a line per row, with the columns of the text table.
 func (r *LLM) WriteCSV(w io.Writer) error { return writeCSV(w, llmColumns, r.Policies) }
 
-// WriteText writes the tables for people.
-func (r *LLM) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, virtual time\n\n",
+// llmNarrow are the columns for people: they fit 100 characters.
+var llmNarrow = slices.DeleteFunc(slices.Clone(llmColumns), func(c column[LLMRow]) bool {
+	return !slices.Contains([]string{"arrivals", "policy", "429", "lost", "seconds", "% ideal", "wait s p50", "wait s p99"}, c.name)
+})
+
+var llmClaims = []column[LLMClaim]{
+	{"policy", func(c *LLMClaim) string { return c.Name }},
+	{"arrivals", func(c *LLMClaim) string { return c.Arrivals }},
+	{"no wait %", func(c *LLMClaim) string { return fixed(c.NoWait, 1) }},
+	{"KS to exp.", func(c *LLMClaim) string { return fixed(c.KS, 3) }},
+	{"CV", func(c *LLMClaim) string { return fixed(c.CV, 2) }},
+	{"R² of a line", func(c *LLMClaim) string { return fixed(c.R2, 4) }},
+	{"claim", func(c *LLMClaim) string {
+		if c.Confirmed {
+			return "confirmed: " + c.Claim
+		}
+		return "not confirmed: " + c.Claim
+	}},
+}
+
+// WriteText writes the tables for people, within 100 columns.
+func (r *LLM) WriteText(w io.Writer) error { return r.writeTables(w, llmNarrow, tables.Width) }
+
+// WriteWide writes the tables with all columns.
+func (r *LLM) WriteWide(w io.Writer) error { return r.writeTables(w, llmColumns, 0) }
+
+func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error {
+	para := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		if most > 0 {
+			text = tables.Wrap(text, most, "")
+		}
+		fmt.Fprintln(w, text)
+	}
+	para("llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, virtual time",
 		llmRequests, llmTokens, r.Prompts, r.Seeds)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, c := range llmColumns {
-		fmt.Fprintf(t, "%s\t", c.name)
-	}
-	fmt.Fprintln(t)
-	for k := range r.Policies {
-		if k > 0 && r.Policies[k].Arrivals != r.Policies[k-1].Arrivals {
-			fmt.Fprintln(t)
+	for from := 0; from < len(r.Policies); {
+		to := from + 1
+		for to < len(r.Policies) && r.Policies[to].Arrivals == r.Policies[from].Arrivals {
+			to++
 		}
-		for _, c := range llmColumns {
-			fmt.Fprintf(t, "%s\t", c.value(&r.Policies[k]))
+		fmt.Fprintln(w)
+		if err := writeTable(w, columns, r.Policies[from:to], most); err != nil {
+			return err
 		}
-		fmt.Fprintln(t)
+		from = to
 	}
-	fmt.Fprintln(t)
+	fmt.Fprintln(w)
+	var notes tables.Table
 	seen := map[string]bool{}
 	for k := range r.Policies {
 		if p := &r.Policies[k]; !seen[p.Name] {
 			seen[p.Name] = true
-			fmt.Fprintf(t, "%s\t%s\n", p.Name, p.Note)
+			notes.Row(p.Name, p.Note)
 		}
 	}
-	if err := t.Flush(); err != nil {
+	if err := notes.Write(w, most); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nThe rows that end in -documented are against the server that OpenAI documents: a bucket of %d requests and one of %d tokens, refilled\nevenly within a minute, of which a request takes the larger of input and max_tokens. Their ideal is of that, too.\n", llmRequests, llmTokens)
-	fmt.Fprint(w, "Where prompts were lost, seconds and ideal are of those that were served.\n\n")
-	fmt.Fprintln(t, "claim\tpolicy\tarrivals\tno wait %\tKS to exponential\tCV\tR² of a line\t")
-	for _, c := range r.Claims {
-		verdict := "not confirmed"
-		if c.Confirmed {
-			verdict = "confirmed"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Claim, c.Name, c.Arrivals, fixed(c.NoWait, 1), fixed(c.KS, 3), fixed(c.CV, 2), fixed(c.R2, 4), verdict)
-	}
-	if err := t.Flush(); err != nil {
+	fmt.Fprintln(w)
+	para("The rows that end in -documented are against the server that OpenAI documents: a bucket of %d requests and one of %d tokens, refilled evenly within a minute, of which a request takes the larger of input and max_tokens. Their ideal is of that, too. Where prompts were lost, seconds and ideal are of those that were served.", llmRequests, llmTokens)
+	fmt.Fprintln(w)
+	if err := writeTable(w, llmClaims, r.Claims, most); err != nil {
 		return err
 	}
-	if err := r.writeProduced(w); err != nil {
+	fmt.Fprintln(w)
+	if err := r.writeProduced(w, para, most); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nin %s s of wall time\n", fixed(r.Wall, 1))

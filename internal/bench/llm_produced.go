@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/sim"
 )
@@ -78,21 +79,32 @@ func producedRows(ctx context.Context, seeds int) (rows []LLMProducedRow, err er
 	return rows, nil
 }
 
-func (r *LLM) writeProduced(w io.Writer) error {
-	fmt.Fprintf(w, "\nOutput that counts as it is produced: %d tokens a minute, prompts of up to %d that are produced at %d a second, all made at once; a request\nis refused when not one token is there as it arrives. short: 300 each; bimodal: 20 or %d; growing: 20, 60, 100 and so on.\n\n",
-		producedLimit, producedMost, producedSpeed, producedMost)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "prompts\toutputs\tpolicy\t429\tseconds\tideal s\t% of the refill from a minute on\t")
-	for _, p := range r.Produced {
-		steady := "-"
-		if p.Steady > 0 {
-			steady = fixed(p.Steady, 1)
+var producedColumns = []column[LLMProducedRow]{
+	{"prompts", func(p *LLMProducedRow) string { return strconv.Itoa(p.Prompts) }},
+	{"outputs", func(p *LLMProducedRow) string { return p.Outputs }},
+	{"policy", func(p *LLMProducedRow) string { return p.Name }},
+	{"429", func(p *LLMProducedRow) string { return strconv.Itoa(p.Rejected) }},
+	{"seconds", func(p *LLMProducedRow) string { return fixed(p.Seconds, 1) }},
+	{"ideal s", func(p *LLMProducedRow) string { return fixed(p.Ideal, 1) }},
+	{"% of refill", func(p *LLMProducedRow) string {
+		if p.Steady == 0 {
+			return ""
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t\n", p.Prompts, p.Outputs, p.Name, p.Rejected, fixed(p.Seconds, 1), fixed(p.Ideal, 1), steady)
+		return fixed(p.Steady, 1)
+	}},
+}
+
+func (r *LLM) writeProduced(w io.Writer, para func(string, ...any), most int) error {
+	para("Output that counts as it is produced: %d tokens a minute, prompts of up to %d that are produced at %d a second, all made at once; a request is refused when not one token is there as it arrives. short: 300 each; bimodal: 20 or %d; growing: 20, 60, 100 and so on. %% of refill: what was used of it from the first minute on.",
+		producedLimit, producedMost, producedSpeed, producedMost)
+	fmt.Fprintln(w)
+	if err := writeTable(w, producedColumns, r.Produced, most); err != nil {
+		return err
 	}
-	fmt.Fprintln(t)
+	fmt.Fprintln(w)
+	var notes tables.Table
 	for _, p := range producedPolicies {
-		fmt.Fprintf(t, "%s\t%s\n", p.name, p.note)
+		notes.Row(p.name, p.note)
 	}
-	return t.Flush()
+	return notes.Write(w, most)
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/cores"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/sim"
 )
 
@@ -40,7 +41,7 @@ type ProofRow struct {
 	FloorPercent float64 `json:"floor_percent"`
 }
 
-// held says that the row has the share that is promised of its kind.
+// held reports whether the row reaches the share that is promised for its kind.
 func (r *ProofRow) held() bool { return !r.Stationary || r.PercentOfCeiling >= r.FloorPercent }
 
 // ProofAttack is one kind of server and somebody who knows its state and picks every arrival: a sim.Adversary.
@@ -53,11 +54,11 @@ type ProofAttack struct {
 	TightPercent float64 `json:"tight_percent"`
 }
 
-// ProofMutant is a planted fault, and whether it was found out.
+// ProofMutant is a planted fault, and whether it was found.
 type ProofMutant struct {
 	Name   string `json:"name"`
 	Server string `json:"server"`
-	// Slow: found out by a share under the floor, and not because a server refused a request.
+	// Slow says that it was found by a share below the floor, not because a server refused a request.
 	Slow     bool   `json:"slow,omitempty"`
 	Killed   bool   `json:"killed"`
 	Latency  string `json:"latency,omitempty"` // over which path
@@ -128,6 +129,9 @@ func kept[T any](all []T, keep []bool) []T {
 
 func runProofRow(kind sim.ProofKind, path sim.ProofPath, requests int, seed uint64, stop func() bool) ProofRow {
 	tally, percent := kind.Prove(path, requests, seed, stop)
+	if tally.End.Sub(0) < kind.Window { // all went at once: there is nothing yet of which it could be a share
+		path.Stationary, percent = false, 0
+	}
 	return ProofRow{Server: kind.Name, Latency: path.Name, Requests: tally.Requests, Rejected: tally.Rejected, FirstRejected: tally.First,
 		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary, FloorPercent: kind.Floor}
 }
@@ -159,7 +163,7 @@ func runMutant(m sim.Mutant, requests int, seed uint64, stop func() bool) ProofM
 	return found
 }
 
-// Failed says in a line what a Proof did not show, or nothing.
+// Failed says in a line what the Proof failed to show, or nothing.
 func (p *Proof) Failed() string {
 	var lines []string
 	if p.Rejected > 0 {
@@ -206,22 +210,53 @@ func (p *Proof) kinds() (kinds []proofKind) {
 	return kinds
 }
 
-// WriteText writes a line per kind of server, what of the rows needs a look, and the mutants.
-func (p *Proof) WriteText(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "server\tpaths\trequests\trejected\t% of ceiling\tfloor\tlowest over\t")
-	for _, k := range p.kinds() {
-		percent := ""
-		if k.low.Stationary {
-			percent = fmt.Sprintf("%.2f", k.low.PercentOfCeiling)
+var proofKinds = []column[proofKind]{
+	{"server", func(k *proofKind) string { return k.Server }},
+	{"paths", func(k *proofKind) string { return strconv.Itoa(k.paths) }},
+	{"requests", func(k *proofKind) string { return strconv.Itoa(k.Requests) }},
+	{"rejected", func(k *proofKind) string { return strconv.Itoa(k.Rejected) }},
+	{"% ceiling", func(k *proofKind) string {
+		if !k.low.Stationary {
+			return ""
 		}
-		where := k.low.Latency
+		return fixed(k.low.PercentOfCeiling, 2)
+	}},
+	{"floor", func(k *proofKind) string { return fmt.Sprint(k.FloorPercent) }},
+	{"lowest over", func(k *proofKind) string {
 		if !k.low.held() {
-			where += "  UNDER THE FLOOR"
+			return k.low.Latency + ": UNDER THE FLOOR"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%v\t%s\t\n", k.Server, k.paths, k.Requests, k.Rejected, percent, k.FloorPercent, where)
-	}
-	if err := t.Flush(); err != nil {
+		return k.low.Latency
+	}},
+}
+
+var proofAttacks = []column[ProofAttack]{
+	{"against an adversary", func(a *ProofAttack) string { return a.Server }},
+	{"requests", func(a *ProofAttack) string { return strconv.Itoa(a.Requests) }},
+	{"rejected", func(a *ProofAttack) string { return strconv.Itoa(a.Rejected) }},
+	{"no room left after", func(a *ProofAttack) string { return fixed(a.TightPercent, 0) + " %" }},
+}
+
+var proofMutants = []column[ProofMutant]{
+	{"planted fault", func(m *ProofMutant) string { return m.Name }},
+	{"server", func(m *ProofMutant) string { return m.Server }},
+	{"found over", func(m *ProofMutant) string {
+		if !m.Killed {
+			return "NOT FOUND"
+		}
+		return m.Latency
+	}},
+}
+
+// WriteText writes a line per kind of server, what of the rows needs a look, and the mutants, within 100 columns; WriteWide as wide as it
+// gets.
+func (p *Proof) WriteText(w io.Writer) error { return p.writeTables(w, tables.Width) }
+
+// WriteWide is described at WriteText.
+func (p *Proof) WriteWide(w io.Writer) error { return p.writeTables(w, 0) }
+
+func (p *Proof) writeTables(w io.Writer, most int) error {
+	if err := writeTable(w, proofKinds, p.kinds(), most); err != nil {
 		return err
 	}
 	for _, r := range p.Servers {
@@ -235,26 +270,18 @@ func (p *Proof) WriteText(w io.Writer) error {
 		}
 	}
 	fmt.Fprint(w, "\nNot all paths have a ceiling: some have no mean or depend on time, and some loads end.\n\n")
-	fmt.Fprintln(t, "against an adversary\trequests\trejected\tno room left after\t")
-	for _, a := range p.Adversaries {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.0f %%\t\n", a.Server, a.Requests, a.Rejected, a.TightPercent)
-	}
-	if err := t.Flush(); err != nil {
+	if err := writeTable(w, proofAttacks, p.Adversaries, most); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(t, "planted fault\tserver\tfound over\t")
+	if err := writeTable(w, proofMutants, p.Mutants, most); err != nil {
+		return err
+	}
 	killed := 0
 	for _, m := range p.Mutants {
-		by := "NOT FOUND"
 		if m.Killed {
 			killed++
-			by = m.Latency
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t\n", m.Name, m.Server, by)
-	}
-	if err := t.Flush(); err != nil {
-		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%d requests judged, %d rejected; %d of %d planted faults found; in %.1f s\n", p.Requests, p.Rejected, killed, len(p.Mutants), p.Wall)
 	return err

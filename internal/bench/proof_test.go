@@ -32,7 +32,7 @@ func TestProofNamesWhatFellUnderItsFloor(t *testing.T) {
 			t.Errorf("marked %v: %s", !want, line)
 		}
 	}
-	if !strings.Contains(text.String(), "anchored  3      30        0         96.95         99.5   b  UNDER THE FLOOR") {
+	if !strings.Contains(text.String(), "anchored  3      30        0         96.95      99.5   b: UNDER THE FLOOR") {
 		t.Errorf("the table:\n%s", &text)
 	}
 }
@@ -66,5 +66,15 @@ func TestProofInShort(t *testing.T) {
 	}
 	if slow < 5 {
 		t.Errorf("%d planted faults that a floor has to find", slow)
+	}
+}
+
+// Where a run is over before a window is, there is no share of a ceiling: a limit of thousands takes a few requests at once.
+func TestProofTooShortForACeiling(t *testing.T) {
+	p := bench.RunProof(t.Context(), 20_000, 1, nil)
+	for _, r := range p.Servers {
+		if r.PercentOfCeiling > 1000 {
+			t.Errorf("%d requests in %v s are %v %% of a ceiling: %s over %s", r.Requests, r.VirtualSeconds, r.PercentOfCeiling, r.Server, r.Latency)
+		}
 	}
 }

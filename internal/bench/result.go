@@ -35,28 +35,28 @@ type Result struct {
 
 	Rate             float64 `json:"rate"`               // successes a second
 	Ceiling          float64 `json:"ceiling"`            // the most that theory allows with this load and this knowledge
-	PercentOfCeiling float64 `json:"percent_of_ceiling"` // 0 where the ceiling is
+	PercentOfCeiling float64 `json:"percent_of_ceiling"` // 0 if the ceiling is 0
 	Offered          int     `json:"offered"`            // requests made
 	Successes        int     `json:"successes"`
-	Failures         int     `json:"failures"` // attempts that ended otherwise
+	Failures         int     `json:"failures"` // attempts that ended in another way
 	Rejected         int     `json:"rejected"` // 429s, as the server counted them
 	BadNonce         int     `json:"bad_nonce"`
 	BannedKeys       int     `json:"banned_keys"`
 	Expired          int     `json:"expired"`
 	Dead             int     `json:"dead"`
-	Waiting          int     `json:"waiting"` // at the end, with what was in flight
+	Waiting          int     `json:"waiting"` // requests at the end that waited or were in flight
 	Lost             int     `json:"lost"`
-	InTimePercent    float64 `json:"in_time_percent"` // of the requests made, answered within the TTL of their making
+	InTimePercent    float64 `json:"in_time_percent"` // of the requests made, those answered within the TTL of their making
 
 	Latency struct {
 		SinceMade Quantiles `json:"since_made"`
 		SinceSent Quantiles `json:"since_sent"`
 	} `json:"latency_ms"`
-	Delay Quantiles `json:"delay_ms"` // from the making of a request to its first sending, of those that were sent
+	Delay Quantiles `json:"delay_ms"` // from the making of a request to its first sending; requests that were never sent do not count
 
-	PollsPerAdmission   float64  `json:"polls_per_admission"`    // how often a limiter said to a worker: not yet
-	WakeUpsPerAdmission float64  `json:"wake_ups_per_admission"` // timers, polls among them, and ends of attempts: sim.Tally.WakeUps
-	CPU                 *float64 `json:"cpu_seconds,omitempty"`  // only where the row ran alone
+	PollsPerAdmission   float64  `json:"polls_per_admission"`    // how often a limiter told a worker to wait on
+	WakeUpsPerAdmission float64  `json:"wake_ups_per_admission"` // timers, with those of polls, and ends of attempts: sim.Tally.WakeUps
+	CPU                 *float64 `json:"cpu_seconds,omitempty"`  // only for a row that ran alone
 
 	sent int
 }
@@ -70,7 +70,7 @@ type Quantiles struct {
 	Max  float64 `json:"max"`
 }
 
-// samples are the durations of a row.
+// samples are the durations that were measured in a row.
 type samples struct{ delay, sinceMade, sinceSent *hdrhistogram.Histogram }
 
 func newSamples() samples {
@@ -84,7 +84,7 @@ func (s samples) merge(o samples) {
 	s.sinceSent.Merge(o.sinceSent)
 }
 
-// record keeps microseconds; what is off the scale of an hour is kept as an hour.
+// record keeps a duration in microseconds. One that is longer than the scale, an hour, is kept as an hour.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(d.Microseconds(), 0), h.HighestTrackableValue()))
 }
@@ -117,7 +117,7 @@ func (r *Result) add(t sim.Tally, length time.Duration, runs int) {
 }
 
 func (r *Result) finish(s samples) {
-	if r.Ceiling > 0 { // no answer at all may be possible in a short run
+	if r.Ceiling > 0 { // in a short run theory may allow no answer at all
 		r.PercentOfCeiling = 100 * r.Rate / r.Ceiling
 	}
 	r.InTimePercent *= 100 / max(float64(r.Offered), 1)

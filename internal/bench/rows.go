@@ -17,18 +17,18 @@ const (
 	nonceSlack = 10 * time.Microsecond
 )
 
-// LiveSlack is by how much a live path may exceed the largest latency of its law: the server's own sleeps end late, and
-// a write follows its decision late.
+// LiveSlack is by how much a live path may exceed the largest latency of its law, since the server's own sleeps end late and a write
+// follows its decision late.
 const LiveSlack = 3 * time.Millisecond
 
 // Row is one line of the table: a client and its load.
 type Row struct {
-	Group       string // of the table
+	Group       string // the group of the table
 	Name        string
 	Concurrency string
 	Queue       string
 	Note        string
-	// Live says that the default live run has it.
+	// Live says that the row is part of the default live run.
 	Live bool
 	// Knows is what the client knows, for the ceiling.
 	Knows rule.Knowledge
@@ -40,7 +40,7 @@ type Row struct {
 // Nonce says whether the row's requests are numbered.
 func (r *Row) Nonce() bool { return r.Scenario.Nonce != sim.NoNonces }
 
-// ID names the row alone: its name is shared by its variants.
+// ID names this row alone; variants of a row share its name.
 func (r *Row) ID() string {
 	id := r.Name + "/" + r.Scenario.Generator.String()
 	if r.Nonce() {
@@ -64,12 +64,12 @@ func (t *rowTable) publishedLimiter(c sim.PublishedConfig) func() limit.Limiter 
 	return func() limit.Limiter { return sim.NewPublished(c) }
 }
 
-// Rows returns the whole table of an exchange, which Check must have nothing against.
+// Rows returns the whole table of an exchange; Check must have returned nil.
 func (e Exchange) Rows() []Row {
 	e = e.filled()
 	t := rowTable{
 		Exchange: e,
-		// The published queue ends what failed: nothing is tried again.
+		// The published queue gives up what failed: nothing is tried again.
 		once: queue.Config{MaxAttempts: 1, KeepDead: -1},
 		ours: queue.Config{MaxAttempts: e.attempts(0), KeepDead: -1},
 		base: sim.Exchange{
@@ -96,17 +96,17 @@ func (e Exchange) Rows() []Row {
 	return t.rows
 }
 
-// rowTable is the table as it is made, and what its rows have in common.
+// rowTable is the table while it is made, and what its rows have in common.
 type rowTable struct {
 	Exchange
 	base       sim.Exchange
 	once, ours queue.Config
-	largest    time.Duration // one-way latency that clients are told
+	largest    time.Duration // the one-way latency that clients are told
 	promise    string
 	rows       []Row
 }
 
-// add gives a row the common scenario, with changes.
+// add adds a row of the common scenario, with changes.
 func (t *rowTable) add(r Row, change func(*sim.Exchange)) *Row {
 	r.Scenario = t.base
 	change(&r.Scenario)
@@ -114,7 +114,7 @@ func (t *rowTable) add(r Row, change func(*sim.Exchange)) *Row {
 	return &t.rows[len(t.rows)-1]
 }
 
-// published are the limiters that were published, each by a worker per key.
+// published adds the limiters that were published, each with a worker per key.
 func (t *rowTable) published(generator sim.Generator, numbered bool) {
 	const ms = time.Millisecond
 	for _, p := range []struct {
@@ -143,7 +143,7 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 	}
 }
 
-// leases are ours, with and without the promise of a largest latency.
+// leases adds our limiters, with and without the promise of a largest latency.
 func (t *rowTable) leases(generator sim.Generator, numbered bool) {
 	for _, bounded := range []bool{false, true} {
 		r := t.add(Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: rule.Answers,
@@ -167,7 +167,7 @@ func (t *rowTable) leases(generator sim.Generator, numbered bool) {
 	}
 }
 
-// models are what may be in flight.
+// models adds rows that differ in what may be in flight.
 func (t *rowTable) models() {
 	for _, m := range []struct {
 		name, concurrency string
@@ -186,11 +186,11 @@ func (t *rowTable) models() {
 	}
 }
 
-// queues are what becomes of requests that fail or grow old.
+// queues adds rows that differ in what becomes of requests that fail or grow old.
 func (t *rowTable) queues() {
 	refreshed := queue.Config{MaxAttempts: 1 << 30, OnExpiry: queue.Retry, RetriesLast: true, KeepDead: -1}
 	graveyard := refreshed
-	graveyard.MaxAttempts = t.attempts(6) // one and five retries
+	graveyard.MaxAttempts = t.attempts(6) // one attempt and five retries
 	retries := fmt.Sprintf("dlq, retries: %d", graveyard.MaxAttempts-1)
 	pressed := graveyard
 	pressed.MaxLen = 20
@@ -222,7 +222,7 @@ func (t *rowTable) queues() {
 	}
 }
 
-// nonces are how requests are numbered.
+// nonces adds rows that differ in how requests are numbered.
 func (t *rowTable) nonces() {
 	for _, n := range []struct {
 		name   string
@@ -237,7 +237,7 @@ func (t *rowTable) nonces() {
 	}
 }
 
-// generators are other loads.
+// generators adds rows with other loads.
 func (t *rowTable) generators() {
 	for _, g := range []sim.Generator{sim.Burst, sim.Constant} {
 		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},
@@ -247,7 +247,7 @@ func (t *rowTable) generators() {
 	}
 }
 
-// keys are how many there are.
+// keys adds rows with other numbers of keys.
 func (t *rowTable) keys() {
 	for _, keys := range []int{t.Keys, 10 * t.Keys, 100 * t.Keys} {
 		t.add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},

@@ -9,11 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/paceline-go/paceline/internal/tables"
 )
 
-// publishedRates are what the published clients reached in another language, on another machine, against an exchange of
-// their author's: for the reader to compare, not for us to claim.
+// publishedRates are the rates that the published clients reached in another language, on another machine, against an exchange that their
+// author wrote. The reader can compare them; they are no claim of ours.
 const publishedRates = "published, live, elsewhere: original 74/s, ring alone 85/s, adaptive 84/s (loop), 77/s (threads)"
 
 // WriteJSON writes the report as one JSON object.
@@ -25,13 +26,13 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// column is one of a table, in text and in CSV.
+// column is a column of a table, in text and in CSV.
 type column[Row any] struct {
 	name  string
 	value func(*Row) string
 }
 
-// writeCSV writes a line per row, with the columns of the text table.
+// writeCSV writes a line per row, with all columns.
 func writeCSV[Row any](w io.Writer, columns []column[Row], rows []Row) error {
 	c := csv.NewWriter(w)
 	line := make([]string, len(columns))
@@ -49,7 +50,7 @@ func writeCSV[Row any](w io.Writer, columns []column[Row], rows []Row) error {
 	return c.Error()
 }
 
-// columns are all there are, in CSV and in the wide table.
+// columns are all columns, for CSV and for the wide table.
 var columns = []column[Result]{
 	{"row", func(r *Result) string { return r.Name }},
 	{"load", func(r *Result) string { return r.Generator }},
@@ -85,14 +86,14 @@ var columns = []column[Result]{
 
 var nonceColumn = column[Result]{"nonce", func(r *Result) string { return map[bool]string{true: "yes", false: "-"}[r.Nonce] }}
 
-// narrow are the columns for people: with the longest name and a figure of seven digits in each they fit 100 characters.
+// narrow are the columns for people: with the longest name, and a figure of seven digits in each, they fit 100 characters.
 var narrow = []column[Result]{
 	{"rate/s", func(r *Result) string { return fixed(r.Rate, 2) }},
 	{"ceiling", func(r *Result) string { return fixed(r.PercentOfCeiling, 1) + "%" }},
 	{"in time", func(r *Result) string { return fixed(r.InTimePercent, 1) + "%" }},
 }
 
-// bad are what had better be 0: a column of nothing else is left out, and said below.
+// bad are figures that had better be 0. A column with nothing but 0 is left out, and a line below the table says so.
 var bad = []column[Result]{
 	{"429", func(r *Result) string { return strconv.Itoa(r.Rejected) }},
 	{"bad nonce", func(r *Result) string { return strconv.Itoa(r.BadNonce) }},
@@ -111,15 +112,14 @@ func (r *Report) WriteCSV(w io.Writer) error { return writeCSV(w, columns, r.Pol
 func (r *Report) WriteText(w io.Writer) error {
 	r.writeHead(w)
 	for _, block := range r.blocks() {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		shown, none := block.columns()
-		fmt.Fprintf(t, "\n%s\t", block.title)
-		writeRow(t, shown, func(c column[Result]) string { return c.name })
+		var t tables.Table
+		fmt.Fprintln(w)
+		t.Head(append([]string{block.title}, names(shown)...)...)
 		for k := range block.rows {
-			fmt.Fprintf(t, "%s\t", block.rows[k].Name)
-			writeRow(t, shown, func(c column[Result]) string { return c.value(&block.rows[k]) })
+			t.Row(append([]string{block.rows[k].Name}, cells(shown, &block.rows[k])...)...)
 		}
-		if err := t.Flush(); err != nil {
+		if err := t.Write(w, tables.Width); err != nil {
 			return err
 		}
 		if len(none) > 0 {
@@ -133,22 +133,35 @@ func (r *Report) WriteText(w io.Writer) error {
 func (r *Report) WriteWide(w io.Writer) error {
 	r.writeHead(w)
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	writeRow(t, columns, func(c column[Result]) string { return c.name })
-	for k := range r.Policies {
-		writeRow(t, columns, func(c column[Result]) string { return cmp.Or(c.value(&r.Policies[k]), "-") })
-	}
-	if err := t.Flush(); err != nil {
+	if err := writeTable(w, columns, r.Policies, 0); err != nil {
 		return err
 	}
 	return r.writeEnd(w)
 }
 
-func writeRow(w io.Writer, columns []column[Result], cell func(column[Result]) string) {
+// names are the headings of columns, and cells are the values of a row in them.
+func names[Row any](columns []column[Row]) (all []string) {
 	for _, c := range columns {
-		fmt.Fprintf(w, "%s\t", cell(c))
+		all = append(all, c.name)
 	}
-	fmt.Fprintln(w)
+	return all
+}
+
+func cells[Row any](columns []column[Row], row *Row) (all []string) {
+	for _, c := range columns {
+		all = append(all, cmp.Or(c.value(row), "-"))
+	}
+	return all
+}
+
+// writeTable writes a line per row, and keeps lines within most characters as far as possible.
+func writeTable[Row any](w io.Writer, columns []column[Row], rows []Row, most int) error {
+	var t tables.Table
+	t.Head(names(columns)...)
+	for k := range rows {
+		t.Row(cells(columns, &rows[k])...)
+	}
+	return t.Write(w, most)
 }
 
 func (r *Report) writeHead(w io.Writer) {
@@ -165,7 +178,7 @@ func (r *Report) writeEnd(w io.Writer) error {
 	return err
 }
 
-// block is rows of one group under one heading. Those of the limiters are told apart by their load and by nonces.
+// block has the rows of one group under one heading. In the group of limiters each load, with nonces or without, has a block of its own.
 type block struct {
 	title string
 	rows  []Result
@@ -189,7 +202,7 @@ func (r *Report) blocks() (blocks []block) {
 	return blocks
 }
 
-// columns returns those that the block shows, and the names of those in which nothing but 0 stands.
+// columns returns the columns that the block shows, and the names of those that have nothing but 0.
 func (b *block) columns() (shown []column[Result], none []string) {
 	shown = slices.Clone(narrow)
 	if slices.ContainsFunc(b.rows, func(r Result) bool { return r.Nonce != b.rows[0].Nonce }) {

@@ -14,8 +14,8 @@ import (
 	"github.com/paceline-go/paceline/sim"
 )
 
-// Virtual runs every row in the simulator, with seeds 1 to seeds, on all cores. progress, if not nil, is told how many
-// of the runs are finished.
+// Virtual runs every row in the simulator, with seeds 1 to seeds, on all cores. progress, if not nil, is told how many of the runs are
+// finished.
 func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length time.Duration, progress func(done, all int)) ([]Result, error) {
 	type job struct {
 		row  int
@@ -35,7 +35,7 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 			jobs = append(jobs, job{i, uint64(s + 1)})
 		}
 	}
-	// The longest first, so that none is left to run alone at the end.
+	// The longest run goes first, so that no long one runs alone at the end.
 	slices.SortStableFunc(jobs, func(a, b job) int {
 		return cmp.Compare(rows[b.row].Scenario.Server.Keys, rows[a.row].Scenario.Server.Keys)
 	})
@@ -70,7 +70,7 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 		return nil, err
 	}
 	for i := range rows {
-		for _, t := range tallies[i] { // in the order of seeds: a sum of floats depends on it
+		for _, t := range tallies[i] { // in the order of seeds, because the sum of floats depends on the order
 			results[i].add(t, rows[i].length(length), seeds)
 		}
 		results[i].finish(all[i])
@@ -78,7 +78,8 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 	return results, nil
 }
 
-// length of a run: that of the table, but for a row whose many keys would make as many requests as all others together.
+// length is how long a run of the row lasts: as long as the table says, but shorter for a row whose many keys would make as many requests
+// as all others together.
 func (r *Row) length(table time.Duration) time.Duration {
 	if keys := r.Scenario.Server.Keys; keys > 50 && r.Group == "keys" {
 		return table * 50 / time.Duration(keys)
@@ -100,7 +101,7 @@ func (r *Row) offered(length time.Duration) float64 {
 	return math.Inf(1)
 }
 
-// ceilingConfig is what the row's client can know.
+// ceilingConfig is the knowledge of the row's client.
 func (r *Row) ceilingConfig() rule.CeilingConfig {
 	server := r.Scenario.Server
 	return rule.CeilingConfig{Limit: server.Limit, Window: server.Window, Knowledge: r.Knows, Gap: r.Scenario.Gap, Largest: r.Largest}
@@ -109,7 +110,7 @@ func (r *Row) ceilingConfig() rule.CeilingConfig {
 // ceiling returns the most successes a second that theory allows a client of this row's knowledge in a run of the given
 // length, its first window included.
 func (r *Row) ceiling(law latency.Law, length time.Duration) (float64, error) {
-	const keys = 20 // their mean is within 0.02 %
+	const keys = 20 // so many are enough: their mean is within 0.02 %
 	rng := rand.New(rand.NewPCG(4, 4))
 	legs := make([]rule.Leg, 2*r.Scenario.Server.Limit*int(length/r.Scenario.Server.Window+1))
 	sum := 0

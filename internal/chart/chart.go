@@ -22,10 +22,10 @@ import (
 	"strings"
 )
 
-// ErrFigure is what the error of a Figure that cannot be drawn wraps. Its text names the panel, series and value.
+// ErrFigure is wrapped by the error of a Figure that cannot be drawn. Its text names the panel, series and value.
 var ErrFigure = errors.New("chart: cannot draw the figure")
 
-// ErrSuffix is what the error of a file name wraps whose suffix is none of .html, .png and .svg.
+// ErrSuffix is wrapped by the error of a file name whose suffix is none of .html, .png and .svg.
 var ErrSuffix = errors.New("chart: unknown kind of picture")
 
 // Figure is one picture: a title, panels in a grid, and a caption below.
@@ -57,7 +57,7 @@ type Lines struct {
 	X, Y    Axis
 	// Series are the lines: from 1 to 10,000.
 	Series []Series
-	// Each says what a series is, in the plural, for the name of a band: "clients". If empty, "series".
+	// Each says what one series is, in the plural, for the name of a band: "clients". If empty, "series".
 	Each string
 	// Step says that a value holds until the next one, instead of changing evenly until then.
 	Step bool
@@ -133,8 +133,8 @@ func format(path string) (func(io.Writer, Figure) error, error) {
 	return nil, fmt.Errorf("%w: %q does not end in %s", ErrSuffix, path, strings.Join(accepted, ", "))
 }
 
-// CheckPath says whether WriteFile can tell from the suffix of path what to write; the error wraps ErrSuffix. It does
-// not look at the disk. It is for those who would rather know before a long computation.
+// CheckPath reports whether WriteFile can tell from the suffix of path what to write; the error wraps ErrSuffix. It does not look at the
+// disk. Call it before a long computation.
 func CheckPath(path string) error {
 	_, err := format(path)
 	return err

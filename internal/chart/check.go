@@ -14,9 +14,9 @@ const (
 	maxReferences = 5
 	maxBars       = 60
 	maxText       = 1000 // characters
-	maxUnit       = 24   // it stands beside every bar
+	maxUnit       = 24   // a unit stands beside every bar
 
-	// Beyond these the differences that axes are made of lose their last digits, or overflow.
+	// With larger or smaller values the differences that axes are made of would overflow or lose their last digits.
 	largest  = 1e15
 	smallest = 1e-15
 )
@@ -230,8 +230,8 @@ func required(name, s string) error {
 	return optional(name, s)
 }
 
-// optional refuses what no renderer shows: control characters, which XML forbids too, and those that turn the direction
-// of the text around them.
+// optional refuses characters that no renderer shows: control characters, which XML forbids too, and characters that turn the direction of
+// the text around them.
 func optional(name, s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("%s %q is not UTF-8", name, s)
@@ -240,7 +240,7 @@ func optional(name, s string) error {
 		return fmt.Errorf("%s has %d characters; at most %d fit", name, n, maxText)
 	}
 	for _, r := range s {
-		const joiner = '\u200d' // of emoji, and of letters of some scripts
+		const joiner = '\u200d' // it is part of emoji, and of letters of some scripts
 		if !unicode.IsGraphic(r) && r != joiner {
 			return fmt.Errorf("%s %q has the unprintable character %U", name, s, r)
 		}

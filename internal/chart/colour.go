@@ -16,21 +16,21 @@ var palette = [6]hue{
 	{"#7a5a12", "#ffd84a"}, // brown; yellow
 }
 
-// dashes are the lengths of marks and gaps, in pixels: a ragged line is hard to follow when it is dashed too, so only
-// those are that come late.
+// dashes are the lengths of marks and gaps, in pixels. A ragged line is hard to follow when it is dashed too, so only the last colours
+// have dashes.
 var dashes = [len(palette)][]int{nil, nil, nil, {7, 3}, {2, 3}, {10, 3, 2, 3}}
 
 // Grounds and inks.
 var (
 	ground  = hue{"#ffffff", "#16191f"}
 	ink     = hue{"#1c2026", "#eceff3"}
-	muted   = hue{"#555c66", "#aab2bd"} // of labels
+	muted   = hue{"#555c66", "#aab2bd"} // for labels
 	gridInk = hue{"#e4e7eb", "#2c323b"}
 	axisInk = hue{"#8b929c", "#7a828d"}
 	weakBar = hue{"#a9b4c2", "#5b6675"}
 )
 
-// Opacities of what is drawn of many series, in palette[0].
+// Opacities of the lines and areas that stand for many series, in palette[0].
 const (
 	bandShade     = 0.22
 	bandShadeDark = 0.34

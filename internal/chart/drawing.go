@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// drawing is a checked panel, worked out as far as the static pictures and the page have it in common. One of lines and
-// bars is set.
+// drawing is a checked panel, worked out as far as the static pictures and the page have it in common. Either lines or bars is set.
 type drawing struct {
 	title, caption string
-	summary        string // in words, for those who do not see it
+	summary        string // describes the panel in words, for readers who do not see it
 	lines          *lineDrawing
 	bars           *barDrawing
 	table          table
@@ -19,14 +18,14 @@ type drawing struct {
 
 // table has a panel's data, or a few rows of them.
 type table struct {
-	note string // which rows, if not all
+	note string // which rows it has, if not all
 	head []string
 	rows [][]string // the first column names the row
 }
 
 type lineDrawing struct {
 	x, y         scale
-	xText, yText string // what the axes are called
+	xText, yText string // the titles of the axes
 	xUnit, yUnit string
 	traces       []trace // in the order in which they are drawn
 	refs         []refDrawing
@@ -36,7 +35,7 @@ type lineDrawing struct {
 type trace struct {
 	kind kind
 	name string
-	hue  int // of the palette, and of the dashes
+	hue  int // index into palette and dashes
 	step bool
 	x, y []float64
 	low  []float64 // the lower edge of a band, whose upper one is y
@@ -64,18 +63,18 @@ func (k kind) String() string { return [...]string{"single", "faint", "each", "m
 
 type refDrawing struct {
 	name  string
-	value string    // of a level one, with its unit; empty otherwise
-	x, y  []float64 // from the panel's low end to its high one
+	value string    // the value of a level line, with its unit; otherwise empty
+	x, y  []float64 // points from the panel's low end to its high end
 }
 
 type barDrawing struct {
-	text, unit string // the axis, and what follows values
-	whiskers   string // what they span; empty if there are none
+	text, unit string // the title of the axis, and the unit that follows values
+	whiskers   string // what the whiskers span; empty if there are no whiskers
 	most       float64
 	bars       []barRow
 }
 
-// beside is the value that stands beside a bar. A long unit would take the bar's place; it is named above.
+// beside returns the value that stands beside a bar. A long unit would take the place of the bar; it stands above instead.
 func (d *barDrawing) beside(v float64) string {
 	if width(d.unit, htmlText) > 80 {
 		return number(v)
@@ -95,11 +94,11 @@ const (
 	maxEach = 30
 	// drawnColumns is how many columns of points a trace is thinned to: about the pixels of a panel.
 	drawnColumns = 480
-	// tableRows is at how many instants a table has the values of longer series.
+	// tableRows is how many instants the table of longer series has.
 	tableRows = 21
 	// bandColumns is at how many instants the percentiles of a band are taken; those of the table are among them.
 	bandColumns = 12*(tableRows-1) + 1
-	// narrowest is the width in pixels of a plot on the narrowest screen, less its labels.
+	// narrowest is how wide a plot without its labels is on the narrowest screen, in pixels.
 	narrowest = 260
 )
 
@@ -161,7 +160,7 @@ func (l Lines) draw() (drawing, error) {
 		d.y = logarithmic(yLo, yHi, 7)
 	} else {
 		if yLo > 0 {
-			yLo = 0 // heights compare only from zero
+			yLo = 0 // heights can be compared only from zero
 		}
 		d.y = linear(yLo, yHi, 6, true, false)
 	}
@@ -193,7 +192,7 @@ func (l Lines) draw() (drawing, error) {
 func (s Series) xs() []float64 { return s.X }
 func (s Series) ys() []float64 { return s.Y }
 
-// ends returns the least and the greatest of the lists.
+// ends returns the smallest and the greatest value of the lists.
 func ends(more, series []Series, list func(Series) []float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, ss := range [][]Series{more, series} {
@@ -251,7 +250,7 @@ func reference(s Series, x scale, unit string) refDrawing {
 type sampler struct {
 	s    Series
 	step bool
-	next int // the first point after the last instant asked for
+	next int // index of the first point after the last instant asked for
 }
 
 // at returns the value at x; ok says that the series has begun and not ended.
@@ -310,7 +309,7 @@ func (l Lines) banded(xLo, xHi float64) (traces []trace, drawn []Series) {
 	}
 
 	mean := func(i int) float64 {
-		if counts[i] == 0 { // it fell between two instants
+		if counts[i] == 0 { // the series lies between two instants
 			return l.Series[i].Y[0]
 		}
 		return sums[i] / float64(counts[i])
@@ -342,7 +341,7 @@ func (l Lines) banded(xLo, xHi float64) (traces []trace, drawn []Series) {
 	return append(traces, m), drawn
 }
 
-// instants are n places from lo to hi, evenly over the axis.
+// instants are n places from lo to hi, evenly spaced on the axis.
 func instants(lo, hi float64, n int, log bool) []float64 {
 	if lo == hi {
 		return []float64{lo}
@@ -356,7 +355,7 @@ func instants(lo, hi float64, n int, log bool) []float64 {
 			out[i] = lo + (hi-lo)*part
 		}
 	}
-	out[n-1] = hi // not a hair above, where every series has ended
+	out[n-1] = hi // exactly hi: a hair above it every series has ended
 	return out
 }
 
@@ -371,8 +370,8 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[i]*(1-part) + sorted[i+1]*part
 }
 
-// thin keeps of each column of pixels the first, the least, the greatest and the last point: the same picture, since
-// lines within a column fall on each other.
+// thin keeps the first, the least, the greatest and the last point in each column of pixels. The picture stays the same, since lines
+// within one column fall on each other.
 func (t *trace) thin(x scale) {
 	if len(t.x) <= 2*drawnColumns || t.kind == median || t.kind == band {
 		return
@@ -487,7 +486,7 @@ func (l Lines) table(x Axis, drawn []Series, d *lineDrawing, xLo, xHi float64) t
 	return t
 }
 
-// nearest is the index in a sorted list of what is nearest to v.
+// nearest is the index of the value nearest to v in a sorted list.
 func nearest(sorted []float64, v float64) int {
 	i, _ := slices.BinarySearch(sorted, v)
 	if i == len(sorted) || i > 0 && v-sorted[i-1] < sorted[i]-v {
@@ -571,15 +570,15 @@ func (b Bars) draw() (drawing, error) {
 	return out, nil
 }
 
-// refLabel is a label at a reference line: its middle is y pixels below the plot's top, and its left end, middle or right
-// end at x, from 0 to 1, as anchor says.
+// refLabel is the place of a label at a reference line. Its middle is y pixels below the plot's top. anchor says whether its left end, its
+// middle or its right end is at x, which goes from 0 to 1.
 type refLabel struct {
 	text, full string
 	x, y       float64
 	anchor
 }
 
-// anchor says which part of a label is at its place.
+// anchor tells which part of a label is at its x.
 type anchor int
 
 const (
@@ -588,8 +587,8 @@ const (
 	atEnd
 )
 
-// placed puts a label at each reference line, in a plot of wide by high pixels: at one of its ends or its middle, above
-// or below, where it hides the least, and so that no two are at the same height.
+// placed puts a label at each reference line, in a plot of wide by high pixels: at one end of the line or its middle, above or below it,
+// where it hides the least, and so that no two labels are at the same height.
 func (d *lineDrawing) placed(wide, high float64, measure func(string) float64) []refLabel {
 	const half, each = 8.0, 16.0
 	var out []refLabel
@@ -650,7 +649,7 @@ func (d *lineDrawing) placed(wide, high float64, measure func(string) float64) [
 	return out
 }
 
-// hidden is how much of the traces is behind a label.
+// hidden tells how much of the traces would lie behind a label.
 func (d *lineDrawing) hidden(from, to, y, half, high float64) float64 {
 	var sum float64
 	for _, t := range d.traces {
@@ -663,7 +662,7 @@ func (d *lineDrawing) hidden(from, to, y, half, high float64) float64 {
 	return sum
 }
 
-// crossed is how much of a trace is in a box: from 0 to 10.
+// crossed tells how much of a trace lies in a box, from 0 to 10.
 func (d *lineDrawing) crossed(t trace, from, to, y, half, high float64) float64 {
 	var n float64
 	line := sampler{s: Series{X: t.x, Y: t.y}, step: t.step}

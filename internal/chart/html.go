@@ -25,8 +25,8 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Parse(pageText))
 })
 
-// scriptHash lets the page's policy allow this script and no other: should a name ever escape from its place, it is still
-// not run.
+// scriptHash lets the page's policy allow this script and no other. If a name ever escaped from its place and became a script, the browser
+// would not run it.
 var scriptHash = sync.OnceValue(func() template.HTMLAttr {
 	sum := sha256.Sum256([]byte(pageScript))
 	return template.HTMLAttr("sha256-" + base64.StdEncoding.EncodeToString(sum[:]))
@@ -64,7 +64,7 @@ const (
 	htmlBarHigh  = 44
 	htmlLabel    = 12
 	htmlText     = 13
-	// finest is how many steps a path has along each side of a plot.
+	// finest is how many positions a path can have along each side of a plot.
 	finest = 4000
 )
 
@@ -110,14 +110,14 @@ type traceView struct {
 	Name       string
 	Kind       string
 	Hue        int
-	Dot        bool   // one point
+	Dot        bool   // it is a single point
 	Line, Area string // paths
 	Each       string // the path of the lines behind an area, if they are drawn
 }
 
 type labelView struct {
 	Text, X, Y, Anchor string
-	Full               string // if Text had to be shortened
+	Full               string // the whole text, if Text had to be shortened
 	DX                 int
 }
 
@@ -135,7 +135,7 @@ type rowView struct {
 	Whisker                  bool
 }
 
-// variables are the colours of both schemes as CSS variables, from constants alone.
+// variables are the colours of both schemes as CSS variables. All of it comes from constants.
 func variables() template.CSS {
 	var b strings.Builder
 	set := func(of func(hue) string, shade float64) {
@@ -233,7 +233,7 @@ func path(t *trace, d *lineDrawing) string {
 			case i == from:
 				put('M', x, y)
 				if to-from == 1 {
-					put('h', 0) // with round ends a line of no length is a dot
+					put('h', 0) // with round ends a line of length 0 is a dot
 				}
 			case t.step:
 				if x != beforeX {
@@ -273,7 +273,7 @@ func area(t *trace, d *lineDrawing) string {
 func viewBars(d *barDrawing) *barsView {
 	v := &barsView{Text: d.text, Whiskers: d.whiskers, High: len(d.bars) * htmlBarHigh}
 	for _, bar := range d.bars {
-		v.Right = max(v.Right, int(width(d.beside(bar.Value), htmlText)*1.1)+12) // one may be bold
+		v.Right = max(v.Right, int(width(d.beside(bar.Value), htmlText)*1.1)+12) // the value of a bar may be bold
 	}
 	for i, bar := range d.bars {
 		top := i * htmlBarHigh
@@ -325,7 +325,7 @@ type traceData struct {
 	Index int       `json:"index"`
 }
 
-// rounded is a number to as many digits as any reader sees.
+// rounded is a number that is written with only as many digits as a reader sees.
 type rounded struct {
 	value  float64
 	digits int
@@ -336,7 +336,7 @@ func (r rounded) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, r.value, 'g', r.digits, 64), nil
 }
 
-// round has the list to six digits of the axis's span: with six of the value, instants that count from 1970 would be one.
+// round rounds the list to six digits of the axis's span. Six digits of the value would make instants that count from 1970 all the same.
 func round(list []float64, s scale) []rounded {
 	digits := 6
 	if most := math.Max(math.Abs(s.lo), math.Abs(s.hi)); !s.log {

@@ -19,7 +19,7 @@ type tick struct {
 	label string
 }
 
-// at is the place of v: 0 at the low end, 1 at the high one.
+// at is the place of v on the axis: 0 at the low end, 1 at the high end.
 func (s scale) at(v float64) float64 {
 	if s.log {
 		return math.Log(v/s.lo) / math.Log(s.hi/s.lo)
@@ -27,7 +27,7 @@ func (s scale) at(v float64) float64 {
 	return (v - s.lo) / (s.hi - s.lo)
 }
 
-// value is what at maps to part.
+// value is the value whose place is part.
 func (s scale) value(part float64) float64 {
 	switch {
 	case part <= 0:
@@ -40,7 +40,7 @@ func (s scale) value(part float64) float64 {
 	return s.lo + (s.hi-s.lo)*part
 }
 
-// width is a careful guess of how wide text is, in its size's unit: readers have fonts of their own.
+// width guesses on the safe side how wide text is, in the unit of size, since readers' fonts differ.
 func width(text string, size float64) float64 {
 	var em float64
 	for _, r := range text {
@@ -69,20 +69,19 @@ func shortenBy(text string, most float64, measure func(string) float64) string {
 	if measure(text) <= most {
 		return text
 	}
-	// The longest beginning that fits, since what is measured grows with it.
+	// Binary search for the longest beginning that fits, since a longer one is never narrower.
 	runes := []rune(text)
 	short := func(n int) string { return strings.TrimRight(string(runes[:n]), " ") + "…" }
 	return short(max(0, sort.Search(len(runes), func(n int) bool { return measure(short(n)) > most })-1))
 }
 
-// linear returns a scale over lo..hi with at most n ticks. If grown, its ends are at ticks. If clock, steps suit minutes
-// and hours.
+// linear returns a scale over lo..hi with at most n ticks. With grown its ends are at ticks. With clock its steps suit minutes and hours.
 func linear(lo, hi float64, n int, grown, clock bool) scale {
-	if math.Max(math.Abs(lo), math.Abs(hi)) < smallest { // remains of zero, whose steps would underflow
+	if math.Max(math.Abs(lo), math.Abs(hi)) < smallest { // what rounding leaves of zero; its steps would underflow
 		lo, hi = 0, 0
 	}
 	if lo == hi {
-		// A difference that is lost beside the value would leave no span.
+		// Half a unit alone could be lost in the rounding of a large value, and leave no span.
 		by := math.Max(0.5, math.Abs(lo)*1e-3)
 		if grown && lo == 0 {
 			hi = 1
@@ -95,12 +94,12 @@ func linear(lo, hi float64, n int, grown, clock bool) scale {
 	}
 	step := niceStep((hi-lo)/float64(n-1), clock)
 	if grown {
-		// Rounding must not add an empty step above a value that is a tick itself.
+		// If the value is a tick itself, rounding must not add an empty step beyond it.
 		lo = math.Floor(lo/step+1e-9) * step
 		hi = math.Ceil(hi/step-1e-9) * step
 	}
 	s := scale{lo: lo, hi: hi}
-	// Counted, not added up: a step that is lost beside the value would never arrive.
+	// Ticks are counted, not added up: adding a step that is lost in the rounding of a large value would never reach the end.
 	first, last := math.Ceil(lo/step-1e-9), math.Floor(hi/step+1e-9)
 	for i := 0.0; i <= last-first && i < 100; i++ {
 		v := (first + i) * step
@@ -127,10 +126,10 @@ func niceStep(least float64, clock bool) float64 {
 	return 10 * decade
 }
 
-// logarithmic returns a scale from a tick at or below lo to one at or above hi, which are positive, with about n ticks.
+// logarithmic returns a scale with about n ticks, from a tick at or below lo to one at or above hi. Both have to be positive.
 func logarithmic(lo, hi float64, n int) scale {
 	marks := []float64{1, 2, 5}
-	at := func(i int) float64 { // marks are numbered through all decades: 1 is 0, 2 is 1, 5 is 2, 10 is 3
+	at := func(i int) float64 { // the marks of all decades have numbers: 1 is 0, 2 is 1, 5 is 2, 10 is 3
 		d := int(math.Floor(float64(i) / 3))
 		return marks[i-3*d] * math.Pow(10, float64(d))
 	}
@@ -147,7 +146,7 @@ func logarithmic(lo, hi float64, n int) scale {
 		above++
 	}
 	s := scale{lo: at(below), hi: at(above), log: true}
-	// Marks of 1, 2 and 5, or whole decades, or every so many decades.
+	// Ticks are marks of 1, 2 and 5, or of each whole decade, or of every so many decades.
 	every := 1
 	for (above-below)/every+1 > n {
 		if every == 1 {
@@ -170,8 +169,8 @@ func tickLabel(v, step float64) string {
 	if v == 0 || math.Abs(v) < step*1e-6 {
 		return "0"
 	}
-	last := math.Floor(math.Log10(step) + 1e-9) // the decimal place of the last digit that counts
-	for range 2 {                               // a step of 15 or 1,440 has more than one
+	last := math.Floor(math.Log10(step) + 1e-9) // decimal place of the last digit that a label needs
+	for range 2 {                               // a step such as 15 or 1,440 needs more digits than its first
 		if r := step / math.Pow(10, last); math.Abs(r-math.Round(r)) > 1e-9 {
 			last--
 		}
@@ -184,7 +183,7 @@ func tickLabel(v, step float64) string {
 	return thousands(strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
-// number writes a value for reading: three digits that count, all of them before the point.
+// number writes a value for reading: with three significant digits, and with all digits before the point.
 func number(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -223,7 +222,7 @@ func exponent(s string) string {
 	return mantissa + "e" + strconv.Itoa(n)
 }
 
-// thousands sets commas.
+// thousands sets commas between groups of three digits.
 func thousands(s string) string {
 	sign := ""
 	if strings.HasPrefix(s, "-") {
@@ -239,7 +238,7 @@ func thousands(s string) string {
 	return sign + whole + rest
 }
 
-// text is what an axis is called.
+// text is the title of an axis: its label, and its unit if there is one.
 func (a Axis) text() string {
 	if a.Unit == "" || a.Unit == a.Label {
 		return a.Label

@@ -11,9 +11,7 @@ import (
 	"sort"
 	"strings"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -25,9 +23,9 @@ import (
 const (
 	margin      = 24
 	gap         = 36  // between panels
-	aloneWide   = 760 // a panel in the only column
+	aloneWide   = 760 // the width of a panel if there is one column
 	panelWide   = 560
-	plotHigh    = 270 // with the labels below it
+	plotHigh    = 270 // with the labels below the plot
 	legendHigh  = 20
 	axisHigh    = 24
 	barHigh     = 30
@@ -70,8 +68,8 @@ func WriteSVG(w io.Writer, f Figure) error {
 	return writeAll(w, out.Bytes())
 }
 
-// svgCanvas remembers how wide the texts are that it writes. gonum/plot names one font only, which few readers have, and
-// says only where a text begins: in another font one at the right edge would run out of the picture.
+// svgCanvas remembers how wide the texts are that it writes. gonum/plot names only one font, which few readers have, and says only where a
+// text begins, so in a wider font a text at the right edge would run out of the picture.
 type svgCanvas struct {
 	*vgsvg.Canvas
 	widths []vg.Length
@@ -83,9 +81,9 @@ func (c *svgCanvas) FillString(f font.Face, at vg.Point, s string) {
 	c.Canvas.FillString(f, at, s)
 }
 
-// fit names other fonts in what the canvas has written, and gives each text its width in whatever font it is shown.
+// fit names other fonts in what the canvas has written, and has each text fill its measured width in whatever font it is shown.
 func (c *svgCanvas) fit(body string) string {
-	parts := strings.Split(body, "<text ") // never in a name, where it is escaped
+	parts := strings.Split(body, "<text ") // never within a text, where < is escaped
 	for i, wide := range c.widths {
 		parts[i+1] = fmt.Sprintf(`textLength="%.5g" lengthAdjust="spacingAndGlyphs" `, float64(wide)) +
 			strings.Replace(parts[i+1], "font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;", 1)
@@ -94,7 +92,7 @@ func (c *svgCanvas) fit(body string) string {
 }
 
 func escape(b *bytes.Buffer, s string) {
-	_ = xml.EscapeText(b, []byte(s)) // a buffer takes all
+	_ = xml.EscapeText(b, []byte(s)) // writing to a buffer does not fail
 }
 
 // WritePNG writes the figure as a PNG picture on a white ground, with two pixels for each one of the SVG picture. The
@@ -155,10 +153,10 @@ func style(size vg.Length, bold bool, c string) draw.TextStyle {
 	if bold {
 		f.Weight = 3 // golang.org/x/image/font.WeightBold
 	}
-	return draw.TextStyle{Color: rgba(c, 1), Font: f, Handler: text.Plain{Fonts: font.DefaultCache}}
+	return draw.TextStyle{Color: rgba(c, 1), Font: f, Handler: text.Plain{Fonts: fonts()}}
 }
 
-// Texts of the static pictures.
+// Styles of the texts of static pictures.
 func titleStyle() draw.TextStyle   { return style(titleSize, true, ink.light) }
 func headingStyle() draw.TextStyle { return style(headingSize, true, ink.light) }
 func textStyle() draw.TextStyle    { return style(textSize, false, ink.light) }
@@ -225,7 +223,7 @@ func (s *sheet) layout(d drawing) *panel {
 	return p
 }
 
-// align lets the plots of a row begin at the same height, bars fill theirs, and returns the height of the row.
+// align has the plots of a row begin at the same height and its bars fill theirs. It returns the height of the row.
 func align(row []*panel) (high vg.Length) {
 	var head, plot vg.Length
 	for _, p := range row {
@@ -243,7 +241,7 @@ func align(row []*panel) (high vg.Length) {
 	return high
 }
 
-// wrap breaks text into lines, and words that are longer than a line.
+// wrap breaks text into lines; it also breaks words that are longer than a line.
 func wrap(s string, sty draw.TextStyle, wide vg.Length) []string {
 	var out []string
 	var line string
@@ -295,7 +293,7 @@ func fitted(s string, sty draw.TextStyle, wide vg.Length) string {
 	return shortenBy(s, float64(wide), func(s string) float64 { return float64(sty.Width(s)) })
 }
 
-// write draws lines of text from y down and returns where the next one begins.
+// write draws lines of text from y down, and returns where the next line begins.
 func (s *sheet) write(c draw.Canvas, x, y vg.Length, text []string, sty draw.TextStyle, wide vg.Length) vg.Length {
 	for _, line := range text {
 		sty.YAlign = draw.YTop
@@ -343,14 +341,14 @@ func (s *sheet) drawPanel(c draw.Canvas, p *panel, x, y vg.Length) {
 	s.write(c, x, plot+p.plot+8, p.caption, noteStyle(), s.panel)
 }
 
-// crop is the part of a panel's width from y down.
+// crop is the part of the canvas from y down that a panel's width takes.
 func (s *sheet) crop(c draw.Canvas, x, y, high vg.Length) draw.Canvas {
 	return draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
 		Min: vg.Point{X: x, Y: s.high - y - high}, Max: vg.Point{X: x + s.panel, Y: s.high - y},
 	}}
 }
 
-// line is how a trace's line is drawn.
+// line is the style of a trace's line.
 func (t trace) line() draw.LineStyle {
 	sty := draw.LineStyle{Color: rgba(palette[t.hue].light, 1), Width: 1.8}
 	switch t.kind {
@@ -388,71 +386,28 @@ func (t trace) swatch(c draw.Canvas, x, middle vg.Length) {
 	c.StrokeLine2(t.line(), x, middle, x+swatch, middle)
 }
 
-// newPlot has the axes of gonum/plot without its decoration.
-func newPlot(x, y scale) *plot.Plot {
-	p := plot.New()
-	p.BackgroundColor = nil
-	set := func(a *plot.Axis, s scale) {
-		a.Min, a.Max = s.lo, s.hi
-		a.Scale = plot.LinearScale{}
-		if s.log {
-			a.Scale = plot.LogScale{}
-		}
-		marks := make(plot.ConstantTicks, len(s.ticks))
-		for i, t := range s.ticks {
-			// A value that rounding puts outside the axis would not be drawn.
-			marks[i] = plot.Tick{Value: math.Max(s.lo, math.Min(s.hi, t.value)), Label: t.label}
-		}
-		a.Tick.Marker = marks
-		a.Padding = 4
-		a.Tick.LineStyle.Width = 0
-		// The alignment is the axis's own.
-		a.Tick.Label.Font, a.Tick.Label.Color, a.Tick.Label.Handler = labelStyle().Font, labelStyle().Color, labelStyle().Handler
-		a.LineStyle.Width = 0
-		a.Label.TextStyle = labelStyle()
-		a.Label.TextStyle.XAlign = draw.XCenter
-		a.Label.TextStyle.YAlign = draw.YBottom
-		a.Label.Padding = 5
-	}
-	set(&p.X, x)
-	set(&p.Y, y)
-	p.X.Padding = 0
-	p.X.Tick.Length = 5
-	p.X.Tick.LineStyle = draw.LineStyle{Color: rgba(axisInk.light, 1), Width: 1}
-	return p
-}
-
 func (s *sheet) drawLines(c draw.Canvas, d *lineDrawing) {
-	p := newPlot(d.x, d.y)
-	p.X.Label.Text = fitted(d.xText, labelStyle(), s.panel)
-	grid := plotter.NewGrid()
-	grid.Vertical.Width = 0
-	grid.Horizontal = draw.LineStyle{Color: rgba(gridInk.light, 1), Width: 1}
-	p.Add(grid)
-	p.Add(axisLine{})
+	inside := newPlane(c, d.x, d.y, fitted(d.xText, labelStyle(), s.panel), labelStyle(), 4)
+	inside.drawGrid()
 	for _, t := range d.traces {
 		for _, e := range t.each {
-			p.Add(linePlotter(e, 0, len(e.x)))
+			inside.drawLine(e, 0, len(e.x), e.line())
 		}
 		t.runs(func(from, to int) {
 			if t.kind == band {
-				p.Add(bandPlotter(t, from, to))
+				inside.drawBand(t, from, to)
 				return
 			}
-			p.Add(linePlotter(t, from, to))
+			inside.drawLine(t, from, to, t.line())
 		})
 	}
 	for _, r := range d.refs {
 		if len(r.x) > 0 {
-			p.Add(linePlotter(trace{x: r.x, y: r.y, step: true}, 0, len(r.x), draw.LineStyle{
+			inside.drawLine(trace{x: r.x, y: r.y, step: true}, 0, len(r.x), draw.LineStyle{
 				Color: rgba(ink.light, 1), Width: 1.7, Dashes: []vg.Length{5, 4},
-			}))
+			})
 		}
 	}
-	// Adding a plotter widens the axes to its data, by what rounding left outside.
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = d.x.lo, d.x.hi, d.y.lo, d.y.hi
-	p.Draw(c)
-	inside := p.DataCanvas(c)
 	size := inside.Max.Sub(inside.Min)
 	sty := style(labelSize, true, ink.light)
 	sty.YAlign = draw.YCenter
@@ -471,52 +426,14 @@ func (s *sheet) drawLines(c draw.Canvas, d *lineDrawing) {
 	}
 }
 
-// axisLine draws the horizontal axis. That of gonum/plot would leave half its width between itself and the lowest grid
-// line.
-type axisLine struct{}
-
-func (axisLine) Plot(c draw.Canvas, _ *plot.Plot) {
-	c.StrokeLine2(draw.LineStyle{Color: rgba(axisInk.light, 1), Width: 1}, c.Min.X, c.Min.Y, c.Max.X, c.Min.Y)
-}
-
-func linePlotter(t trace, from, to int, given ...draw.LineStyle) plot.Plotter {
-	sty := t.line()
-	if len(given) > 0 {
-		sty = given[0]
-	}
-	xys := make(plotter.XYs, to-from)
-	for i := range xys {
-		xys[i] = plotter.XY{X: t.x[from+i], Y: t.y[from+i]}
-	}
-	if to-from == 1 { // a line of one point would not be seen
-		return &plotter.Scatter{XYs: xys, GlyphStyle: glyph(sty)}
-	}
-	l := &plotter.Line{XYs: xys, LineStyle: sty}
-	if t.step {
-		l.StepStyle = plotter.PostStep
-	}
-	return l
-}
-
-// glyph is the dot of a line of one point.
+// glyph is the dot in place of a line that has one point.
 func glyph(sty draw.LineStyle) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: sty.Color, Radius: 3, Shape: draw.CircleGlyph{}}
 }
 
-func bandPlotter(t trace, from, to int) plot.Plotter {
-	var xys plotter.XYs
-	for i := from; i < to; i++ {
-		xys = append(xys, plotter.XY{X: t.x[i], Y: t.y[i]})
-	}
-	for i := to - 1; i >= from; i-- {
-		xys = append(xys, plotter.XY{X: t.x[i], Y: t.low[i]})
-	}
-	return &plotter.Polygon{XYs: []plotter.XYs{xys}, Color: rgba(palette[t.hue].light, bandShade)}
-}
-
 func (s *sheet) drawBars(c draw.Canvas, d *barDrawing) {
 	n := len(d.bars)
-	names, values := textStyle(), style(textSize, true, ink.light) // the widest
+	names, values := textStyle(), style(textSize, true, ink.light) // values may be bold, which is widest
 	var left, right vg.Length
 	labels := make([]string, n)
 	for i, b := range d.bars {
@@ -530,43 +447,36 @@ func (s *sheet) drawBars(c draw.Canvas, d *barDrawing) {
 	for i := range d.bars {
 		y.ticks = append(y.ticks, tick{float64(n-i) - 0.5, labels[i]})
 	}
-	p := newPlot(x, y)
-	p.Y.Padding = 8
-	p.Y.Tick.Label.Color, p.Y.Tick.Label.Font = names.Color, names.Font
-	p.Add(barPlotter{d})
-	p.Draw(c)
+	inside := newPlane(c, x, y, "", names, 8)
+	half := 0.32 * (inside.atY(1) - inside.atY(0))
+	for i, bar := range d.bars {
+		middle := inside.atY(float64(n-i) - 0.5)
+		d.drawBar(inside, bar, middle, half)
+	}
+	c.StrokeLine2(draw.LineStyle{Color: rgba(axisInk.light, 1), Width: 1}, inside.atX(0), inside.Min.Y, inside.atX(0), inside.Max.Y)
 }
 
-// barPlotter draws bars, whiskers and values.
-type barPlotter struct{ d *barDrawing }
-
-func (b barPlotter) Plot(c draw.Canvas, p *plot.Plot) {
-	toX, toY := p.Transforms(&c)
-	n := len(b.d.bars)
-	half := 0.32 * (toY(1) - toY(0))
-	for i, bar := range b.d.bars {
-		middle := toY(float64(n-i) - 0.5)
-		fill := weakBar.light
-		if bar.strong {
-			fill = palette[0].light
-		}
-		c.FillPolygon(rgba(fill, 1), []vg.Point{
-			{X: toX(0), Y: middle - half}, {X: toX(bar.Value), Y: middle - half}, {X: toX(bar.Value), Y: middle + half}, {X: toX(0), Y: middle + half},
-		})
-		end := bar.Value
-		if bar.whisker() {
-			end = bar.Max
-			sty := draw.LineStyle{Color: rgba(ink.light, 1), Width: 1.3}
-			c.StrokeLine2(sty, toX(bar.Min), middle, toX(bar.Max), middle)
-			c.StrokeLine2(sty, toX(bar.Min), middle-4, toX(bar.Min), middle+4)
-			c.StrokeLine2(sty, toX(bar.Max), middle-4, toX(bar.Max), middle+4)
-		}
-		sty := textStyle()
-		if bar.Highlight {
-			sty = style(textSize, true, ink.light)
-		}
-		sty.YAlign = draw.YCenter
-		c.FillText(sty, vg.Point{X: toX(end) + 6, Y: middle + 1.5}, b.d.beside(bar.Value))
+// drawBar draws a bar with its whisker and its value.
+func (d *barDrawing) drawBar(p plane, bar barRow, middle, half vg.Length) {
+	fill := weakBar.light
+	if bar.strong {
+		fill = palette[0].light
 	}
-	c.StrokeLine2(draw.LineStyle{Color: rgba(axisInk.light, 1), Width: 1}, toX(0), c.Min.Y, toX(0), c.Max.Y)
+	p.FillPolygon(rgba(fill, 1), []vg.Point{
+		{X: p.atX(0), Y: middle - half}, {X: p.atX(bar.Value), Y: middle - half}, {X: p.atX(bar.Value), Y: middle + half}, {X: p.atX(0), Y: middle + half},
+	})
+	end := bar.Value
+	if bar.whisker() {
+		end = bar.Max
+		sty := draw.LineStyle{Color: rgba(ink.light, 1), Width: 1.3}
+		p.StrokeLine2(sty, p.atX(bar.Min), middle, p.atX(bar.Max), middle)
+		p.StrokeLine2(sty, p.atX(bar.Min), middle-4, p.atX(bar.Min), middle+4)
+		p.StrokeLine2(sty, p.atX(bar.Max), middle-4, p.atX(bar.Max), middle+4)
+	}
+	sty := textStyle()
+	if bar.Highlight {
+		sty = style(textSize, true, ink.light)
+	}
+	sty.YAlign = draw.YCenter
+	p.FillText(sty, vg.Point{X: p.atX(end) + 6, Y: middle + 1.5}, d.beside(bar.Value))
 }

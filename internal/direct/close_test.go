@@ -22,7 +22,7 @@ func TestClosedTwice(t *testing.T) {
 		}
 	})
 	client := newClient(t)
-	res, _, err := client.Send(context.Background(), request(t, "GET", "http://"+address+"/"), nil, time.Minute)
+	res, _, err := client.Send(context.Background(), request(t, "GET", "http://"+address+"/"), nil, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
-// Package direct sends plain requests over HTTP/1.1, each over a connection that nobody else has meanwhile, written and read by
-// who asks. net/http has two more goroutines on each connection, and a request goes through both: that is two thirds of its price.
+// Package direct sends plain requests over HTTP/1.1. The goroutine that calls Send writes the request and reads the answer, on a connection
+// that it has for itself meanwhile. net/http passes each request through two more goroutines, which are two thirds of its price.
 //
-// It is for requests that are small, to a server that is reached without TLS and without a proxy; Takes says which. All others
-// are net/http's. What is written is what net/http writes, and its http.ReadResponse reads what comes back.
+// It is for small requests to servers that are reached without TLS and without a proxy; Takes says which. All others are left to net/http.
+// It writes the same bytes as net/http would, and http.ReadResponse reads the answers.
 //
-// A request is written at most once: where a kept connection turns out to be closed before a byte was written, another is taken; after
-// that nothing is sent again. It starts no goroutine.
+// A request is written at most once: if a kept connection turns out to be closed before a byte was written, another is taken; after the
+// first byte nothing is sent again. The package starts no goroutine.
 package direct
 
 import (
@@ -22,33 +22,37 @@ import (
 type Client struct {
 	// Dial opens a connection.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Proxy, if not nil, says what a request goes through, as in http.Transport: such a request is not taken.
+	// Proxy, if not nil, says which proxy a request goes through, as in http.Transport. Such a request is not taken.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Idle is how many connections are kept of a host, for IdleTimeout at most. If zero, none.
+	// Idle is how many connections to a host are kept, for IdleTimeout at most. If zero, none.
 	Idle        int
 	IdleTimeout time.Duration
-	// Header is the longest header of an answer. If zero, 1 MiB.
+	// Header is how many bytes the header of an answer may have. If zero, 1 MiB.
 	Header int64
 
 	mu    sync.Mutex
 	idle  map[string][]*exchange // by address, the latest last
-	swept time.Time              // when those were closed that had been idle for too long
+	swept time.Time              // when connections that had been idle for too long were last closed
 }
 
+// ErrLapsed says that nothing of a request was written, since there was no leave for it any more.
+var ErrLapsed = errors.New("leave to send the request has lapsed before it was written")
+
 // Send makes an attempt at a request that it Takes. It ends with ctx, or after timeout, with os.ErrDeadlineExceeded or
-// context.DeadlineExceeded. The answer's body is a Body, and has to be closed.
-func (c *Client) Send(ctx context.Context, req *http.Request, body []byte, timeout time.Duration) (*http.Response, Sent, error) {
+// context.DeadlineExceeded. fresh, if not nil, is asked right before the request is written whether it may be; if not, Send fails with ErrLapsed.
+// The answer's body is a Body, and has to be closed.
+func (c *Client) Send(ctx context.Context, req *http.Request, body []byte, timeout time.Duration, fresh func() bool) (*http.Response, Sent, error) {
 	deadline := time.Now().Add(timeout)
 	for {
 		x, err := c.take(ctx, req, deadline)
 		if err != nil {
 			return nil, Sent{}, err
 		}
-		sent, err := x.write(req, body)
+		sent, err := x.write(req, body, fresh)
 		if err != nil {
 			x.close()
-			if x.kept && !sent.Written && ctx.Err() == nil && !errors.Is(err, errPast) {
-				continue // nobody has seen it
+			if x.kept && !sent.Written && ctx.Err() == nil && !errors.Is(err, errPast) && !errors.Is(err, ErrLapsed) {
+				continue // no byte of it has left
 			}
 			return nil, sent, err
 		}
@@ -61,14 +65,14 @@ func (c *Client) Send(ctx context.Context, req *http.Request, body []byte, timeo
 	}
 }
 
-// Sent is what became of an attempt: whether at least a byte may have left, an instant before the first did, and one after the last was
-// given to the system.
+// Sent is what became of an attempt. Written says that at least a byte may have left; Began is an instant before the first byte was written,
+// Last one after the system had taken the last.
 type Sent struct {
 	Written     bool
 	Began, Last time.Time
 }
 
-// take returns a connection that is kept and seems to be open, or a new one.
+// take returns a kept connection that seems to be open, or a new one.
 func (c *Client) take(ctx context.Context, req *http.Request, deadline time.Time) (*exchange, error) {
 	address := addressOf(req)
 	for x := c.pop(address); x != nil; x = c.pop(address) {
@@ -107,7 +111,7 @@ func (c *Client) pop(address string) *exchange {
 	return x
 }
 
-// keep puts a connection back. False: it is one too many.
+// keep puts a connection back. It returns false if enough are kept.
 func (c *Client) keep(x *exchange) bool {
 	x.since = time.Now()
 	c.mu.Lock()
@@ -127,7 +131,7 @@ func (c *Client) keep(x *exchange) bool {
 	return true
 }
 
-// sweepLocked closes what has been idle since before, the first in each list.
+// sweepLocked closes the connections that have been idle since before. They are the first in each list.
 func (c *Client) sweepLocked(before time.Time) {
 	for address, all := range c.idle {
 		n := 0

@@ -131,7 +131,7 @@ func TestAsNetHTTP(t *testing.T) {
 			if !client.Takes(q, nil) {
 				t.Fatal("it is not taken")
 			}
-			res, sent, err := client.Send(context.Background(), q, nil, time.Minute)
+			res, sent, err := client.Send(context.Background(), q, nil, time.Minute, nil)
 			if got := answer(res, err); got != want || !sent.Written {
 				t.Errorf("%.200q: %s, want %s (%v)", c.answer, got, want, err)
 			}
@@ -140,12 +140,12 @@ func TestAsNetHTTP(t *testing.T) {
 			t.Errorf("%.200q: %d connections for two requests", c.answer, n)
 		}
 		// What is left of a body is not taken for an answer.
-		res, _, err := client.Send(context.Background(), request(t, c.method, "http://"+address+"/"), nil, time.Minute)
+		res, _, err := client.Send(context.Background(), request(t, c.method, "http://"+address+"/"), nil, time.Minute, nil)
 		if err == nil {
 			_, _ = res.Body.Read(make([]byte, 1))
 			res.Body.Close()
 		}
-		res, _, err = client.Send(context.Background(), request(t, c.method, "http://"+address+"/"), nil, time.Minute)
+		res, _, err = client.Send(context.Background(), request(t, c.method, "http://"+address+"/"), nil, time.Minute, nil)
 		if got := answer(res, err); got != want {
 			t.Errorf("%.200q, after half of one: %s, want %s (%v)", c.answer, got, want, err)
 		}
@@ -178,7 +178,7 @@ func TestAtMostOnce(t *testing.T) {
 	answered, broken := 0, 0
 	for i := range 30 {
 		_, sent, err := func() (string, Sent, error) {
-			res, sent, err := client.Send(context.Background(), request(t, "POST", "http://"+address+"/"), nil, time.Minute)
+			res, sent, err := client.Send(context.Background(), request(t, "POST", "http://"+address+"/"), nil, time.Minute, nil)
 			return answer(res, err), sent, err
 		}()
 		if err == nil {
@@ -245,7 +245,7 @@ func TestHalfWritten(t *testing.T) {
 		return stuck{c.(*net.TCPConn), &whole}, nil
 	}
 	for i := range 4 {
-		res, sent, err := client.Send(context.Background(), request(t, "GET", "http://"+address+"/"), nil, time.Minute)
+		res, sent, err := client.Send(context.Background(), request(t, "GET", "http://"+address+"/"), nil, time.Minute, nil)
 		if answer(res, err); (err == nil) != (i < 3) || !sent.Written {
 			t.Errorf("%d: %v, %v", i, sent, err)
 		}
@@ -272,7 +272,7 @@ func TestLeftUnread(t *testing.T) {
 	})
 	client := newClient(t)
 	for i := range 3 {
-		res, _, err := client.Send(context.Background(), request(t, "GET", "http://"+address+"/"), nil, 5*time.Second)
+		res, _, err := client.Send(context.Background(), request(t, "GET", "http://"+address+"/"), nil, 5*time.Second, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,11 +303,11 @@ func TestEnds(t *testing.T) {
 		client := newClient(t)
 		try := func(ctx context.Context, timeout, pause time.Duration) (time.Duration, error) {
 			// Over a connection that has served another, who goes on.
-			if res, _, err := client.Send(context.Background(), request(t, "HEAD", "http://"+address+"/"), nil, time.Minute); answer(res, err) != "200 -1 false map[] \"\" false" {
+			if res, _, err := client.Send(context.Background(), request(t, "HEAD", "http://"+address+"/"), nil, time.Minute, nil); answer(res, err) != "200 -1 false map[] \"\" false" {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			res, _, err := client.Send(ctx, request(t, "GET", "http://"+address+"/"), nil, timeout)
+			res, _, err := client.Send(ctx, request(t, "GET", "http://"+address+"/"), nil, timeout, nil)
 			if err == nil {
 				if pause > 0 {
 					res.Body.(Body).Pause(true)
@@ -419,6 +419,8 @@ func recorded(t *testing.T, req *http.Request, body []byte) []byte {
 func FuzzHead(f *testing.F) {
 	f.Add("GET", "http://h.example:8080/a%2Fb/é?q=1&r", "", "X-A", " v\t", "x-b", "w", "")
 	f.Add("POST", "http://[::1]/?", "other.example", "Accept-Encoding", "br", "Range", "", "body")
+	f.Add("0", "http://[::1]/?", "other.example", "Accept", "br", "Range", "", "body") // a Range that says nothing asks for all
+	f.Add("0", "http://[::1]/?", "other.example", "Accept-Encoding", "", "A", "", "body")
 	f.Add("PUT", "http://h", "", "User-Agent", "", "Content-Type", "t", "")
 	f.Add("DELETE", "http://h/#f", "bücher.example", "Connection", "close", "Cookie", "a=b", "x")
 	f.Add("HEAD", "http://u:p@h:/a b", "a b", "X\r\n", "a\nb", "User-Agent", " u ", "")
@@ -475,6 +477,42 @@ func TestTakes(t *testing.T) {
 		q.Header[c.name] = []string{c.value}
 		if got := (&Client{Proxy: proxy}).Takes(q, make([]byte, c.body)); got != (c.want && supported) {
 			t.Errorf("%+.80v: %v", c, got)
+		}
+	}
+}
+
+// Nothing arrives of a request for which there is no leave any more when it is to be written; one with leave is asked about once.
+func TestLapsed(t *testing.T) {
+	arrived := make(chan string, 10)
+	address := server(t, func(_ int, conn net.Conn, in *bufio.Reader) {
+		for {
+			q, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			arrived <- q.URL.Path
+			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	client := newClient(t)
+	for i, fresh := range []bool{false, true, false, true} { // the third over a connection that was kept
+		asked := 0
+		res, sent, err := client.Send(context.Background(), request(t, "GET", fmt.Sprintf("http://%s/%d", address, i)), nil, time.Minute, func() bool {
+			asked++
+			return fresh
+		})
+		switch {
+		case asked != 1:
+			t.Errorf("request %d: asked %d times", i, asked)
+		case !fresh && (!errors.Is(err, ErrLapsed) || sent.Written):
+			t.Errorf("request %d without leave: written %v, %v", i, sent.Written, err)
+		case fresh && err != nil:
+			t.Errorf("request %d with leave: %v", i, err)
+		case fresh:
+			res.Body.Close()
+			if path := <-arrived; path != fmt.Sprintf("/%d", i) {
+				t.Errorf("%s arrived", path)
+			}
 		}
 	}
 }

@@ -15,35 +15,35 @@ import (
 	"time"
 )
 
-// Body is that of an answer. To Close it lets others have its connection.
+// Body is the body of an answer. Close lets other requests have its connection.
 type Body interface {
 	io.ReadCloser
-	// Pause has time stand still for the deadline.
+	// Pause stops the clock of the deadline, or lets it go on.
 	Pause(on bool)
 }
 
-// exchange is a connection: a request on it, and then the body of its answer. Nobody else has it until that is closed.
+// exchange is a connection, with the request on it and then the body of its answer. No other request has it until that body is closed.
 type exchange struct {
 	client  *Client
 	address string
 	conn    net.Conn
-	raw     syscall.RawConn // nil: it cannot be asked whether it is open
+	raw     syscall.RawConn // nil: there is no way to see whether it is open
 	look    func(fd uintptr) bool
-	open    bool // what look has seen
-	kept    bool // it has served before
+	open    bool // look has seen that it is open
+	kept    bool // it has served a request before
 	since   time.Time
 
-	ctx      context.Context // whose end ends it
+	ctx      context.Context // the connection ends with it
 	stop     func() bool
 	deadline time.Time
 
 	out  []byte
 	in   *bufio.Reader
-	room int64 // what may still be read of a header
+	room int64 // how many bytes of a header may still be read
 
 	body  io.ReadCloser // of the answer
-	whole bool          // it was read to its end
-	last  bool          // no other request follows
+	whole bool          // the body was read to its end
+	last  bool          // no other request may follow on this connection
 }
 
 const mostHeader = 1 << 20
@@ -61,25 +61,25 @@ func newExchange(c *Client, address string, conn net.Conn) *exchange {
 	return x
 }
 
-// errPast is what a connection says whose deadline has passed.
+// errPast is the error of a connection whose deadline has passed.
 var errPast = os.ErrDeadlineExceeded
 
-// begin has the connection end with ctx, or at its deadline. False: one of them has come.
+// begin has the connection end with ctx, or at the deadline. It returns false if it has ended already.
 func (x *exchange) begin(ctx context.Context, deadline time.Time) bool {
-	if x.ctx != ctx { // once for all requests of a caller: it is dear
+	if x.ctx != ctx { // callers use one ctx for many requests, and AfterFunc is dear
 		x.stop()
 		x.ctx = ctx
 		x.stop = context.AfterFunc(ctx, func() { _ = x.conn.SetDeadline(time.Unix(1, 0)) })
 	}
 	x.deadline = deadline
-	// What ended before has set its deadline before this; what ends after this sets it again.
+	// If ctx ended before this line, ctx.Err tells; if it ends later, the function above overwrites this deadline.
 	return x.conn.SetDeadline(deadline) == nil && ctx.Err() == nil
 }
 
-// Pause is that of Body.
+// Pause implements Body.
 func (x *exchange) Pause(on bool) {
 	if on {
-		x.deadline = time.Time{}.Add(time.Until(x.deadline)) // what is left
+		x.deadline = time.Time{}.Add(time.Until(x.deadline)) // the time that is left, counted from the zero Time
 		_ = x.conn.SetDeadline(time.Time{})
 	} else {
 		x.deadline = time.Now().Add(x.deadline.Sub(time.Time{}))
@@ -90,7 +90,7 @@ func (x *exchange) Pause(on bool) {
 	}
 }
 
-// isOpen says whether a kept connection is quiet: neither closed, nor has it anything to read that nobody asked for.
+// isOpen says whether a kept connection is quiet: it is not closed, and there is nothing to read, for which nobody would have asked.
 func (x *exchange) isOpen() bool {
 	if x.in.Buffered() > 0 || x.raw == nil {
 		return false
@@ -99,9 +99,12 @@ func (x *exchange) isOpen() bool {
 	return x.raw.Read(x.look) == nil && x.open
 }
 
-// write writes a request at once. The system takes all of it: it is short, and nothing is before it.
-func (x *exchange) write(req *http.Request, body []byte) (s Sent, err error) {
+// write writes a request. The system takes all of it at once, as it is short and nothing is in front of it.
+func (x *exchange) write(req *http.Request, body []byte, fresh func() bool) (s Sent, err error) {
 	x.out = append(appendHead(x.out[:0], req, len(body)), body...)
+	if fresh != nil && !fresh() {
+		return s, ErrLapsed
+	}
 	s.Began = time.Now()
 	n, err := x.conn.Write(x.out)
 	s.Last, s.Written = time.Now(), n > 0
@@ -115,7 +118,7 @@ func (x *exchange) read(req *http.Request) (*http.Response, error) {
 	if _, err := x.in.Peek(1); err != nil {
 		return nil, err
 	}
-	for { // answers that are none yet come before it
+	for { // answers like 100 Continue may come first
 		res, err := http.ReadResponse(x.in, req)
 		if err != nil {
 			if x.room <= 0 {
@@ -130,13 +133,13 @@ func (x *exchange) read(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// answers hands out the body of an answer.
+// answers makes the exchange the body of an answer.
 func (x *exchange) answers(res *http.Response, req *http.Request) {
 	x.room = 1<<63 - 1
 	x.whole, x.last = false, res.Close || req.Close || res.StatusCode == http.StatusSwitchingProtocols
 	x.body = res.Body
 	res.Body = x // a Body
-	// As net/http does where it was net/http that asked for it.
+	// net/http, too, unzips an answer if the caller did not ask for gzip itself.
 	if asksGzip(req) && strings.EqualFold(res.Header.Get("Content-Encoding"), "gzip") && req.Method != http.MethodHead {
 		res.Header.Del("Content-Encoding")
 		res.Header.Del("Content-Length")
@@ -157,7 +160,7 @@ func (x *exchange) Read(b []byte) (int, error) {
 
 // Close keeps the connection for others, if the body was read to its end.
 func (x *exchange) Close() error {
-	if x.body == nil { // it is: twice among those that are kept two would have it
+	if x.body == nil { // it is closed already: kept twice, two requests would get the connection
 		return nil
 	}
 	x.kept = true
@@ -176,7 +179,7 @@ func (x *exchange) close() {
 	x.conn.Close()
 }
 
-// source is what an exchange reads from, no more than there is room for.
+// source reads from an exchange's connection, no more than there is room for.
 type source exchange
 
 func (s *source) Read(b []byte) (int, error) {
@@ -191,7 +194,7 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// unzipped is a body that came compressed. A header that is wrong is an error of the first Read.
+// unzipped is a body that came compressed. If its gzip header is wrong, the first Read fails.
 type unzipped struct {
 	x   *exchange
 	zip *gzip.Reader
@@ -211,5 +214,5 @@ func (u *unzipped) Read(b []byte) (n int, err error) {
 
 func (u *unzipped) Close() error { return u.x.Close() }
 
-// Pause is that of Body.
+// Pause implements Body.
 func (u *unzipped) Pause(on bool) { u.x.Pause(on) }

@@ -6,28 +6,30 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paceline-go/paceline/internal/httptext"
 )
 
-// mostRequest is how long a request may be, so that a connection takes all of it at once: an answer that comes before its end needs
-// somebody who reads meanwhile.
+// mostRequest is how many bytes a request may have. So few are taken by the system at once; while more are being written somebody else would
+// have to read, as the answer may come early.
 const mostRequest = 8 << 10
 
-// Takes says whether a request is one for a Client; else net/http is to send it.
+// Takes says whether a Client can send a request. If not, net/http has to.
 func (c *Client) Takes(req *http.Request, body []byte) bool {
 	u := req.URL
 	if !supported || u == nil || u.Scheme != "http" || u.Opaque != "" || len(body) > mostRequest || !isHost(req.Host) || !isHost(u.Host) || u.Hostname() == "" || req.Close {
 		return false
 	}
-	if req.Method == "" || req.Method == http.MethodConnect || !isToken(req.Method) {
+	if req.Method == "" || req.Method == http.MethodConnect || !httptext.IsFieldName(req.Method) {
 		return false
 	}
 	size := len(u.Path) + len(u.RawQuery)
 	for name, all := range req.Header {
-		if notOurs[name] || !isToken(name) {
+		if notOurs[name] || !httptext.IsFieldName(name) {
 			return false
 		}
 		for _, v := range all {
-			if size += len(name) + len(v); !isValue(v) {
+			if size += len(name) + len(v); !httptext.IsFieldValue(v) {
 				return false
 			}
 		}
@@ -47,13 +49,13 @@ func (c *Client) Takes(req *http.Request, body []byte) bool {
 	return proxy == nil && err == nil
 }
 
-// notOurs are header fields that net/http makes something of.
+// notOurs are header fields to which net/http gives a meaning of its own.
 var notOurs = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true,
 	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// isHost says whether a host is written as it is: net/http has others in another alphabet, and leaves out zones.
+// isHost says whether a host is sent as it is written. net/http converts hosts in other alphabets, and leaves out zones.
 func isHost(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -64,25 +66,7 @@ func isHost(s string) bool {
 	return s != ""
 }
 
-func isToken(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-// addressOf is where a request is sent.
+// addressOf is the host and port that a request is sent to.
 func addressOf(req *http.Request) string {
 	host := req.URL.Host
 	if port := req.URL.Port(); port != "" && host[len(host)-1] != ']' {
@@ -93,10 +77,10 @@ func addressOf(req *http.Request) string {
 
 // asksGzip says whether net/http would ask for a compressed answer.
 func asksGzip(req *http.Request) bool {
-	return req.Header["Accept-Encoding"] == nil && req.Header["Range"] == nil && req.Method != http.MethodHead
+	return req.Header.Get("Accept-Encoding") == "" && req.Header.Get("Range") == "" && req.Method != http.MethodHead
 }
 
-// appendHead appends what comes before the body, as net/http writes it, to the byte.
+// appendHead appends everything before the body, byte for byte as net/http writes it.
 func appendHead(b []byte, req *http.Request, length int) []byte {
 	b = append(append(b, req.Method...), ' ')
 	b = append(b, req.URL.RequestURI()...)
@@ -109,7 +93,7 @@ func appendHead(b []byte, req *http.Request, length int) []byte {
 		}
 	}
 	if agent != "" {
-		b = field(b, "User-Agent", agent)
+		b = appendField(b, "User-Agent", agent)
 	}
 	if length > 0 || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch {
 		b = strconv.AppendInt(append(b, "Content-Length: "...), int64(length), 10)
@@ -125,7 +109,7 @@ func appendHead(b []byte, req *http.Request, length int) []byte {
 	slices.Sort(names)
 	for _, name := range names {
 		for _, v := range req.Header[name] {
-			b = field(b, name, v)
+			b = appendField(b, name, v)
 		}
 	}
 	if asksGzip(req) {
@@ -134,7 +118,7 @@ func appendHead(b []byte, req *http.Request, length int) []byte {
 	return append(b, "\r\n"...)
 }
 
-func field(b []byte, name, value string) []byte {
+func appendField(b []byte, name, value string) []byte {
 	b = append(append(b, name...), ": "...)
 	return append(append(b, strings.Trim(value, " \t")...), "\r\n"...)
 }

@@ -20,7 +20,7 @@ func throughRun(ctx context.Context, t *testing.T, c *client) (served int) {
 	defer server.Close()
 	law := &c.quota.law
 	config := batch.Config{
-		Limits: []batch.Rate{{N: law.Limit, Per: law.Window}}, Strangers: &batch.Sharing{Kind: law.Kind, Seed: c.seed}, Concurrency: 1, Stdout: io.Discard, Queue: 4, Attempts: 1 << 20,
+		Concurrency: 1, Stdout: io.Discard, Queue: 4, Attempts: 1 << 20,
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			select {
@@ -30,6 +30,11 @@ func throughRun(ctx context.Context, t *testing.T, c *client) (served int) {
 				return nil, ctx.Err()
 			}
 		},
+	}
+	if c.quota.auto {
+		config.Auto = &batch.Auto{Seed: c.seed}
+	} else {
+		config.Limits, config.Strangers = []batch.Rate{{N: law.Limit, Per: law.Window}}, &batch.Sharing{Kind: law.Kind, Seed: c.seed}
 	}
 	r, err := batch.New(config)
 	if err == nil {

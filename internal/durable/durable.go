@@ -1,5 +1,5 @@
-// Package durable has files of lines that survive: what was appended, the death of the process; what was synced, that of
-// the machine. It knows nothing of what the lines say.
+// Package durable has files of lines that survive. What was appended survives the death of the process; what was synced survives the death
+// of the machine. The package does not know what the lines say.
 package durable
 
 import (
@@ -23,24 +23,25 @@ type Handle interface {
 	Close() error
 }
 
-// File is a file that lines are appended to, those of one call with one write(2), fsynced in groups. A write that fails half-way is
-// undone. Safe for concurrent use.
+// File is a file to which lines are appended, those of one call with one write(2). Many lines share one fsync. A write that fails
+// half-way is undone. Safe for concurrent use.
 type File struct {
 	name    string
 	regular bool
-	file    *os.File // to read; nil: it was not opened for that
+	file    *os.File // to read from; nil if it was not made by Open
 
 	mu     sync.Mutex
 	h      Handle
 	size   int64
-	dirty  int // lines since the last Sync
+	synced int64
+	dirty  int // lines appended since the last Sync
 	failed error
 }
 
-// private is the mode of what is made: answers are for their owner's eyes.
+// private is the mode of new files: answers are for their owner's eyes only.
 const private = 0o600
 
-// Open opens, creates and locks a file. Its Size is not known before SetSize.
+// Open opens a file, or creates it, and locks it. Its Size is not known before SetSize.
 func Open(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, private)
 	if err != nil {
@@ -50,10 +51,19 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, fmt.Errorf("%s is in use by another run: %w", path, err)
 	}
-	return &File{name: path, regular: true, file: f, h: f}, nil
+	return &File{name: path, regular: true, file: f, h: locked{f}}, nil
 }
 
-// Stream returns a File of a pipe or a terminal, which can be neither read, truncated nor synced. It is closed if it is an
+// locked is a file that is unlocked before it is closed. A process that is being started while it is closed may still have it open for a
+// moment, and the lock with it.
+type locked struct{ *os.File }
+
+func (l locked) Close() error {
+	_ = unlock(l.File)
+	return l.File.Close()
+}
+
+// Stream returns a File for a pipe or a terminal, which can be neither read, truncated nor synced. Close closes w if that is an
 // io.Closer.
 func Stream(name string, w io.Writer) *File { return &File{name: name, h: stream{w}} }
 
@@ -70,7 +80,7 @@ func (s stream) Close() error {
 
 // Disk is what Replace needs of a file system; tests have one that fails.
 type Disk interface {
-	// Create makes a file that was not there, for its owner's eyes only. It follows no link.
+	// Create makes a file that must not exist yet, for its owner's eyes only. It follows no link.
 	Create(path string) (Handle, error)
 	Remove(path string) error
 	Rename(from, to string) error
@@ -78,7 +88,7 @@ type Disk interface {
 	SyncFolder(path string) error
 }
 
-// OS is the real one.
+// OS is the file system of the machine.
 var OS Disk = system{}
 
 type system struct{}
@@ -97,16 +107,16 @@ func (system) SyncFolder(path string) error {
 	defer d.Close()
 	err = d.Sync()
 	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil // not every system can
+		return nil // not every system can sync a folder
 	}
 	return err
 }
 
-// Replace makes content that of the file, at once and durably, and returns it open. With a File beside the error the
-// content is there, but may be that of before after a power cut.
+// Replace replaces what is in the file by content, all at once and durably, and returns the file open. If it returns a File and an error,
+// the content is there, but a power cut may bring the old one back.
 func Replace(disk Disk, path string, content []byte) (*File, error) {
 	tmp := path + ".new"
-	// What a crash left, or a link that somebody put there.
+	// There may be a file that a crash left, or a link that somebody put there.
 	if err := disk.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -115,7 +125,7 @@ func Replace(disk Disk, path string, content []byte) (*File, error) {
 		return nil, err
 	}
 	if _, err = h.Write(content); err == nil {
-		err = h.Sync() // else the new name could be there before what it names
+		err = h.Sync() // otherwise the name could become durable before the content
 	}
 	if err == nil {
 		err = disk.Rename(tmp, path)
@@ -128,26 +138,36 @@ func Replace(disk Disk, path string, content []byte) (*File, error) {
 	return &File{name: path, regular: true, h: h, size: int64(len(content))}, disk.SyncFolder(path)
 }
 
-// Name is the path, or what the stream is called.
+// Name is the path of the file, or the name of the stream.
 func (f *File) Name() string { return f.name }
 
-// Regular says that it is no stream.
+// Regular says that the File is no stream.
 func (f *File) Regular() bool { return f.regular }
 
-// Reader reads the file from its start, whatever is appended. It must be of Open.
+// Reader reads the file from its start, while lines may be appended. The File must be one that Open returned.
 func (f *File) Reader() io.Reader { return io.NewSectionReader(f.file, 0, 1<<62) }
 
-// Stat describes the file. It must be of Open.
+// ReaderAt reads the file anywhere. The File must be one that Open returned.
+func (f *File) ReaderAt() io.ReaderAt { return f.file }
+
+// Durable is how many bytes survive the death of the machine. Bytes that were there before Open count only after a Sync.
+func (f *File) Durable() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.synced
+}
+
+// Stat describes the file. The File must be one that Open returned.
 func (f *File) Stat() (os.FileInfo, error) { return f.file.Stat() }
 
-// Size is how long the file is, by what was appended.
+// Size is how many bytes the file has, as SetSize was told and lines were appended.
 func (f *File) Size() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.size
 }
 
-// SetSize cuts off what follows, and makes the file's name durable.
+// SetSize cuts the file off after size bytes, and makes its name durable.
 func (f *File) SetSize(size int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,17 +175,18 @@ func (f *File) SetSize(size int64) error {
 		return err
 	}
 	f.size = size
+	f.dirty = int(min(size, 1)) // the bytes that were there may not be durable
 	return OS.SyncFolder(f.name)
 }
 
-// Through has everything go through another Handle, made of the one before: what puts faults in the way.
+// Through replaces the Handle by one that with makes of it. Tests put faults in the way so.
 func (f *File) Through(with func(Handle) Handle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.h = with(f.h)
 }
 
-// Append writes lines, each with its line break: all of them, or none where it fails.
+// Append writes lines, each with its line break. If it fails, none of them are in the file.
 func (f *File) Append(lines []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,7 +197,7 @@ func (f *File) Append(lines []byte) error {
 	if err != nil {
 		if n > 0 && f.regular {
 			if terr := f.h.Truncate(f.size); terr != nil {
-				// What follows would be glued to half a line.
+				// The next line would be glued to half a line.
 				f.failed = fmt.Errorf("%s: %w", f.name, errors.Join(err, terr))
 			}
 		}
@@ -189,10 +210,10 @@ func (f *File) Append(lines []byte) error {
 
 var lineBreak = []byte{'\n'}
 
-// Sync makes durable what was written, if there are at least so many lines of it. Others may append meanwhile.
+// Sync makes durable what was written, if that is at least so many lines. Others may append meanwhile.
 func (f *File) Sync(atLeast int) error {
 	f.mu.Lock()
-	h, n := f.h, f.dirty
+	h, n, size := f.h, f.dirty, f.size
 	f.mu.Unlock()
 	if n < max(atLeast, 1) || !f.regular {
 		return nil
@@ -202,11 +223,12 @@ func (f *File) Sync(atLeast int) error {
 	}
 	f.mu.Lock()
 	f.dirty -= n
+	f.synced = max(f.synced, size)
 	f.mu.Unlock()
 	return nil
 }
 
-// Close syncs and closes it.
+// Close syncs and closes the file.
 func (f *File) Close() error {
 	err := f.Sync(1)
 	f.mu.Lock()
@@ -217,22 +239,23 @@ func (f *File) Close() error {
 	return err
 }
 
-// Discard closes it as it is.
+// Discard closes the file without a sync.
 func (f *File) Discard() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.h.Close()
 }
 
-// End is where whole lines end: after so many of them, and so many bytes. Rest is what follows, which a crash cut short.
+// End is where the whole lines of a file end: after so many lines, which are Size bytes. Rest is the beginning of a line that follows
+// them, which a crash cut short.
 type End struct {
 	Lines int
 	Size  int64
 	Rest  []byte
 }
 
-// Lines calls each for every whole line, with its line break; end counts the line in. It stops at the first error. The
-// line is valid until each returns.
+// Lines calls each for every whole line, with its line break; end is where that line ends. It stops at the first error. The line is
+// valid until each returns.
 func Lines(in io.Reader, name string, each func(line []byte, end End) error) (End, error) {
 	r := bufio.NewReaderSize(in, 1<<20)
 	var long []byte // the beginning of a line that is longer than the buffer

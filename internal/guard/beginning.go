@@ -1,15 +1,15 @@
 package guard
 
-// Beginning is how load begins that nobody knows the right measure of: one request goes first, and each that is served
-// makes room for one more than before it, so that there are twice as many after each round trip. Only what was sent since
-// counts, and is a measure. The driver numbers requests, from 1. The zero Beginning has not begun: any number may go.
+// Beginning lets load begin slowly where nobody knows how much is right: one request goes first, and each that is served makes room for
+// two, so that the number in flight doubles with each round trip. Only requests sent since it began count. The driver numbers
+// requests, from 1. The zero Beginning has not begun: any number may go.
 type Beginning struct {
 	room  int    // how many may be in flight; 0: any number
-	open  int    // of those sent since
-	since uint64 // the last request sent before it
+	open  int    // how many of those sent since are in flight
+	since uint64 // the last request that was sent before it began
 }
 
-// enough in flight is any number.
+// enough requests in flight end it: from then on any number may go.
 const enough = 1024
 
 // Start begins: sent is the number of the last request.
@@ -18,7 +18,7 @@ func (b *Beginning) Start(sent uint64) { *b = Beginning{room: 1, since: sent} }
 // On tells whether there is a bound.
 func (b *Beginning) On() bool { return b.room > 0 }
 
-// Full tells whether no more may go when so many more have gone.
+// Full tells whether no more may go once so many more have gone.
 func (b *Beginning) Full(more int) bool { return b.room > 0 && b.open+more >= b.room }
 
 // Admit counts a request.

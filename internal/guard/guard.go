@@ -70,6 +70,9 @@ type Guard struct {
 	sent     uint64 // requests so far: each is known by its number
 	book     limit.Book[request]
 	calm     bool // nothing but under has anything to say
+	lapses   bool // leases of own may
+	again    func()
+	waiting  func() int
 
 	closed   bool
 	pause    pause
@@ -110,11 +113,7 @@ func New(c Config) (*Guard, error) {
 	case c.MaxPause < 0:
 		c.MaxPause = forEver
 	}
-	all := limit.Cost{}
-	for u := range all {
-		all[u] = limit.MaxCost
-	}
-	g := &Guard{own: c.Limiter, later: limit.Arriving(c.Limiter, all) != all, fitted: fitted, last: mono.Min, calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
+	g := &Guard{own: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min, lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
 	switch len(rules) {
 	case 0:
 	case 1:
@@ -189,6 +188,14 @@ func (g *Guard) Unsettled() (n int, since mono.Time) {
 	return g.book.Len(), since
 }
 
+// AppendUsage implements limit.Gauged: of the configured limit, and of the bounds on what is in flight.
+func (g *Guard) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
+	if g.under == nil {
+		return to
+	}
+	return limit.AppendUsage(to, g.under, max(now, g.last))
+}
+
 // Misfits returns the configured limits that were seen to be wrong.
 func (g *Guard) Misfits() []limit.Misfit {
 	if g.fitted == nil {
@@ -211,6 +218,49 @@ func (g *Guard) Lessons() []limit.Lesson {
 		return nil
 	}
 	return g.fitted.Lessons()
+}
+
+// Follow takes in that the configured Limiter is made of other limiters now (limit.Varying).
+func (g *Guard) Follow(now mono.Time) {
+	if g.fitted == nil {
+		return
+	}
+	g.last = max(now, g.last)
+	g.fitted.Follow(g.last)
+	g.later, g.lapses = arrivesLater(g.own), limit.Lapses(g.own)
+	if g.again != nil {
+		limit.Supply(g.own, g.again, g.waiting)
+	}
+}
+
+// Lapses tells whether leases of the configured limit may lapse: see limit.Lapses.
+func (g *Guard) Lapses() bool { return g.lapses }
+
+// Fresh implements limit.Fresher.
+func (g *Guard) Fresh(lease limit.Lease) bool {
+	return !g.lapses || limit.Fresh(g.under, g.book.At(lease).under)
+}
+
+// Supply implements limit.Supplied, for the configured limit.
+func (g *Guard) Supply(again func(), waiting func() int) {
+	g.again, g.waiting = again, waiting
+	limit.Supply(g.own, again, waiting)
+}
+
+// arrivesLater tells whether the server counts some of a cost only later.
+func arrivesLater(l limit.Limiter) bool {
+	all := limit.Cost{}
+	for u := range all {
+		all[u] = limit.MaxCost
+	}
+	return limit.Arriving(l, all) != all
+}
+
+// State implements limit.Taught, if the configured Limiter does.
+func (g *Guard) State(now mono.Time, all []limit.Stated) {
+	if g.own != nil {
+		limit.State(g.own, now, all)
+	}
 }
 
 // Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what fits it ever.

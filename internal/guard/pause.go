@@ -26,15 +26,15 @@ import (
 type pause struct {
 	policy backoff.Policy
 	rand   *rand.Rand
-	most   time.Duration // without a probe
+	most   time.Duration // how long it may last without a probe
 	slow   bool
-	again  bool // slow from the second in a row on
+	again  bool // load begins slowly from the second refusal in a row on
 
 	until   mono.Time // its end; mono.Min: none
 	since   mono.Time
 	why     Why
 	next    mono.Time // when a probe may go
-	refusal int       // probes refused
+	refusal int       // how many probes were refused
 	probe   uint64    // the probe in flight; 0: none
 	before  uint64    // the last request that was sent before it began; 0: there was none ever
 	strikes int       // refusals in a row
@@ -48,10 +48,10 @@ func newPause(c Config) pause {
 	return pause{slow: c.Slow, again: c.SlowAgain, policy: c.Pause, rand: c.Rand, most: c.MaxPause, until: mono.Min, next: mono.Min}
 }
 
-// over tells whether nothing is left of it, at now and later.
+// over tells whether there is no pause at now, nor later.
 func (p *pause) over(now mono.Time) bool { return p.until <= now }
 
-// ready is when the next request may go. While a probe is out it is the end: an answer may say more.
+// ready is when the next request may go. While a probe is in flight that is the end of the pause, unless its answer says otherwise.
 func (p *pause) ready(now mono.Time) mono.Time {
 	end := p.until
 	if p.probe == 0 {
@@ -60,7 +60,7 @@ func (p *pause) ready(now mono.Time) mono.Time {
 	return max(now, end)
 }
 
-// notBefore is ready if a probe that is out was served.
+// notBefore is what ready would be if the probe in flight were served.
 func (p *pause) notBefore(now mono.Time) mono.Time {
 	if p.probe != 0 {
 		return now
@@ -79,8 +79,8 @@ func (p *pause) admit(now mono.Time, number uint64) {
 	}
 }
 
-// refused takes in a refusal of a request, and what it asks for, 0: nothing; sure: a probe would be in vain. It reports whether that
-// keeps anybody away.
+// refused takes in a refusal of a request. asked is for how long it asks to stay away, 0 if it does not say; sure means that a probe would be
+// in vain. It reports whether there is a pause now.
 func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration, sure bool) bool {
 	probed := p.returned(number)
 	if probed {
@@ -144,14 +144,14 @@ func (p *pause) returned(number uint64) bool {
 	return true
 }
 
-// unsure takes in an end that says nothing of the limit.
+// unsure takes in that a request ended in a way that shows nothing of the limit.
 func (p *pause) unsure(now mono.Time, number uint64) {
 	if p.returned(number) {
 		p.next = now.Add(p.rest())
 	}
 }
 
-// served takes in an end that is no refusal.
+// served takes in that a request was served.
 func (p *pause) served(now mono.Time, number uint64, r limit.Result) {
 	switch r {
 	case limit.Unsent:

@@ -7,17 +7,17 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// trial has the first request go alone until it is answered, or for so long: whoever is refused for good then costs one request, and
-// not all that would have been in flight. The driver says with Try that an answer proved nothing. The zero trial is over.
+// trial has the first request go alone until it is answered, or until its time is over. So a key that is refused for good costs one
+// request, and not all that would have been in flight. With Try the driver says that an answer proved nothing. The zero trial is over.
 type trial struct {
 	long  time.Duration // 0: it is over
 	first uint64        // the request that went; 0: none
-	until mono.Time     // its patience
+	until mono.Time     // how long its answer is waited for
 }
 
 func (t *trial) on() bool { return t.long > 0 }
 
-// ready is when the next request may go: now, or after another that goes now.
+// ready is when the next request may go: now, or, if another goes now, after that.
 func (t *trial) ready(now mono.Time, another bool) mono.Time {
 	switch {
 	case !t.on():
@@ -39,7 +39,7 @@ func (t *trial) admit(now mono.Time, number uint64) {
 	}
 }
 
-// settle takes in how a request ended: any answer ends it, and of what had none another finds out.
+// settle takes in how a request ended. Any answer ends the trial; if there was none, another request goes alone.
 func (t *trial) settle(number uint64, r limit.Result) {
 	switch {
 	case number != t.first || t.first == 0:
@@ -50,5 +50,5 @@ func (t *trial) settle(number uint64, r limit.Result) {
 	}
 }
 
-// Try has the next request be the first again, if the trial is on: what is about to be settled is no proof.
+// Try begins the trial anew with the next request, if it is on: what is about to be settled proved nothing.
 func (g *Guard) Try() { g.trial.first = 0 }

@@ -6,9 +6,9 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// files bounds what is in flight where this machine had no files for more: as many as there were then, and one more every
-// ten seconds, since others may have given theirs back. One too many costs nothing, as it was never sent. After ten minutes
-// without, the bound is forgotten.
+// files bounds what is in flight after this machine ran out of file descriptors: to as many as were in flight then, and one more every ten
+// seconds, since other programs may have given some back. One too many costs nothing, as it is never sent. After ten minutes without
+// another failure the bound is forgotten.
 type files struct {
 	most   int // 0: no bound
 	struck mono.Time
@@ -19,7 +19,7 @@ const (
 	filesForget = 10 * time.Minute
 )
 
-// strike takes in that with so many in flight there were none left.
+// strike takes in that there were no file descriptors left with so many in flight.
 func (f *files) strike(now mono.Time, open int) { f.most, f.struck = open, now }
 
 // now returns the bound.

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// After is how many attempts in a row that never got to the host show that it is down. If zero, 3.
 	After int
-	// Answers is the same for attempts that may have got there, and were not served. If zero, 8.
+	// Answers is how many attempts in a row that may have got there, but were not served, show that it is down. If zero, 8.
 	Answers int
 	// Backoff is how long the n-th probe comes after the one before it. If its Base is zero, 250 ms; its Max, 15 s.
 	Backoff backoff.Policy
@@ -36,15 +36,15 @@ const (
 	defaultBase    = 250 * time.Millisecond
 	defaultMax     = 15 * time.Second
 
-	// Failures at one instant are one event: a full queue of connections, a server that is exchanged. So a row has to last
-	// for a while, or to be so long that it is no accident.
+	// Failures at one instant have one cause, such as a full queue of connections or a server that is being replaced. So a row of them
+	// has to last for a while, or to be so long that it is no accident.
 	lasting        = 100 * time.Millisecond
 	lastingAnswers = 500 * time.Millisecond
 	long           = 12
 	longAnswers    = 32
 
-	// undecided is how many of those sent since the first failure may still be on their way for each that failed. If there
-	// are more, they have got a connection, and will be served for all that is known.
+	// undecided is how many requests sent since the first failure may still be on their way, for each that failed. If there are more,
+	// most have got a connection, and may well be served.
 	undecided = 2
 )
 
@@ -62,24 +62,24 @@ type Health struct {
 	last mono.Time
 	sent uint64 // requests so far: each is known by its number
 	book limit.Book[uint64]
-	calm bool // anything may go
+	calm bool // nothing is wrong: any request may go
 
-	served uint64 // the latest request that was
+	served uint64 // the latest request that was served
 	row    row
 	outage outage
 	begin  guard.Beginning
 	files  files
-	told   bool // the driver knows what it is like
+	told   bool // News has reported the present state
 }
 
-// row is attempts that failed, with none served that was sent after the first of them.
+// row counts attempts that failed, as long as none is served that was sent after the first of them.
 type row struct {
 	count int
 	never int       // of those, the ones that never got there
 	began mono.Time // when the first was known
-	first uint64    // the earliest sent
-	since uint64    // the last one sent before the first was known
-	open  int       // sent since, and not back
+	first uint64    // the one of them that was sent first
+	since uint64    // the last request that was sent before the first failure was known
+	open  int       // how many requests sent since then are in flight
 	kind  limit.Sight
 }
 
@@ -87,11 +87,11 @@ type outage struct {
 	on     bool
 	kind   limit.Sight
 	since  mono.Time
-	first  uint64 // of the row that it began with
+	first  uint64 // row.first when the outage began
 	next   mono.Time
-	probe  uint64 // the one in flight; 0: none
-	failed int    // probes
-	level  int    // of the backoff
+	probe  uint64 // the probe in flight; 0: none
+	failed int    // how many probes failed
+	level  int    // of the backoff between probes
 	ended  mono.Time
 	lasted time.Duration
 }
@@ -203,7 +203,7 @@ func (h *Health) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	case limit.Working:
 		h.works(number)
 	case limit.Implied:
-		if probe && o.Result != limit.Unsent { // it shows nothing: again after as long
+		if probe && o.Result != limit.Unsent { // it showed nothing: the next probe goes after the same pause
 			h.outage.next = h.last.Add(h.policy.Delay(h.outage.level, h.rand))
 		}
 	case limit.NoFiles:
@@ -263,7 +263,7 @@ func (h *Health) fails(number uint64, saw limit.Sight, probe bool) {
 	}
 }
 
-// shows tells whether the row is one that a host makes which is down.
+// shows tells whether the row shows that the host is down.
 func (h *Health) shows() bool {
 	r := &h.row
 	lasted := h.last.Sub(r.began)
@@ -276,7 +276,7 @@ func (h *Health) shows() bool {
 	return r.count >= h.answers && (lasted >= lastingAnswers || r.count >= longAnswers)
 }
 
-// stop begins an outage. One that comes back sooner than it lasted is the same for the pauses between probes.
+// stop begins an outage. If the host was up for less time than the last outage took, the pauses between probes go on from there.
 func (h *Health) stop() {
 	p := &h.outage
 	level := 1

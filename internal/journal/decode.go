@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// decode reads a line. A compaction reads the two of each send again, so what append writes is read by hand.
+// decode reads a line. A compaction reads two records of each send again, so lines that append wrote are read by hand.
 func decode(line []byte) (record, error) {
 	var c record
 	if p := (plain{rest: line}); p.read(&c) {
@@ -35,11 +35,12 @@ func decodeJSON(line []byte) (c record, err error) {
 // plain reads a line that append may have written, and gives up at anything else.
 type plain struct {
 	rest   []byte
-	open   byte // what stands before the next member
+	open   byte // the brace or comma before the next member
 	failed bool
 }
 
-// read says whether the line is one: members in append's order, each once, numbers that are no less than 0, and texts without escapes.
+// read says whether append may have written the line: members in its order, each at most once, no negative numbers, and texts without
+// escapes.
 func (p *plain) read(r *record) bool {
 	p.open = '{'
 	p.integer("send", &r.Send)
@@ -59,6 +60,14 @@ func (p *plain) read(r *record) bool {
 		}
 		p.skip(']')
 	}
+	if p.member("rest") {
+		for i := range r.Rest {
+			p.skip("[,,,"[i])
+			r.Rest[i] = p.digits()
+		}
+		p.skip(']')
+	}
+	p.integer("settled", &r.Settled)
 	p.integer("answer", &r.Answer)
 	p.text("result", &r.Result)
 	p.integer("price", &r.Price)
@@ -66,7 +75,7 @@ func (p *plain) read(r *record) bool {
 	return !p.failed && p.open == ',' && string(p.rest) == "}\n" && int64(r.Attempt) == attempt
 }
 
-// member says whether the next member has that name, and passes over it.
+// member says whether the next member has that name. If so, it passes over the name and its colon.
 func (p *plain) member(name string) bool {
 	b := p.rest
 	n := len(name) + len(`,"":`)
@@ -90,7 +99,7 @@ func (p *plain) integer(name string, into *int64) {
 }
 
 func (p *plain) digits() int64 {
-	const most = 19 // which fit into 64 bits
+	const most = 19 // so many digits fit into 64 bits
 	n, i := uint64(0), 0
 	for ; i < len(p.rest) && '0' <= p.rest[i] && p.rest[i] <= '9'; i++ {
 		n = n*10 + uint64(p.rest[i]-'0')

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// encode appends a record's line. The two of each send are written by hand, as encoding/json writes them: there may be 30,000 sends a
-// second.
+// encode appends a record's line. The two records of each send are written by hand, in the form that encoding/json gives them, since there
+// may be 30,000 sends a second.
 func encode(b *bytes.Buffer, r *record) {
 	if line, ok := r.append(b.AvailableBuffer()); ok {
 		b.Write(line)
@@ -21,14 +21,14 @@ func encode(b *bytes.Buffer, r *record) {
 	b.WriteByte('\n')
 }
 
-// append appends what is a Send or an Answer, and has nothing that would have to be escaped.
+// append appends the line of a record that is a Send or an Answer and in which nothing has to be escaped; ok is false for any other.
 func (r *record) append(b []byte) (line []byte, ok bool) {
 	if !isPlain(r.ID) || !isPlain(r.Key) || !isPlain(r.Result) {
 		return b, false
 	}
 	rest := *r
 	rest.Send, rest.ID, rest.Attempt, rest.Key, rest.Nonce, rest.Cost, rest.Tokens = 0, "", 0, "", 0, 0, [3]int64{}
-	rest.Answer, rest.Result, rest.Price, rest.At = 0, "", 0, 0
+	rest.Rest, rest.Settled, rest.Answer, rest.Result, rest.Price, rest.At = [4]int64{}, 0, 0, "", 0, 0
 	if rest != (record{}) || r.Send == 0 && r.Answer == 0 {
 		return b, false
 	}
@@ -65,6 +65,14 @@ func (r *record) append(b []byte) (line []byte, ok bool) {
 		}
 		b = append(b, ']')
 	}
+	if r.Rest != ([4]int64{}) {
+		name("rest")
+		for i, n := range r.Rest {
+			b = strconv.AppendInt(append(b, "[,,,"[i]), n, 10)
+		}
+		b = append(b, ']')
+	}
+	integer("settled", r.Settled)
 	integer("answer", r.Answer)
 	text("result", r.Result)
 	integer("price", r.Price)

@@ -13,6 +13,8 @@ func FuzzEncode(f *testing.F) {
 	f.Add("a", "KEY_A", int64(7), int64(0), uint64(5), int64(3), "", uint8(0))
 	f.Add("", "", int64(0), int64(7), uint64(0), int64(3), "accepted", uint8(0x0f)) // with tokens and a price
 	f.Add("<a> é \"\\\n", "", int64(0), int64(9), uint64(0), int64(5), "accepted", uint8(0xff))
+	f.Add("a", "KEY_A", int64(7), int64(0), uint64(5), int64(3), "", uint8(0x5f))
+	f.Add("", "", int64(0), int64(7), uint64(0), int64(3), "accepted", uint8(0x60))
 	f.Fuzz(func(t *testing.T, id, key string, send, answer int64, nonce uint64, n int64, result string, has uint8) {
 		r := record{Send: send, ID: id, Attempt: int(n % 100), Key: key, Nonce: nonce, Cost: n / 3, Answer: answer, Result: result, At: n}
 		for i := range r.Tokens {
@@ -32,6 +34,10 @@ func FuzzEncode(f *testing.F) {
 			r.Read, r.Start, r.Lines, r.Sum = n, n, int(n), nonce
 		case 4:
 			r.Run, r.Boot, r.Up = id, key, n
+		case 5:
+			r.Rest, r.Settled = [4]int64{n, 0, n / 2, 1}, n
+		case 6:
+			r.Settled = 1
 		}
 		var b bytes.Buffer
 		b.WriteString("before\n")
@@ -44,7 +50,7 @@ func FuzzEncode(f *testing.F) {
 			t.Errorf("%s, expected %s", got, want)
 		}
 		fits := min(send, answer, n, r.Tokens[2]) >= 0 && nonce <= math.MaxInt64 && max(send, answer) > 0
-		sameDecoded(t, append(want, '\n'), has>>4 == 0 && isPlain(id) && isPlain(key) && isPlain(result) && fits)
+		sameDecoded(t, append(want, '\n'), (has>>4 == 0 || has>>4 == 5 || has>>4 == 6) && isPlain(id) && isPlain(key) && isPlain(result) && fits)
 	})
 }
 

@@ -5,24 +5,26 @@ import (
 	"time"
 )
 
-// group is what is written at once: the records of all who came while the group before was written, or who can run.
+// group is the records that are written together: those of all goroutines that came while the group before was being written, and of
+// those that are ready to run.
 type group struct {
 	records []dated
-	done    chan struct{} // closed when it is written, or has failed with err
+	done    chan struct{} // closed when the group is written, or has failed with err
 	err     error
 }
 
-// dated is a record whose instants are put on the journal's scale when it is written: of At and Hold, if they are not zero.
+// dated is a record whose instants At and Hold are filled in when it is written: then at and hold, where they are not zero, are put on
+// the journal's scale.
 type dated struct {
 	record
 	at, hold time.Time
 }
 
-// scale puts instants on the scale of the run, by one look at the clocks. It must not be looked before what it is for: time
-// that was slept through in between would not count.
+// scale puts instants on the scale of the run, by one look at the clocks. That look must come after the instants: if the machine slept in
+// between, that time would not count.
 type scale struct {
 	wall    time.Time
-	ns      int64 // wall's, on the scale
+	ns      int64 // wall on the scale of the run
 	trusted bool  // the wall clock is what counts
 }
 
@@ -33,12 +35,12 @@ func (j *Journal) scale() scale {
 
 func (s scale) at(t time.Time) int64 {
 	if s.trusted {
-		return t.Round(0).UnixNano() // what was slept through counts
+		return t.Round(0).UnixNano() // by the wall clock alone, which counts time asleep
 	}
 	return s.ns - int64(s.wall.Sub(t))
 }
 
-// groupLocked is where records are put that are to be written next. first: nobody is there who does that.
+// groupLocked returns the group that is written next. first says that it is new, and that the caller has to write it.
 func (j *Journal) groupLocked() (g *group, first bool) {
 	if first = j.group == nil; first {
 		j.group, j.room = &group{records: j.room, done: make(chan struct{})}, nil
@@ -46,7 +48,7 @@ func (j *Journal) groupLocked() (g *group, first bool) {
 	return j.group, first
 }
 
-// oneLocked puts a record there, unlocks mu, and has it written.
+// oneLocked adds a record to the next group, unlocks mu, and waits until the group is written.
 func (j *Journal) oneLocked(r dated) error {
 	g, first := j.groupLocked()
 	g.records = append(g.records, r)
@@ -54,8 +56,8 @@ func (j *Journal) oneLocked(r dated) error {
 	return j.together(g, first)
 }
 
-// together writes a group. It returns when that is in the file, durable if there is a send in it and SyncSends is set. The first writes
-// it.
+// together returns when a group is in the file, and durable if it has a send and SyncSends is set. Whoever was first in the group writes
+// it; the others wait.
 func (j *Journal) together(g *group, first bool) error {
 	if !first {
 		<-g.done
@@ -63,7 +65,7 @@ func (j *Journal) together(g *group, first bool) error {
 	}
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	runtime.Gosched() // whoever can run joins: a write for each would be the dearest part of a request
+	runtime.Gosched() // goroutines that are ready to run join the group: a write for each would be the dearest part of a request
 	j.mu.Lock()
 	j.group = nil
 	j.mu.Unlock()
@@ -76,9 +78,9 @@ func (j *Journal) together(g *group, first bool) error {
 	return g.err
 }
 
-// write writes a group, and makes room before sends.
+// write writes a group. If a send is in it and the file has grown enough, it compacts the file before.
 func (j *Journal) write(g *group) error {
-	var last *dated // send
+	var last *dated // the last send
 	for i := range g.records {
 		if g.records[i].Send > 0 {
 			last = &g.records[i]

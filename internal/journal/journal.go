@@ -1,10 +1,11 @@
-// Package journal keeps what was sent and is not in the results, so that a restart neither forgets a window nor repeats in
-// silence. Lines (record.go) are appended before a request is sent and after it was answered; what no window reaches any more
-// goes when the file is compacted.
+// Package journal records what was sent, so that a restart neither forgets how full the windows are nor sends a request again in
+// silence. Lines (record.go) are appended before a request is sent and after it was answered. Sends that no window reaches any more are
+// dropped when the file is compacted.
 package journal
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"maps"
 	"os"
@@ -20,21 +21,23 @@ import (
 // Config describes a Journal.
 type Config struct {
 	Path string
-	// Keep is how far back sends matter, Timeout within what an attempt ends.
+	// Keep is how far back sends matter. Timeout is within how long an attempt ends.
 	Keep, Timeout time.Duration
-	// SyncSends: each send is durable before it goes.
+	// SyncSends makes the record of each send durable before the request goes.
 	SyncSends bool
-	// Forget says which ids have ended and are not in doubt any more.
+	// Forget tells whether the request of an id has ended, so that it is no longer in doubt.
 	Forget func(id string) bool
-	// Before is called before records are dropped: what they stand for must be durable then.
+	// CompactFrom is the size from which the file is compacted, if that is worth it. If zero, 32 MiB.
+	CompactFrom int64
+	// Before, if not nil, is called before records are dropped. It has to make the results durable that they stand for.
 	Before func() error
-	// Full is what is taken to have been sent if the journal is Gone.
+	// Full is what is taken to have been sent if nothing is known of that (see History.Gone).
 	Full []Sent
-	// TrustClock: the wall clock is right, also after a reboot and where the machine tells no other time.
+	// TrustClock says that the wall clock is right, even after a reboot and on a machine that has no other clock.
 	TrustClock bool
-	// Disk is where it is. If nil, durable.OS.
+	// Disk is the file system that the journal is written to. If nil, durable.OS.
 	Disk durable.Disk
-	// Clock is what the clocks say now. If nil, those of the machine.
+	// Clock reads both clocks. If nil, those of the machine.
 	Clock func() (time.Time, uptime.Reading)
 }
 
@@ -43,31 +46,31 @@ type Journal struct {
 	c   Config
 	run record // the first line
 
-	writing sync.Mutex   // held by who writes to the file or replaces it; taken before mu
-	lines   bytes.Buffer // room for what is written
+	writing sync.Mutex   // held while the file is written to or replaced; taken before mu
+	lines   bytes.Buffer // the lines that are being written
 
 	mu      sync.Mutex
 	file    *durable.File
-	group   *group  // records that wait to be written; nil: none
-	room    []dated // for the next group
+	group   *group  // records that wait to be written; nil: none do
+	room    []dated // an empty slice that the next group uses again
 	next    int64
 	doubts  map[string]struct{}
 	reads   map[string]int64
 	starts  []Start
-	compact int64 // size at which it is worth a try
+	compact int64 // the size from which the file is compacted
 }
 
 const (
 	compactFrom = 32 << 20
-	grows       = 3 // times what was needed, until it is compacted: reading it costs more than the room
+	grows       = 3 // the file may grow to so many times what was needed of it: to compact means to read it all, which costs more than space
 	mostStarts  = 64
 )
 
-// longestKeep is two years, so that no damaged journal makes an instant overflow.
+// longestKeep bounds Keep to two years, so that a damaged journal cannot make an instant overflow.
 const longestKeep = 2 * 366 * 24 * time.Hour
 
-// Open reads the journal of the runs before, if there is one, and begins this run's part: compacted, with what was
-// unanswered written down as that. began is the run's zero: what the History says is on the scale of its wall clock.
+// Open reads the journal of earlier runs, if there is one, and compacts it. Sends that those runs left unanswered are recorded as such.
+// began is when this run began; the instants of the History are on the scale of the wall clock then.
 func Open(c Config, began time.Time) (*Journal, *History, error) {
 	if c.Disk == nil {
 		c.Disk = durable.OS
@@ -89,8 +92,11 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 	}
 	if h.Gone != "" && c.Full != nil {
 		h.Sends, h.Last = slices.Clone(c.Full), 1
+		for i := range h.Sends { // moved shifts this, too, and 0 would become negative
+			h.Sends[i].at = h.Sends[i].Counts
+		}
 	}
-	// A run with short limits does not forget what one with long ones will ask for again.
+	// A run with short windows keeps what a later run with long windows will need again.
 	c.Keep = min(max(c.Keep, time.Duration(h.run.Keep)), longestKeep)
 	wall, now := c.Clock()
 	now.Up -= wall.Sub(began)
@@ -117,8 +123,8 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 	return j, h, nil
 }
 
-// arrive has the history end at now, as long ago as is sure. By a clock that anybody may have set nothing is: then the
-// last that was written is taken to be of this instant.
+// arrive puts the history on this run's scale. Its latest record is as long ago as is sure to have passed. Where only a wall clock tells
+// that, which anybody may have set, nothing is sure, and the latest record counts as written now.
 func (h *History) arrive(wall int64, now uptime.Reading, trusted bool) {
 	const unknown = -1
 	then, slept, ago := h.run.began(), time.Duration(unknown), int64(0)
@@ -133,7 +139,7 @@ func (h *History) arrive(wall int64, now uptime.Reading, trusted bool) {
 	h.died(wall, slept)
 }
 
-// rewriteLocked replaces the file by what is still needed of it: at once, by a rename.
+// rewriteLocked replaces the file by what is still needed of it, all at once, by a rename.
 func (j *Journal) rewriteLocked(h *History) error {
 	var b bytes.Buffer
 	encode(&b, &j.run)
@@ -142,7 +148,9 @@ func (j *Journal) rewriteLocked(h *History) error {
 		keys[k] = h.Nonces[k]
 	}
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		encode(&b, &record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
+		if keys[k] > 0 || h.Holds[k] > 0 {
+			encode(&b, &record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.doubts)) {
 		encode(&b, &record{Doubt: id})
@@ -162,7 +170,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 		encode(&b, &record{Spent: h.Spent})
 	}
 	for _, s := range h.Sends {
-		// A number of its own, and no id: whom it was for is settled, or among the doubts.
+		// It gets a new number, and no id: its request has ended, or is among the doubts.
 		j.next++
 		r := record{Send: j.next, Key: s.Key, At: s.at}
 		r.setCost(s.Cost)
@@ -171,7 +179,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
 		s := h.unanswered[n]
-		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost, Tokens: s.Tokens, Price: s.Price, At: s.At})
+		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost, Tokens: s.Tokens, Rest: s.Rest, Price: s.Price, At: s.At})
 	}
 	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
 	if f == nil {
@@ -181,7 +189,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 		j.file.Discard()
 	}
 	j.file = f
-	j.compact = max(compactFrom, grows*int64(b.Len()))
+	j.compact = max(cmp.Or(j.c.CompactFrom, compactFrom), grows*int64(b.Len()))
 	return err
 }
 
@@ -195,7 +203,7 @@ type Send struct {
 	Price   int64 // the most that it may cost, in billionths of a dollar
 }
 
-// Send writes that an attempt is about to go, and returns its number. It is in the file then.
+// Send records that an attempt is about to go, and returns its number. When it returns, the record is in the file.
 func (j *Journal) Send(s Send, now time.Time) (int64, error) {
 	r := record{ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Price: s.Price}
 	r.setCost(s.Cost)
@@ -215,16 +223,16 @@ type Answer struct {
 	Actual *limit.Cost // if not nil, what it cost in the end
 }
 
-// Answered is how a send of that number ended.
+// Answered is how the send with a number ended.
 type Answered struct {
 	Send int64
 	Answer
 }
 
-// Answer writes how send n ended.
+// Answer records how send n ended.
 func (j *Journal) Answer(n int64, a Answer) error { return j.Answers([]Answered{{n, a}}) }
 
-// Answers writes how sends ended.
+// Answers records how several sends ended.
 func (j *Journal) Answers(all []Answered) error {
 	if len(all) == 0 {
 		return nil
@@ -235,7 +243,8 @@ func (j *Journal) Answers(all []Answered) error {
 		a := &all[i]
 		r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts, hold: a.Hold}
 		if a.Actual != nil {
-			r.Tokens = [3]int64{a.Actual[limit.Input], a.Actual[limit.Output], a.Actual[limit.Tokens]}
+			r.Tokens, r.Rest = amounts(a.Actual)
+			r.Settled = 1
 		}
 		if a.Doubt != "" {
 			j.doubts[a.Doubt] = struct{}{}
@@ -246,28 +255,28 @@ func (j *Journal) Answers(all []Answered) error {
 	return j.together(g, first)
 }
 
-// Read writes when a request was read, until it has Ended.
+// Read records when a request was read. That is kept until the request has Ended.
 func (j *Journal) Read(id string, at time.Time) error {
 	j.mu.Lock()
 	j.reads[id] = at.UnixNano()
 	return j.oneLocked(dated{record: record{ID: id, Read: at.UnixNano()}})
 }
 
-// Start writes when lines of an input began to count.
+// Start records when the time of an input's lines began to run.
 func (j *Journal) Start(s Start) error {
 	j.mu.Lock()
 	j.starts = append(j.starts, s)
 	return j.oneLocked(dated{record: record{Start: s.At, Lines: s.Lines, Sum: s.Sum}})
 }
 
-// Learn writes what was learned of a limit of a key, by the clock whose zero is base.
+// Learn records what was learned about a limit of a key. The instants of f count from base.
 func (j *Journal) Learn(key string, f Fit, base time.Time) error {
 	f.Lesson = f.Moved(time.Duration(j.scale().at(base)))
 	j.mu.Lock()
 	return j.oneLocked(dated{record: record{Key: key, Fit: &f}})
 }
 
-// Ended forgets doubts, and when they were read: the results are written.
+// Ended forgets that requests were in doubt, and when they were read: their results are written.
 func (j *Journal) Ended(ids ...string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -277,10 +286,12 @@ func (j *Journal) Ended(ids ...string) {
 	}
 }
 
-// compactLocked drops what no window reaches any more. What is unanswered is in flight, and stays as it is.
+// compactLocked drops the sends that no window reaches any more. Sends without an answer are in flight, and stay as they are.
 func (j *Journal) compactLocked(now time.Time) error {
-	if err := j.c.Before(); err != nil {
-		return err
+	if j.c.Before != nil {
+		if err := j.c.Before(); err != nil {
+			return err
+		}
 	}
 	f, err := os.Open(j.c.Path)
 	if err != nil {
@@ -296,19 +307,27 @@ func (j *Journal) compactLocked(now time.Time) error {
 	return j.rewriteLocked(h)
 }
 
-// Sync makes durable what was written, if there are at least so many lines of it.
+// KeepFor has sends matter for that long from now on, if they did not for longer.
+func (j *Journal) KeepFor(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.c.Keep = min(max(j.c.Keep, d), longestKeep)
+	j.run.Keep = int64(j.c.Keep)
+}
+
+// Sync makes durable what was written, if that is at least so many lines.
 func (j *Journal) Sync(atLeast int) error {
 	j.mu.Lock()
 	f := j.file
 	j.mu.Unlock()
 	err := f.Sync(atLeast)
 	if err != nil && errors.Is(err, os.ErrClosed) {
-		return nil // replaced meanwhile by a file that is synced
+		return nil // meanwhile the file was replaced by one that is synced
 	}
 	return err
 }
 
-// Through puts faults in the way of what is written.
+// Through has a test put another Handle in front of the file, one that fails.
 func (j *Journal) Through(with func(durable.Handle) durable.Handle) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -317,10 +336,10 @@ func (j *Journal) Through(with func(durable.Handle) durable.Handle) {
 	j.file.Through(with)
 }
 
-// Path is where it is.
+// Path is the path of the file.
 func (j *Journal) Path() string { return j.c.Path }
 
-// Close syncs and closes it.
+// Close syncs and closes the file.
 func (j *Journal) Close() error {
 	j.writing.Lock()
 	defer j.writing.Unlock()

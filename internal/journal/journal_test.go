@@ -37,6 +37,33 @@ func open(t *testing.T, path string, at time.Duration, keep time.Duration, ended
 	return j, h
 }
 
+// What is taken to have been sent where the journal was gone can be gone on from, also where the wall clock is a little behind the
+// machine's each time.
+func TestGoneAndGoneOnWith(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	for n := range 4 {
+		slow := time.Duration(n) * time.Microsecond
+		clock := func() (time.Time, uptime.Reading) {
+			wall, now := clock(0)()
+			return wall.Add(-slow), now
+		}
+		j, h, err := Open(Config{Path: path, Keep: time.Minute, Timeout: time.Second, Clock: clock, Full: []Sent{{Key: "a", Counts: epoch.UnixNano(), Result: limit.Unknown}},
+			Forget: func(string) bool { return false }, Before: func() error { return nil }}, epoch.Add(-slow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(h.Sends) != 1 || h.Sends[0].Key != "a" {
+			t.Errorf("%d: %+v", n, h.Sends)
+		}
+		if n == 0 && h.Last != 1 {
+			t.Errorf("one was sent, and the latest is number %d", h.Last)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestJournalAcrossRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	at := func(d time.Duration) time.Time { return epoch.Add(d) }
@@ -554,8 +581,8 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{"run":"x","version":4}`:                 "j: a journal of version 4, which is later than this paceline's (3): go on with the one that wrote it",
-		`{"run":"x","version":4,"novelty":1}`:     "j: a journal of version 4, which is later than this paceline's (3): go on with the one that wrote it",
+		`{"run":"x","version":5}`:                 "j: a journal of version 5, which is later than this paceline's (4): go on with the one that wrote it",
+		`{"run":"x","version":5,"novelty":1}`:     "j: a journal of version 5, which is later than this paceline's (4): go on with the one that wrote it",
 		`{"run":"x"}{"send":1}`:                   `j:1: no journal of paceline, or damaged ("{\"send\":1}" follows the record)`,
 		`{"run":"x"} notes`:                       `j:1: no journal of paceline, or damaged ("notes" follows the record)`,
 		"{\"run\":\"x\"}\x00\x00":                 `j:1: no journal of paceline, or damaged (`,
@@ -595,6 +622,70 @@ func TestSecondVersion(t *testing.T) {
 	if _, h, err := Open(conf, m.now()); err != nil || len(h.Fits["KEY_A"]) != 1 || h.run.Version != version || len(h.Sends) < 18 {
 		t.Errorf("%+v, %v", h, err)
 	}
+}
+
+// The third version had neither weight nor money: what it says of tokens still holds, and what comes after it may say all, also that nothing
+// was used.
+func TestThirdVersion(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "third.journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	if err := os.WriteFile(conf.Path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admitted := limit.Cost{limit.Requests: 1, limit.Input: 100, limit.Output: 50, limit.Tokens: 150}
+	want := []limit.Cost{admitted, {limit.Requests: 1, limit.Input: 90, limit.Output: 5, limit.Tokens: 95}, admitted, admitted, admitted, admitted}
+	j, h, err := Open(conf, m.now())
+	if got := costs(h); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%v, %v, expected %v", got, err, want)
+	}
+	paid := limit.Cost{1, 2, 3, 4, 5, 6, 7, 8}
+	for i, a := range []Answer{{Actual: &limit.Cost{limit.Requests: 1}}, {}, {Actual: &limit.Cost{limit.Requests: 1, limit.Weight: 20, limit.Money: 70}}} {
+		n, err := j.Send(Send{Key: "k", Cost: paid}, m.now())
+		a.Result, a.Counts = limit.Accepted, m.now().Add(time.Duration(i+1)*time.Second)
+		if err := errors.Join(err, j.Answer(n, a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := j.Send(Send{Key: "k", Cost: paid}, m.now()); err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, limit.Cost{limit.Requests: 1}, paid, limit.Cost{limit.Requests: 1, limit.Weight: 20, limit.Money: 70}, paid)
+	for range 2 { // the second reads what the first has compacted
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if j, h, err = Open(conf, m.now()); err != nil || h.run.Version != version || !sameCosts(costs(h), want) {
+			t.Errorf("%v, %v, expected %v", costs(h), err, want)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// costs are those of the sends that are remembered.
+func costs(h *History) (all []limit.Cost) {
+	if h == nil {
+		return nil
+	}
+	for _, s := range h.Sends {
+		all = append(all, s.Cost)
+	}
+	return all
+}
+
+// sameCosts compares without regard to the order.
+func sameCosts(a, b []limit.Cost) bool {
+	sorted := func(all []limit.Cost) []limit.Cost {
+		all = slices.Clone(all)
+		slices.SortFunc(all, func(a, b limit.Cost) int { return slices.Compare(a[:], b[:]) })
+		return all
+	}
+	return slices.Equal(sorted(a), sorted(b))
 }
 
 // What the first version has only by the wall clock, and what is only in its first line.

@@ -126,7 +126,7 @@ func (m *Limit) byPlace() key {
 // byRank orders the ways that wait for m: where it is fair by virtual time, and then by place. The bits of a float64 that is not
 // negative are in its order, and those of -Inf before all.
 func (w *Way) byRank(m *Limit) key {
-	if !m.fair {
+	if m.fair == nil {
 		return key{int64(w.place), w.seq}
 	}
 	return key{int64(math.Float64bits(w.start)), int64(w.place), w.seq}

@@ -12,17 +12,17 @@ const levels = 5
 
 // Lane is tickets that may go the same ways.
 type Lane struct {
-	// Every turn needs the first cache line, most also least, which is one, and one in eight the second: of a thousand lanes hardly any
-	// is in the cache.
+	// The order of the fields is by cache line, since of a thousand lanes hardly any is in the cache. Every turn needs the first line,
+	// most turns also that of least, and one in eight the second.
 	line    *Line
 	sole    *Way // its way; nil: it has several
 	count   int
 	granted uint64
-	claims  int32 // of its ways
+	claims  int32 // how many of its ways claim
 	// Watched says that Config.Watch is to be told.
 	Watched bool
 	alone   bool // no other lane has its limits
-	own     bool // nor has any other way: each is first where it is parked, and looked at when its instant comes
+	own     bool // each limit is in one way only: each way is the first where it is parked, and looked at when its instant comes
 	ends    [levels]struct{ head, tail *Ticket }
 
 	reviewed uint64     // line.changes of the latest Review
@@ -31,15 +31,16 @@ type Lane struct {
 	// Of is the driver's.
 	Of      any
 	ways    []*Way
+	share   *Share // nil: none of its limits is fair
 	config  LaneConfig
 	largest limit.Cost // with Fill: of each unit, the largest cost since it was empty
 
-	// For a lane of several ways. While nobody waits those that were found ready are kept in an order, and those parked stay where
-	// they are: so the next ticket of the same cost asks only the way that the one before it took.
+	// These are for a lane of several ways. While nobody waits, the ways that were found ready are kept in order, and the parked ones stay
+	// where they are. So the next ticket of the same cost asks only the way that the one before it took.
 	asked limit.Cost // the cost that the ways were last asked for
 	loose []*Way
 	ready turns
-	lanes int // line.lanes when alone was found out
+	lanes int // line.lanes at the time when alone was found out
 }
 
 // First returns the ticket whose turn it is, or nil.
@@ -212,11 +213,11 @@ func (a *Lane) remove(t *Ticket) {
 	less(&a.least, t.uses())
 }
 
-// walked is how many are counted to tell what is ahead of a place within the lane.
+// walked is how many tickets are counted one by one to tell what is ahead of a place in the midst of the lane.
 const walked = 64
 
-// ahead returns how many would be before a ticket of this place, or fewer, and what they surely use, or less. That holds until the lane
-// changes or is asked again.
+// ahead returns how many tickets would be before one of this place, and what they will surely use; it may say less of both. The sum is
+// valid until the lane changes or is asked again.
 func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
 	last := a.ends[0].tail
 	if last == nil || last.Place <= place {

@@ -25,7 +25,7 @@ func TestLayout(t *testing.T) {
 		{reflect.TypeFor[line.Limit](), 256, "first", 64},
 		{reflect.TypeFor[line.Limit](), 256, "spare", 128},
 		{reflect.TypeFor[line.Way](), 256, "at", 64},
-		{reflect.TypeFor[line.Way](), 256, "finish", 128},
+		{reflect.TypeFor[line.Way](), 256, "flows", 128},
 	} {
 		if f, ok := c.of.FieldByName(c.first); !ok || f.Offset != c.at || c.of.Size() != c.size {
 			t.Errorf("%v: %d bytes, want %d; %s at %d, want %d", c.of, c.of.Size(), c.size, c.first, f.Offset, c.at)

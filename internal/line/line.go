@@ -1,7 +1,7 @@
 // Package line decides who goes next before limits that several share: for a Gate, a Junction, the transport, a Pool and the
 // simulator alike.
 //
-//	Limit    a limit.Limiter, and the ways that wait for it
+//	Limit    a limit.Limiter, and the ways that wait at it
 //	Way      a conjunction of Limits, narrowest first: admitted by all of them at once, or by none
 //	Lane     tickets that may go the same ways, one after the other, in the order of their Place
 //	Ticket   a cost that waits: granted, refused, or it leaves
@@ -9,13 +9,13 @@
 // Order within a lane is one number, Place: an arrival, less a head start. Order between lanes at a limit is Place too, or, where
 // the limit is fair, start-time fair queueing: each lane's share of what it uses is in proportion to its weight.
 //
-// Only the first of a lane is ever asked about, and each way of a lane is parked at one limit: the last of its own that will
-// be ready. When that limit changes or its instant comes, the ways parked there are looked at by turn: the first goes, or parks at
-// what it really waits for, or stays, and with it all behind it. So 40,000 tickets of one lane cost what one does, and a limit
-// that is closed holds up nobody who does not need it.
+// Only the first ticket of a lane is ever asked about. Each way of a lane is parked at one limit: of all limits of the way, the one that
+// will be ready last. When that limit changes, or its instant comes, the ways parked there are looked at in order. The first of them
+// goes; or it moves to another limit that it has to wait for; or it stays, and then all behind it stay, too. So 40,000 tickets
+// of one lane cost what one does, and a limit that is closed holds up nobody who does not need it.
 //
-// Being parked at one limit means that later ones may take what the others have left. After some such thefts the first of a lane
-// claims all its limits: nobody later gets them until it has gone. So nobody starves.
+// While a way is parked at one limit, later tickets may take what its other limits have left. When that has happened a few times, the
+// first of the lane claims all limits of its way: no later ticket gets any of them until it has gone. So nobody starves.
 //
 // A driver calls Next after every other call and at the instant Wake, until it returns nil. Everything is arithmetic on a now
 // that the driver supplies. A Line owns no clock or lock and is not safe for concurrent use; Tickets must not move.
@@ -31,14 +31,14 @@ const MaxLimits = 8
 
 // Config describes a Line.
 type Config struct {
-	// Fill is how many behind the first of a lane are looked at for one that may go ahead of it, and how often anybody may be
-	// overtaken so: it has room now at all its limits, and leaves enough for the first to go at the instant foreseen for it. Lanes
-	// of several ways are not filled. If zero, none.
+	// Fill is how many tickets behind the first of a lane are looked at for one that may go ahead of it: one that has room now at all
+	// its limits, and leaves enough for the first to go at the instant foreseen for it. It is also how often a ticket may be overtaken.
+	// Lanes of several ways are not filled. If zero, nobody is overtaken.
 	Fill int
 	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
 	Size int
-	// Watch, if not nil, is told of each lane with Watched set whose first was looked at and stays, or in which nobody waits any
-	// more. It must not use the Line but for what changes nothing.
+	// Watch, if not nil, is called for each lane with Watched set when its first ticket was looked at and has to stay, and when nobody
+	// waits there any more. It may call only those methods of the Line that change nothing.
 	Watch func(now mono.Time, a *Lane)
 }
 
@@ -79,8 +79,8 @@ const (
 // Ticket is a cost that waits. The driver embeds it and fills in the first part; it must not move or change while it waits. Once it
 // has its verdict it may be used again.
 //
-// Its fields are in this order since of 100,000 hardly any is in the cache when its turn comes: what puts it in order is one cache
-// line, its cost the next, what it is told the third; Least is touched only if it holds.
+// The order of the fields is by cache line, since of 100,000 tickets hardly any is in the cache when its turn comes: the first line has
+// what sorts it, the second its cost, the third what it is told. Least comes last, and is read only if Metered says that it holds.
 type Ticket struct {
 	Place mono.Time
 	seq   int64
@@ -107,7 +107,7 @@ type Ticket struct {
 	Least limit.Cost // what it surely uses: see limit.Cost.Least
 }
 
-// Ask sets what t costs, and the least of that.
+// Ask sets what t costs, and the least that it will surely have used once it is settled.
 func (t *Ticket) Ask(cost *limit.Cost) {
 	t.Cost = *cost
 	if t.Metered = !sure(cost); t.Metered {
@@ -141,24 +141,23 @@ type kept struct {
 	spare   limit.Cost             // reserved beyond what is surely used
 }
 
-// Limit is a limit.Limiter that lanes share, and who waits for it.
+// Limit is a limit.Limiter that lanes share, with the ways that wait at it.
 type Limit struct {
 	Limiter limit.Limiter
 
-	parked heap[*Way] // those that wait for it
-	claims []*Way     // by the place of their first
+	parked heap[*Way] // the ways that wait at it
+	claims []*Way     // the ways that claim it, in the order of their first tickets
 	// Up to here it is one cache line, which is all that is read of it while nobody waits for it.
 
-	first   mono.Time // the verdict on the first of them
-	wake    mono.Time // when to look at it
-	timer   int32     // in timers; -1: not
-	due     int32     // in the agenda; -1: not
-	barred  int       // of those parked, that it is too small for
-	line    *Line
-	fair    bool
-	unit    limit.Unit
-	virtual float64 // fair: the start tag of whoever went last
-	lanes   int
+	first  mono.Time // when the first of the parked ways may go
+	wake   mono.Time // when to look at it
+	timer  int32     // its index in timers; -1: not there
+	due    int32     // its index in the agenda; -1: not there
+	barred int       // how many of the parked ways want more than it ever has
+	line   *Line
+	fair   *fairness // nil: lanes take turns by place
+	lanes  int
+	_      [8]byte // what follows is a cache line, too
 
 	spare limit.Cost // reserved by open passes beyond what they surely use
 
@@ -173,11 +172,25 @@ type Sharing struct {
 	// Fair has lanes take turns by weight instead of by place, in what they use of Unit.
 	Fair bool
 	Unit limit.Unit
+	// Use, if not nil, says instead how much a cost uses: for a limit of several units. It must be quick and change nothing.
+	Use func(limit.Cost) float64
 }
 
 // Limit adds a limit to the line. The limiter belongs to it from now on: change it, and then call Touch.
 func (l *Line) Limit(m limit.Limiter, s Sharing) *Limit {
-	return &Limit{Limiter: m, line: l, fair: s.Fair, unit: s.Unit, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
+	n := &Limit{Limiter: m, line: l, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
+	if s.Fair {
+		n.fair = &fairness{unit: s.Unit, use: s.Use, past: past{idle: mono.Min}}
+	}
+	return n
+}
+
+// Waiting returns how many tickets wait that may come to need the limit. Where a lane has several ways, its tickets are divided among them.
+func (m *Limit) Waiting() (n int) {
+	for _, w := range m.ways {
+		n += (w.lane.count + len(w.lane.ways) - 1) / len(w.lane.ways)
+	}
+	return n
 }
 
 // Way is one conjunction of limits that a lane's tickets may go by.
@@ -187,23 +200,23 @@ type Way struct {
 	few    [4]*Limit // what limits is of, if there are no more: with it in one cache line
 
 	at      *Limit    // where it is parked
-	ready   mono.Time // its latest verdict
-	start   float64   // its rank where it is parked
+	ready   mono.Time // when it may go, as it was told last
+	start   float64   // start, place and seq are its rank where it is parked
 	place   mono.Time
 	seq     int64
-	on      *Limit // where it would be, by the latest choose
-	spot    int32  // in at.parked
+	on      *Limit // where it would have to wait, as choose found last
+	spot    int32  // its index in at.parked, or among the rest of its share
 	state   wayState
 	claims  bool
 	doubted bool // it is in lane.loose, whatever its state
-	barred  bool // its first is too large for where it is parked
-	fair    bool // one of its limits is
+	barred  bool // the lane's first ticket wants more than the limit where it is parked ever has
+	fair    bool // one of its limits is fair
 
-	finish     []float64 // fair: the finish tag in each limit
-	spots      []int32   // where in the ways of each limit
-	used       int64     // of several ways: its latest turn
-	asked      int64     // the ticket that found it ready
-	prev, next *Way      // in lane.ready
+	flows      []*flow // if fair: its share at each limit; nil: that is not fair
+	spots      []int32 // its index in the ways of each limit
+	used       int64   // in a lane of several ways: the number of the turn that took it last
+	asked      int64   // seq of the ticket that found it ready
+	prev, next *Way    // in lane.ready
 
 	// Index is the number of the way in its lane.
 	Index int
@@ -213,9 +226,9 @@ type Way struct {
 type wayState uint8
 
 const (
-	loose  wayState = iota // to be asked
-	parked                 // at a limit
-	ready                  // in lane.ready: it was ready when asked, and nobody waits
+	loose  wayState = iota // its limits are to be asked
+	parked                 // it waits at a limit
+	ready                  // it is in lane.ready: it was ready when it was asked, and nobody waits
 )
 
 // Limits returns the limits of the way, which are not to be changed.
@@ -228,6 +241,8 @@ func (w *Way) Lane() *Lane { return w.lane }
 type LaneConfig struct {
 	// Weight is the lane's share where a limit is fair. If zero, 1.
 	Weight float64
+	// Share is what the lane is a part of, and whose weight then counts. If nil, it is a party of its own.
+	Share *Share
 	// Size is the most tickets that may wait in it. If zero, any number.
 	Size int
 }
@@ -254,15 +269,13 @@ func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 			}
 			w.spots[k] = int32(len(m.ways))
 			m.ways = append(m.ways, w)
-			if m.fair && !w.fair {
-				w.fair, w.finish = true, make([]float64, len(limits))
-			}
 		}
 		a.ways[i] = w
 	}
 	if len(ways) == 1 {
 		a.sole = a.ways[0]
 	}
+	a.join(c.Share)
 	for m := range a.distinct() {
 		m.lanes++
 	}
@@ -298,6 +311,7 @@ func (l *Line) Retire(a *Lane) {
 			}
 		}
 	}
+	a.part()
 	l.lanes++
 }
 

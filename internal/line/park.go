@@ -9,12 +9,12 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// thefts is how often another may take what the first of a lane had waited for before it claims all its limits. Fewer cost
-// throughput (docs/decisions/0011-one-line.md), none starves.
+// thefts is how often others may take what the first of a lane has waited for, before it claims all its limits. A smaller number costs
+// throughput (docs/decisions/0011-one-line.md); with any, nobody starves.
 const thefts = 8
 
-// ask returns when t, the first of its lane or come to an empty one, may go by w, and if not now the limit that it waits for: of
-// those that are ready last the first.
+// ask returns when t may go by w, and, if that is not now, the limit that it has to wait for: the one that will be ready last, and if there
+// are several of those the first. t is the first of its lane, or comes to an empty one.
 func (l *Line) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 	at = now
 	cost := t.Cost // passed on from a pointer it would be copied twice each time
@@ -30,7 +30,7 @@ func (l *Line) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 	return at, on
 }
 
-// held returns now if nobody has a better right to what m has left than t by way of w; otherwise when the other may go.
+// held returns now if t, going by w, has the best right to what m has left; otherwise when whoever has a better one may go.
 func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 	if len(m.claims) > 0 && m.claims[0].lane != w.lane {
 		if c := m.claims[0].lane.ends[0].head; c.before(t) {
@@ -44,7 +44,7 @@ func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 	if h == nil {
 		return now
 	}
-	if m.fair {
+	if m.fair != nil && h.lane.share != w.lane.share {
 		if start := w.turn(m); h.start > start || h.start == start && !h.earlier(t.Place, t.seq) {
 			return now
 		}
@@ -58,7 +58,7 @@ func (w *Way) earlier(place mono.Time, seq int64) bool {
 	return w.place < place || w.place == place && w.seq < seq
 }
 
-// top returns the first way that waits for m. Those of lanes that have become empty are let go of.
+// top returns the first way that waits at m. It unparks those of lanes in which nobody waits any more.
 func (m *Limit) top() *Way {
 	for len(m.parked.all) > 0 {
 		w := m.parked.first()
@@ -75,7 +75,7 @@ func (m *Limit) top() *Way {
 	return nil
 }
 
-// choose returns the way by which t, the first of its lane or come to an empty one, may go now, or when the soonest may.
+// choose returns a way by which t may go now, or when the soonest way may be gone. t is the first of its lane, or comes to an empty one.
 func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 	if w := a.sole; w != nil {
 		at, on := l.ask(now, w, t)
@@ -112,7 +112,7 @@ func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 		return nil, limit.Never
 	}
 	for _, w := range a.ways {
-		// Behind another of the lane at the same limit nobody looked at it.
+		// It was parked behind another way of this lane at the same limit, where nobody looked at it.
 		if w.ready <= now && l.put(now, w, t) <= now {
 			return w, now
 		}
@@ -120,8 +120,8 @@ func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 	return nil, a.soonest()
 }
 
-// reask is choose for another cost than the one before, in a lane whose limits are its own. What was ready is asked when it is its
-// turn.
+// reask asks the ways of a lane, whose limits no other way has, for another cost than the one before. Those that were ready are asked
+// when their turn comes.
 func (l *Line) reask(now mono.Time, a *Lane, t *Ticket) {
 	a.asked = t.Cost
 	for _, w := range a.ways {
@@ -131,7 +131,7 @@ func (l *Line) reask(now mono.Time, a *Lane, t *Ticket) {
 	}
 }
 
-// put asks w about t, which comes to an empty lane, and has it be ready or wait.
+// put asks w about t, which comes to an empty lane, and then lists w as ready, or parks it.
 func (l *Line) put(now mono.Time, w *Way, t *Ticket) mono.Time {
 	a := w.lane
 	at, on := l.ask(now, w, t)
@@ -160,7 +160,7 @@ func (l *Line) put(now mono.Time, w *Way, t *Ticket) mono.Time {
 	return at
 }
 
-// parkAll has the ways of a lane wait for its only ticket, of which choose has just said at.
+// parkAll has the ways of a lane wait for its only ticket. at is what choose has just said of it.
 func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
 	if a.sole != nil {
 		l.park(a.sole, a.sole.on, at, t)
@@ -169,12 +169,12 @@ func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
 	if a.own {
 		return
 	}
-	for _, w := range a.ways { // parked they are; by right of t
+	for _, w := range a.ways { // choose has parked them; now they get the rank of t
 		l.rerank(w, t)
 	}
 }
 
-// share notes that another way has a limit of a lane: from now on it matters by what right its ways are parked.
+// share notes that a way of another lane has a limit of this one, too. From now on the rank at which its ways are parked matters.
 func (l *Line) share(a *Lane) {
 	if a.count > 0 {
 		for _, w := range a.ways {
@@ -186,7 +186,7 @@ func (l *Line) share(a *Lane) {
 	a.own = false
 }
 
-// renew has the ways of a lane wait for another first. All are parked: somebody was waiting.
+// renew has the ways of a lane wait for its new first ticket. All of them are parked, since somebody was waiting.
 func (l *Line) renew(a *Lane) {
 	t := a.ends[0].head
 	if a.sole != nil {
@@ -194,7 +194,7 @@ func (l *Line) renew(a *Lane) {
 		return
 	}
 	if t.Cost == a.asked && a.isAlone() {
-		return // what is known holds for it, and nobody else has a right there
+		return // what the limits said of the ticket before holds for this one, and no other lane is there
 	}
 	a.asked = t.Cost
 	for _, w := range a.ways {
@@ -202,18 +202,18 @@ func (l *Line) renew(a *Lane) {
 	}
 }
 
-// inherit gives a parked way the right of another ticket, and has it looked at.
+// inherit gives a parked way the rank of another ticket, and has its limit looked at.
 func (l *Line) inherit(w *Way, t *Ticket) {
-	w.ready = min(w.ready, limit.AfterSettle) // of another cost
+	w.ready = min(w.ready, limit.AfterSettle) // Never was said of another cost
 	l.rerank(w, t)
 	l.mark(w.at)
 }
 
-// empty lets the ways of a lane go in which nobody waits any more. In a lane of several ways they stay where they are, as long
-// as nobody else is there: the next ticket may find them still right.
+// empty unparks the ways of a lane in which nobody waits any more. In a lane of several ways that shares no limit with another they stay:
+// the next ticket, if it costs the same, finds them where they belong.
 func (l *Line) empty(a *Lane) {
 	if a.sole == nil && a.isAlone() {
-		return // what is known of the others holds for the next of the same cost
+		return
 	}
 	for _, w := range a.ways {
 		if w.state == parked {
@@ -223,12 +223,12 @@ func (l *Line) empty(a *Lane) {
 	}
 }
 
-// park has w wait for m, with its verdict there.
+// park has w wait at m for t, which may go at the instant at.
 func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	l.changes++
 	w.state, w.at, w.ready = parked, m, at
 	w.rank(m, t)
-	m.parked.push(w, &w.spot, w.byRank(m))
+	m.enqueue(w)
 	if m.parked.first() == w {
 		m.first = at
 		l.rouse(m, at)
@@ -236,11 +236,11 @@ func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	}
 }
 
-// rank gives w, parked at m with its verdict, the right of t. Where t goes never it is behind everybody, or it would hold up those
-// who fit while it waits to go by another way.
+// rank gives w, parked at m, the rank of t. Where t wants more than m ever has it ranks behind everybody, since otherwise it would hold up
+// those who fit while it waits to go by another way.
 func (w *Way) rank(m *Limit, t *Ticket) {
 	w.place, w.seq, w.start = t.Place, t.seq, 0
-	if m.fair {
+	if m.fair != nil {
 		w.start = w.turn(m)
 	}
 	if w.ready == limit.Never {
@@ -256,15 +256,15 @@ func (w *Way) rank(m *Limit, t *Ticket) {
 	}
 }
 
-// turn returns the rank of w where m is fair. A claim goes before all turns, or it and a turn would hold each other for ever.
+// turn returns the rank of w at m, which is fair. A claim goes before all turns: otherwise the two could wait for each other for ever.
 func (w *Way) turn(m *Limit) float64 {
 	if w.claims {
 		return math.Inf(-1)
 	}
-	return w.starts(slices.Index(w.limits, m))
+	return w.flow(m).start()
 }
 
-// readmit has those asked about again, by right, that m was too small for when it was asked.
+// readmit has the tickets asked about again that wanted more than m ever had, in their order: m may be larger now.
 func (l *Line) readmit(m *Limit) {
 	for _, w := range m.ways {
 		switch {
@@ -279,27 +279,27 @@ func (l *Line) readmit(m *Limit) {
 	}
 }
 
-// rerank gives a parked way the right of another ticket.
+// rerank gives a parked way the rank of another ticket.
 func (l *Line) rerank(w *Way, t *Ticket) {
 	m := w.at
 	w.rank(m, t)
-	m.parked.fix(&w.spot, w.byRank(m))
+	m.requeue(w)
 	l.reorder(m)
 }
 
-// unpark takes w away from where it is parked. Whoever is first there now is to be looked at.
+// unpark takes w away from where it is parked, and has whoever is first there then looked at.
 func (l *Line) unpark(w *Way) {
 	m := w.at
 	if w.state != parked {
 		return
 	}
 	first := m.parked.first() == w
-	if len(m.parked.all) == 1 { // while it still has its order
+	if len(m.parked.all) == 1 && first && (m.fair == nil || len(w.flow(m).rest.all) == 0) { // before the heaps lose the key that it is sorted by
 		m.first = limit.Never
 		l.rouse(m, limit.Never)
 		l.agenda.remove(&m.due)
 	}
-	m.parked.remove(&w.spot)
+	m.dequeue(w)
 	if w.barred {
 		w.barred = false
 		m.barred--
@@ -327,7 +327,7 @@ func (l *Line) mark(m *Limit) {
 	l.agenda.push(m, &m.due, k)
 }
 
-// reorder has m looked at by the place of whoever is now the first there.
+// reorder sorts m into the agenda by the place of whoever is first there now.
 func (l *Line) reorder(m *Limit) {
 	if m.due >= 0 && len(l.agenda.all) > 1 {
 		l.agenda.fix(&m.due, m.byPlace())
@@ -356,8 +356,8 @@ func (l *Line) rouse(m *Limit, at mono.Time) {
 	}
 }
 
-// claim has the first of w's lane get what its limits have before anybody later. All claims are in the order of places at every
-// limit, or two lanes would hold each other for ever.
+// claim keeps what the limits of w have from everybody later than t, the first of its lane. At every limit the claims are in the order of
+// places: otherwise two lanes could wait for each other for ever.
 func (l *Line) claim(w *Way, t *Ticket) {
 	if w.claims {
 		return
@@ -373,7 +373,7 @@ func (l *Line) claim(w *Way, t *Ticket) {
 	}
 }
 
-// bar ends the claim of a way that t fits never: it would hold up all others for ever.
+// bar ends the claim of a way by which t can never go: it would hold up all others for ever.
 func (l *Line) bar(w *Way, t *Ticket) {
 	if w.claims {
 		l.disclaim(w)
@@ -393,7 +393,7 @@ func (l *Line) disclaim(w *Way) {
 	}
 }
 
-// What a lane of several ways knows of those that are not parked.
+// What follows is for lanes of several ways: which of them are to be asked again.
 
 // never tells whether no way has room for cost, ever.
 func (a *Lane) never(now mono.Time, cost *limit.Cost) bool {
@@ -428,7 +428,7 @@ func (a *Lane) loosenAll() {
 	}
 }
 
-// ease notes that w, of several, is taken while nobody waits: it is to be asked anew.
+// ease notes that a ticket goes by w while nobody waits: w is to be asked again.
 func (a *Lane) ease(w *Way) {
 	if a.count > 0 {
 		return

@@ -57,8 +57,8 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 	return l.admit(now, w, cost, least), at
 }
 
-// Enter has t wait its turn, unless it can go at once, or there is no hope for it. Place, Deadline, Cost and Least are the
-// driver's. Others may be granted within: call Next. Next never tells of t if Enter says that it is not Waiting.
+// Enter has t wait its turn, unless it can go at once, or there is no hope for it. The driver fills in Place, Deadline, Cost and Least
+// before. Other tickets may be granted by the call, so call Next after it. Next returns t only if Enter said that it is Waiting.
 func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	now = l.Tick(now)
 	if len(l.agenda.all) > 0 {
@@ -82,7 +82,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		t.State = Never
 	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, ahead):
 		t.State = Late
-	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size:
+	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size, a.share != nil && a.share.full():
 		t.State = Full
 	default:
 		t.State = Waiting
@@ -103,6 +103,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		}
 	}
 	a.insert(t)
+	a.tally(t, 1)
 	switch {
 	case first && a.count > 1:
 		l.renew(a)
@@ -115,7 +116,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	return Waiting
 }
 
-// late tells whether t, with n before it that surely use ahead, cannot go by its deadline.
+// late tells whether t cannot go by its deadline, with n tickets before it that will surely use what ahead says.
 func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
 	bound := l.soonest(now, a, &t.Cost, n, ahead)
 	if bound <= t.Deadline || bound == limit.AfterSettle {
@@ -125,14 +126,15 @@ func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost)
 	return true
 }
 
-// soonest returns an instant before which cost cannot go by any way, with n before it that surely use ahead. What the first is told
-// is none: another answer than what its limit foresees may make room, and so may one of another lane that goes on to wait elsewhere.
+// soonest returns an instant before which cost cannot go by any way, with n tickets before it that will surely use what ahead says. What
+// the first ticket is told is no such instant: an answer that its limit did not foresee may make room earlier, and so may a ticket of
+// another lane that moves on to wait at another limit.
 func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := limit.Never
 	for _, w := range a.ways {
 		at = min(at, l.bound(now, w, cost, n, ahead))
 	}
-	// Somebody passes the first only within its Fill places, and as the last of so many.
+	// Only the next Fill tickets may pass the first, and only until it was passed Fill times.
 	if n == 0 || n < 2*l.config.Fill || within(&a.ends[0].head.Cost, cost) {
 		return at
 	}
@@ -153,8 +155,8 @@ func within(a, b *limit.Cost) bool {
 	return true
 }
 
-// bound returns an instant before which cost cannot go by w, with n before it that surely use ahead. Those under way may come to use
-// no more than they surely do.
+// bound returns an instant before which cost cannot go by w, with n tickets before it that will surely use what ahead says. Of requests in
+// flight, too, only the least that they will surely have used is counted.
 func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := now
 	if w.lane.sole == nil { // those before it may go other ways
@@ -234,6 +236,20 @@ func (l *Line) Close(p *Pass) ([]*Limit, []limit.Lease) {
 	return p.Way.limits, leases
 }
 
+// Fresh reports whether the request of a pass that is not closed may still be sent, as its limits say.
+func (l *Line) Fresh(p *Pass) bool {
+	leases := p.lease[:]
+	if p.booked {
+		leases = l.book.At(p.lease[0]).leases[:]
+	}
+	for k, m := range p.Way.limits {
+		if !limit.Fresh(m.Limiter, leases[k]) {
+			return false
+		}
+	}
+	return true
+}
+
 func (l *Line) closeBooked(p *Pass) []limit.Lease {
 	kept, limits := l.book.Return(p.lease[0]), p.Way.limits
 	if kept.metered {
@@ -267,11 +283,11 @@ func (l *Line) wanted(m *Limit) {
 // Changes returns a number that is larger after anything that may have changed what Try says.
 func (l *Line) Changes() uint64 { return l.changes }
 
-// Review is Touch, and ends all who have no hope any more: whose cost no longer fits, or not by their deadline.
+// Review is Touch, and also refuses all tickets that have no hope any more: those whose cost no longer fits, or not by their deadline.
 func (l *Line) Review(now mono.Time, m *Limit) {
 	now = l.Tick(now)
 	l.Touch(m)
-	l.serve(now) // who is first and has no hope is ahead of nobody
+	l.serve(now) // a first ticket without hope is refused here, so that it is not counted ahead of the others
 	review := l.changes
 	for _, w := range m.ways {
 		if a := w.lane; a.reviewed != review {
@@ -367,7 +383,7 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	c := *cost
 	if len(w.limits) == 1 && !metered {
 		m := w.limits[0]
-		if m.fair {
+		if m.fair != nil {
 			w.advance(0, cost)
 		}
 		return Pass{Way: w, lease: [1]limit.Lease{m.Limiter.Admit(now, c)}}
@@ -384,7 +400,7 @@ func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		if metered {
 			more(&m.spare, &kept.spare)
 		}
-		if w.fair && m.fair {
+		if w.fair {
 			w.advance(k, cost)
 		}
 	}
@@ -410,17 +426,6 @@ func less(sum, c *limit.Cost) {
 	}
 }
 
-// advance moves the virtual time of a fair limit to the start of what goes now, and the lane's to its finish.
-func (w *Way) advance(k int, cost *limit.Cost) {
-	m := w.limits[k]
-	start := w.starts(k)
-	m.virtual = max(m.virtual, start)
-	w.finish[k] = start + float64(max(cost[m.unit], 1))/w.lane.config.Weight
-}
-
-// starts returns the start tag that the lane's first has in limit k: where it left off, or, if it was away, with the others.
-func (w *Way) starts(k int) float64 { return max(w.limits[k].virtual, w.finish[k]) }
-
 // refuse gives a ticket that waits a verdict other than Granted.
 func (l *Line) refuse(t *Ticket, s State) {
 	l.end(t, s)
@@ -441,6 +446,7 @@ func (l *Line) end(t *Ticket, s State) {
 	a := t.lane
 	first := a.ends[0].head == t
 	a.remove(t)
+	a.tally(t, -1)
 	t.State = s
 	l.waiting--
 	if !first {
@@ -460,8 +466,8 @@ func (l *Line) end(t *Ticket, s State) {
 	}
 }
 
-// serve looks at all that has changed. By the place of their first, so that at one instant no earlier ticket is passed by a later
-// one that wakes elsewhere.
+// serve looks at all limits that have changed, in the order of the first tickets there, so that of two tickets that become ready at one
+// instant, at different limits, the earlier goes first.
 func (l *Line) serve(now mono.Time) {
 	for len(l.agenda.all) > 0 {
 		m := l.agenda.first()
@@ -483,7 +489,7 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	case a.sole != nil && l.hopeless(now, w, t, at):
 		return true
 	case at == limit.Never && a.never(now, &t.Cost):
-		for a.count > 0 && a.never(now, &a.ends[0].head.Cost) { // the next may cost the same, and then nobody looks
+		for a.count > 0 && a.never(now, &a.ends[0].head.Cost) { // the next may cost the same, and nothing would have it looked at again
 			l.refuse(a.ends[0].head, Never)
 		}
 		return true
@@ -492,7 +498,7 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 			l.bar(w, t)
 		} else if t.stolen++; t.stolen == thefts {
 			l.claim(w, t)
-			if at, on = l.ask(now, w, t); at <= now { // only a turn held it, which a claim goes before
+			if at, on = l.ask(now, w, t); at <= now { // it waited for another lane's turn alone, and a claim goes before turns
 				l.grant(now, w, t)
 				return true
 			}
@@ -555,12 +561,13 @@ func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
 	l.tell(t)
 }
 
-// fill has those go ahead of t, the first of a lane whose verdict is at, that do not delay it. It returns when the first of those
-// that may not now could, if that is before at, and whether anybody went.
+// fill lets tickets go ahead of t, the first of its lane, which may go at the instant at, if they do not delay it. It returns whether any
+// went, and when the next one may, if that is before at.
 func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
 	again = at
 	u := t.next[0]
-	// Who is overtaken is so together with all before it, so the first was overtaken most.
+	// Whoever goes ahead overtakes everybody before it, the first always among them. So nobody was overtaken more often than the first,
+	// and its count bounds all.
 	for n := l.config.Fill; n > 0 && u != nil && int(t.passed) < l.config.Fill && at < limit.AfterSettle; {
 		next := u.next[0]
 		may, when := l.mayPass(now, w, u, t, at)
@@ -577,7 +584,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 		u.Pass = l.admit(now, w, &u.Cost, u.uses())
 		l.end(u, Granted)
 		l.tell(u)
-		// Who may not pass now may not when another has passed, so one walk is enough.
+		// A ticket that may not pass now may not pass after another did, either, so one walk is enough.
 		at, _ = l.ask(now, w, t)
 		filled = true
 		u = next
@@ -585,7 +592,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 	return again, filled
 }
 
-// mayPass tells whether u may go ahead of t, whose verdict is at, and if not, when it may: an instant before at, or at.
+// mayPass tells whether u may go ahead of t, which may go at the instant at; and if not, when u may: earlier than at, or at.
 func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, at mono.Time) (may bool, when mono.Time) {
 	own := now
 	for _, m := range w.limits {
@@ -600,7 +607,7 @@ func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, at mono.Time) (may b
 	}
 	for _, m := range w.limits {
 		if !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) {
-			return false, at // nor later, without news: it needs what t does
+			return false, at // nor later, unless something changes: it needs what t needs
 		}
 	}
 	return own <= now, own

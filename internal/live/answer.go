@@ -13,17 +13,17 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// answer is what a server said. The zero value: nobody knows what became of the request.
+// answer is what a server said. The zero value means that nobody knows what became of the request.
 type answer struct {
 	status            int
 	remaining         int           // −1: it does not say
-	reset, retryAfter time.Duration // by the server's clock, which runs as fast as ours; 0: it does not say
+	reset, retryAfter time.Duration // by the server's clock, which runs as fast as the fleet's; 0: it does not say
 }
 
 func (a *answer) served() bool  { return a.status >= 200 && a.status <= 299 }
 func (a *answer) limited() bool { return a.status == http.StatusTooManyRequests }
 
-// get sends one request and reads what its answer says, in the words of whoever seems to speak.
+// get sends one request and reads the answer, in the dialect that its server seems to speak.
 func (p *process) get(ctx context.Context) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *process) get(ctx context.Context) (answer, error) {
 	return read(time.Now(), quota.Response{Status: response.StatusCode, Header: response.Header, Body: body}), nil
 }
 
-// read takes the limit of requests of which least is left.
+// read takes the limit of requests of which the least is left.
 func read(now time.Time, r quota.Response) answer {
 	said := quota.Detect(r).Read(now, r)
 	a := answer{status: r.Status, remaining: -1, retryAfter: said.RetryAfter}
@@ -59,7 +59,7 @@ func read(now time.Time, r quota.Response) answer {
 	return a
 }
 
-// heard is what a thread learns of it.
+// heard returns what a thread learns from the answer.
 func (a *answer) heard(sent mono.Time) throttle.Answer {
 	h := throttle.Answer{Limited: a.limited(), Known: a.remaining >= 0, Sent: sent, Reset: a.reset, RetryAfter: a.retryAfter}
 	if h.Known {
@@ -68,7 +68,7 @@ func (a *answer) heard(sent mono.Time) throttle.Answer {
 	return h
 }
 
-// outcome is what a Gate's limiter learns, whose clock is the real one.
+// outcome returns what the limiter of a Gate learns, whose clock is the real one.
 func (a *answer) outcome(rtt time.Duration, real func(time.Duration) time.Duration) limit.Outcome {
 	o := limit.Outcome{Result: limit.Failed, RTT: rtt, RetryAfter: real(a.retryAfter)}
 	switch {

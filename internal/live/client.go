@@ -22,31 +22,32 @@ import (
 // Config is what a client process has to know. It crosses to another process as JSON.
 type Config struct {
 	URL      string          `json:"url"`
-	Strategy string          `json:"strategy"` // of strategy.Named
+	Strategy string          `json:"strategy"` // a name that strategy.Named knows
 	Params   throttle.Params `json:"params"`
 	Process  int             `json:"process"` // its number
 	Threads  int             `json:"threads"`
-	// Scale is how many times faster its clock runs than ours, and Duration how long it goes on by that clock.
+	// Scale is how many times faster its clock runs than the real one. Duration is how long it runs, by that clock.
 	Scale    float64       `json:"scale"`
 	Duration time.Duration `json:"duration"`
 	Seed     uint64        `json:"seed"`
 }
 
-// Line is what a client tells about an answer, as both published demos do. Times are in seconds by its clock.
+// Line is what a client tells of an answer, as both published demos do. Times are in seconds by its clock.
 type Line struct {
 	Process int     `json:"process"`
 	Thread  int     `json:"thread"`
 	At      float64 `json:"at_s"`
 	Status  int     `json:"status"`
-	// Remaining is what the answer says is left; −1: nothing.
+	// Remaining is what is left according to the answer; −1: it does not say.
 	Remaining int `json:"remaining"`
 	Retries   int `json:"retry_count"`      // answers of this thread that were limited
 	Requests  int `json:"request_count"`    // of this thread
 	Limited   int `json:"rate_limit_count"` // answers of this process that were limited
-	// Guess is how many clients the throttle takes there to be: Sleep in units of the quota's refill.
+	// Guess is how many clients the throttle believes there are: Sleep in units of the quota's refill.
 	Guess    float64 `json:"client_guess"`
 	Sleep    float64 `json:"sleep_s"`     // how long it throttles from now on, without jitter
 	MaxSleep float64 `json:"max_sleep_s"` // the longest that this thread slept, with jitter
+	Slept    float64 `json:"slept_s"`     // the longest since its line before, likewise
 }
 
 // String is the line that people read.
@@ -55,12 +56,12 @@ func (l Line) String() string {
 		l.Process, l.Thread, l.Status, l.Remaining, l.Retries, l.Requests, l.Limited, l.Guess, l.Sleep, l.MaxSleep)
 }
 
-// giveUp is after how many failures in a row a thread does.
+// giveUp is after how many failures in a row a thread gives up.
 const giveUp = 10
 
-// Run is a client process: it sends until its time is over or ctx is done, and calls tell for each answer, one at a time.
-// The error is of a configuration that cannot be, of an answer that is neither 2xx nor 429, or of a server that cannot be
-// reached ten times in a row.
+// Run is a client process: it sends until its time is over or ctx is done, and calls tell for each answer, one at a time. It returns an
+// error for an impossible configuration, for an answer that is neither 2xx nor 429, and for a server that cannot be reached ten times in
+// a row.
 func Run(ctx context.Context, c Config, tell func(Line)) error {
 	p, err := newProcess(c, tell)
 	if err != nil {
@@ -89,7 +90,7 @@ type process struct {
 	http *http.Client
 	tell func(Line)
 
-	gate    *paceline.Gate // nil: its threads decide
+	gate    *paceline.Gate // nil: its threads decide by themselves
 	sleeper throttle.Sleeper
 
 	mu      sync.Mutex // guards what follows
@@ -112,7 +113,7 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 	}
 	p := &process{Config: c, base: time.Now(), tell: tell}
 	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // another request, which nobody let go
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a redirect would need leave, too
 	rng := rand.New(rand.NewPCG(c.Seed, uint64(c.Process)))
 	if s.NewLimiter != nil {
 		l, err := s.NewLimiter(c.realParams(), rng)
@@ -133,8 +134,8 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 	return p, nil
 }
 
-// realParams are the Params by the real clock. A Gate goes by that, and so must its limiter: in real time the quota is refilled
-// Scale times as fast, and what is a rate per second of its growth is Scale² as much.
+// realParams returns the Params for the real clock, by which a Gate goes, and so its limiter: in real time the quota is refilled Scale
+// times as fast, and how fast its rate grows per second is Scale² times as much.
 func (c *Config) realParams() throttle.Params {
 	p := c.Params
 	p.Increase = cmp.Or(p.Increase, p.Rate/1000) * c.Scale * c.Scale
@@ -152,11 +153,13 @@ func (p *process) real(d time.Duration) time.Duration { return time.Duration(flo
 
 func (p *process) thread(ctx context.Context, number int) error {
 	l := Line{Process: p.Process, Thread: number}
+	longest := time.Duration(0) // since the line before
 	for failures := 0; ; {
 		slept, settle, ok := p.leave(ctx, number)
 		if !ok {
 			return nil
 		}
+		longest = max(longest, slept)
 		l.MaxSleep = max(l.MaxSleep, slept.Seconds())
 		sent := p.now()
 		began := time.Now()
@@ -184,16 +187,17 @@ func (p *process) thread(ctx context.Context, number int) error {
 			p.limited++
 		}
 		l.At, l.Status, l.Remaining, l.Limited = p.now().Sub(0).Seconds(), a.status, a.remaining, p.limited
+		l.Slept, longest = longest.Seconds(), 0
 		l.Sleep, l.Guess = sleep.Seconds(), sleep.Seconds()*p.Params.Rate
 		p.tell(l)
 		p.mu.Unlock()
 	}
 }
 
-// settler tells the throttle how a try ended. It returns how long it throttles now.
+// settler tells the throttle how a try ended, and returns how long it throttles now.
 type settler func(sent mono.Time, rtt time.Duration, a answer) time.Duration
 
-// leave waits until the thread may send, and says how long that took by its clock. It is not ok if the time is over.
+// leave waits until the thread may send, and returns how long that took by its clock. It returns false if the time is over.
 func (p *process) leave(ctx context.Context, number int) (time.Duration, settler, bool) {
 	asked := p.now()
 	if p.gate != nil {
@@ -230,7 +234,7 @@ func (p *process) permitted(permit paceline.Permit) settler {
 	return func(_ mono.Time, rtt time.Duration, a answer) (sleep time.Duration) {
 		permit.Settle(a.outcome(rtt, p.real))
 		if p.sleeper != nil {
-			// It plans for the process, whose threads take turns.
+			// The limiter plans for the process, whose threads take turns.
 			p.gate.Update(func(mono.Time) { sleep = time.Duration(float64(p.sleeper.Sleep()) * p.Scale * float64(p.Threads)) })
 		}
 		return sleep

@@ -18,27 +18,27 @@ import (
 
 // Fleet is a server and processes of clients that share its quota.
 type Fleet struct {
-	// Client is what each process is told, but for Process and, unless it is set, URL.
+	// Client is what each process is told, except Process, and except URL unless that is set.
 	Client    Config
 	Processes int
-	// Strategies are those of the processes, in turn. If nil, all follow Client.Strategy.
+	// Strategies are the strategies of the processes, in turn. If nil, all follow Client.Strategy.
 	Strategies []string
-	// Server is what is started here, with the Scale of Client. If Client.URL is set there is none: the server there has to
+	// Server is the server that is started here, with the Scale of Client. If Client.URL is set none is started: the server there must
 	// have a clock that runs as fast.
 	Server ratetest.GCRAConfig
-	// Command returns what runs Serve in a process of its own. If nil, processes are goroutines of this one.
+	// Command returns a command that runs Serve in a process of its own. If nil, the processes are goroutines of this one.
 	Command func(ctx context.Context) *exec.Cmd
 	// Sample is the time between two values of Report.Series, by the fleet's clock. If zero, there is none.
 	Sample time.Duration
 	// Tell, if not nil, is called for each answer, one at a time.
 	Tell func(Line)
-	// Keep, if not nil, is called every so often, by the real clock, with the report of what has run so far.
+	// Keep, if not nil, is called at intervals of the real clock with the report of what has run so far.
 	Keep  func(Report)
 	Every time.Duration
 }
 
-// Run runs the fleet. When ctx is done the clients are told to stop, and the report is of what was until then. The error is
-// of a configuration that cannot be, or of a client that failed.
+// Run runs the fleet. When ctx is done the clients are told to stop, and the report is about the time until then. It returns an error for
+// an impossible configuration, and for a client that failed.
 func (f *Fleet) Run(ctx context.Context) (Report, error) {
 	if err := f.check(); err != nil {
 		return Report{}, err
@@ -55,7 +55,7 @@ func (f *Fleet) Run(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	t := &tally{threads: f.Client.Threads, last: make([]Line, f.Processes*f.Client.Threads), tell: f.Tell, sample: f.Sample.Seconds()}
+	t := &tally{threads: f.Client.Threads, last: make([]Line, f.Processes*f.Client.Threads), lately: make([]float64, f.Processes*f.Client.Threads), tell: f.Tell, sample: f.Sample.Seconds()}
 	began := time.Now()
 	soFar := func() Report { return f.report(t, time.Since(began), server) }
 	kept := f.keeping(soFar)
@@ -111,7 +111,7 @@ func (f *Fleet) clients(ctx context.Context, server *ratetest.GCRA, tell func(Li
 				errs[i] = Run(ctx, c, tell)
 			}
 			if errs[i] != nil {
-				cancel() // without it the others have the quota to themselves, and prove nothing
+				cancel() // the others would have the quota to themselves and prove nothing
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func (f *Fleet) clients(ctx context.Context, server *ratetest.GCRA, tell func(Li
 	return errs
 }
 
-// keeping calls Keep until the function that it returns is called.
+// keeping calls Keep at intervals until the function that it returns is called.
 func (f *Fleet) keeping(soFar func() Report) (stop func()) {
 	if f.Keep == nil || f.Every <= 0 {
 		return func() {}
@@ -151,7 +151,7 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 		return err
 	}
 	cmd := command(ctx)
-	lifeline, err := cmd.StdinPipe() // closed by Wait, or by the end of this process, however it comes
+	lifeline, err := cmd.StdinPipe() // Wait closes it, and so does the end of this process, however that comes
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("live: client process %d: %w", c.Process, err)
 	}
-	_, _ = lifeline.Write(config) // who does not read it has ended, and says why
+	_, _ = lifeline.Write(config) // a process that does not read it has ended, and says why
 	var strange error
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -183,8 +183,8 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 	return strange
 }
 
-// Serve is the other end of Fleet.Command: it reads a Config from in, runs it, and writes its lines to out. When in ends, so does
-// the run: nobody is there who would hear of it. Who reads in may be left waiting for that after Serve has returned.
+// Serve is the other end of Fleet.Command: it reads a Config from in, runs it, and writes its lines to out. When in ends, so does the
+// run, since nobody is left to hear of it. A read of in may still be waiting when Serve has returned.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var c Config
 	d := json.NewDecoder(in)

@@ -10,11 +10,11 @@ import (
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
-// Report is what became of a Fleet. Fields are those of fleet.Report, as far as they can be measured from outside, so that
-// a run in real time can be laid beside one in virtual time. Sleep.Max is with jitter, P99 and Median without.
+// Report is what became of a Fleet. Its fields are those of fleet.Report, as far as they can be measured from outside, so that a run in
+// real time can be compared with one in virtual time. Sleep.Max includes jitter; P99 and Median do not.
 type Report struct {
 	Strategy string `json:"strategy"` // of all, or those of the processes joined by "+"
-	// Strategies are those of the processes, in turn.
+	// Strategies are the strategies of the processes, in turn.
 	Strategies []string `json:"strategies"`
 	Seconds    float64  `json:"seconds"` // by the fleet's clock
 	Complete   bool     `json:"complete"`
@@ -24,7 +24,7 @@ type Report struct {
 	Requests int `json:"requests"`
 	Served   int `json:"served"`
 	Limited  int `json:"limited"`
-	// LimitedLate were refused more than two minutes after the beginning.
+	// LimitedLate is how many were refused more than two minutes after the beginning.
 	LimitedLate        int          `json:"limited_late"`
 	RetryPercent       float64      `json:"retry_percent"`
 	RetryPercentPooled float64      `json:"retry_percent_pooled"`
@@ -38,27 +38,29 @@ type Report struct {
 	RetryRatio   []float64 `json:"retry_ratio"`
 	MaxSleep     []float64 `json:"max_sleep_s"`
 
-	// URL is of the server, if it was not started here; then Server is null.
+	// URL is that of the server, if it was not started here; Server is then null.
 	URL    string               `json:"url,omitempty"`
 	Server *ratetest.GCRAReport `json:"server"`
-	// Series is at the instants of Sample.
+	// Series has values at the instants of Sample.
 	Series *fleet.Series `json:"series,omitempty"`
 }
 
-// tally gathers lines.
+// tally collects the lines.
 type tally struct {
 	mu      sync.Mutex
 	threads int
-	last    []Line // of each client
+	last    []Line // the last line of each client
 	late    int
-	before  []float64 // sleeps, as they were before each request
+	before  []float64 // the sleeps, as they were before each request
 	tell    func(Line)
+
+	lately []float64 // for each client, the longest sleep since the instant before in the series
 
 	sample float64 // seconds
 	series fleet.Series
 }
 
-// until samples the instants up to at, with what was last heard. Clocks of processes differ by what they took to start.
+// until samples the instants up to at, from the lines that came last. The clocks of processes differ by the time that they took to start.
 func (t *tally) until(at float64) {
 	s := &t.series
 	for t.sample > 0 {
@@ -67,11 +69,13 @@ func (t *tally) until(at float64) {
 			return
 		}
 		if s.Sleep == nil {
-			s.Sleep, s.ServedBy = make([][]float64, len(t.last)), make([][]int, len(t.last))
+			s.Sleep, s.Slept, s.ServedBy = make([][]float64, len(t.last)), make([][]float64, len(t.last)), make([][]int, len(t.last))
 		}
 		level, latest, served := int64(0), -1.0, 0
 		for i, l := range t.last {
 			s.Sleep[i] = append(s.Sleep[i], l.Sleep)
+			s.Slept[i] = append(s.Slept[i], max(t.lately[i], l.Slept))
+			t.lately[i] = 0
 			s.ServedBy[i] = append(s.ServedBy[i], l.Requests-l.Retries)
 			served += l.Requests - l.Retries
 			if l.Requests > 0 && l.Remaining >= 0 && l.At > latest {
@@ -96,13 +100,13 @@ func (t *tally) add(l Line) {
 	if t.last[i].Requests > 0 {
 		t.before = append(t.before, t.last[i].Sleep)
 	}
-	t.last[i] = l
+	t.last[i], t.lately[i] = l, max(t.lately[i], l.Slept)
 	if t.tell != nil {
 		t.tell(l)
 	}
 }
 
-// report is of what has run in that time. It shares nothing with what goes on.
+// report makes the report of what ran in that time. It shares nothing with what goes on.
 func (f *Fleet) report(t *tally, ran time.Duration, server *ratetest.GCRA) Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,6 +121,11 @@ func (f *Fleet) report(t *tally, ran time.Duration, server *ratetest.GCRA) Repor
 	if f.Sample > 0 {
 		t.until(r.Seconds)
 		r.Series = cloned(&t.series)
+		for i, d := range t.lately { // since its last instant
+			if of := r.Series.Slept[i]; len(of) > 0 {
+				of[len(of)-1] = max(of[len(of)-1], d)
+			}
+		}
 	}
 	if server != nil {
 		report := server.Report()
@@ -128,9 +137,9 @@ func (f *Fleet) report(t *tally, ran time.Duration, server *ratetest.GCRA) Repor
 func cloned(s *fleet.Series) *fleet.Series {
 	c := *s
 	c.At, c.Level, c.Served = slices.Clone(s.At), slices.Clone(s.Level), slices.Clone(s.Served)
-	c.Sleep, c.ServedBy = make([][]float64, len(s.Sleep)), make([][]int, len(s.ServedBy))
+	c.Sleep, c.Slept, c.ServedBy = make([][]float64, len(s.Sleep)), make([][]float64, len(s.Sleep)), make([][]int, len(s.ServedBy))
 	for i := range s.Sleep {
-		c.Sleep[i], c.ServedBy[i] = slices.Clone(s.Sleep[i]), slices.Clone(s.ServedBy[i])
+		c.Sleep[i], c.Slept[i], c.ServedBy[i] = slices.Clone(s.Sleep[i]), slices.Clone(s.Slept[i]), slices.Clone(s.ServedBy[i])
 	}
 	return &c
 }

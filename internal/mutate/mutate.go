@@ -6,7 +6,7 @@
 // called. So a mutant costs the tests up to the first that fails, and no build. (Those outside of functions are built one by one.)
 //
 // No mutants are what convention says that nobody looks at, or what is promised to nobody: words for people, panics, results
-// beside a false or beside an error that is made there, the number behind a minus (-1 says that there is none), how much is
+// beside a false or beside an error that is made there or was just found not to be nil, the number behind a minus (-1 says that there is none), how much is
 // allocated in advance; and where a bound is assigned to what is beyond it, the bound itself. The number of a duration, and a
 // constant of more than a few, is doubled and halved: how long a pause or a memory is to a percent is promised to nobody.
 package mutate
@@ -106,7 +106,7 @@ func Of(file string, src []byte, zeros map[string]bool) ([]Mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := planter{file: file, src: src, base: fset.File(tree.Pos()), pkg: tree.Name.Name, zeros: zeros}
+	p := planter{file: file, src: src, base: fset.File(tree.Pos()), pkg: tree.Name.Name, zeros: zeros, failed: map[*ast.ReturnStmt]bool{}}
 	for _, d := range tree.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -167,6 +167,7 @@ type planter struct {
 	base            *token.File
 	in              *function
 	zeros           map[string]bool
+	failed          map[*ast.ReturnStmt]bool // which return an error that is not nil
 	found           []Mutant
 }
 
@@ -251,6 +252,7 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 				}
 			}
 		case *ast.IfStmt:
+			p.fails(n)
 			if p.clamps(n) {
 				p.replace(n.Cond, "!("+p.code(n.Cond)+")")
 				p.walk(n.Body, of)
@@ -263,7 +265,7 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 			}
 		case *ast.ReturnStmt:
 			p.returned(n, of)
-			if last := len(n.Results) - 1; last > 0 && of != nil && unheard(n.Results[last], of.Results.List[len(of.Results.List)-1].Type) {
+			if last := len(n.Results) - 1; last > 0 && of != nil && (p.failed[n] || unheard(n.Results[last], of.Results.List[len(of.Results.List)-1].Type)) {
 				p.walk(n.Results[last], of)
 				return false
 			}
@@ -345,6 +347,19 @@ func (p *planter) clamps(n *ast.IfStmt) bool {
 	return false
 }
 
+// fails notes what returns the error that n has found not to be nil.
+func (p *planter) fails(n *ast.IfStmt) {
+	cond, ok := n.Cond.(*ast.BinaryExpr)
+	if !ok || cond.Op != token.NEQ || !isName(cond.X, "err") || !isName(cond.Y, "nil") {
+		return
+	}
+	for _, s := range n.Body.List {
+		if r, ok := s.(*ast.ReturnStmt); ok && len(r.Results) > 1 && isName(r.Results[len(r.Results)-1], "err") {
+			p.failed[r] = true
+		}
+	}
+}
+
 // returned has one result be nothing.
 func (p *planter) returned(n *ast.ReturnStmt, of *ast.FuncType) {
 	if of == nil || of.Results == nil {
@@ -362,8 +377,8 @@ func (p *planter) returned(n *ast.ReturnStmt, of *ast.FuncType) {
 	last := len(n.Results) - 1
 	for i, r := range n.Results {
 		switch code := p.code(r); {
-		case i < last && unheard(n.Results[last], types[last]):
-		case code == "nil" || code == "0" || code == `""` || code == "false" || p.zeros[code]:
+		case i < last && (p.failed[n] || unheard(n.Results[last], types[last])):
+		case code == "nil" || code == "0" || code == `""` || code == "false" || p.zeros[code] || p.empty(r, types[i]):
 		case code == "true":
 			p.replace(r, "false")
 		default:
@@ -405,6 +420,19 @@ func isCall(c *ast.CallExpr, name string) bool { return isName(c.Fun, name) }
 func isName(e ast.Expr, name string) bool {
 	i, ok := e.(*ast.Ident)
 	return ok && i.Name == name
+}
+
+// empty tells whether a value is written as nothing of the type that is returned. (A slice or a map is something else than nil then.)
+func (p *planter) empty(e, t ast.Expr) bool {
+	c, ok := e.(*ast.CompositeLit)
+	if !ok || len(c.Elts) > 0 || c.Type == nil || p.code(c.Type) != p.code(t) {
+		return false
+	}
+	switch t.(type) {
+	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
+		return true
+	}
+	return false
 }
 
 // grows tells whether a call only allocates in advance.

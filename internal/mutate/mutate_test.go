@@ -33,10 +33,15 @@ func (b *Box[T]) F(n int, s []int) (int, error) {
 	if s == nil {
 		return 7, errors.New("no fault")
 	}
+	if n, err := b.h(); err != nil {
+		return 40, err
+	}
 	defer b.g()
 	panic("no fault " + "here")
 	return b.n, nil
 }
+
+func g() (Box[int], any) { return Box[int]{}, Box[int]{} }
 
 func (b *Box) String() string { return "words" + b.name }
 `
@@ -52,7 +57,7 @@ func (b *Box) String() string { return "words" + b.name }
 		}
 	}
 	for _, name := range got {
-		for _, spared := range []string{"words", "panic", "what for", "n >= 9", "n > 10", "n > 8", "2 * time", "4 * time", "n, 3*n", "Grow(s, 6)", "return 8", "return *new(int), errors"} {
+		for _, spared := range []string{"words", "panic", "what for", "n >= 9", "n > 10", "n > 8", "2 * time", "4 * time", "n, 3*n", "Grow(s, 6)", "return 8", "return *new(int), errors", "return 41, err", "return 39, err", "→ return *new(int), err", "*new(Box[int])"} {
 			if strings.Contains(name, spared) {
 				t.Errorf("it is not to be mutated: %s", name)
 			}
@@ -81,7 +86,9 @@ Box.F: wait(3 * time.Second) → wait(6 * time.Second)
 Box.F: wait(3 * time.Second) → wait(1 * time.Second)
 Box.F: return 7, errors.New("no fault") → return 7, *new(error)
 Box.F: defer b.g() → (dropped)
-Box.F: return b.n, nil → return *new(int), nil`, "\n") {
+Box.F: return 40, err → return 40, *new(error)
+Box.F: return b.n, nil → return *new(int), nil
+g: func g() (Box[int], any) { return Box[int]{}, Box[int]{} } → func g() (Box[int], any) { return Box[int]{}, *new(any) }`, "\n") {
 		if !slices.Contains(got, "p/b.go "+w) {
 			t.Errorf("no %q in\n%s", w, strings.Join(got, "\n"))
 		}

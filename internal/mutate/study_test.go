@@ -228,8 +228,11 @@ func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 			}
 			r, err := suite.twice(ctx, binary, c.number, short)
 			s.spent(r)
-			if err != nil || r.End != Passed {
-				return verdict{end: r.End, by: strings.TrimSpace(pkg + " " + r.Test)}, err
+			if err != nil {
+				return v, err
+			}
+			if r.End != Passed {
+				return verdict{end: r.End, by: strings.TrimSpace(pkg + " " + r.Test)}, nil
 			}
 		}
 	}

@@ -9,18 +9,18 @@ type Target struct {
 	Then []string
 }
 
-// Targets are the core and what stands next to it.
+// Targets are the core and what stands next to it, and what people write and read at the edges.
 var Targets = []Target{
 	{"mono", 10, []string{"window", "limit"}},
 	{"backoff", 15, []string{"internal/guard", "dispatch"}},
-	{"window", 60, nil},
-	{"limit", 160, []string{"internal/guard", "sim/fleet", "dispatch", "sim", ".", "transport"}},
+	{"window", 50, nil},
+	{"limit", 140, []string{"internal/guard", "sim/fleet", "dispatch", "sim", ".", "transport"}},
 	{"throttle", 70, []string{"internal/strategy", "sim/scenario", "sim/fleet", "internal/guard", "dispatch"}},
 	{"internal/strategy/slot", 20, []string{"internal/strategy", "sim/fleet"}},
-	{"internal/guard", 80, []string{"dispatch", "sim", "transport"}},
+	{"internal/guard", 70, []string{"dispatch", "sim", "transport"}},
 	{"internal/health", 50, []string{"dispatch", ".", "transport"}},
-	{"internal/line", 90, []string{"dispatch", "sim", ".", "transport"}},
-	{"queue", 80, []string{"dispatch", "sim", ".", "internal/batch"}},
+	{"internal/line", 80, []string{"dispatch", "sim", ".", "transport"}},
+	{"queue", 70, []string{"dispatch", "sim", ".", "internal/batch"}},
 	{"dispatch", 80, []string{"sim", ".", "internal/batch"}},
 	{"verdict", 50, []string{"transport", "internal/batch"}},
 	{"internal/sight", 10, []string{"verdict", "transport", "internal/batch"}},
@@ -31,4 +31,14 @@ var Targets = []Target{
 	{"internal/journal", 25, []string{"internal/batch"}},
 	{"internal/batch", 40, []string{"cmd/paceline"}},
 	{"quota", 30, []string{"verdict", "ratetest/service", "transport"}},
+	{"ratelike", 8, nil},
+	{"internal/handed", 12, []string{"internal/batch", "cmd/paceline"}},
+	{"internal/pick", 5, []string{"internal/batch"}},
+	{"internal/filename", 5, []string{"internal/batch"}},
+	{"internal/bearer", 6, []string{"internal/issuer", "internal/batch"}},
+	{"internal/issuer", 6, []string{"internal/batch"}},
+	{"internal/rate", 5, []string{"cmd/paceline"}},
+	{"internal/columns", 3, []string{"internal/tables", "internal/screen"}},
+	{"internal/tables", 3, []string{"cmd/paceline"}},
+	{"internal/screen", 5, []string{"cmd/paceline"}},
 }

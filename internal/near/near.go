@@ -37,23 +37,25 @@ func Names(name string, names []string) []string {
 	return out
 }
 
-// distance is how many letters must be changed, left out or added to make one of the other.
+// distance is how many letters must be changed, left out or added to make one of the other, or swapped with their neighbour.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
+		next[0] = i + 1
 		for j := range len(b) {
-			change := before
+			change := row[j]
 			if a[i] != b[j] {
 				change++
 			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			next[j+1] = min(change, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row, next = row, next, before
 	}
 	return row[len(b)]
 }

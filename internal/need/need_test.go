@@ -120,3 +120,38 @@ func TestNode(t *testing.T) {
 		}
 	}
 }
+
+// A Python without the modules is none, and the system's is found although another one is before it in PATH.
+func TestPython(t *testing.T) {
+	python := func(exit string) string {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "python3"), []byte("#!/bin/sh\n[ \"$*\" = '-c import json, paceline_of_nobody' ]; exit "+exit+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	has, lacks := python("$?"), python("1")
+	for _, c := range []struct {
+		require, path, wantPath, wantHow string
+	}{
+		{"", has, filepath.Join(has, "python3"), ""},
+		{"1", has, filepath.Join(has, "python3"), ""},
+		{"", lacks, "", "skip: no Python is installed that has json, paceline_of_nobody"},
+		{"1", lacks, "", "fatal: no Python is installed that has json, paceline_of_nobody"},
+		{"1", "", "", "fatal: no Python is installed that has json, paceline_of_nobody"},
+	} {
+		t.Setenv(need.Require, c.require)
+		t.Setenv("PATH", c.path)
+		path, how := asking(func(t testing.TB) string { return need.Python(t, "json", "paceline_of_nobody") })
+		if path != c.wantPath || !strings.HasPrefix(how, c.wantHow) || c.wantHow == "" && how != "" {
+			t.Errorf("%+v: %q, ended by %q", c, path, how)
+		}
+	}
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		t.Skip("this system has no /usr/bin/python3")
+	}
+	t.Setenv("PATH", lacks)
+	if path, how := asking(func(t testing.TB) string { return need.Python(t, "json") }); path != "/usr/bin/python3" {
+		t.Errorf("%q, ended by %q", path, how)
+	}
+}

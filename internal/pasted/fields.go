@@ -10,7 +10,7 @@ import (
 func canonical(name string) string { return http.CanonicalHeaderKey(name) }
 
 // fields reads header fields without a status line: Name: value, or as browsers copy them, name and value on lines of their own.
-// plain: they look like nothing else.
+// plain says that they look like nothing else.
 func fields(lines []string) (a Answer, plain bool, err error) {
 	at := first(lines)
 	for at < len(lines) && (heading(lines[at]) || strings.HasPrefix(lines[at], "$ ") || strings.TrimSpace(lines[at]) == "") {
@@ -33,7 +33,7 @@ func fields(lines []string) (a Answer, plain bool, err error) {
 	return list(lines, at)
 }
 
-// list reads lines Name: value. After a blank one follows the body.
+// list reads lines of the form Name: value. The body follows after a blank line.
 func list(lines []string, at int) (a Answer, plain bool, err error) {
 	last, plain := "", true
 	for i := at; i < len(lines); i++ {
@@ -76,7 +76,7 @@ func list(lines []string, at int) (a Answer, plain bool, err error) {
 	return a.end(), plain, err
 }
 
-// cutField cuts a line at its colon; that of :status is not its first.
+// cutField cuts a line at the colon after the name. The name may begin with one: :status.
 func cutField(line string) (name, value string, ok bool) {
 	line = strings.TrimSpace(line)
 	if rest, pseudo := strings.CutPrefix(line, ":"); pseudo {
@@ -123,7 +123,7 @@ func pairs(lines []string, at int) (a Answer, err error) {
 	return a, nil
 }
 
-// heading tells the titles that browsers have above header fields.
+// heading tells whether a line is a title that browsers put above header fields.
 func heading(line string) bool {
 	line, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(line)), " (")
 	switch strings.TrimSuffix(line, ":") {
@@ -133,11 +133,11 @@ func heading(line string) bool {
 	return false
 }
 
-// labels are what browsers say beside header fields.
+// labels are names that browsers show beside header fields.
 var labels = map[string]bool{"request url": true, "request method": true, "status code": true, "status": true, "remote address": true, "referrer policy": true,
 	"version": true, "transferred": true, "request priority": true, "dns resolution": true, "url": true, ":status": true, "scheme": true, "filename": true, "address": true}
 
-// label takes what is no field, and reports whether it was that.
+// label reads a line that browsers show beside header fields, and reports whether it is one.
 func (a *Answer) label(name, value string) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	switch name {
@@ -167,7 +167,7 @@ func logfmt(lines []string) (Answer, error) {
 	return among(all), nil
 }
 
-// equations are the key=value of a line, and nothing else of it.
+// equations returns the key=value pairs of a line, and leaves out the rest of it.
 func equations(line string) *node {
 	g := &node{open: '{'}
 	for i, tries := 0, 0; i < len(line) && tries < maxTries; {

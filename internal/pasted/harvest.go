@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// harvest returns the answers that a value holds: objects with headers, or that are headers. around is the text that it stands in,
-// for a status that the value does not have.
+// harvest returns the answers that a value holds: objects that have headers, or are headers. around is the text around the value; the status
+// is looked for there if the value does not have it.
 func harvest(n *node, around string) []Answer {
 	h := harvester{}
 	h.walk(n, Answer{}, 0)
@@ -30,7 +30,7 @@ func harvest(n *node, around string) []Answer {
 
 type harvester struct{ found []Answer }
 
-// plainly is a key without what languages write differently: statusCode, status_code, "Status Code".
+// plainly makes keys alike that languages write differently: statusCode, status_code, "Status Code".
 func plainly(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && alnum(byte(r)) && r != '_' {
@@ -40,13 +40,13 @@ func plainly(key string) string {
 	}, strings.ToLower(key))
 }
 
-// asks tells what is the request's.
+// asks tells whether a key is that of the request.
 func asks(key string) bool {
 	key = plainly(key)
 	return key == "config" || key == "req" || strings.Contains(key, "request") && !strings.Contains(key, "response")
 }
 
-// walk looks for headers in n, of which the status and the host were found around it.
+// walk looks for headers in n. around has the status and the host as far as they were found in the objects that hold n.
 func (h *harvester) walk(n *node, around Answer, depth int) {
 	if n.open == 0 || depth > maxDepth {
 		return
@@ -83,7 +83,7 @@ func (h *harvester) walk(n *node, around Answer, depth int) {
 	}
 }
 
-// know takes the status and the host out of an item.
+// know takes the status or the host from an item, if it has one of them.
 func (a *Answer) know(it item) {
 	switch key := plainly(it.key); key {
 	case "status", "statuscode", "httpstatus", "httpstatuscode", "httpcode", "httpresponsestatuscode", "responsestatus", "responsecode", "code":
@@ -103,8 +103,8 @@ func (a *Answer) know(it item) {
 	}
 }
 
-// headers takes header fields as they are written: an object, lists of pairs, of names and values in turn, of {name, value}, and
-// what is wrapped in any of these.
+// headers reads header fields in any of the forms that they have: an object; a list of pairs, of names and values in turn, or of
+// {name, value}; and any of these within another object.
 func (a *Answer) headers(n *node, depth int) {
 	if depth > 8 {
 		return
@@ -115,7 +115,7 @@ func (a *Answer) headers(n *node, depth int) {
 			if inner, err := objects(text); err == nil {
 				a.Header = inner.Header
 			}
-		case strings.Contains(text, ":"): // as XMLHttpRequest has them
+		case strings.Contains(text, ":"): // lines, as XMLHttpRequest returns them
 			if inner, _, err := fields(strings.Split(clean(text), "\n")); err == nil {
 				a.Header = inner.Header
 			}
@@ -142,7 +142,7 @@ func (a *Answer) headers(n *node, depth int) {
 	}
 }
 
-// pair takes ["name", "value"] and {name: "…", value: "…"}.
+// pair reads ["name", "value"] or {name: "…", value: "…"}.
 func (a *Answer) pair(n *node) bool {
 	if len(n.items) < 2 {
 		return false
@@ -162,7 +162,7 @@ func (a *Answer) pair(n *node) bool {
 	return value != nil && a.named(name, value)
 }
 
-// named takes a field, if its value is one, or a list of some.
+// named adds a header field, if its value is a scalar or a list of scalars.
 func (a *Answer) named(name string, v *node) bool {
 	if name == ":status" {
 		return a.state(v.text)
@@ -189,7 +189,7 @@ func (a *Answer) named(name string, v *node) bool {
 			all = append(all, it.value.text)
 			continue
 		}
-		if len(all) > 0 { // without quotes, commas are the value's own: [Thu, 15 Jan 2026 …]
+		if len(all) > 0 { // without quotes a comma belongs to the value: [Thu, 15 Jan 2026 …]
 			all[len(all)-1] += ", " + it.value.text
 			continue
 		}
@@ -201,12 +201,12 @@ func (a *Answer) named(name string, v *node) bool {
 	return true
 }
 
-// wrapped takes { name: 'a', value: 'b' }, as undici has its fields under their name.
+// wrapped reads { name: 'a', value: 'b' }, which undici has under the name of each field.
 func (a *Answer) wrapped(v *node) bool {
 	return v.open == '{' && len(v.items) >= 2 && v.items[0].keyed && v.items[0].key == "name" && a.pair(v)
 }
 
-// fieldName is a name without what logs put before it: http.response.header.retry_after.
+// fieldName returns the name of a field without the prefix that logs give it: http.response.header.retry_after.
 func fieldName(key string) string {
 	low := strings.ToLower(key)
 	for _, before := range []string{"headers.", "header."} {
@@ -221,7 +221,7 @@ func fieldName(key string) string {
 	return key
 }
 
-// flat takes an object that is the header fields, or has them among others.
+// flat reads an object whose members are header fields, maybe among others.
 func (h *harvester) flat(n *node, around Answer) (Answer, bool) {
 	a := around
 	a.Header = nil
@@ -246,7 +246,7 @@ func (h *harvester) flat(n *node, around Answer) (Answer, bool) {
 	return a, true
 }
 
-// body takes what stands beside the headers, of the first name that is there.
+// body reads the body, which stands beside the headers, by the first of several names that is there.
 func (a *Answer) body(n *node) {
 	for _, name := range []string{"body", "responsebody", "respbody", "responsetext", "data", "content", "text", "error", "retryafter"} {
 		for _, it := range n.items {
@@ -254,7 +254,7 @@ func (a *Answer) body(n *node) {
 				continue
 			}
 			switch {
-			case name == "retryafter": // a body that is mistaken for fields says the same as one
+			case name == "retryafter": // n is a body that was mistaken for header fields, and is kept as a body, too
 				if !strings.Contains(it.key, "-") {
 					a.Body = n.json()
 				}
@@ -280,7 +280,7 @@ func (a *Answer) body(n *node) {
 	}
 }
 
-// listed takes a list of pairs that is the header fields.
+// listed reads a list of pairs that are header fields.
 func listed(n *node) (a Answer, ok bool) {
 	if n.open == '{' || len(n.items) == 0 || n.items[0].keyed {
 		return a, false
@@ -289,7 +289,7 @@ func listed(n *node) (a Answer, ok bool) {
 	return a, a.worth()
 }
 
-// onlyBody takes an object that is the body of a refusal, of which the text around it has the status.
+// onlyBody reads an object that is the body of a refusal. The status is in the text around it.
 func onlyBody(n *node, around string) (a Answer, ok bool) {
 	if !saysWhy(n) || !a.state(statusIn(around)) || a.Status < 400 {
 		return a, false
@@ -298,14 +298,14 @@ func onlyBody(n *node, around string) (a Answer, ok bool) {
 	return a, true
 }
 
-// saysWhy tells whether an object has what bodies of refusals say it in.
+// saysWhy tells whether an object has a member in which bodies of refusals give their reason.
 func saysWhy(n *node) bool {
 	return n.open == '{' && slices.ContainsFunc(n.items, func(it item) bool {
 		return slices.Contains([]string{"error", "errors", "message", "detail", "code", "errorcode", "msg", "retcode", "type", "reason"}, plainly(it.key))
 	})
 }
 
-// alone takes an object, or a list of some, that is a whole text: the body of a refusal, and nothing of its request.
+// alone reads an object, or a list of objects, that is all of a text: the body of a refusal, with nothing of the request in it.
 func alone(n *node) (a Answer, ok bool) {
 	one := n
 	if n.open == '[' && len(n.items) > 0 {

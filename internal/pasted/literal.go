@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// node is a value as some language prints it: a scalar, or what stands in brackets.
+// node is a value as some language prints it: a scalar, or items in brackets.
 type node struct {
 	text   string
 	quoted bool
@@ -21,21 +21,21 @@ type item struct {
 	value *node
 }
 
-// brokenOff is the error of an object, once one began.
+// brokenOff is an error in an object that had begun.
 type brokenOff struct{ error }
 
-// maxDepth is how deep brackets may stand in brackets, maxTries how many that open nothing are tried.
+// maxDepth is how deep brackets may stand in brackets. maxTries is how many brackets that begin no value are tried.
 const maxDepth, maxTries = 64, 50
 
 // nearby is how far from an object its status may stand.
 const nearby = 2000
 
-// objects reads the objects of a text, in whatever text they stand.
+// objects reads the objects in a text, whatever stands around them.
 func objects(s string) (Answer, error) {
 	var all []Answer
 	var failed error
 	tries, last := 0, 0 // last: the end of the object before
-	var whole *node     // all of the text
+	var whole *node     // the value that is all of the text, if there is one
 	for i := 0; i < len(s) && tries < maxTries; i++ {
 		if s[i] != '{' && s[i] != '[' && s[i] != '(' {
 			continue
@@ -55,7 +55,7 @@ func objects(s string) (Answer, error) {
 			tries++
 			continue
 		}
-		// What stands around it is not far away: an SDK's words before it, or the rest of its line.
+		// The status may stand nearby: in an SDK's words before the object, or in the rest of its line.
 		line, _, _ := strings.Cut(s[p.i:min(p.i+nearby, len(s))], "\n")
 		found := harvest(n, s[max(last, i-nearby):p.i+len(line)])
 		if strings.TrimSpace(s[:i]) == "" && strings.TrimSpace(s[p.i:]) == "" {
@@ -67,7 +67,7 @@ func objects(s string) (Answer, error) {
 		all = append(all, found...)
 		i = max(i, p.i-1)
 	}
-	if len(all) == 0 && strings.ContainsAny(s, "'\"`") { // some lines out of an object
+	if len(all) == 0 && strings.ContainsAny(s, "'\"`") { // the text may be some lines from within an object
 		p := &reader{s: s}
 		if n, err := p.group(0); err == nil && len(n.items) > 0 && n.items[0].keyed {
 			all = harvest(n, s)
@@ -87,7 +87,7 @@ func objects(s string) (Answer, error) {
 	return Answer{}, failed
 }
 
-// reader reads literals of several languages, as far as they agree. word: a scalar without quotes ends at a blank.
+// reader reads literals of several languages, as far as they agree. word says that a scalar without quotes ends at a blank.
 type reader struct {
 	s     string
 	i     int
@@ -107,7 +107,7 @@ func (p *reader) skip(set string) {
 
 func (p *reader) at(c byte) bool { return p.i < len(p.s) && p.s[p.i] == c }
 
-// value reads one.
+// value reads a value.
 func (p *reader) value() (*node, error) {
 	p.skip(" \t\n")
 	if p.i == len(p.s) {
@@ -161,7 +161,7 @@ func (p *reader) angle() (*node, error) {
 	return p.scalar()
 }
 
-// text reads what stands in quotes; of 'a' + 'b' all.
+// text reads a text in quotes, or several that are added: 'a' + 'b'.
 func (p *reader) text() (*node, error) {
 	from, quote := p.i, p.s[p.i]
 	var b strings.Builder
@@ -207,7 +207,7 @@ func (p *reader) piece(b *strings.Builder, quote byte) error {
 	return p.fail(from, "the text that begins with %.30s has no end; want a %c", p.s[from:], quote)
 }
 
-// escape reads what begins with a backslash, and stays on its last byte.
+// escape reads an escape, which begins with a backslash, and stops on its last byte.
 func (p *reader) escape(b *strings.Builder) {
 	p.i++
 	digits := map[byte]int{'x': 2, 'u': 4}[p.s[p.i]]
@@ -230,7 +230,7 @@ func (p *reader) escape(b *strings.Builder) {
 	}
 }
 
-// scalar reads what has no quotes. If it turns out to be the name of a type, what it holds is the value.
+// scalar reads a value without quotes. If that turns out to be the name of a type, it reads the value that follows in brackets.
 func (p *reader) scalar() (*node, error) {
 	from := p.i
 	for ; p.i < len(p.s); p.i++ {
@@ -258,12 +258,12 @@ func (p *reader) scalar() (*node, error) {
 	return &node{text: strings.TrimSpace(p.s[from:])}, nil
 }
 
-// key tells what may stand before a colon without quotes.
+// key tells whether a text may stand before a colon without quotes.
 func key(s string) bool {
 	return s != "" && (s[0] < '0' || s[0] > '9') && FieldName(s)
 }
 
-// typeName tells what may stand before a bracket: Headers, http.Header, new Map, &http.Response.
+// typeName tells whether a text may stand before a bracket: Headers, http.Header, new Map, &http.Response.
 func typeName(s string) bool {
 	words := strings.Fields(strings.TrimLeft(s, "&*"))
 	if len(words) == 0 || len(words) > 2 || len(words) == 2 && words[0] != "new" {
@@ -273,7 +273,7 @@ func typeName(s string) bool {
 	return alnum(name[0]) && (name[0] < '0' || name[0] > '9') && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$:") == ""
 }
 
-// group reads what stands in brackets, up to its end or that of the text. open 0: there is no bracket.
+// group reads the items in brackets, up to the closing bracket or the end of the text. If open is 0, there are no brackets.
 func (p *reader) group(open byte) (*node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, p.fail(p.i, "brackets in brackets, more than %d deep", maxDepth)
@@ -332,7 +332,7 @@ func (p *reader) group(open byte) (*node, error) {
 	}
 }
 
-// goMap reads map[Name:[value] …]. p is at the bracket.
+// goMap reads map[Name:[value] …]. p is at the first bracket.
 func (p *reader) goMap() (*node, error) {
 	n := &node{open: '{'}
 	from := p.i
@@ -373,7 +373,7 @@ func (p *reader) goMap() (*node, error) {
 	}
 }
 
-// json writes a value as JSON, for who reads the body that it was.
+// json writes a value as JSON: the body that it was.
 func (n *node) json() []byte {
 	text := func(v any) []byte {
 		b, err := json.Marshal(v)

@@ -1,8 +1,8 @@
-// Package pasted reads an answer out of what people have of it: what curl, HTTPie or wget printed, header fields from a browser, an
+// Package pasted reads a server's answer out of text that people have: output of curl, HTTPie or wget, header fields from a browser, an
 // object of JavaScript, Python, Go, Ruby or Java as its language prints it, JSON, a HAR, lines of a log.
 //
-// Of several answers in a text the last counts; of several objects or lines of a log, the last that speaks of limits or is a
-// refusal. What is cut off is read as far as it goes. It is for people, at one answer each: nothing in it is fast.
+// If a text has several answers, the last counts; of several objects or lines of a log, the last that speaks of limits or is a refusal. A
+// text that is cut off is read as far as it goes. The package is for people with one answer at a time: nothing in it is fast.
 package pasted
 
 import (
@@ -21,11 +21,11 @@ import (
 // Answer is what a text says of an answer. Its Header is never nil.
 type Answer struct {
 	quota.Response
-	// Said: the text has its status. Otherwise that is 200.
+	// Said says that the text has the status. Otherwise Status is 200.
 	Said bool
-	// Host is whose it is, if the text has the request too.
+	// Host is the host of the request, if the text has that too.
 	Host string
-	// Bare: the text is a body alone.
+	// Bare says that the text is only a body.
 	Bare bool
 }
 
@@ -78,10 +78,11 @@ func Parse(text []byte) (Answer, error) {
 	return Answer{}, errField
 }
 
-// worth tells whether it speaks of limits, or is a refusal.
+// worth tells whether an answer speaks of limits, or is a refusal.
 func (a Answer) worth() bool { return quota.Speaks(a.Header) || a.Said && a.Status >= 400 }
 
-// among returns the last that is worth something and has a status, or else is worth something, or else the last.
+// among returns the last answer that is worth something and has a status. If there is none, it returns the last that is worth something, or
+// else the last.
 func among(all []Answer) Answer {
 	best, most := all[0], 0
 	for _, a := range all {
@@ -99,7 +100,7 @@ func among(all []Answer) Answer {
 	return best
 }
 
-// element takes the body of a refusal in XML.
+// element reads the body of a refusal in XML.
 func element(s string) (a Answer, ok bool) {
 	if s = strings.TrimSpace(s); !strings.HasPrefix(s, "<") || !strings.Contains(s, "<Code>") && !strings.Contains(s, "<Error") {
 		return a, false
@@ -108,7 +109,7 @@ func element(s string) (a Answer, ok bool) {
 	return a.end(), true
 }
 
-// clean returns a text without what only a terminal heeds, in UTF-8, with LF.
+// clean returns a text without escape sequences of terminals, in UTF-8, with LF as line breaks.
 func clean(s string) string {
 	if strings.HasPrefix(s, "\xff\xfe") || strings.HasPrefix(s, "\xfe\xff") { // as PowerShell writes a file
 		low, high := 0, 1
@@ -132,10 +133,10 @@ func clean(s string) string {
 			break
 		}
 		switch s[i] {
-		case '[': // until its letter
+		case '[': // a sequence that ends with a letter
 			for i++; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
 			}
-		case ']': // until a bell
+		case ']': // a sequence that ends with a bell, or with ESC \
 			for i++; i < len(s) && s[i] != 0x07 && s[i] != 0x1b; i++ {
 			}
 			if i+1 < len(s) && s[i] == 0x1b {
@@ -146,7 +147,8 @@ func clean(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ").Replace(b.String())
 }
 
-// debugged turns what http.client of Python prints (reply: 'HTTP/1.1 429 …\r\n', header: Name: value) into what it received.
+// debugged turns the debug output of Python's http.client (reply: 'HTTP/1.1 429 …\r\n', header: Name: value) into the lines that were
+// received.
 func debugged(lines []string) []string {
 	on := false
 	for i, line := range lines {
@@ -162,7 +164,7 @@ func debugged(lines []string) []string {
 	return lines
 }
 
-// first is the number of the first line that says something; a line of # is a remark.
+// first is the index of the first line that says something: it is not blank, and does not begin with #.
 func first(lines []string) int {
 	for i, line := range lines {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -190,7 +192,7 @@ func (a *Answer) add(name, value string) {
 	a.Header.Add(name, strings.TrimSpace(value))
 }
 
-// state takes a status: 429, "429 Too Many Requests".
+// state reads a status: 429, or "429 Too Many Requests".
 func (a *Answer) state(v string) bool {
 	code, _, _ := strings.Cut(strings.TrimSpace(v), " ")
 	n, err := strconv.Atoi(code)
@@ -212,7 +214,7 @@ func (a Answer) end() Answer {
 	return a
 }
 
-// hostOf returns the host of a URL, or of one that a line holds.
+// hostOf returns the host of the first URL in a text.
 func hostOf(s string) string {
 	i := strings.Index(s, "https://")
 	if i < 0 {
@@ -229,7 +231,7 @@ func hostOf(s string) string {
 	return u.Host
 }
 
-// told reads what an error says in words and no more: 429 Client Error: Too Many Requests for url: https://…
+// told reads an error that is only words: 429 Client Error: Too Many Requests for url: https://…
 func told(s string) (a Answer, ok bool) {
 	if !a.state(cmp.Or(statusIn(s), statusRaised(s))) || a.Status < 400 {
 		return a, false

@@ -9,18 +9,18 @@ import (
 )
 
 var (
-	// module is a class of an error with where it is from: openai.RateLimitError, com.stripe.exception.RateLimitException.
+	// module is the class of an error with its module: openai.RateLimitError, com.stripe.exception.RateLimitException.
 	module = regexp.MustCompile(`\b[a-z_][a-z0-9_]*(?:\.\w+)*\.[A-Z]\w*`)
 	// installed is a package of Node in a trace: node_modules/@anthropic-ai/sdk/core.mjs.
 	installed = regexp.MustCompile(`node_modules/((?:@[a-z0-9._-]+/)?[a-z0-9._-]+)/`)
 	// raisedWith is an error with its status: RateLimitError: 429 Rate limit reached, ResourceExhausted: 429 Quota exceeded.
 	raisedWith = regexp.MustCompile(`(?m)\b[A-Z]\w*(?:Error|Exception|Exhausted|Requests|Exceeded|Unavailable)\s*[:(]\s*([45][0-9][0-9])\b`)
-	// calling is how boto3 says what its errors are.
+	// calling is the form of errors of boto3.
 	calling = regexp.MustCompile(`An error occurred \((\w+)\) when calling the \w+ operation[^:\n]*(?:: *([^\n]*))?`)
 )
 
-// Raised returns names of errors and of packages in a trace, as far as they say whose client library it is; the last first, as that
-// is what was raised in the end.
+// Raised returns the names of errors and packages in a trace that tell which client library it is from. The last comes first, as it is the
+// one that was raised in the end.
 func Raised(text string) []string {
 	all := module.FindAllString(text, -1)
 	if calling.MatchString(text) {
@@ -33,7 +33,7 @@ func Raised(text string) []string {
 	return all
 }
 
-// raises tells whether a line begins with the name of an error, which looks like that of a header field.
+// raises tells whether a line begins with the name of an error, which looks like the name of a header field.
 func raises(line string) bool {
 	name, _, ok := strings.Cut(strings.TrimSpace(line), ":")
 	return ok && !strings.Contains(name, "-") && (module.FindString(name) == name || slices.ContainsFunc([]string{"Error", "Exception"}, func(s string) bool { return strings.HasSuffix(name, s) }))
@@ -48,7 +48,7 @@ func statusRaised(s string) string {
 	return all[len(all)-1][1]
 }
 
-// botocore reads an error of boto3, which says the code of the body and no status.
+// botocore reads an error of boto3, which has the code from the body, and no status.
 func botocore(s string) (a Answer, ok bool) {
 	all := calling.FindAllStringSubmatch(s, -1)
 	if len(all) == 0 {

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// onTheWire finds the line with the status of what a client printed as it came: curl, with or without -v, HTTPie, wget -S. Before
-// it may stand the request, or what the client says of itself, but no header field that stands alone.
+// onTheWire finds the status line in what curl (with or without -v), HTTPie or wget -S printed as it came. Before that line there may be the
+// request, or words of the client, but no header field without a request.
 func onTheWire(lines []string) (at int, ok bool) {
 	request := false
 	for i, line := range lines {
@@ -26,13 +26,14 @@ func bare(line string) string {
 	return strings.TrimLeft(strings.TrimPrefix(line, "<"), " \t")
 }
 
-// requestLine tells a line like GET /path HTTP/1.1.
+// requestLine tells whether a line is one like GET /path HTTP/1.1.
 func requestLine(line string) bool {
 	words := strings.Fields(line)
 	return len(words) == 3 && strings.HasPrefix(words[2], "HTTP/") && words[0] == strings.ToUpper(words[0]) && FieldName(words[0])
 }
 
-// wire reads what begins with a status line. Of several, the last counts: after 100 Continue, a redirect or a proxy's CONNECT.
+// wire reads an answer that begins with a status line. If there are several, as after 100 Continue, a redirect or a proxy's CONNECT, the last
+// counts.
 func wire(lines []string, at int) (a Answer, err error) {
 	host := ""
 	for _, line := range lines[:at] {
@@ -52,7 +53,7 @@ func wire(lines []string, at int) (a Answer, err error) {
 	return a.end(), err
 }
 
-// printed reads what a client printed without marks, though maybe indented.
+// printed reads an answer that a client printed without marks, though maybe indented.
 func printed(lines []string, at int) (Answer, error) {
 	indent := lines[at][:strings.Index(lines[at], "HTTP/")]
 	for i := at; ; {
@@ -64,7 +65,7 @@ func printed(lines []string, at int) (Answer, error) {
 		for i++; i < len(lines) && lines[i] != ""; i++ {
 			line, ok := strings.CutPrefix(lines[i], indent)
 			if !ok {
-				break // what wget says after the fields
+				break // wget says something after the fields
 			}
 			if last != "" && line != "" && (line[0] == ' ' || line[0] == '\t') {
 				v := a.Header[last]
@@ -91,7 +92,7 @@ func printed(lines []string, at int) (Answer, error) {
 	}
 }
 
-// verbose reads what curl -v printed: fields are marked with <, and what else it says may stand anywhere.
+// verbose reads the output of curl -v. Fields are marked with <, and other lines of curl may stand anywhere.
 func verbose(lines []string, at int) (a Answer, err error) {
 	var body []string
 	inBody := false
@@ -109,7 +110,7 @@ func verbose(lines []string, at int) (a Answer, err error) {
 			}
 		case inBody && !chatter(line):
 			for _, end := range []string{"* Connection #", "* Closing connection", "* shutting down connection"} {
-				line, _, _ = strings.Cut(line, end) // a body without a line's end
+				line, _, _ = strings.Cut(line, end) // a body without a line break at its end
 			}
 			body = append(body, line)
 		}
@@ -123,7 +124,7 @@ func verbose(lines []string, at int) (a Answer, err error) {
 	return a, nil
 }
 
-// chatter tells what curl says of itself: * Connected, > what was sent, { [5 bytes data], and its meter.
+// chatter tells whether a line is one of curl's own: * Connected, > a line that was sent, { [5 bytes data], or its meter.
 func chatter(line string) bool {
 	for _, mark := range []string{"* ", "> ", "{ [", "} [", "  % Total", "                                 Dload"} {
 		if strings.HasPrefix(line, mark) {
@@ -141,7 +142,7 @@ func (a *Answer) statusLine(line string, n int) error {
 	return nil
 }
 
-// field takes a line Name: value, and returns the name as Header has it.
+// field adds a line of the form Name: value, and returns the name as it is in Header.
 func (a *Answer) field(line string, n int) (string, error) {
 	name, value, ok := strings.Cut(line, ":")
 	if !ok || !FieldName(name) {

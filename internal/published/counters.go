@@ -15,7 +15,7 @@ const second = mono.Time(time.Second)
 type slotRing struct {
 	slots     []int64
 	precision mono.Time
-	at        int64 // the slot of the last event, unwrapped
+	at        int64 // slot of the last event, not yet modulo N
 	total     int64
 }
 
@@ -36,8 +36,8 @@ func (r *slotRing) add(now mono.Time, n int64) int64 {
 	return r.total
 }
 
-// mostInASecond is the most events that a counter which is kept at 300 lets into one closed second, by who asks at the last
-// instant of a slot of 0.1 s, and from then on every millisecond.
+// mostInASecond is the most events that a counter, kept at 300, lets into one closed second if a client asks at the last instant of a slot
+// of 0.1 s, and every millisecond after that.
 func mostInASecond(add func(now mono.Time, n int64) int64) int {
 	const limit, begin = 300, 100*second/1000 - 1
 	type admitted struct {
@@ -66,7 +66,7 @@ func mostInASecond(add func(now mono.Time, n int64) int64) int {
 	return most
 }
 
-// counters is the article about counting what happened lately, for trading.
+// counters is the article about counting recent events, for trading.
 func counters(*run, *Page) (Document, error) {
 	d := Document{Name: "rolling counters for trading",
 		About: "The second half of an article: a map of events that is summed up anew, a queue with a running total, and a ring of slots. It has the output of two examples and no " +
@@ -84,7 +84,7 @@ func counters(*run, *Page) (Document, error) {
 	return d, nil
 }
 
-// sampleRun is the output that both of its first two counters print.
+// sampleRun reruns the output that both of the article's first two counters print.
 func sampleRun() (Claim, error) {
 	r, err := window.NewRuns(100, 10)
 	if err != nil {
@@ -100,7 +100,7 @@ func sampleRun() (Claim, error) {
 	}, nil
 }
 
-// slotExample is the example of a ring of ten slots of a second each.
+// slotExample reruns the example of a ring of ten slots of a second each.
 func slotExample() (Claim, error) {
 	s, err := window.NewSlots(10*time.Second, time.Second)
 	if err != nil {
@@ -156,7 +156,7 @@ func shorterWindow() (Claim, error) {
 	}, nil
 }
 
-// memory is what the queue and the slots take, as package window documents it of its own.
+// memory compares what the queue and the slots take, as package window documents its own memory.
 func memory() (Claim, error) {
 	const runs, perInstant, slots, perSlot = 128, 32, 96, 8
 	s, err := window.NewSlots(time.Second, 100*time.Millisecond)
@@ -172,7 +172,7 @@ func memory() (Claim, error) {
 	}, nil
 }
 
-// average is a moving average of the events, weighted by e^(−age/1 s), taken for a count with a limit of 300.
+// average tests a moving average of the events, weighted by e^(−age/1 s), that is taken for a count with a limit of 300.
 func average() Claim {
 	decay := func(v float64, d time.Duration) float64 { return v * math.Exp(-d.Seconds()) }
 	const gap = time.Second / 600
@@ -208,7 +208,7 @@ func powerOfTwo() Claim {
 	}
 }
 
-// benchmarked are written by hand, with the date and the command: what a machine takes is no arithmetic.
+// benchmarked are written by hand, with the date and the command, since the time that a machine takes cannot be computed.
 var benchmarked = []Claim{{
 	Claim: "the queue with a running total does everything in constant time, optimally", Setup: "`go test ./window -bench 'Runs|Log'`, 2026-11-22; N = 20, 300, 6,000, 100,000",
 	Rerun: "Runs.Add 7.8, 9.7, 8.3, 8.0 ns; Log.Add, for one event each, 2.2, 2.0, 3.2, 2.1 ns", Verdict: Confirmed, written: Confirmed,

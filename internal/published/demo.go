@@ -14,13 +14,13 @@ import (
 
 const demoName = "demo"
 
-// crowd is so many processes of five threads that start together at an empty bucket.
+// crowd is a scenario of so many processes of five threads, which start together at an empty bucket.
 func crowd(name string, processes int, d time.Duration) fleet.Scenario {
 	return fleet.Scenario{Duration: d, Groups: []fleet.Group{{Strategy: named(name), Processes: processes, Threads: 5, Link: around60ms}}}
 }
 
-// beside is a slow client that starts at a sleep of 20 s beside a fast one at 4 s, on a quota of 600 an hour, which they use up at 12 s
-// each: where each is after so long, as the means of the five minutes that follow, in seconds.
+// beside runs a slow client that starts at a sleep of 20 s beside a fast one at 4 s, on a quota of 600 an hour, which they use up at 12 s
+// each. It returns the mean sleep of each, in seconds, over the five minutes from after on.
 func beside(s throttle.Strategy, seed uint64, after time.Duration) (slow, fast float64, err error) {
 	client := func(start time.Duration) fleet.Group {
 		return fleet.Group{Strategy: s, Params: throttle.Params{Start: start}, Link: around60ms}
@@ -44,7 +44,7 @@ func beside(s throttle.Strategy, seed uint64, after time.Duration) (slow, fast f
 	return mean(0), mean(1), nil
 }
 
-// decrease returns by how much one served answer takes a sleep back, so long after the last time it was doubled; 0: never.
+// decrease returns by how much one served answer shortens a sleep. since is how long ago the sleep was doubled; 0: it never was.
 func decrease(name string, from time.Duration, remaining float64, since time.Duration) (float64, error) {
 	p, err := named(name).New(throttle.Params{Rate: 1.25, Burst: 4500, Start: from, Jitter: -1})
 	if err != nil {
@@ -52,7 +52,7 @@ func decrease(name string, from time.Duration, remaining float64, since time.Dur
 	}
 	t, now := p.Thread(rand.New(rand.NewPCG(1, 1))), mono.Time(0)
 	t.Send(now)
-	if since > 0 { // the second refusal in a row is the one that doubles
+	if since > 0 { // only the second refusal in a row doubles the sleep
 		for range 2 {
 			t.Answer(now, throttle.Answer{Limited: true, Known: true, Sent: now})
 			t.Send(now)
@@ -64,7 +64,7 @@ func decrease(name string, from time.Duration, remaining float64, since time.Dur
 	return (before - t.Sleep()).Seconds(), nil
 }
 
-// processes is how many refusals each process of five threads met.
+// processes counts the refusals that each process of five threads met.
 func processes(r *fleet.Report) (counts []int) {
 	for threads := range slices.Chunk(r.Groups[0].Limited, 5) {
 		sum := 0
@@ -86,7 +86,7 @@ var demoLadder = []string{"demo-second", "demo-half-second", "demo-limit", "demo
 
 var demoJitters = map[string]float64{"none": -1, "1 %": 0.01, "10 %": 0.1}
 
-// demoScenarios are what is run for it, by name.
+// demoScenarios are the scenarios that are run for the demo, by name.
 func demoScenarios() (all []fleet.Scenario) {
 	add := func(name string, s fleet.Scenario) {
 		s.Name = name
@@ -119,7 +119,7 @@ func demoScenarios() (all []fleet.Scenario) {
 	return all
 }
 
-// demo is the demo that came before the gem: how its author came to a law, and what could not be tested.
+// demo is the demo that came before the gem: how its author came to a law, and which behaviours could not be tested.
 func demo(r *run, _ *Page) (Document, error) {
 	d := Document{Name: "the demo before it",
 		About: "How the gem's author came to a first law, on the same bucket: all threads of a process share a sleep, the second refusal in a row doubles it, and " +
@@ -147,7 +147,7 @@ func demo(r *run, _ *Page) (Document, error) {
 	return d, nil
 }
 
-// crowdClaims are of 25 clients in five processes.
+// crowdClaims are claims about 25 clients in five processes.
 func crowdClaims(by map[string][]fleet.Report) []Claim {
 	const setup = "5 × 5 threads; ours from a full bucket, five hours"
 	refused := of(by["5 × 5"], retry)
@@ -182,7 +182,7 @@ func crowdClaims(by map[string][]fleet.Report) []Claim {
 	}}
 }
 
-// ladderClaims are of the decreases that were tried.
+// ladderClaims are claims about the decreases that were tried.
 func ladderClaims(by map[string][]fleet.Report) []Claim {
 	refused := func(name string) Quantiles { return of(by[name], retry) }
 	alone := func(name string) Quantiles { return of(by["alone, "+name], clear) }
@@ -206,7 +206,7 @@ func ladderClaims(by map[string][]fleet.Report) []Claim {
 	}}
 }
 
-// timeFactors is by how much less is taken back soon after the sleep was doubled.
+// timeFactors computes how much smaller the decrease is soon after the sleep was doubled.
 func timeFactors() (Claim, error) {
 	factor := func(since time.Duration) (float64, error) {
 		with, err := decrease(demoName, 20*time.Second, 100, since)
@@ -227,7 +227,7 @@ func timeFactors() (Claim, error) {
 	}, err
 }
 
-// steps are the two decreases that the text works out.
+// steps computes the two decreases that the text works out.
 func steps() (Claim, error) {
 	slow, err := decrease("demo-remaining-sleep", 20*time.Second, 100, 0)
 	if err != nil {
@@ -240,7 +240,7 @@ func steps() (Claim, error) {
 	}, err
 }
 
-// slowComesDown is the first of the behaviours that could not be tested.
+// slowComesDown reruns the first behaviour that could not be tested.
 func slowComesDown(seeds int) (Claim, error) {
 	var slow, fast []float64
 	for seed := range seeds {
@@ -258,7 +258,7 @@ func slowComesDown(seeds int) (Claim, error) {
 	}, nil
 }
 
-// fastIsHit is whom refusals meet.
+// fastIsHit tells which clients the refusals hit.
 func fastIsHit(by map[string][]fleet.Report) Claim {
 	sum := func(counts []int) (n float64) {
 		for _, c := range counts {
@@ -291,7 +291,7 @@ func jitterClaim(by map[string][]fleet.Report) Claim {
 	}
 }
 
-// whatIf is the idea that was not tried.
+// whatIf runs the idea that was not tried.
 func whatIf(by map[string][]fleet.Report) Claim {
 	change, kept := by["2 × 5 by the change"], by["2 × 5"]
 	alone, keptAlone := of(by["alone, demo-change"], clear), of(by["alone, "+demoName], clear)
@@ -304,7 +304,7 @@ func whatIf(by map[string][]fleet.Report) Claim {
 	}
 }
 
-// untestable is what the text says of tests.
+// untestable reruns what the text says about tests.
 func untestable(by map[string][]fleet.Report) Claim {
 	events := of(by["5 × 5"], func(r *fleet.Report) float64 { return float64(r.Events) })
 	return Claim{

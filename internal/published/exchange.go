@@ -12,16 +12,17 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// exchangeRun is how long a run is. A ban shows late: the longer the run, the less a banned client has reached on average.
+// exchangeRun is how long a run is. It has to be long for a ban to show: the longer the run, the less a banned client has reached on
+// average.
 const exchangeRun = 10 * time.Minute
 
-// loopback is the path of the document's server, crowded a path with a tail, which no buffer that was published covers.
+// loopback is the latency of the path to the document's server. crowded is a path with a tail that no published buffer covers.
 var (
 	loopback = latency.Uniform(0, 50*time.Millisecond)
 	crowded  = latency.Lognormal(10*time.Millisecond, 100*time.Millisecond)
 )
 
-// publishedLimiters are the document's limiters in its order, with the rates that it gives, 0 where it gives none.
+// publishedLimiters are the document's limiters in its order, with the rates that it gives; 0 where it gives none.
 var publishedLimiters = []struct {
 	row, says string
 	rate      float64
@@ -35,12 +36,12 @@ var publishedLimiters = []struct {
 	{"adaptive, as described", "adaptive, as described", 0},
 }
 
-// exchangeResults are the results of rows, by what they met and by their ID.
+// exchangeResults are the results of rows, by the exchange they met and by their ID.
 type exchangeResults struct {
 	free, banning, tail, tailBanning map[string]bench.Result
 }
 
-// ofExchange runs the rows of an exchange with these IDs; those with "@once" at their end without a restart of the client.
+// ofExchange runs the rows with these IDs of an exchange. An ID that ends in "@once" runs without a restart of the client.
 func (r *run) ofExchange(x bench.Exchange, ids []string) (map[string]bench.Result, error) {
 	all := x.Rows()
 	var rows []bench.Row
@@ -67,7 +68,7 @@ func (r *run) ofExchange(x bench.Exchange, ids []string) (map[string]bench.Resul
 	return by, nil
 }
 
-// exchangeSeeds is fewer: a run of the exchange has 57,000 requests.
+// exchangeSeeds is fewer seeds, since a run of the exchange has 57,000 requests.
 func (r *run) exchangeSeeds() int { return max(r.seeds/10, 1) }
 
 func (r *run) exchanges() (results exchangeResults, err error) {
@@ -98,12 +99,12 @@ func (r *run) exchanges() (results exchangeResults, err error) {
 
 const concatenated = "nonce: timestamp‖thread‖counter/saturating/nonce"
 
-// refused is how many of a hundred attempts were answered 429.
+// refused is the percentage of attempts that were answered 429.
 func refused(p bench.Result) float64 {
 	return 100 * float64(p.Rejected) / float64(max(p.Successes+p.Failures, 1))
 }
 
-// expired is how many of a hundred requests that were made ended unsent or unanswered.
+// expired is the percentage of requests made that ended unsent or unanswered.
 func expired(p bench.Result) float64 { return 100 * float64(p.Expired) / float64(max(p.Offered, 1)) }
 
 // exchangeClient is the document about a client of an exchange with five keys.
@@ -159,7 +160,7 @@ func limiterClaims(x exchangeResults) []Claim {
 	}}
 }
 
-// arrivesEarly plays the document's example: 40 ms on the way, and 36 ms for a request that is sent 1000 ms later.
+// arrivesEarly plays the document's example: one request is 40 ms on the way, and another that is sent 1000 ms later is 36 ms on the way.
 func arrivesEarly() (Claim, error) {
 	x, err := rule.NewExchange(rule.ExchangeConfig{Keys: 1, AnyNonce: true, BanAfter: -1})
 	if err != nil {
@@ -237,7 +238,7 @@ func nonceClaims(x map[string]bench.Result) []Claim {
 	}}
 }
 
-// limiterTable has each published limiter with and without a ban, on both paths.
+// limiterTable shows each published limiter with and without a ban, on both paths.
 func limiterTable(x exchangeResults, seeds int) Table {
 	t := Table{Title: "Its limiters without a ban, as published, and with one at the tenth refusal: of a key, for good (the path with a tail: 10 ms, one in a hundred above 100 ms)",
 		Heading: []string{"limiter", "published /s", "no ban /s", "refused %", "ban /s", "keys banned %", "tail, no ban /s", "refused %", "tail, ban /s", "keys banned %"}}
@@ -256,7 +257,7 @@ func limiterTable(x exchangeResults, seeds int) Table {
 	return t
 }
 
-// modelTable has the event loop beside threads.
+// modelTable shows the event loop beside threads.
 func modelTable(x map[string]bench.Result) Table {
 	t := Table{Title: "An event loop beside threads", Heading: []string{"client", "published /s", "rerun /s", "refused %", "expired %", "answered in time %", "wake-ups a request"}}
 	for _, c := range []struct{ id, says, rate string }{

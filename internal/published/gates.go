@@ -13,15 +13,15 @@ import (
 	"github.com/paceline-go/paceline/window"
 )
 
-// The rows of ours beside the gates: one line for both limits where usage is known, and what a user gets.
+// Our rows beside the gates are one line for both limits where usage is known, and what a user gets.
 const lineName, userName = "paceline-exact-strict", "paceline-bounded-unstated"
 
-// gated plays prompts of 150 tokens, made at these seconds, through the document's two gates, at a server with the very same limits.
+// gated plays prompts of 150 tokens, made at these seconds, through the document's two gates to a server with the very same limits.
 func gated(requests, tokens int64, at ...float64) (sim.LLMTally, error) {
 	return played(sim.LLMGates{}, requests, tokens, at...)
 }
 
-// lenient does so at a server that refuses nothing, so that what the gates do by themselves can be seen.
+// lenient does the same with a server that refuses nothing, so that it shows what the gates do by themselves.
 func lenient(requests int64, at ...float64) (sim.LLMTally, error) {
 	return played(sim.LLMGates{Requests: requests}, 1_000_000, 1_000_000, at...)
 }
@@ -35,7 +35,7 @@ func played(client sim.LLMGates, requests, tokens int64, at ...float64) (sim.LLM
 	return x.Run()
 }
 
-// atOnce is n prompts made at instant 0.
+// atOnce makes n prompts at instant 0.
 func atOnce(n int) []float64 { return make([]float64, n) }
 
 // gates is the document about two gates, one for requests and one for tokens, before a language model.
@@ -100,7 +100,7 @@ func waitsForOldest() (Claim, error) {
 	}, err
 }
 
-// countsAndRates are the sums of the examples, by counters of ours.
+// countsAndRates computes the sums of the examples with counters of ours.
 func countsAndRates() (Claim, error) {
 	sends, err := window.NewLog(30, time.Minute)
 	if err != nil {
@@ -144,7 +144,7 @@ func rollover() (Claim, error) {
 	}, nil
 }
 
-// herd has three wait for one place.
+// herd has three clients wait for one place.
 func herd() (Claim, error) {
 	t, err := lenient(5, 0, 2, 4, 6, 8, 55, 55.1, 55.2)
 	return Claim{
@@ -154,7 +154,7 @@ func herd() (Claim, error) {
 	}, err
 }
 
-// configured are the three settings that the document recommends: at a server with those very limits, and at a larger one.
+// configured runs the three settings that the document recommends: at a server with those very limits, and at one with larger limits.
 func configured() (Claim, error) {
 	var rerun []string
 	var exact, larger []int
@@ -182,7 +182,7 @@ func configured() (Claim, error) {
 	}, nil
 }
 
-// gateClaims are about the gates as a whole.
+// gateClaims are claims about the gates as a whole.
 func gateClaims(llm *bench.LLM) []Claim {
 	row := func(name, arrivals string) bench.LLMRow {
 		i := slices.IndexFunc(llm.Policies, func(p bench.LLMRow) bool { return p.Name == name && p.Arrivals == arrivals })
@@ -209,7 +209,7 @@ func gateClaims(llm *bench.LLM) []Claim {
 	}}
 }
 
-// waitShapes are what the document says of how long one waits: at its gates, and in a line that keeps the same limits.
+// waitShapes are claims about how long a client waits: at the document's gates, and in a line that keeps the same limits.
 func waitShapes(llm *bench.LLM) (claims []Claim) {
 	of := func(name, arrivals string) bench.LLMClaim {
 		i := slices.IndexFunc(llm.Claims, func(x bench.LLMClaim) bool { return x.Name == name && x.Arrivals == arrivals })
@@ -239,7 +239,7 @@ func waitShapes(llm *bench.LLM) (claims []Claim) {
 	return claims
 }
 
-// overtaking counts who is served before another who came first.
+// overtaking counts the clients that are served before others that came first.
 func overtaking() (Claim, error) {
 	var at []float64
 	for i := range 100 {

@@ -12,23 +12,23 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// The times to do 4,500 requests that are there, in seconds. One client has them, by itself: at 35 ms each way they are 4,500 round
-// trips of 70 ms, 315 s. With ten clients it would be 75 s at twice that latency, which is no published figure.
+// The times to do 4,500 requests that are at hand, in seconds. They are those of one client alone: at 35 ms each way 4,500 round trips of
+// 70 ms take 315 s. Ten clients at twice that latency would take 75 s, which is no published figure.
 const (
 	clearBackoff   = 321.75
 	clearRemaining = 314.28
 	eachWay        = 35 * time.Millisecond
-	emptyHours     = 7.0 // nearly: until ten clients that start at a sleep of 10 s have used up a full bucket
+	emptyHours     = 7.0 // about: until ten clients that start at a sleep of 10 s have used up a full bucket
 )
 
-// cleared is one client with 4,500 requests before it, all of which a full bucket has, which starts at a sleep of 10 s.
+// cleared is a scenario of one client with 4,500 requests to make, for which a full bucket is enough. It starts at a sleep of 10 s.
 func cleared(name string) fleet.Scenario {
 	return fleet.Scenario{Duration: 14 * time.Hour, Server: fleet.Quota{Full: true}, Groups: []fleet.Group{{
 		Strategy: named(name), Params: throttle.Params{Start: 10 * time.Second}, Link: latency.Constant(eachWay), Demand: fleet.Demand{Total: 4500}}}}
 }
 
 // emptied returns after how many hours two processes of five threads, which start at a sleep of 10 s, have used up a full bucket that
-// goes on to fill: when the first of them is refused.
+// keeps filling. That is when the first of them is refused.
 func emptied(name string, seed uint64) (hours float64, err error) {
 	f, err := fleet.New(fleet.Scenario{Duration: 12 * time.Hour, Seed: seed, Server: fleet.Quota{Full: true}, Groups: []fleet.Group{{
 		Strategy: named(name), Params: throttle.Params{Start: 10 * time.Second}, Processes: 2, Threads: 5, Link: around60ms}}})
@@ -44,8 +44,8 @@ func emptied(name string, seed uint64) (hours float64, err error) {
 	return f.Now().Hours(), nil
 }
 
-// comesDown returns how long one client, which is always served at a full bucket, takes to come from a sleep of 10 s to 9 s, and in
-// how many requests.
+// comesDown returns how long, and how many requests, it takes one client to come from a sleep of 10 s down to 9 s. Its bucket is full, so
+// it is always served.
 func comesDown(name string) (minutes float64, requests int, err error) {
 	p, err := named(name).New(throttle.Params{Rate: 1.25, Burst: 4500, Start: 10 * time.Second})
 	if err != nil {
@@ -59,14 +59,14 @@ func comesDown(name string) (minutes float64, requests int, err error) {
 	return now.Sub(0).Minutes(), requests, nil
 }
 
-// byDivisor is half an hour of the proportional strategy with another number to divide by.
+// byDivisor is a scenario of half an hour of the proportional strategy with another divisor.
 func byDivisor(divisor float64) fleet.Scenario {
 	s := (&gemRun{strategy: proportionalName, multiplier: 1.2, minutes: 30, processes: 2, threads: 5}).scenario()
 	s.Groups[0].Params.Divisor = divisor
 	return s
 }
 
-// gem is the README of the gem: strategies by which clients share a bucket, run against one another.
+// gem is the README of the gem: strategies by which clients share a bucket, compared with one another.
 func gem(r *run, p *Page) (Document, error) {
 	d := Document{Name: "the gem's README",
 		About: "Strategies by which ten clients share a bucket of 4,500 requests that refills 4,500 an hour, from bare retries to the author's winner. " +
@@ -135,7 +135,7 @@ func (p *Page) clearing(backoff, remaining Quantiles) []Claim {
 	}}
 }
 
-// proportionalIsSlow is what the text has against the strategy that does not heed what remains.
+// proportionalIsSlow reruns what the text says against the strategy that does not look at what remains.
 func proportionalIsSlow(seeds int) ([]Claim, error) {
 	var hours []float64
 	for seed := range seeds {
@@ -158,7 +158,7 @@ func proportionalIsSlow(seeds int) ([]Claim, error) {
 	}}, err
 }
 
-// trends are what the text says of one run beside another.
+// trends are claims that compare one run with another.
 func trends(p []GemRun, runs [][]fleet.Report) []Claim {
 	two, later, lower, higher := p[0], p[1], p[2], p[3]
 	counts := func(pick func(requests []int) float64) func(r *fleet.Report) float64 {
@@ -220,7 +220,7 @@ func floods(runs []fleet.Report) Claim {
 	}
 }
 
-// racing judges the happy accident by the rows with the gem's jitter.
+// racing judges the happy accident by the rows that have the gem's jitter.
 func racing(rows []GemJitter) Claim {
 	var race, shared, local GemJitter
 	for _, j := range rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// GemRun is one published run and ours. Each published one is a single run, of an earlier code than the gem's.
+// GemRun compares a published run with ours. Each published run is a single one, of older code than the gem's.
 type GemRun struct {
 	Strategy   string  `json:"strategy"`
 	Multiplier float64 `json:"multiplier"`
@@ -24,13 +24,13 @@ type GemRun struct {
 	Clear    *GemValue `json:"clear_s,omitempty"`
 }
 
-// GemValue is a published value and the quantiles of ours.
+// GemValue is a published value, with the quantiles of our runs.
 type GemValue struct {
 	Published *float64 `json:"published"`
 	Quantiles
 }
 
-// GemJitter is the gem's best strategy, ten clients in two processes, for half an hour, with a server that works 40 ms on each
+// GemJitter is a run of the gem's best strategy: ten clients in two processes for half an hour, at a server that works 40 ms on each
 // request. Values are medians.
 type GemJitter struct {
 	Jitter     float64 `json:"jitter_percent"`
@@ -48,8 +48,8 @@ const (
 	remainingName    = "exponential-increase-proportional-remaining-decrease"
 )
 
-// gemRun is a published run. retry is the mean of the published ratios in percent, sd the sample deviation of requests, as the text
-// has it where it has one.
+// gemRun is a published run. retry is the mean of the published ratios in percent. sd is the sample deviation of requests, as the text has
+// it where it gives one.
 type gemRun struct {
 	strategy           string
 	multiplier         float64
@@ -60,7 +60,7 @@ type gemRun struct {
 	why                string
 }
 
-// gemRuns are in the order of the text.
+// gemRuns has the published runs in the order of the text.
 var gemRuns = []gemRun{
 	{backoffName, 2, 30, 2, 5, 63.0, 854.89, 387, Confirmed, "Rebuilt step by step, the published run is one of ours."},
 	{backoffName, 2, 120, 2, 5, 60.8, 3370.67, 1043, Confirmed, "The same."},
@@ -75,13 +75,13 @@ var gemRuns = []gemRun{
 	{remainingName, 1.2, 300, 5, 5, 1.04, 80.58, 893, InPart, "The figures are from a comment in the gem's code, the text has the chart alone. Ours are more often refused, and more even."},
 }
 
-// around60ms is what a request takes there and back.
+// around60ms is the law of one way of a request that takes around 60 ms there and back.
 var around60ms = latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
 
 func named(name string) throttle.Strategy {
 	s, err := strategy.Named(name)
 	if err != nil {
-		panic(err) // the names are those of this package
+		panic(err) // the package's own names are wrong, which is a bug
 	}
 	return s
 }
@@ -102,10 +102,10 @@ func (c *gemRun) claim(ours GemRun) Claim {
 	}
 }
 
-// short is a strategy's name without what many begin with.
+// short is a strategy's name without the prefix that many share.
 func short(strategy string) string { return strings.TrimPrefix(strategy, "exponential-increase-") }
 
-// jitters are how the gem's best does by the share of jitter and the way in which threads share a sleep.
+// jitters are scenarios of the gem's best strategy, by the share of jitter and by how threads share a sleep.
 func jitters() (scenarios []fleet.Scenario) {
 	for _, jitter := range []float64{-1, 0.01, 0.1} {
 		for _, sharing := range []throttle.Sharing{throttle.Racing, throttle.Shared, throttle.Local} {

@@ -19,7 +19,7 @@ import (
 type Page struct {
 	Seeds     int        `json:"seeds"`
 	Documents []Document `json:"documents"`
-	// Runs and Jitter are of the gem, with the quantiles of ours.
+	// Runs and Jitter are about the gem, with the quantiles of our runs.
 	Runs        []GemRun    `json:"runs"`
 	Jitter      []GemJitter `json:"jitter"`
 	Interrupted bool        `json:"interrupted,omitempty"`
@@ -27,24 +27,24 @@ type Page struct {
 
 // Document is one published system.
 type Document struct {
-	Name   string  `json:"name"`  // what it is
-	About  string  `json:"about"` // and how it is rerun
+	Name   string  `json:"name"`  // what the system is
+	About  string  `json:"about"` // how it is rerun
 	Claims []Claim `json:"claims"`
 	Tables []Table `json:"tables,omitempty"`
 }
 
-// Claim is what is said, and what came of it.
+// Claim is a claim of a document, and what came of it in the rerun.
 type Claim struct {
-	Claim   string  `json:"claim"` // with its figure
-	Setup   string  `json:"setup"` // its own, as far as it is told
+	Claim   string  `json:"claim"` // in words, with its figure
+	Setup   string  `json:"setup"` // the claim's own set-up, as far as the document tells it
 	Rerun   string  `json:"rerun"`
-	Verdict Verdict `json:"verdict"` // by the rerun
+	Verdict Verdict `json:"verdict"` // follows from the rerun
 	Why     string  `json:"why"`
 
-	written Verdict // the one that Why was written for
+	written Verdict // the verdict that Why was written for
 }
 
-// Table is more than a claim needs, to read.
+// Table has figures to read that go beyond what a claim needs.
 type Table struct {
 	Title   string     `json:"title"`
 	Heading []string   `json:"heading"`
@@ -60,7 +60,7 @@ const (
 	Refuted   Verdict = "refuted"
 )
 
-// judge is Confirmed where all holds, Refuted where nothing does.
+// judge returns Confirmed if all holds, and Refuted if nothing does.
 func judge(holds ...bool) Verdict {
 	n := 0
 	for _, h := range holds {
@@ -77,10 +77,10 @@ func judge(holds ...bool) Verdict {
 	return InPart
 }
 
-// near says that a is b, give or take a share of b.
+// near tells whether a is b, give or take a share of b.
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Abs(b) }
 
-// Quantiles are of our runs, one for each seed.
+// Quantiles are quantiles of our runs, one run per seed.
 type Quantiles struct {
 	P5  float64 `json:"p5"`
 	P50 float64 `json:"p50"`
@@ -89,7 +89,7 @@ type Quantiles struct {
 
 func quantiles(values []float64) Quantiles {
 	slices.Sort(values)
-	at := func(q float64) float64 { return values[int(q*float64(len(values)-1))] } // the nearest of the values at or below
+	at := func(q float64) float64 { return values[int(q*float64(len(values)-1))] } // the value at the quantile, or the nearest below it
 	return Quantiles{at(0.05), at(0.5), at(0.95)}
 }
 
@@ -105,19 +105,19 @@ func (q Quantiles) text(digits int) string {
 	return fmt.Sprintf("%.*f / %.*f / %.*f", digits, q.P5, digits, q.P50, digits, q.P95)
 }
 
-// hours are of quantiles in seconds.
+// hours writes quantiles of seconds as hours.
 func (q Quantiles) hours() string {
 	return Quantiles{q.P5 / 3600, q.P50 / 3600, q.P95 / 3600}.text(2)
 }
 
-// has says that a published value falls in the spread of ours.
+// has tells whether a published value lies within the spread of ours.
 func (q Quantiles) has(published float64) bool { return q.P5 <= published && published <= q.P95 }
 
 func retry(r *fleet.Report) float64 { return r.RetryPercent }
 func sleep(r *fleet.Report) float64 { return r.Sleep.Max }
 func sd(r *fleet.Report) float64    { return r.RequestSD }
 
-// clear is how long it took, or how long was waited for it.
+// clear is how long it took to serve everything, or how long the run waited for that.
 func clear(r *fleet.Report) float64 {
 	if r.Clear == nil {
 		return r.Seconds
@@ -125,7 +125,7 @@ func clear(r *fleet.Report) float64 {
 	return *r.Clear
 }
 
-// run is what the reruns have in common.
+// run has the settings that all reruns share.
 type run struct {
 	ctx      context.Context
 	seeds    int
@@ -141,8 +141,8 @@ func (r *run) fleets(scenarios []fleet.Scenario) ([][]fleet.Report, error) {
 	return reports, err
 }
 
-// Run reruns everything, with so many seeds of what is short. progress, if not nil, is told how far a document is. If ctx ends, the
-// documents that were finished are returned.
+// Run reruns everything, with so many seeds of what is short. progress, if not nil, is told how far the current document is. If ctx ends,
+// Run returns the documents that were finished.
 func Run(ctx context.Context, seeds int, progress func(done, all int)) (*Page, error) {
 	p := &Page{Seeds: seeds, Documents: []Document{}, Runs: []GemRun{}, Jitter: []GemJitter{}}
 	r := &run{ctx, seeds, progress}

@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON writes it as one JSON object.
+// WriteJSON writes the page as one JSON object.
 func (p *Page) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(p)
 }
 
-// columns is how wide text may be.
+// columns is the most characters in a line of text.
 const columns = 100
 
-// WriteText writes it for a terminal: a block per claim, and the tables.
+// WriteText writes the page for a terminal: a block per claim, and the tables.
 func (p *Page) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for i := range p.Documents {
@@ -56,7 +56,7 @@ func (p *Page) summary() string {
 	return fmt.Sprintf("%d claims: %d confirmed, %d in part, %d refuted", all, n[Confirmed], n[InPart], n[Refuted])
 }
 
-// fill writes words behind a label, on as many lines as they take.
+// fill writes text behind a label, on as many lines as it takes.
 func fill(b *strings.Builder, label, text string) {
 	indent := utf8.RuneCountInString(label)
 	b.WriteString(label)
@@ -78,7 +78,7 @@ func fill(b *strings.Builder, label, text string) {
 	b.WriteByte('\n')
 }
 
-// text writes the table: its headings as words above it where they are too many to stand side by side.
+// text writes the table. If its headings are too many to stand side by side, they stand as words above it.
 func (t *Table) text(b *strings.Builder) {
 	fill(b, "", t.Title)
 	widths := make([]int, len(t.Heading))
@@ -103,7 +103,7 @@ func (t *Table) text(b *strings.Builder) {
 	}
 }
 
-// Markdown is the page for docs.
+// Markdown is the page as docs/published.md has it.
 func (p *Page) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What the published systems claim, and what we measured

@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// pattern is what an echo says, once its escapes are read: a value as it is, or the part of it in base64 that is the same
-// whatever stands before and after it.
+// pattern is what an echo says, once its escapes are read: a value as it is, or in base64 that part of it which is the same whatever
+// stands before and after the value.
 type pattern struct {
 	key  int
 	text string
-	part int // so much of it is an echo where the text is cut
-	// base64 says that '-' is '+' and '_' is '/'. Then lead and tail are what the characters before and after the text have of
-	// the value, and how many bits of theirs.
+	part int // how many bytes of it are an echo where the text is cut off
+	// base64 says that '-' counts as '+' and '_' as '/'. Then lead and tail are the bits of the value in the character before text and in
+	// that after it.
 	base64     bool
 	lead, tail bits
 }
 
-// bits of a character in base64: value in the n lowest (lead) or highest (tail) of its six.
+// bits are some of the six bits of a character in base64: value is in the n lowest of them (lead) or the n highest (tail).
 type bits struct{ value, n uint8 }
 
-// minPart and maxPart bound how much of a value at a cut is an echo. Eight characters are most often the prefix that all keys
-// of a provider have.
+// minPart and maxPart bound how much of a value has to stand at a cut to be an echo. The first eight characters are most often a prefix
+// that all keys of a provider have.
 const minPart, maxPart = 3, 8
 
-// patterns are all that an echo of a value may say.
+// patterns returns everything that an echo of a value may say.
 func patterns(key int, value string) []pattern {
 	all := []pattern{{key: key, text: value, part: min(max(len(value)/4, minPart), maxPart)}}
 	for before := range 3 {
@@ -47,13 +47,13 @@ func patterns(key int, value string) []pattern {
 	return all
 }
 
-// has says whether a byte stands for the j-th of the pattern.
+// has says whether c stands for the j-th byte of the pattern.
 func (p *pattern) has(j int, c byte) bool {
 	want := p.text[j]
 	return c == want || p.base64 && (c == '-' && want == '+' || c == '_' && want == '/')
 }
 
-// alternatives are the bytes that may stand for the j-th of the pattern.
+// alternatives returns the bytes that may stand for the j-th byte of the pattern.
 func (p *pattern) alternatives(j int) (all []byte) {
 	for c := range 256 {
 		if p.has(j, byte(c)) {
@@ -65,7 +65,7 @@ func (p *pattern) alternatives(j int) (all []byte) {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// sextet is the value of a character in base64, or 64 if it is none.
+// sextet is the value of a character in base64, or 64 if it is not one of base64.
 func sextet(c byte) byte {
 	switch c {
 	case '-':
@@ -82,17 +82,21 @@ func sextet(c byte) byte {
 // special are the bytes that escapes begin with: of JSON and of program text, of URLs, and of HTML.
 var special = [256]bool{'\\': true, '%': true, '+': true, '&': true}
 
-// layers is how many escapes are read within each other: HTML in JSON in JSON are three.
+// layers is how many escapes are read within each other: HTML in JSON in JSON has three.
 const layers = 3
 
 // units is how many ways there are to read what stands at one place: as it is, and with each number of layers.
 const units = layers + 1
 
+// maxUnit is how many bytes a character of an echo takes on average at most. It allows for two layers that escape every character, as in
+// \u0026\u0023\u0036\u0035\u003b, and a third that escapes only what it has to.
+const maxUnit = 64
+
 // unit is one character as it may be read.
 type unit struct {
 	value rune
-	byte  bool // it is a byte, not a code point
-	end   int  // after it
+	byte  bool // value is a byte, not a code point
+	end   int  // where the text goes on after it
 }
 
 func (u unit) special() bool { return u.value >= 0 && u.value < 256 && special[u.value] }
@@ -101,16 +105,16 @@ func (u unit) special() bool { return u.value >= 0 && u.value < 256 && special[u
 type matcher struct {
 	text []byte
 	cut  Cut
-	torn bool // an escape is cut off by the end of the text
+	torn bool // the end of the text cuts an escape off
 }
 
-// units reads what stands at i in every way there is, that with the most layers first. It sets torn.
+// units reads the character at i in every way there is, the one with the most layers first. It sets torn.
 func (m *matcher) units(into *[units]unit, i int) []unit {
 	m.torn = false
 	n := len(into) - 1
 	into[n] = unit{rune(m.text[i]), true, i + 1}
 	for layer := 0; layer < layers && into[n].special(); layer++ {
-		// What is no escape may become one when what follows is read: %2\u0046.
+		// What is no escape may be one once the characters after it are unescaped: %2\u0046.
 		if u, ok := m.escape(into[n], layer); ok {
 			n--
 			into[n] = u
@@ -119,7 +123,7 @@ func (m *matcher) units(into *[units]unit, i int) []unit {
 	return into[n:]
 }
 
-// get reads one character of an escape, which may be escaped itself, in so many layers.
+// get reads one character of an escape. That may be escaped itself, in up to depth layers.
 func (m *matcher) get(i, depth int) (c rune, end int) {
 	if i >= len(m.text) {
 		m.torn = true
@@ -134,7 +138,7 @@ func (m *matcher) get(i, depth int) (c rune, end int) {
 	return u.value, u.end
 }
 
-// escape reads on from the first character of an escape, whose others are escaped themselves in so many layers.
+// escape reads an escape that begins with first. Its other characters may be escaped themselves, in up to depth layers.
 func (m *matcher) escape(first unit, depth int) (u unit, ok bool) {
 	switch first.value {
 	case '+':
@@ -148,7 +152,7 @@ func (m *matcher) escape(first unit, depth int) (u unit, ok bool) {
 	return m.backslash(first.end, depth)
 }
 
-// backslash reads what follows a backslash, in JSON, JavaScript, Go or Python.
+// backslash reads what follows a backslash in JSON, JavaScript, Go or Python.
 func (m *matcher) backslash(i, depth int) (u unit, ok bool) {
 	c, at := m.get(i, depth)
 	switch {
@@ -176,7 +180,7 @@ func (m *matcher) backslash(i, depth int) (u unit, ok bool) {
 	return u, false
 }
 
-// digits reads n hexadecimal ones.
+// digits reads n hexadecimal digits.
 func (m *matcher) digits(i, depth, n int) (v rune, end int, ok bool) {
 	for range n {
 		c, at := m.get(i, depth)
@@ -201,10 +205,10 @@ func digit(c, base rune) rune {
 	return -1
 }
 
-// maxEntity is the most characters that are read between & and ; of HTML: leading zeros are allowed.
+// maxEntity is how many characters are read at most between the & and the ; of HTML. Numbers may have leading zeros.
 const maxEntity = 12
 
-// entity reads a character of HTML after its ampersand: by its number or by its name.
+// entity reads a character reference of HTML, by number or by name, from after its ampersand.
 func (m *matcher) entity(i, depth int) (u unit, ok bool) {
 	var name [maxEntity + 2]byte
 	n := 1
@@ -224,10 +228,10 @@ func (m *matcher) entity(i, depth int) (u unit, ok bool) {
 	return u, false
 }
 
-// character reads a whole character of HTML, from its & to its ;.
+// character reads a whole character reference of HTML, from its & to its ;.
 func character(name []byte, end int) (u unit, ok bool) {
 	if name[1] != '#' {
-		switch string(name) { // most of those there are
+		switch string(name) { // the most frequent ones
 		case "&amp;":
 			return unit{'&', false, end}, true
 		case "&quot;":

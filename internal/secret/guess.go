@@ -2,28 +2,28 @@ package secret
 
 import "strings"
 
-// A value is looked for from MinLen bytes and MinBits on.
+// Only values with at least MinLen bytes and MinBits are looked for.
 const (
 	MinLen  = 8
 	MinBits = 42
 )
 
 // Guessable says whether a value is too short or too easy to guess to be a secret, such as "ollama", "test", "EMPTY" or
-// "sk-no-key-required": it is text that an answer may well have for other reasons.
+// "sk-no-key-required". An answer may well have such text for other reasons.
 func Guessable(value string) bool { return len(value) < MinLen || Bits(value) < MinBits }
 
-// Bits estimates how hard a value is to guess: the sum over its characters of what each adds to those before it. Words add
-// little after their first letter, sequences and what repeats hardly anything. Of keys drawn at random it is a little less than
-// the truth: 16 hexadecimal digits have 64 bits, and about 56 by this; two words have about 20. Of 16 characters at random in
-// base64 one value in 20,000 is taken for words, of 24 none.
+// Bits estimates how hard a value is to guess: the sum over its characters of what each adds to those before it. Words add little after
+// their first letter; sequences and repeated parts add hardly anything. For keys drawn at random it is a little less than the truth: 16
+// hexadecimal digits have 64 bits, and about 56 by this; two words have about 20. Of values with 16 random characters in base64 one in
+// 20,000 is taken for words; with 24 characters none is.
 func Bits(value string) float64 {
 	const (
-		repeated = 0.5 // the third of xxx, and what three characters stood there before
-		sequence = 1.0 // the c of abc, the 3 of 123, and what is between words
+		repeated = 0.5 // the third x of xxx, and a character with which three end that stood there before
+		sequence = 1.0 // the c of abc, the 3 of 123, and characters between words
 		common   = 1.5 // a letter after one that it often follows
-		digit    = 3.3 // of 10
-		letter   = 4.7 // of 26
-		mixed    = 5.7 // and of either case
+		digit    = 3.3 // one of 10
+		letter   = 4.7 // one of 26
+		mixed    = 5.7 // one of 26 in either case
 		other    = 4.0
 	)
 	sum := 0.0
@@ -42,7 +42,7 @@ func Bits(value string) float64 {
 		case isDigit(c):
 			sum += digit
 		case isLetter(c) && isLetter(last) && c&0x20 != last&0x20 && i > 1 && isLetter(value[i-2]):
-			sum += mixed // not only a capital at the beginning
+			sum += mixed // a capital that is only the first letter of a word does not count so
 		case isLetter(c) && isLetter(last) && often(last|0x20, c|0x20):
 			sum += common
 		case isLetter(c):
@@ -59,7 +59,7 @@ func Bits(value string) float64 {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// clusters are the pairs of consonants that words have: those not here are rare, and two of three in letters drawn at random.
+// clusters are the pairs of consonants that are frequent in words. Of pairs drawn at random two of three are not here.
 const clusters = "th st nd ng nt ch sh ck ll ss tt rt rs nc ns pl pr tr cr br dr fr gr bl cl fl gl sl sp sk sm sn sw wh wr ph mp mb ct " +
 	"ft lt ld lk lp lm rd rk rm rn rl rc rg rv ts ds ks ff pp nn mm rr cc gg bb dd nk nf nv nl xt pt ht gh kn tw sc lf lv ws wn dm dl bs ms ps"
 

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// state is a place in the text and one in a pattern, up to which they are the same.
+// state is a place in the text and a place in a pattern: before these the two say the same.
 type state struct{ at, j int }
 
-// match returns where the text that begins at i has all of p from its j-th byte on, or 0. Where the text is cut off in the
-// middle of it and at least p.part bytes are there, that is its end.
+// match returns where p ends in the text if p, from its j-th byte on, begins at i, or else 0. If the text is cut off in the middle of p,
+// and has at least p.part bytes of it, that is the end of the text.
 func (m *matcher) match(p *pattern, j, i int) int {
-	// Where a place can be read in several ways and more than one is right, as with a value that has "%25" in it, the others wait
-	// here. All that were there are kept, so that no two ways that meet are gone twice.
+	// A place may be read in several ways of which more than one fits, as with a value that has "%25" in it. All but the first of them
+	// wait here. They are never removed, so that where two ways meet the rest is read only once.
 	var open []state
 	s, next, from := state{i, j}, 0, j
 	for {
@@ -29,7 +29,7 @@ func (m *matcher) match(p *pattern, j, i int) int {
 	}
 }
 
-// follow goes on from s as long as there is one way to.
+// follow goes on from s as long as the text fits. Where several ways fit it takes the first, and puts the others into open.
 func (m *matcher) follow(p *pattern, s state, from int, open *[]state) (end int, ok bool) {
 	for s.j < len(p.text) {
 		if s.at == len(m.text) {
@@ -69,7 +69,7 @@ func (m *matcher) follow(p *pattern, s state, from int, open *[]state) (end int,
 	return s.at, true
 }
 
-// remember adds a state that is not there yet.
+// remember adds a state, if it is not there yet.
 func remember(open *[]state, s state) {
 	const most = 64
 	if slices.Contains(*open, s) {
@@ -80,7 +80,7 @@ func remember(open *[]state, s state) {
 	}
 }
 
-// reads returns how many bytes of the pattern, from its j-th on, a unit stands for.
+// reads returns for how many bytes of the pattern, from its j-th on, a unit stands.
 func (p *pattern) reads(j int, u unit) int {
 	if u.byte || u.value < utf8.RuneSelf {
 		if u.value >= 0 && u.value < 256 && p.has(j, byte(u.value)) {
@@ -98,7 +98,7 @@ func (p *pattern) reads(j int, u unit) int {
 	return 0
 }
 
-// around adds to an echo in base64 the characters before and after it that have a part of the value.
+// around extends an echo in base64 by the characters before and after it, if those have bits of the value.
 func (m *matcher) around(p *pattern, from, to int) (int, int) {
 	if n := p.lead.n; n > 0 {
 		from = m.before(from, func(v byte) bool { return v&(1<<n-1) == p.lead.value })
@@ -115,10 +115,10 @@ func (m *matcher) around(p *pattern, from, to int) (int, int) {
 	return from, to
 }
 
-// maxEscape is how long an escape of a character in base64 is at most: \\u002b in JSON in JSON, &#x0002b; in HTML.
+// maxEscape is how many bytes an escape of a character in base64 has at most: \\u002b in JSON in JSON, &#x0002b; in HTML.
 const maxEscape = 12
 
-// before returns where the character that ends at i begins, if it is one of base64 that is right.
+// before returns where the character that ends at i begins, if it is one of base64 and right accepts its value. Otherwise it returns i.
 func (m *matcher) before(i int, right func(v byte) bool) int {
 	for from := max(0, i-maxEscape); from < i; from++ {
 		if from < i-1 && !special[m.text[from]] {

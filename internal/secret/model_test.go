@@ -140,6 +140,44 @@ func FuzzEchoes(f *testing.F) {
 	})
 }
 
+// A text that is hidden in piece by piece comes out as it does at once, wherever the pieces end.
+func TestHideBeginning(t *testing.T) {
+	s := New([]Key{{"A", keyA}, {"B", keyB}, {"C", keyC}})
+	values := s.keys
+	for seed := range 40 {
+		b := make([]byte, 4000)
+		for j := range b {
+			b[j] = byte((j + 1) * (j*31 + seed*7 + 3) >> 3)
+		}
+		d := dice(b)
+		var all strings.Builder
+		for all.Len() < 5*s.Beginning() {
+			k := values[d.roll(len(values))]
+			is, _ := echo(&d, k.Name, k.Value)
+			all.WriteString(strings.Repeat("c2stcHJvag ", d.roll(200)) + is)
+		}
+		want, hidden := s.Hide([]byte(all.String()), Whole)
+		var got, rest []byte
+		n := 0
+		for text := []byte(all.String()); ; {
+			piece := min(s.Beginning()-len(rest)+1+seed*13, len(text))
+			rest, text = append(rest, text[:piece]...), text[piece:]
+			if len(text) == 0 {
+				break
+			}
+			shown, used, some := s.HideBeginning(rest, Whole)
+			got, n = append(got, shown...), n+some
+			if rest = slices.Clone(rest[used:]); used == 0 || len(rest) >= s.Beginning() {
+				t.Fatalf("%d of %d bytes are used", used, len(rest)+used)
+			}
+		}
+		shown, some := s.Hide(rest, Whole)
+		if got, n = append(got, shown...), n+some; !bytes.Equal(got, want) || n != hidden {
+			t.Fatalf("seed %d: %d hidden in\n%q\nwant %d in\n%q", seed, n, got, hidden, want)
+		}
+	}
+}
+
 // readings are the texts that a text may mean: each reader of the standard library, up to three one after the other.
 func readings(text string, depth int) []string {
 	all := []string{text}

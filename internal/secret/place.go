@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Place is a server that keys may be sent to. The zero value is none.
+// Place is a server that keys may be sent to. The zero value is no server.
 type Place struct {
 	scheme string // empty: http or https
 	host   string // in lower case
 	port   string // empty: that of the scheme
 }
 
-// ParsePlace reads HOST, HOST:PORT or http(s)://HOST:PORT. Without a port it is the one of the scheme, without a scheme either.
+// ParsePlace reads HOST, HOST:PORT or http(s)://HOST:PORT. Without a port it means the port of the scheme, without a scheme both schemes.
 func ParsePlace(s string) (Place, error) {
 	text := s
 	if !strings.Contains(s, "://") {
@@ -29,7 +29,7 @@ func ParsePlace(s string) (Place, error) {
 	return Place{u.Scheme, hostOf(u), u.Port()}, nil
 }
 
-// PlaceOf returns the place of a URL, which has a scheme and a host.
+// PlaceOf returns the place of a URL that has a scheme and a host.
 func PlaceOf(u *url.URL) Place { return Place{u.Scheme, hostOf(u), portOf(u)} }
 
 // String returns the place as ParsePlace reads it.
@@ -57,7 +57,7 @@ func portOf(u *url.URL) string {
 	return ports[u.Scheme]
 }
 
-// is says whether a URL leads there. A place of plain http has the same host over https, where nobody listens in.
+// is says whether a URL leads to the place. A place with plain http includes the same host over https, where nobody listens in.
 func (p Place) is(u *url.URL) bool {
 	port := portOf(u)
 	switch {
@@ -73,16 +73,15 @@ func (p Place) is(u *url.URL) bool {
 	return p.port == port
 }
 
-// Places are all that keys may be sent to.
+// Places are all servers that keys may be sent to.
 type Places []Place
 
-// Have says whether keys may be sent to a URL by who named it.
+// Have says whether a URL leads to one of the places.
 func (all Places) Have(u *url.URL) bool {
 	return slices.ContainsFunc(all, func(p Place) bool { return p.is(u) })
 }
 
-// Keep says whether keys may follow a redirect. Names alone are not enough where it leads from https to http: then a place has
-// to say http.
+// Keep says whether keys may follow a redirect. If that leads from https to http, one of the places has to say http.
 func (all Places) Keep(from, to *url.URL) bool {
 	if from.Scheme == "https" && to.Scheme == "http" {
 		return slices.ContainsFunc(all, func(p Place) bool { return p.scheme == "http" && p.is(to) })
@@ -98,20 +97,13 @@ func (all Places) String() string {
 	return strings.Join(names, ", ")
 }
 
-// private are the parts of names of header fields that say who is asking.
-var private = []string{"auth", "cookie", "token", "key", "secret", "passw", "credential", "session", "signature", "csrf", "xsrf", "jwt", "nonce"}
-
-// StaysHome says whether a header field is not for another server than the one it was meant for: by its name, or because it holds
-// the value of a key.
+// StaysHome says whether a header field must not go to another server than the one that it was meant for: because of its name, or because
+// it holds the value of a key.
 func (s *Set) StaysHome(name, value string) bool {
-	name = strings.ToLower(name)
-	if name == "idempotency-key" { // it says what is asked, not by whom
-		return s.has(value)
-	}
-	return slices.ContainsFunc(private, func(part string) bool { return strings.Contains(name, part) }) || s.has(value)
+	return PrivateField(name) || s.has(value)
 }
 
-// has says whether a field or parameter has a key's value, of those that are easy to guess as a whole word.
+// has says whether a field or parameter has the value of a key. A value that is easy to guess has to be all of it, or its last word.
 func (s *Set) has(value string) bool {
 	if _, found := s.Holds(value); found {
 		return true

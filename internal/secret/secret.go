@@ -1,8 +1,8 @@
 // Package secret keeps the values of API keys where they belong: Set finds echoes of them in what servers answer, Places says
 // which servers they may be sent to.
 //
-// It is not for keeping secrets in memory, nor against a server that wants to show a key: whoever has it can write it in a way
-// that nobody looks for. It is for servers that repeat what they were sent, in an error or in a log of the request.
+// It does not protect secrets in memory, nor against a server that wants to show a key, which can write it in a way that nobody looks
+// for. It is for servers that repeat what they were sent, in an error or in a log of the request.
 //
 // It is arithmetic on bytes: no clock, no lock. A Set does not change and is safe for concurrent use.
 package secret
@@ -14,15 +14,17 @@ type Key struct {
 	Name, Value string
 }
 
-// Set looks for the values of several keys. The zero value looks for none. Made by New.
+// Set finds the values of several keys. New makes one; the zero value finds none.
 type Set struct {
 	keys     []Key
 	patterns []pattern
 	weak     []Key
-	first    [256][]int32 // patterns by the first byte of a raw echo
-	starts   [256]bool    // what an echo, escaped or not, may begin with
-	// pair has a bit for each two bytes that a pattern can begin with, as most text can be told from an echo by two.
+	first    [256][]int32 // the patterns that begin with each byte
+	starts   [256]bool    // the bytes that an echo, escaped or not, may begin with
+	// pair has a bit for each two bytes that an echo can begin with. Two bytes are enough to tell most text from an echo.
 	pair [256]bitmap
+	// reach is how many bytes an echo may have.
+	reach int
 }
 
 type bitmap [4]uint64
@@ -30,16 +32,16 @@ type bitmap [4]uint64
 func (b *bitmap) set(c byte)      { b[c>>6] |= 1 << (c & 63) }
 func (b *bitmap) has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
 
-// Cut says where a text is not whole: an echo there is one from a part of a key on.
+// Cut says at which ends a text is cut off. At such an end a part of a key is an echo, too.
 type Cut uint8
 
 const (
 	Whole    Cut = 0
-	CutEnd   Cut = 1 << iota // more came after it
-	CutStart                 // more came before it
+	CutEnd   Cut = 1 << iota // more text came after it
+	CutStart                 // more text came before it
 )
 
-// New returns the Set of keys. Values that are easy to guess (see Guessable) are not looked for: Weak has their names.
+// New returns a Set that finds the values of keys, but not those that are easy to guess (see Guessable). Weak has the names of those.
 func New(keys []Key) *Set {
 	s := &Set{}
 	for _, k := range keys {
@@ -61,6 +63,7 @@ func New(keys []Key) *Set {
 func (s *Set) add(p pattern) {
 	n := int32(len(s.patterns))
 	s.patterns = append(s.patterns, p)
+	s.reach = max(s.reach, (len(p.text)+2)*maxUnit)
 	for c, is := range special {
 		s.starts[c] = s.starts[c] || is
 	}
@@ -86,11 +89,11 @@ func (s *Set) Weak() (names []string) {
 	return names
 }
 
-// span is an echo: text[from:to], of keys[key].
+// span is an echo: text[from:to] has the value of keys[key].
 type span struct{ from, to, key int }
 
-// Hide replaces every echo of a key by its name in brackets, and says how many there were. Where there is none it returns text
-// itself. Everything else stays as it is, to the byte.
+// Hide replaces every echo of a key by the key's name in brackets, and says how many there were. Every other byte stays as it is. If there
+// is no echo, it returns text itself.
 func (s *Set) Hide(text []byte, cut Cut) (shown []byte, hidden int) {
 	spans := s.find(text, cut)
 	if len(spans) == 0 {
@@ -99,7 +102,7 @@ func (s *Set) Hide(text []byte, cut Cut) (shown []byte, hidden int) {
 	at := 0
 	for i := 0; i < len(spans); hidden++ {
 		shown = append(shown, text[at:spans[i].from]...)
-		// Echoes that overlap, of several keys or of one in several ways, are one place.
+		// Echoes that overlap, of several keys or of one in several ways, are replaced together.
 		to, last := spans[i].to, -1
 		for ; i < len(spans) && (last < 0 || spans[i].from < to); i++ {
 			if spans[i].key != last {
@@ -111,6 +114,26 @@ func (s *Set) Hide(text []byte, cut Cut) (shown []byte, hidden int) {
 		at = to
 	}
 	return append(shown, text[at:]...), hidden
+}
+
+// Beginning is how many bytes HideBeginning should be given at least.
+func (s *Set) Beginning() int { return 3 * (s.reach + maxUnit) }
+
+// HideBeginning is Hide for a text that more will follow. An echo may reach beyond the end of text, so only the first used bytes are done.
+// The next call has to begin with the others, which are fewer than Beginning.
+func (s *Set) HideBeginning(text []byte, cut Cut) (shown []byte, used, hidden int) {
+	if s.patterns == nil {
+		return text, len(text), 0
+	}
+	used = max(len(text)-s.reach-maxUnit, 0)
+	spans := s.find(text, cut&CutStart)
+	for i := len(spans) - 1; i >= 0; i-- {
+		if e := spans[i]; e.from < used && e.to > used {
+			used = e.from
+		}
+	}
+	shown, hidden = s.Hide(text[:used], cut&CutStart)
+	return shown, used, hidden
 }
 
 // HideIn is Hide for a whole text.
@@ -125,7 +148,7 @@ func (s *Set) HideIn(text string) (shown string, hidden int) {
 	return string(b), n
 }
 
-// Holds says of which key there is an echo in text: of the first one.
+// Holds says whether there is an echo in text, and names the key of the first one.
 func (s *Set) Holds(text string) (name string, ok bool) {
 	spans := s.find([]byte(text), Whole)
 	if len(spans) == 0 {
@@ -134,7 +157,7 @@ func (s *Set) Holds(text string) (name string, ok bool) {
 	return s.keys[spans[0].key].Name, true
 }
 
-// find returns the echoes by where they begin. One within another is left out.
+// find returns the echoes in the order in which they begin, without those that lie within another.
 func (s *Set) find(text []byte, cut Cut) (spans []span) {
 	if s.patterns == nil {
 		return nil
@@ -143,7 +166,7 @@ func (s *Set) find(text []byte, cut Cut) (spans []span) {
 	last := span{}
 	add := func(e span) {
 		if e.to > last.to {
-			e.from = max(e.from, last.from) // what belongs to an echo in base64 may begin before it was found
+			e.from = max(e.from, last.from) // an echo in base64 may begin before the place where it was found
 			spans, last = append(spans, e), e
 		}
 	}
@@ -178,7 +201,7 @@ func (s *Set) beginning(m *matcher, i int) (all []int32) {
 	return all
 }
 
-// longest returns the echo at i that ends last, of some patterns: one that ends at 0 if there is none.
+// longest returns the longest echo at i of these patterns. If there is none, it returns a span that ends at 0.
 func (s *Set) longest(m *matcher, of []int32, i int) (best span) {
 	for _, n := range of {
 		p := &s.patterns[n]
@@ -190,7 +213,7 @@ func (s *Set) longest(m *matcher, of []int32, i int) (best span) {
 	return best
 }
 
-// suffix returns the longest rest of a key that the text begins with.
+// suffix returns the echo at the start of a text that is cut off there: the longest end of a key that the text begins with.
 func (s *Set) suffix(m *matcher) (best span) {
 	for n := range s.patterns {
 		p := &s.patterns[n]

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Count is so many of something, in words for one of it and for more.
+// Count returns a number with its noun: one for 1, more for any other number.
 func Count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -13,7 +13,7 @@ func Count(n int, one, more string) string {
 	return fmt.Sprint(n, " ", more)
 }
 
-// Some names the first few of many, and says how many more there are.
+// Some lists the first few names, and says how many more there are.
 func Some(names []string, few int) string {
 	if more := len(names) - few; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), more)

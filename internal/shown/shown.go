@@ -1,7 +1,7 @@
-// Package shown makes text of strangers fit for a terminal: what would move the cursor, change colours, rename the window or turn
-// the direction of the text is shown instead of obeyed. Servers, inputs and file names have such text.
+// Package shown makes text of strangers fit for a terminal: characters that would move the cursor, change colours, rename the window or
+// turn the direction of the text are shown instead of obeyed. Servers, inputs and file names have such characters.
 //
-// It is not for files: those keep what came.
+// It is not for files: those keep the text as it came.
 package shown
 
 import (
@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s on one line, as Go would write it in quotes: \x1b for an escape, \n for a line break, \u202e for what turns the
-// direction, \xff for what is no UTF-8.
+// Text returns s on one line, with escapes as in Go: \x1b for the escape character, \n for a line break, \u202e for a character that
+// turns the direction, \xff for a byte that is not UTF-8.
 func Text(s string) string { return write(s, "") }
 
-// Lines is Text for several lines, which stay so.
+// Lines is Text for several lines: it keeps line breaks and tabs.
 func Lines(s string) string { return write(s, "\n\t") }
 
 func write(s, keep string) string {
@@ -40,10 +40,10 @@ func write(s, keep string) string {
 	return b.String()
 }
 
-// joiner is part of emoji, and of letters of some scripts.
+// joiner joins parts of emoji, and letters of some scripts.
 const joiner = '\u200d'
 
-// harmless says that a character is only itself, and can be seen.
+// harmless says whether a character can be seen and has no effect on others.
 func harmless(r rune) bool {
 	if r < 0x7f {
 		return r >= ' '
@@ -67,8 +67,8 @@ func escaped(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// JSON returns a line or a text of JSON that says the same and is harmless: what is not is escaped as JSON has it. Outside of
-// strings JSON has nothing of the kind but line breaks and tabs.
+// JSON returns JSON that says the same as text and is harmless: characters that are not are escaped as in JSON. They can only be in
+// strings, as JSON has none elsewhere but line breaks and tabs.
 func JSON(text []byte) []byte {
 	bad := func(r rune) bool { return !harmless(r) && r != '\n' && r != '\t' && r != '\r' }
 	s := string(text)

@@ -2,13 +2,13 @@ package shown
 
 import "io"
 
-// LinesTo returns a writer that has Lines of what is written to it written to w, and JSONTo one that has JSON. Who writes writes
-// whole characters. They are as safe for concurrent use as w.
+// LinesTo returns a writer that passes what is written to it through Lines, and on to w. Each write must consist of whole characters. It
+// is as safe for concurrent use as w.
 func LinesTo(w io.Writer) io.Writer {
 	return filter{w, func(b []byte) []byte { return []byte(Lines(string(b))) }}
 }
 
-// JSONTo is described at LinesTo.
+// JSONTo returns a writer like that of LinesTo, which passes what is written to it through JSON.
 func JSONTo(w io.Writer) io.Writer { return filter{w, JSON} }
 
 type filter struct {

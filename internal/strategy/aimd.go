@@ -39,8 +39,8 @@ var peers = []throttle.Strategy{
 // by Increase per second while requests are served and is multiplied by Decrease at a limit. Of all requests that went
 // out before a decrease none decreases again: they met the same shortage.
 //
-// A request adds to the rate what belongs to the gap before it, and nothing if that gap was more than twice as long as
-// planned: who uses less than half of a rate learns nothing from being served. An unknown outcome changes nothing.
+// A served request adds to the rate what belongs to the gap before it, but nothing if that gap was more than twice as long as planned: a
+// client that uses less than half of its rate learns nothing from being served. An unknown outcome changes nothing.
 //
 // Each request counts once, whatever its cost. A Retry-After is not heeded: put a limit.Cooldown beside it, under
 // limit.All. An unsent request has used up its turn. Not safe for concurrent use.

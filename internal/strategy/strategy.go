@@ -2,8 +2,8 @@
 // gem and of the demo before it, as they were published; peers that other systems share by, AIMD and the CUBIC of the AWS
 // SDKs' adaptive mode; and this module's own: the law of package throttle, and in package slot those that were before it.
 //
-// It is internal because nobody should send by the published ones: they are here to be measured. Who has a strategy of
-// their own writes a throttle.Strategy.
+// It is internal because nobody should send by the published strategies: they are here to be measured. For a strategy of your own, write
+// a throttle.Strategy.
 //
 // As in throttle, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use, and random numbers come
 // from the source that the driver hands in.
@@ -16,15 +16,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/near"
 	"github.com/paceline-go/paceline/internal/strategy/slot"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// all are in the order in which tables show them: baselines first, ours last.
+// all has the strategies in the order in which tables show them: baselines first, ours last.
 var all = slices.Concat(gem, demo, peers, ours)
 
-// All returns all, baselines first.
+// All returns all strategies, baselines first.
 func All() []throttle.Strategy { return slices.Clone(all) }
 
 // Named returns the strategy of that name. The error lists the names there are.
@@ -35,7 +36,7 @@ func Named(name string) (throttle.Strategy, error) {
 		for i, s := range all {
 			names[i] = s.Name
 		}
-		return throttle.Strategy{}, fmt.Errorf("throttle: strategy %q is none of %s", name, strings.Join(names, ", "))
+		return throttle.Strategy{}, fmt.Errorf("throttle: strategy %q is none of %s%s", name, strings.Join(names, ", "), near.Or(name, names))
 	}
 	return all[i], nil
 }
@@ -43,6 +44,7 @@ func Named(name string) (throttle.Strategy, error) {
 // ours are the law of package throttle, and those before it.
 var ours = []throttle.Strategy{
 	{Name: "fair", Text: "meets at what remains, of buckets and windows; no refusals once settled", NewLimiter: newFair},
+	{Name: "auto", Text: "fair where nobody knows the quota: finds it out by what is told, or by refusals", NewLimiter: newAuto},
 	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlot},
 	{Name: "slot-headerless", Text: "the same where the server says only served or limited: finds the end of the quota by refusals", NewLimiter: newHeaderless},
 }
@@ -62,6 +64,15 @@ func newFair(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
 		return nil, err // not f: a nil *Fair is no nil Limiter
 	}
 	return f, nil
+}
+
+// newAuto heeds nothing of what is known of the quota but its unit.
+func newAuto(p throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+	a, err := throttle.NewAuto(throttle.AutoConfig{Unit: p.Unit, Weight: p.Weight, Sharers: p.Sharers, MaxWait: p.MaxWait, Rng: rng})
+	if err != nil {
+		return nil, err // not a: a nil *Auto is no nil Limiter
+	}
+	return a, nil
 }
 
 func slotConfig(p throttle.Params, rng *rand.Rand) slot.Config {

@@ -1,9 +1,8 @@
-// Package strict reads lines of JSON and says where in a line something is wrong. Whether a line is JSON is
-// encoding/json's to say; what is done here is to find where each part is, which that package does not tell.
+// Package strict reads lines of JSON and says where in a line something is wrong. encoding/json decides whether a line is JSON; this
+// package finds where each part of it is, which encoding/json does not tell.
 package strict
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Error says what is wrong with a line, and where: File:Line:Column, the column in bytes from 1.
+// Error says what is wrong with a line, and where. The Column is in bytes and counts from 1.
 type Error struct {
 	File         string
 	Line, Column int
@@ -25,46 +24,34 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
-// Reader reads lines, each a value of JSON. Not safe for concurrent use.
+// Reader reads lines, each of which is a JSON value. Not safe for concurrent use.
 type Reader struct {
-	name  string
-	in    *bufio.Reader
-	most  int // bytes in a line
-	line  int
-	bytes int64
-	buf   []byte
+	Lines
 }
 
-// NewReader returns a Reader of in, which errors call name, with at most so many bytes in a line.
+// NewReader returns a Reader of in. Errors call it name. A line may have at most so many bytes.
 func NewReader(name string, in io.Reader, most int) *Reader {
-	return &Reader{name: name, in: bufio.NewReaderSize(in, 64<<10), most: most}
+	return &Reader{*NewLines(name, in, most)}
 }
-
-// Name is what errors call the input.
-func (r *Reader) Name() string { return r.name }
-
-// Read is how many lines and bytes have been read.
-func (r *Reader) Read() (lines int, bytes int64) { return r.line, r.bytes }
 
 const space = " \t\r\n"
 
-// Next returns the next line, without the white space around it, valid until the next call. It fails with io.EOF after the
-// last; with an *Error if it is no JSON, after which the line that follows can be read; and with what reading fails with.
-// Blank lines are passed over but counted.
+// Next returns the value on the next line, which is valid until the next call. It skips blank lines, but counts them. After the last line
+// it fails with io.EOF. If a line is not JSON or too long it fails with an *Error; the next call reads the line after it. Any other error
+// is one of reading the input.
 func (r *Reader) Next() (Value, error) {
 	for {
-		line, tooLong, err := r.read()
+		line, tooLong, err := r.Line()
 		if err != nil {
 			return Value{}, err
 		}
-		r.line++
 		if r.line == 1 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
-		v := Value{r, bytes.TrimLeft(line, space), 1}
+		v := r.at(bytes.TrimLeft(line, space), 1)
 		if tooLong {
 			v.Column = r.most + 1
-			return v, v.Errorf("the line is longer than %d bytes, expected at most that (--max-line)", r.most)
+			return v, r.TooLong()
 		}
 		if len(v.Raw) == 0 {
 			continue
@@ -78,36 +65,12 @@ func (r *Reader) Next() (Value, error) {
 	}
 }
 
-// read returns the next line without its end. What is longer than the limit is passed over, not kept.
-func (r *Reader) read() (line []byte, tooLong bool, err error) {
-	r.buf = r.buf[:0]
-	for {
-		part, err := r.in.ReadSlice('\n')
-		r.bytes += int64(len(part))
-		if !tooLong {
-			r.buf = append(r.buf, part...)
-		}
-		if len(bytes.TrimSuffix(r.buf, []byte("\n"))) > r.most {
-			tooLong = true
-			r.buf = r.buf[:0]
-		}
-		switch {
-		case err == nil, err == io.EOF && (len(r.buf) > 0 || tooLong):
-			return bytes.TrimSuffix(r.buf, []byte("\n")), tooLong, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err == io.EOF:
-			return nil, false, io.EOF
-		default:
-			return nil, false, fmt.Errorf("%s: %w", r.name, err)
-		}
-	}
-}
+func (r *Reader) at(raw []byte, column int) Value { return Value{r.name, r.line, raw, column} }
 
-// check says whether a line is JSON at all.
+// check returns an error if a line is not JSON.
 func (r *Reader) check(line []byte) error {
-	if !utf8.Valid(line) {
-		at := len(line) - len(invalid(line))
-		return Value{r, nil, at + 1}.Errorf("byte 0x%02x is not UTF-8, expected text in UTF-8", line[at])
+	if err := r.NotUTF8(line); err != nil {
+		return err
 	}
 	if json.Valid(line) {
 		return nil
@@ -118,11 +81,11 @@ func (r *Reader) check(line []byte) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		column = max(int(syntax.Offset), 1)
 	}
-	return Value{r, nil, column}.Errorf("%v, expected one JSON object on the line", err)
+	return r.at(nil, column).Errorf("%v, expected one JSON object on the line", err)
 }
 
-// invalid is what follows the UTF-8 that b begins with.
-func invalid(b []byte) []byte {
+// Invalid returns b from its first byte that is not UTF-8 on.
+func Invalid(b []byte) []byte {
 	for {
 		c, n := utf8.DecodeRune(b)
 		if c == utf8.RuneError && n <= 1 {
@@ -132,22 +95,26 @@ func invalid(b []byte) []byte {
 	}
 }
 
-// Value is a value of JSON in a line: its text, and where that is. The text is valid until the next line is read.
+// Value is a JSON value in a line: its text, and the column where that begins. The text is valid until the next line is read.
 type Value struct {
-	in     *Reader
+	file   string
+	line   int
 	Raw    []byte
 	Column int
 }
 
-// Errorf says what is wrong with it.
+// At returns the value that raw is, on a line of a file. raw must be JSON. If it goes over several lines, columns count on over them.
+func At(file string, line, column int, raw []byte) Value { return Value{file, line, raw, column} }
+
+// Errorf returns an *Error that says what is wrong with the value.
 func (v Value) Errorf(format string, args ...any) error {
-	return &Error{v.in.name, v.in.line, v.Column, fmt.Sprintf(format, args...)}
+	return &Error{v.file, v.line, v.Column, fmt.Sprintf(format, args...)}
 }
 
-// Line is where it is.
-func (v Value) Line() int { return v.in.line }
+// Line is the number of the line that the value is on.
+func (v Value) Line() int { return v.line }
 
-// Kind says in words what it is.
+// Kind says in words what the value is.
 func (v Value) Kind() string {
 	switch v.Raw[0] {
 	case '{':
@@ -164,7 +131,7 @@ func (v Value) Kind() string {
 	return "a number"
 }
 
-// String quotes it without filling the screen.
+// String returns the text of the value, cut off if it is too long for an error message.
 func (v Value) String() string {
 	const most = 60
 	if len(v.Raw) <= most {
@@ -177,7 +144,7 @@ func (v Value) String() string {
 	return string(v.Raw[:cut]) + "…"
 }
 
-// Text is the string that it has to be. Errors call it name.
+// Text returns the string that the value is, or an error if it is no string. The error calls it name.
 func (v Value) Text(name string) (string, error) {
 	if v.Raw[0] != '"' {
 		return "", v.Errorf("%s is %s, expected a string", name, v.Kind())
@@ -192,7 +159,7 @@ func (v Value) Text(name string) (string, error) {
 	return s, nil
 }
 
-// Integer is the whole number that it has to be.
+// Integer returns the whole number that the value is, or an error if it is none from least to most.
 func (v Value) Integer(name string, least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(string(v.Raw), 10, 64)
 	if err != nil || n < least || n > most {
@@ -201,7 +168,7 @@ func (v Value) Integer(name string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// Object calls each for every member of an object, with its name as a Value, too, for errors.
+// Object calls each for every member of an object. key is the name as a Value, for errors.
 func (v Value) Object(each func(name string, key, member Value) error) error {
 	for at := v.skip(1); v.Raw[at] != '}'; {
 		key := v.part(at)
@@ -232,7 +199,7 @@ func (v Value) Array(each func(Value) error) error {
 	return nil
 }
 
-// skip passes over white space.
+// skip returns the position after the white space at at.
 func (v Value) skip(at int) int {
 	for at < len(v.Raw) && strings.IndexByte(space, v.Raw[at]) >= 0 {
 		at++
@@ -240,7 +207,7 @@ func (v Value) skip(at int) int {
 	return at
 }
 
-// comma passes over one, if there is one, and white space.
+// comma returns the position after the comma at at, if there is one, and the white space around it.
 func (v Value) comma(at int) int {
 	if at = v.skip(at); v.Raw[at] == ',' {
 		at = v.skip(at + 1)
@@ -248,7 +215,7 @@ func (v Value) comma(at int) int {
 	return at
 }
 
-// part is the value that begins at at.
+// part returns the value that begins at at.
 func (v Value) part(at int) Value {
 	text, end, depth := v.Raw, at, 0
 	for end < len(text) {
@@ -280,5 +247,5 @@ func (v Value) part(at int) Value {
 			break
 		}
 	}
-	return Value{v.in, text[at:end], v.Column + at}
+	return Value{v.file, v.line, text[at:end], v.Column + at}
 }

@@ -12,6 +12,10 @@ import (
 type Attempt struct {
 	// Stops says that Stop may be called. It is set before Send, and costs a context.
 	Stops bool
+	// Leave, if not nil, is asked right before the first byte is written whether it may be: if not, Send returns ErrLapsed, and nothing was.
+	// Over connections that are not ours, and HTTP/2, it is asked once there is one. It is called with a lock of the Attempt held, and not any
+	// more once Send has returned.
+	Leave interface{ Fresh() bool }
 
 	mu      sync.Mutex
 	over    over
@@ -19,13 +23,15 @@ type Attempt struct {
 	left    bool // a byte may have left
 	whole   bool // the request has been written to its end
 	refused bool
+	lapsed  bool                    // Leave said no
+	ended   bool                    // Send has returned
 	began   time.Time               // before the first byte was written
-	last    time.Time               // after the last; zero: not known
+	last    time.Time               // after the last byte was written; zero: not known
 	cancel  context.CancelCauseFunc // of the trip under way
 	stopped error                   // by Stop
 }
 
-// over is what an attempt is written to.
+// over says what kind of connection an attempt is written to.
 type over int8
 
 const (
@@ -76,7 +82,7 @@ func (a *Attempt) Stop(cause error) {
 	}
 }
 
-// endsBy takes what ends the trip that begins.
+// endsBy sets what cancels the trip that begins now.
 func (a *Attempt) endsBy(cancel context.CancelCauseFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,14 +101,34 @@ func (a *Attempt) start(own bool) error {
 	case a.writtenLocked():
 		return ErrTwice
 	}
+	a.lapsed, a.ended = false, false
+	if !own && !a.mayLocked() {
+		return ErrLapsed
+	}
 	a.over = nothing
-	if !own { // until it asks for a connection
+	if !own { // until it is seen to ask for a connection
 		a.over, a.began = blind, time.Now()
 	}
 	return nil
 }
 
-// asked hears from a RoundTripper that it tells of connections.
+// mayLocked asks whether the first byte may be written.
+func (a *Attempt) mayLocked() bool {
+	if a.Leave == nil {
+		return true
+	}
+	a.lapsed = a.lapsed || a.ended || !a.Leave.Fresh()
+	return !a.lapsed
+}
+
+// returns notes that Send returns: whoever has the Leave may end it, so it is not asked any more.
+func (a *Attempt) returns() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+}
+
+// asked notes that the RoundTripper reports which connections it takes.
 func (a *Attempt) asked(string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,12 +137,16 @@ func (a *Attempt) asked(string) {
 	}
 }
 
-// got hears of a connection to be written to: c, if it is ours. False: the attempt may have been written to another one.
+// got notes the connection that the request is about to be written to; c is nil if that is not ours. It returns false if the attempt may have
+// been written to another connection before, or may not be any more.
 func (a *Attempt) got(c *conn, h2 bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.writtenLocked() {
 		a.refused = true
+		return false
+	}
+	if a.lapsed || (h2 || c == nil) && !a.mayLocked() { // our connection asks when it is written to
 		return false
 	}
 	a.whole = false
@@ -161,7 +191,8 @@ func (a *Attempt) wholly() bool {
 	return a.whole
 }
 
-// failed returns why, if it was refused. A stream that was given up may just be beginning: that counts as written.
+// failed returns why the attempt was kept from being written, if it was. A stream that was given up may be just beginning, and counts as
+// written.
 func (a *Attempt) failed(ended bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,6 +202,8 @@ func (a *Attempt) failed(ended bool) error {
 	switch {
 	case a.stopped != nil:
 		return a.stopped
+	case a.lapsed && !a.writtenLocked():
+		return ErrLapsed
 	case !a.refused:
 		return nil
 	case a.over == http2:
@@ -179,14 +212,18 @@ func (a *Attempt) failed(ended bool) error {
 	return ErrTwice
 }
 
-// begin and end are around each Write of a connection that serves the attempt.
-func (a *Attempt) begin() {
+// begin and end are around each Write of a connection that serves the attempt. begin returns false if there must be none.
+func (a *Attempt) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.left {
+	if !a.writtenLocked() { // an answer may come before the Write of its request returns
+		if !a.mayLocked() {
+			return false
+		}
 		a.began = time.Now()
 	}
 	a.writing = true
+	return true
 }
 
 func (a *Attempt) end(n int) {

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// conn is a connection that knows which attempt is written to it, if it speaks HTTP/1.1.
+// conn is a connection that, with HTTP/1.1, knows which attempt is written to it.
 type conn struct {
 	net.Conn
-	serves atomic.Pointer[Attempt] // nil during a TLS handshake, a proxy's CONNECT, and over HTTP/2
-	speaks atomic.Int32            // whether over TLS it is HTTP/2: 0 if nobody has looked
+	serves atomic.Pointer[Attempt] // the attempt; nil during a TLS handshake, a proxy's CONNECT, and with HTTP/2
+	speaks atomic.Int32            // whether HTTP/2 was agreed on in its TLS; 0: nobody has looked
 }
 
 const (
@@ -20,23 +20,25 @@ const (
 	two
 )
 
-// Write counts for the attempt. After its request come an alert of TLS, or what a caller writes who has switched protocols;
-// an alert on a connection that failed before the request counts as if it were the request.
+// Write counts for the attempt. What may be written after the request is an alert of TLS, or what a caller writes after switching
+// protocols. An alert on a connection that failed before the request counts as if it were the request.
 func (c *conn) Write(b []byte) (int, error) {
 	a := c.serves.Load()
 	if a == nil {
 		return c.Conn.Write(b)
 	}
-	a.begin()
+	if !a.begin() {
+		return 0, ErrLapsed
+	}
 	n, err := c.Conn.Write(b)
 	a.end(n)
 	return n, err
 }
 
-// look returns the connection of ours below c, if there is one, and whether c is one of HTTP/2.
+// look returns our connection below c, if there is one, and whether c speaks HTTP/2.
 func (b *Base) look(c net.Conn) (own *conn, h2 bool) {
 	outer, secure := c.(*tls.Conn)
-	for t, ok := outer, secure; ok; t, ok = c.(*tls.Conn) { // TLS within TLS: a proxy's
+	for t, ok := outer, secure; ok; t, ok = c.(*tls.Conn) { // TLS within TLS: that of a proxy
 		c = t.NetConn()
 	}
 	own, _ = c.(*conn)
@@ -47,7 +49,7 @@ func (b *Base) look(c net.Conn) (own *conn, h2 bool) {
 		return nil, negotiated(outer)
 	}
 	s := own.speaks.Load()
-	if s == 0 { // asking makes a copy of all there is to know
+	if s == 0 { // asking copies the whole state of the connection
 		s = one
 		if negotiated(outer) {
 			s = two
@@ -61,7 +63,7 @@ func negotiated(c *tls.Conn) bool { return c.ConnectionState().NegotiatedProtoco
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// clone returns a copy of t whose connections are ours, and nil where that would not do: it speaks what is not HTTP.
+// clone returns a copy of t whose connections are ours. It returns nil if that is impossible: if t speaks something that is not HTTP.
 func clone(t *http.Transport) *http.Transport {
 	c := t.Clone() // from here on t.TLSNextProto has what net/http itself speaks
 	for name := range t.TLSNextProto {
@@ -84,7 +86,7 @@ func clone(t *http.Transport) *http.Transport {
 	return c
 }
 
-// first returns the dialer that net/http would take.
+// first returns the dialer that net/http would use.
 func first(d dial, old func(network, addr string) (net.Conn, error), otherwise dial) dial {
 	switch {
 	case d != nil:
@@ -95,7 +97,7 @@ func first(d dial, old func(network, addr string) (net.Conn, error), otherwise d
 	return otherwise
 }
 
-// ours puts a conn around what d returns. Where it is to be secure already, net/http looks for a *tls.Conn, and must find it.
+// ours wraps what d returns in a conn. If secure, net/http looks for a *tls.Conn in what is returned, and must find it.
 func ours(d dial, secure bool) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		in, err := d(ctx, network, addr)

@@ -80,6 +80,32 @@ func (s *slow) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// A body that is slow to say that it has ended: its last byte left long before, and that is when the round trip begins.
+func TestSlowEnd(t *testing.T) {
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		time.Sleep(5 * time.Second)
+	}
+	virtually(t, false, handler, func(t *testing.T, b *Base, _ *pipes) {
+		body, in := io.Pipe()
+		const size = 100_000
+		go func() {
+			in.Write(make([]byte, size))
+			time.Sleep(3 * time.Second)
+			in.Close()
+		}()
+		r, _ := http.NewRequestWithContext(t.Context(), "PUT", "http://a.test/", body)
+		r.ContentLength = size
+		a := new(Attempt)
+		if _, err := finish(b.Send(r, a)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, rtt := a.Times(time.Now()); rtt != 5*time.Second {
+			t.Errorf("round trip %v, want 5s", rtt)
+		}
+	})
+}
+
 func TestTimes(t *testing.T) {
 	whole := func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)

@@ -311,6 +311,49 @@ func TestNotChanged(t *testing.T) {
 	}
 }
 
+// deaf is a connection that takes nothing.
+type deaf struct{ net.Conn }
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("deaf") }
+
+// What a dialer for TLS of a user's own returns is looked at, too: where nothing could be written to it, nothing was.
+func TestDialerForTLSIsOurs(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	b := New(&http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return deaf{ours}, nil }})
+	r, err := http.NewRequest("GET", "https://example.com/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(Attempt)
+	if resp, err := b.Send(r, a); err == nil {
+		resp.Body.Close()
+		t.Error("it was answered")
+	}
+	if a.Written() {
+		t.Error("nothing was written")
+	}
+}
+
+// Where there is no HTTP/2 nothing is paid for its streams.
+func TestMayBeHTTP2(t *testing.T) {
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	for name, c := range map[string]struct {
+		t    *http.Transport
+		want bool
+	}{
+		"by default":           {&http.Transport{}, true},
+		"HTTP/1.1":             {&http.Transport{Protocols: http1}, false},
+		"with a dialer":        {&http.Transport{DialContext: new(net.Dialer).DialContext}, false},
+		"a dialer, and forced": {&http.Transport{DialContext: new(net.Dialer).DialContext, ForceAttemptHTTP2: true}, true},
+	} {
+		if b := New(c.t); b.mayBeH2 != c.want {
+			t.Errorf("%s: %v", name, b.mayBeH2)
+		}
+	}
+}
+
 // A Transport that speaks what is not HTTP is like another RoundTripper.
 func TestSpeaksOther(t *testing.T) {
 	given := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{"other/1": nil}}

@@ -1,9 +1,9 @@
 // Package wire sends a request at most once per permit, and knows when its last byte left.
 //
-// net/http sends a request again by itself: over HTTP/1.1 when a connection that it had kept turns out to be closed and the
-// request is a GET, say, or has an Idempotency-Key; over HTTP/2 after GOAWAY and REFUSED_STREAM. But the server, or a limiter
-// in front of it, may have counted the first one, and our limiter knows of one. So each time that net/http has a connection
-// for a request, its Attempt is asked: one that may have been written before is refused, before a byte is written.
+// net/http sends a request again by itself: over HTTP/1.1, when a connection that it had kept turns out to be closed and the request is a
+// GET, say, or has an Idempotency-Key; over HTTP/2, after GOAWAY and REFUSED_STREAM. But the server, or a limiter in front of it, may
+// have counted the first one, and our limiter knows of only one. So each time that net/http has a connection for a request, the Attempt
+// is asked; if it may have been written before, it is refused before a byte is written.
 //
 // It decides nothing else: whether to send again, with a permit of its own, is the caller's. It starts no goroutine and has no
 // clock of its own: Times are time.Now.
@@ -18,20 +18,23 @@ import (
 	"net/http/httptrace"
 )
 
-// ErrTwice is why an attempt failed that would have been written twice: the server closed the connection after the
-// request was written.
+// ErrTwice says that an attempt failed because it would have been written twice: the server closed the connection after the request was
+// written.
 var ErrTwice = errors.New("the connection was closed by the server after the request was written")
 
-// ErrUnprocessed is an ErrTwice over HTTP/2, where net/http sends again, whatever the method, what the server says it has
-// not processed (GOAWAY, REFUSED_STREAM, PROTOCOL_ERROR). It may have been counted, but sending it again, as another attempt,
-// does no harm that sending it the first time did not.
+// ErrUnprocessed is an ErrTwice over HTTP/2. There net/http sends again, whatever the method, what the server says that it did not
+// process (GOAWAY, REFUSED_STREAM, PROTOCOL_ERROR). The request may have been counted, but sending it again, as another attempt, does no
+// more harm than sending it the first time.
 var ErrUnprocessed = fmt.Errorf("%w, and it says that it did not process it", ErrTwice)
 
-// Base sends requests over what it was made from. It is safe for concurrent use.
+// ErrLapsed says that nothing of an attempt was written, since its Leave said that it may not be any more.
+var ErrLapsed = errors.New("leave to send the request has lapsed before it was written")
+
+// Base sends requests over the RoundTripper that it was made from. It is safe for concurrent use.
 type Base struct {
 	rt  http.RoundTripper
-	own *http.Transport // rt, if it is ours
-	// given is what New got: it has the protocols that were registered for other schemes.
+	own *http.Transport // rt, if it is a clone of ours
+	// given is what New was given: it has the protocols that were registered for other schemes.
 	given     http.RoundTripper
 	clearText bool // HTTP/2 without TLS
 	mayBeH2   bool
@@ -39,14 +42,14 @@ type Base struct {
 
 // New returns a Base over rt. If nil, http.DefaultTransport.
 //
-// An *http.Transport is cloned, never changed, so that all connections are seen: what is set in it later, or
-// registered for http or https, has no effect, and the connections are the Base's own (see CloseIdleConnections). What its
-// dialers return stays in use, behind a net.Conn of ours; only a *tls.Conn from its DialTLSContext is left as it is.
+// An *http.Transport is cloned, never changed, so that all connections are seen: what is set in it later, or registered for http or
+// https, has no effect, and the connections are the Base's own (see CloseIdleConnections). The connections that its dialers return are
+// used, each wrapped in a net.Conn of ours; only a *tls.Conn from its DialTLSContext is left as it is.
 //
-// Of another RoundTripper it is known what it tells the request's httptrace.ClientTrace. Where that is what an
-// *http.Transport tells, because it wraps one, an attempt is sent at most once here too, but counts as written as soon as it
-// has a connection, and over HTTP/1.1 its last byte is dated just before it is given to the system. One that tells nothing may
-// send as often as it likes, and every attempt counts as written.
+// Of another RoundTripper, Base knows what it tells the request's httptrace.ClientTrace. If it tells what an *http.Transport tells,
+// because it wraps one, then here, too, an attempt is sent at most once; but it counts as written as soon as it has a connection, and
+// over HTTP/1.1 its last byte is dated just before it is given to the system. If it tells nothing, it may send as often as it likes, and
+// every attempt counts as written.
 func New(rt http.RoundTripper) *Base {
 	if rt == nil {
 		rt = http.DefaultTransport
@@ -62,21 +65,24 @@ func New(rt http.RoundTripper) *Base {
 	return b
 }
 
-// CloseIdleConnections closes the connections that are kept and not in use.
+// CloseIdleConnections closes the connections that are kept and not used.
 func (b *Base) CloseIdleConnections() {
 	if c, ok := b.rt.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// Send makes the attempt, as RoundTrip does. Errors are those of RoundTrip, and ErrTwice where it would have sent the request
-// a second time, or the cause of Stop. An attempt of which nothing was written can be sent again; of others, Send returns ErrTwice. Not to be called for
-// one attempt by two at a time. The answer's body must be closed.
+// Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip; ErrTwice, where RoundTrip would have sent the request a
+// second time; ErrLapsed; and the cause given to Stop. An attempt of which nothing was written can be sent again; for any other, Send returns
+// ErrTwice. Do not call it for one attempt from two goroutines at a time. The body of the answer must be closed.
 func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
 	https := req.URL != nil && req.URL.Scheme == "https"
 	if own && !https && (req.URL == nil || req.URL.Scheme != "http") {
 		rt, own = b.given, false
+	}
+	if a.Leave != nil {
+		defer a.returns()
 	}
 	if err := a.start(own); err != nil {
 		if req.Body != nil {
@@ -95,7 +101,8 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	if streams {
 		t.trace.WroteHeaderField = a.wroteField
 	}
-	// A context that can be cancelled, and the end of a body, cost six allocations: a connection of HTTP/1.1 is ended otherwise.
+	// A context that can be cancelled, and watching the end of a body, cost six allocations. So a connection of HTTP/1.1 is ended in
+	// another way.
 	ends := streams || a.Stops
 	if ends {
 		ctx, t.cancel = context.WithCancelCause(ctx)
@@ -125,7 +132,7 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	return resp, err
 }
 
-// ended tells whether a request was given up, in which case RoundTrip returned without waiting for what wrote it.
+// ended reports whether a request was given up: RoundTrip then returned without waiting for the goroutine that writes it.
 func ended(ctx context.Context, req *http.Request) bool {
 	//lint:ignore SA1019 net/http heeds it
 	cancel := req.Cancel
@@ -137,7 +144,7 @@ func ended(ctx context.Context, req *http.Request) bool {
 	}
 }
 
-// trip is one RoundTrip for an attempt: its context, what it hears, and afterwards the answer's body.
+// trip is one RoundTrip for an attempt: its context, what the trace hears, and afterwards the body of the answer.
 type trip struct {
 	context.Context
 	base    *Base
@@ -145,20 +152,20 @@ type trip struct {
 	trace   httptrace.ClientTrace
 	sent    *http.Request
 
-	// Where it may be a stream, or stopped:
+	// These are set if the answer may be a stream, or if the attempt may be stopped:
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
-	held   bool // the body cancels
+	held   bool // the end of the body cancels the context
 }
 
-// traceKey is what httptrace asks a context for. It saves an allocation to answer that oneself.
+// traceKey is the key that httptrace asks a context for. Answering it ourselves saves an allocation.
 var traceKey = func() any {
 	a := asked{Context: context.Background()}
 	httptrace.ContextClientTrace(&a)
 	return a.key
 }()
 
-// asked keeps what it was asked for.
+// asked is a context that keeps the key it was asked for.
 type asked struct {
 	context.Context
 	key any
@@ -182,7 +189,7 @@ func (t *trip) got(i httptrace.GotConnInfo) {
 	if t.attempt.got(own, h2) {
 		return
 	}
-	// Else it would be tried on the next connection, and refused there, and so on: all that are kept would be closed.
+	// Otherwise net/http would try it on the next connection, where it is refused, and so on, until all kept connections are closed.
 	if t.cancel != nil {
 		t.cancel(ErrTwice)
 	} else {
@@ -190,17 +197,17 @@ func (t *trip) got(i httptrace.GotConnInfo) {
 		t.base.own.CancelRequest(t.sent)
 	}
 	if !h2 && i.Conn != nil {
-		i.Conn.Close() // other than over HTTP/2, the writer does not look at the context first
+		i.Conn.Close() // except over HTTP/2, the writer does not look at the context first
 	}
 }
 
-// hold has the body's end end the context. It returns false if there is nothing to wait for.
+// hold has the end of the body end the context. It returns false if there is nothing to wait for.
 func (t *trip) hold(resp *http.Response) bool {
 	if resp.Body == nil || resp.Body == http.NoBody && t.attempt.wholly() {
 		return false
 	}
 	t.body = resp.Body
-	if w, ok := resp.Body.(io.Writer); ok { // a connection that became the caller's
+	if w, ok := resp.Body.(io.Writer); ok { // it is a connection that now belongs to the caller
 		resp.Body = duplex{t, w}
 	} else {
 		resp.Body = t
@@ -215,7 +222,7 @@ type duplex struct {
 
 func (t *trip) Read(b []byte) (int, error) {
 	n, err := t.body.Read(b)
-	if err != nil && t.attempt.wholly() { // else the rest of the request may still go
+	if err != nil && t.attempt.wholly() { // otherwise the rest of the request may still be sent
 		t.cancel(nil)
 	}
 	return n, err

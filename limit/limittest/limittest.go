@@ -1,4 +1,5 @@
-// Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to fuzz.
+// Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to fuzz. It is for who writes a Limiter;
+// to test a client, see package ratetest.
 //
 // "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is elsewhere.
 //
@@ -23,6 +24,11 @@
 //     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
 //  13. An Owed that counts what is open knows all of it, and since when. An Explainer explains what Ready says, and names the
 //     limit if that is later than now.
+//  14. A Keeper comes back as it was: restored from its state, with what is open admitted before, every method says what that of the
+//     first says. A state that was cut off is refused, and none that is damaged makes it panic.
+//  15. A Gauged tells the truth: of what went only when it was Ready, no more is used than is allowed; what is open is used; what is
+//     used becomes nothing by time alone once nothing is open; the total is what was settled and counts. Where used says all that Ready
+//     goes by, exactly that may go at once which is allowed and not used. To ask changes nothing.
 //
 // The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
 package limittest
@@ -66,6 +72,8 @@ type Spec struct {
 	News func(l limit.Limiter, now mono.Time, b byte)
 	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
 	Promise func(arrivals []Arrival) error
+	// Gauge says how much of law 15 is to hold. If zero, all of it.
+	Gauge Gauge
 	// Programs is how many Laws runs. If zero, 300, or 30 under the race detector.
 	Programs int
 }
@@ -131,7 +139,7 @@ func Run(s Spec, program []byte) error {
 	if s.Late == 0 {
 		s.Late = 5 * time.Second
 	}
-	r := run{Spec: s, subject: s.New(), twin: s.New(), changed: mono.Min, latest: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
+	r := run{Spec: s, subject: s.New(), twin: s.New(), gauge: gauge{kept: true}, changed: mono.Min, latest: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
 	r.refuses = len(program) > 0 && program[0]&1 == 0
 	if len(program) > 1 && program[1]&1 == 0 { // the zero of the scale is the driver's
 		r.now = mono.Time(0).Add(-100 * s.Scale)
@@ -141,10 +149,16 @@ func Run(s Spec, program []byte) error {
 			return fmt.Errorf("step %d at %v: %w", i/3, r.now, err)
 		}
 	}
+	if err := r.restore(byte(len(program))); err != nil {
+		return fmt.Errorf("at the end, at %v: %w", r.now, err)
+	}
 	if err := r.judge(); err != nil {
 		return err
 	}
 	if err := r.relieve(); err != nil {
+		return err
+	}
+	if err := r.idle(); err != nil {
 		return err
 	}
 	return r.forecast(program)
@@ -164,6 +178,7 @@ type run struct {
 	refuses       bool // where that ends an opt-in
 	burst         int
 	burstAt       mono.Time
+	gauge         gauge
 }
 
 type sent struct {
@@ -172,12 +187,14 @@ type sent struct {
 	counted     mono.Time // as which at counts
 	cost        limit.Cost
 	lease, twin limit.Lease
-	estimates   bool // the twin was told another cost
+	estimates   bool       // the twin was told another cost
+	estimate    limit.Cost // what the twin was told
 }
 
 func (r *run) step(op, a, b byte) error {
 	cost := r.Costs[int(a)%len(r.Costs)]
 	if r.Change != nil && op == 255 {
+		r.gauge.kept = false
 		r.Change(r.subject, r.now, b)
 		r.Change(r.twin, r.unstepped(), b)
 		r.change()
@@ -186,6 +203,12 @@ func (r *run) step(op, a, b byte) error {
 	}
 	if r.News != nil && op >= 224 {
 		r.tell(b)
+		return r.laws()
+	}
+	if op == 254 {
+		if err := r.restore(b); err != nil {
+			return err
+		}
 		return r.laws()
 	}
 	switch op % 6 {
@@ -346,7 +369,7 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 			estimate[u] *= 2
 		}
 	}
-	s.twin = r.twin.Admit(r.unstepped(), estimate)
+	s.estimate, s.twin = estimate, r.twin.Admit(r.unstepped(), estimate)
 	r.open = append(r.open, s)
 	if at := max(r.now, r.changed); at > r.burstAt { // what comes before the last change counts as that
 		r.burst, r.burstAt = 0, at
@@ -401,6 +424,7 @@ func (r *run) settle(s sent, op, b byte) error {
 		}
 		r.arrivals = append(r.arrivals, arrived)
 	}
+	r.gauge.settled(r, s.cost, &o)
 	before := r.readiness(r.subject)
 	stepped := r.Steps == SeenSteps && r.now < r.changed // now it sees it, and is wary
 	r.subject.Settle(r.now, s.lease, o)
@@ -448,6 +472,9 @@ func (r *run) told(ready []mono.Time) error {
 func (r *run) laws() error {
 	ready := r.readiness(r.subject)
 	if err := r.told(ready); err != nil {
+		return err
+	}
+	if err := r.gauged(ready); err != nil {
 		return err
 	}
 	for i, c := range r.Costs {

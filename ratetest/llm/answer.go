@@ -50,9 +50,10 @@ func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
 	w.Write(text)
 }
 
+// processing says how long the server worked, from the check on: by then the request was counted, and clients may conclude that.
 func (l *Server) processing(w http.ResponseWriter, c *call) {
 	if l.config.Provider == OpenAI {
-		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(l.now().Sub(c.received).Milliseconds(), 10))
+		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(l.now().Sub(c.passed).Milliseconds(), 10))
 	}
 }
 

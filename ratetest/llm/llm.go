@@ -1,5 +1,5 @@
 // Package llm has servers of language models to test clients against: OpenAI's and Anthropic's endpoints, limits, header
-// fields, streams, refusals and faults, and a judge that reads their logs.
+// fields, streams, refusals and faults, and a judge that reads their logs. Other providers are in ratetest/service.
 package llm
 
 import (
@@ -152,8 +152,7 @@ type call struct {
 	Ask
 	n        uint64
 	id       string // 24 letters and digits
-	received mono.Time
-	created  int64 // seconds
+	created  int64  // seconds
 	used     Usage
 	fault    Fault
 	first    time.Duration // to the first token
@@ -198,7 +197,7 @@ func (c *call) chunks(yield func(piece) bool) {
 
 // ServeHTTP implements http.Handler.
 func (l *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{received: l.now(), created: time.Now().Unix()}
+	c := &call{created: time.Now().Unix()}
 	l.mu.Lock()
 	l.received++
 	c.n = l.received

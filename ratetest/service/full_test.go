@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/service"
 	"github.com/paceline-go/paceline/transport"
 	"github.com/paceline-go/paceline/verdict"
@@ -131,12 +131,11 @@ func (p *path) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	p.last = now
 	p.mu.Unlock()
-	q := r.Clone(r.Context())
-	q.RemoteAddr = "192.0.2.1:1234"
-	w := httptest.NewRecorder()
-	p.server.ServeHTTP(w, q)
-	resp := w.Result()
-	if resp.Request = r; p.silent {
+	resp, err := ratetest.InMemory(p.server).RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if p.silent {
 		resp.Header = http.Header{}
 	}
 	p.mu.Lock()

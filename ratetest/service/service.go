@@ -1,5 +1,6 @@
 // Package service has servers with the published limits of many providers of APIs, to test clients against, and a judge that
 // reads their logs. It is written from the providers' documentation and knows nothing of how package quota reads it.
+// Language models, with answers in tokens, are in ratetest/llm.
 package service
 
 import (

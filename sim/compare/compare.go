@@ -1,7 +1,7 @@
-// Package compare lays strategies beside each other by which strangers share a quota: each in each of a list of scenarios, once
-// per seed, on all cores. It is what `paceline sim throttle` does, for a strategy of one's own; see the example.
+// Package compare compares strategies by which strangers share a quota: it runs each of them in each of a list of scenarios, once per
+// seed, on all cores. It does what `paceline sim throttle` does, for a strategy of your own; see the example.
 //
-// compare.go runs, table.go is what comes out and how it is written.
+// compare.go runs them; table.go has the results and writes them.
 package compare
 
 import (
@@ -21,35 +21,35 @@ import (
 
 // Config says what to run. Only Strategies or Against must be set.
 type Config struct {
-	// Strategies are compared, and after them those of the names Against, which are the published ones and this module's: see
-	// `paceline sim throttle --help`.
+	// Strategies are compared, and after them those that Against names. Those names are of the published strategies and of this module's:
+	// see `paceline sim throttle --help`.
 	Strategies []throttle.Strategy
 	Against    []string
-	// Ours is the name of the one that the others are compared with. If empty, the first.
+	// Ours is the name of the strategy that the others are compared with. If empty, the first.
 	Ours string
-	// Scenarios are what each strategy runs in, as many and in the same order for all. If nil, fleet.Standard.
+	// Scenarios returns what a strategy runs in: as many scenarios, in the same order, for each strategy. If nil, fleet.Standard.
 	Scenarios func(throttle.Strategy) []fleet.Scenario
 	// Only, if not empty, chooses the scenario of this name or, if there is none, those whose names begin with it.
 	Only string
-	// Seeds is how many runs there are of each. If zero, 20.
+	// Seeds is how many runs there are of each scenario. If zero, 20.
 	Seeds int
-	// FirstSeed is the first of them; the others follow. If zero, 1. A law that was tuned is compared by seeds that it was not tuned on.
+	// FirstSeed is the first seed; the others follow it. If zero, 1. Compare a law by seeds that it was not tuned on.
 	FirstSeed uint64
-	// Sampled, if not nil, says of which scenarios the first seed is to have a series.
+	// Sampled, if not nil, reports whether the run of a scenario with the first seed is to have a series.
 	Sampled func(fleet.Scenario) bool
 	// Progress, if not nil, is told how many of the runs are finished, by one goroutine at a time.
 	Progress func(done, all int)
 }
 
-const samples = 360 // of a series
+const samples = 360 // in a series
 
 type job struct {
 	scenario fleet.Scenario
 	row      int
 }
 
-// Run runs them all, on all cores. If ctx ends, what has finished by then is returned. The error is of a strategy or a scenario that
-// cannot be.
+// Run runs all of them, on all cores. If ctx ends, it returns what has finished by then. The error says which strategy or scenario is
+// impossible.
 func Run(ctx context.Context, c Config) (Table, error) {
 	began := time.Now()
 	jobs, rows, err := c.jobs()
@@ -67,7 +67,7 @@ func Run(ctx context.Context, c Config) (Table, error) {
 		return func() {
 			hours += report.Seconds / 3600
 			if report.Seed != cmp.Or(c.FirstSeed, 1) {
-				report.Groups = nil // long, and not needed
+				report.Groups = nil // they are long, and not needed
 			}
 			reports[j.row] = append(reports[j.row], report)
 			if done++; c.Progress != nil {
@@ -92,7 +92,7 @@ func Run(ctx context.Context, c Config) (Table, error) {
 	return t, nil
 }
 
-// jobs returns what is to run, the longest first so that none is left to run alone at the end, and the rows that come of it.
+// jobs returns what to run, the longest first so that no long one runs alone at the end, and the rows for the results.
 func (c *Config) jobs() (jobs []job, rows []Row, err error) {
 	laws := slices.Clone(c.Strategies)
 	for _, name := range c.Against {
@@ -134,7 +134,7 @@ func (c *Config) jobs() (jobs []job, rows []Row, err error) {
 	return jobs, rows, nil
 }
 
-// scenarios are those of a strategy that are chosen.
+// scenarios returns those scenarios of a strategy that were chosen.
 func (c *Config) scenarios(law throttle.Strategy) ([]fleet.Scenario, error) {
 	all := fleet.Standard
 	if c.Scenarios != nil {
@@ -155,17 +155,17 @@ func (c *Config) scenarios(law throttle.Strategy) ([]fleet.Scenario, error) {
 	return chosen, nil
 }
 
-// NoScenarioError is of a Config.Only that no scenario has.
+// NoScenarioError says that no scenario has the name in Config.Only.
 type NoScenarioError struct {
 	Only  string
-	Names []string // there are
+	Names []string // the names that there are
 }
 
 func (e *NoScenarioError) Error() string {
 	return fmt.Sprintf("compare: Only %q: no scenario's name begins with it: there are %s", e.Only, strings.Join(e.Names, ", "))
 }
 
-// effort is roughly how long a scenario takes to run.
+// effort estimates roughly how long a scenario takes to run.
 func effort(s fleet.Scenario) float64 {
 	clients := 0
 	for _, g := range s.Groups {
@@ -174,13 +174,13 @@ func effort(s fleet.Scenario) float64 {
 	return s.Duration.Seconds() * float64(clients+10)
 }
 
-// RunScenario runs a scenario until its end or that of ctx. progress, if not nil, is told every now and then how far it is.
+// RunScenario runs a scenario to its end, or until ctx ends. progress, if not nil, is called now and then with how far it is.
 func RunScenario(ctx context.Context, s fleet.Scenario, progress func(f *fleet.Fleet)) (fleet.Report, error) {
 	f, err := fleet.New(s)
 	if err != nil {
 		return fleet.Report{}, err
 	}
-	// As much at a time as takes some 20 ms, so that ctx is heard of. A flood of requests takes that long for little time.
+	// A step takes some 20 ms, so that the end of ctx is noticed. A flood of requests takes that long for little virtual time.
 	step, told := 10*time.Millisecond, time.Now()
 	for ctx.Err() == nil && !f.Advance(f.Now()+step) {
 		now := time.Now()

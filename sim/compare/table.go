@@ -13,44 +13,44 @@ import (
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
-// Table is what came out, and what `paceline sim throttle -o json` prints. Fields are only ever added to.
+// Table is the result, and what `paceline sim throttle -o json` prints. Fields are only ever added.
 type Table struct {
 	Ours string `json:"ours"` // the name of our strategy, which is compared with the others
-	// Strategies has a row per scenario and strategy, the strategies of a scenario together.
+	// Strategies has a row for each scenario and strategy; the rows of a scenario stand together.
 	Strategies   []Row   `json:"strategies"`
 	VirtualHours float64 `json:"virtual_hours"` // of all runs together
 	Interrupted  bool    `json:"interrupted,omitempty"`
 	Wall         float64 `json:"wall_seconds"`
 }
 
-// Row is a strategy in a scenario: the median and the worst of its runs, one per seed. What the measures are is said
-// at the fields of fleet.Report.
+// Row is a strategy in a scenario: the median and the worst of its runs, one per seed. The fields of fleet.Report say what the measures
+// are.
 type Row struct {
 	Name     string  `json:"name"`
 	Scenario string  `json:"scenario"`
 	Clients  int     `json:"clients"`
 	Minutes  float64 `json:"minutes"`
-	Seeds    int     `json:"seeds"` // that were run
+	Seeds    int     `json:"seeds"` // how many were run
 
 	RetryPercent Spread  `json:"retry_percent"`
 	LimitedLate  Spread  `json:"limited_late"`
 	MaxSleep     Spread  `json:"max_sleep_s"`
 	P99Sleep     Spread  `json:"p99_sleep_s"`
-	Optimum      float64 `json:"optimum_sleep_s"` // the most it was at any time
+	Optimum      float64 `json:"optimum_sleep_s"` // the largest it was at any time
 	RequestSD    Spread  `json:"request_sd"`
 	Jain         Spread  `json:"jain"` // the worst is the smallest
 	Unused       Spread  `json:"unused_percent"`
 	Concurrent   Spread  `json:"peak_concurrent"`
-	// What is steady is of the last two thirds of the run.
+	// The steady measures are those of the last two thirds of the run.
 	SteadyPercent Spread  `json:"steady_limited_percent"`
 	CV            Spread  `json:"share_cv_percent"`
 	SteadyCV      Spread  `json:"steady_share_cv_percent"`
 	Poorest       Spread  `json:"poorest_share"` // the worst is the smallest
 	LongestWait   Spread  `json:"longest_wait_s"`
-	WindowCV      *Spread `json:"window_cv_percent"` // the median window's
+	WindowCV      *Spread `json:"window_cv_percent"` // of the median window
 	WindowUnused  *Spread `json:"window_unused_percent"`
 	SettleClients *Spread `json:"settle_clients_s"`
-	// Clear and Settle are there where they are measured. Null in them: it never did, which is later than any time.
+	// Clear and Settle are set if they were measured. A null in them means that it never happened, which counts as later than any time.
 	Clear  *Spread `json:"clear_s"`
 	Settle *Spread `json:"settle_s"`
 
@@ -67,17 +67,17 @@ type Clients struct {
 	Requests   []int     `json:"request_count"`
 }
 
-// Spread is over the seeds.
+// Spread has the median and the worst over the seeds.
 type Spread struct {
 	Median *float64 `json:"median"`
 	Worst  *float64 `json:"worst"`
 }
 
-// sum makes a row of its runs. Their order does not matter.
+// sum makes a row from its runs, in whatever order they come.
 func (r *Row) sum(runs []fleet.Report) {
 	r.Seeds, r.Clients, r.Optimum = len(runs), runs[0].Clients, runs[0].OptimumSleepMost
 	for i := range runs {
-		for _, g := range runs[i].Groups { // of the first seed alone
+		for _, g := range runs[i].Groups { // for the first seed only
 			r.First.MaxSleep = append(r.First.MaxSleep, g.MaxSleep...)
 			r.First.RetryRatio = append(r.First.RetryRatio, g.RetryRatio...)
 			r.First.Requests = append(r.First.Requests, g.Requests...)
@@ -134,7 +134,7 @@ func orNever(p *float64) float64 {
 	return *p
 }
 
-// spread returns the median, the lower one of two, and the largest of values; nil where that is infinite.
+// spread returns the median (of two, the lower one) and the largest of the values; nil where that is infinite.
 func spread(values []float64) Spread {
 	slices.Sort(values)
 	finite := func(v float64) *float64 {
@@ -153,14 +153,14 @@ func (t *Table) WriteJSON(w io.Writer) error {
 	return e.Encode(t)
 }
 
-// WriteText writes a block per scenario, a line per strategy, within 100 columns.
+// WriteText writes a block for each scenario with a line for each strategy, within 100 columns.
 func (t *Table) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "clients that share a quota; median and worst of the seeds; our strategy is %q\n", t.Ours)
 	if slices.ContainsFunc(t.Strategies, func(r Row) bool { return shortName(r.Name) != r.Name }) {
 		fmt.Fprintln(w, "exp: exponential, inc: increase, prop: proportional, rem: remaining, dec: decrease")
 	}
 	for i := 0; i < len(t.Strategies); {
-		of := 1 // this scenario's rows
+		of := 1 // how many rows the scenario has
 		for i+of < len(t.Strategies) && t.Strategies[i+of].Scenario == t.Strategies[i].Scenario {
 			of++
 		}
@@ -180,7 +180,7 @@ func writeScenario(w io.Writer, rows []Row) error {
 		fmt.Fprintf(w, ", optimum sleep %s s", fixed(r.Optimum, 1))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	last := "" // what is measured in some scenarios alone
+	last := "" // what is measured in some scenarios only
 	switch {
 	case r.Clear != nil:
 		last = "\tclear s"

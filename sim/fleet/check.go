@@ -11,13 +11,14 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// FieldError is a value of a Scenario that cannot be. Field is its path, such as Groups[1].Processes or
+// FieldError says that a value of a Scenario is not possible. Field is the path of the value, such as Groups[1].Processes or
+// Server.Changes[0].At.
 // Server.Changes[0].At.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return "fleet: " + e.Field + " " + e.Problem }
 
-// Clients of a scenario, and values of its series, at most.
+// Most clients of a scenario, and most values of its series.
 const (
 	mostClients = 1_000_000
 	mostValues  = 50_000_000
@@ -28,7 +29,7 @@ const (
 	highestDemand = 1e6 // per second
 )
 
-// check collects what cannot be, of a scenario that is filled.
+// check collects what is impossible in a scenario, which has its defaults filled in.
 func (s *Scenario) check() error {
 	var errs []error
 	refuse := func(field, format string, a ...any) {
@@ -160,7 +161,7 @@ func (q *Quota) checkHeaders(refuse func(field, format string, a ...any)) {
 	}
 }
 
-// checkWrong refuses what no header says, however wrong.
+// checkWrong refuses values of Headers that are impossible.
 func (h *Headers) checkWrong(refuse func(field, format string, a ...any)) {
 	for _, d := range []struct {
 		field string
@@ -190,7 +191,7 @@ func (h *Headers) checkWrong(refuse func(field, format string, a ...any)) {
 	}
 }
 
-// mostQuota lets the sums of a run fit.
+// mostQuota is so small that the sums of a run do not overflow.
 const mostQuota = 1 << 40
 
 func (d *Demand) check(at func(string) string, refuse func(field, format string, a ...any)) {

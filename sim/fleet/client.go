@@ -12,19 +12,19 @@ import (
 )
 
 type groupState struct {
-	threads   span32 // in Fleet.threads
+	threads   span32 // the group's part of Fleet.threads
 	processes span32
-	todo      int // of Total, not yet taken by a thread
-	doing     int // taken, not yet served
+	todo      int // requests of Total that no thread has taken yet
+	doing     int // requests that a thread has taken and that are not served yet
 	gone      bool
 	gaveUp    int
 	delay     delays
-	fair      time.Duration // between two sendings of a client, at the end; 0: nobody can tell
+	fair      time.Duration // the fair interval between two sendings of a client at the end; 0: it cannot be told
 }
 
 type span32 struct{ from, to int32 }
 
-// delays are from when a request was at hand to its being served.
+// delays are the times from when a request was at hand until it was served.
 type delays struct {
 	sum     time.Duration
 	longest time.Duration
@@ -37,44 +37,45 @@ func (d *delays) add(t time.Duration) {
 	d.n++
 }
 
-// processState drives the limiter of a process as a Gate does: first come first served.
+// processState drives the limiter of a process as a Gate does: first come, first served.
 type processState struct {
-	limiter    limit.Limiter // nil: its threads decide
+	limiter    limit.Limiter // nil if its threads decide for themselves
 	sleeper    throttle.Sleeper
 	skew       time.Duration
-	wake       mono.Time // for which a readied event is under way; 0: none
-	head, tail int32     // of the line; −1: nobody
+	wake       mono.Time // when the latest readied event will happen; 0: there is none
+	head, tail int32     // first and last thread in the line; head −1: the line is empty
 	gen        uint32
 }
 
 type threadState struct {
-	thread  throttle.Thread // nil: the process has a limiter
+	thread  throttle.Thread // nil if the process has a limiter
 	group   int32
 	process int32
-	behind  int32 // in the line
-	busy    bool  // has a request
-	waiting bool  // sleeps, or stands in the line
-	told    told  // the answer under way
+	behind  int32 // the next thread in the line
+	busy    bool  // it has a request
+	waiting bool  // it sleeps, or stands in the line
+	told    told  // the answer that is on its way
 
 	lease limit.Lease
-	cost  int64     // of the request at hand; 0: none
-	since mono.Time // when it came
-	asked mono.Time // when the try at hand did
+	cost  int64     // cost of the request at hand; 0: there is none
+	since mono.Time // when the request at hand came
+	asked mono.Time // when the current try of it began
 	sent  mono.Time
 
 	served, refused int
-	longest, last   time.Duration // sleep
-	longestWait     time.Duration // from a request's coming to its being served
+	longest, last   time.Duration // longest and last sleep
+	lately          time.Duration // longest sleep since the instant before in the series
+	longestWait     time.Duration // longest time from a request's coming until it was served
 	taken           taken
 	pace            pace
-	demand          *demand    // of Light
-	costs           *rand.Rand // of Exponential
+	demand          *demand    // for Light demand
+	costs           *rand.Rand // draws the costs if they are Exponential
 }
 
-// demand is what comes to a thread.
+// demand are the requests that come to a thread.
 type demand struct {
 	rng   rand.Rand
-	queue []mono.Time // came, and not begun
+	queue []mono.Time // when the requests came that have not begun
 }
 
 // populate makes the clients.
@@ -102,7 +103,7 @@ func (f *Fleet) populate() error {
 					t.thread = process.Thread(rng)
 				}
 				if g.Demand.Kind == Light {
-					// Of its own, so that every strategy meets the same demand.
+					// The generator is its own, so that every strategy meets the same demand.
 					t.demand = &demand{rng: *rand.New(rand.NewPCG(f.scenario.Seed, 0xde<<32+uint64(len(f.threads))))}
 				}
 				if g.Costs.Exponential {
@@ -118,7 +119,8 @@ func (f *Fleet) populate() error {
 	return nil
 }
 
-// draw returns the cost of a request. Exponential ones are 1 and a number of trials that fail, Mean − 1 on average.
+// draw returns the cost of a request. An exponential cost is 1 plus the number of trials that fail before one succeeds, Mean − 1 on
+// average.
 func (c *Costs) draw(rng *rand.Rand, most int64) int64 {
 	if rng == nil || c.Mean == 1 {
 		return int64(math.Round(c.Mean))
@@ -126,7 +128,7 @@ func (c *Costs) draw(rng *rand.Rand, most int64) int64 {
 	return 1 + int64(min(rng.ExpFloat64()/-math.Log1p(-1/c.Mean), float64(most-1)))
 }
 
-// process returns a process of a group: threads that decide for themselves, or their limiter.
+// process returns a process of a group, whose threads decide for themselves, or the limiter that decides for them.
 func (g *Group) process(rng *rand.Rand) (throttle.Process, limit.Limiter, error) {
 	if g.Strategy.NewLimiter != nil {
 		l, err := g.Strategy.NewLimiter(g.Params, rng)
@@ -136,7 +138,7 @@ func (g *Group) process(rng *rand.Rand) (throttle.Process, limit.Limiter, error)
 	return p, nil, err
 }
 
-// join has the threads of a group begin, those of a process together.
+// join has the threads of a group begin. Threads of one process begin together, but for Stagger.
 func (f *Fleet) join(now mono.Time, who int32) {
 	g := &f.scenario.Groups[who]
 	at, process := now, int32(-1)
@@ -153,7 +155,7 @@ func (f *Fleet) join(now mono.Time, who int32) {
 	}
 }
 
-// leave removes a group.
+// leave removes a group from the run.
 func (f *Fleet) leave(who int32) {
 	g := &f.groups[who]
 	g.gone = true
@@ -177,7 +179,7 @@ func (f *Fleet) awaitDemand(now mono.Time, who int32) {
 	f.loop.At(now.Add(time.Duration(min(interval*1e9, 1e18))), event{what: wanted, who: who})
 }
 
-// want is a request that comes.
+// want takes in a request that comes to a thread.
 func (f *Fleet) want(now mono.Time, who int32) {
 	t := &f.threads[who]
 	t.demand.queue = append(t.demand.queue, now)
@@ -187,7 +189,7 @@ func (f *Fleet) want(now mono.Time, who int32) {
 	}
 }
 
-// next takes the next request, if there is one.
+// next has a thread take its next request, if there is one.
 func (f *Fleet) next(now mono.Time, who int32) {
 	t := &f.threads[who]
 	g, d := &f.groups[t.group], &f.scenario.Groups[t.group]
@@ -196,7 +198,7 @@ func (f *Fleet) next(now mono.Time, who int32) {
 	case OnOff:
 		period := d.Demand.On + d.Demand.Off
 		if in := now.Sub(mono.Time(d.Join)) % period; in >= d.Demand.On {
-			t.busy = true // until then
+			t.busy = true // it has nothing to do until then
 			f.loop.At(now.Add(period-in), event{what: idled, who: who})
 			return
 		}
@@ -221,13 +223,13 @@ func (f *Fleet) next(now mono.Time, who int32) {
 	f.try(now, who)
 }
 
-// try waits for leave to send.
+// try has a thread wait until it may send.
 func (f *Fleet) try(now mono.Time, who int32) {
 	t := &f.threads[who]
 	t.asked, t.waiting = now, true
 	if t.thread != nil {
 		at := max(t.thread.Send(now), now)
-		// As planned, even if that is after the end: it is what was throttled.
+		// The sleep counts as planned, even if it ends after the run: that is how long the thread was throttled.
 		f.m.slept(t, at.Sub(now))
 		if at == now {
 			f.send(now, who)
@@ -249,7 +251,7 @@ func (f *Fleet) try(now mono.Time, who int32) {
 	}
 }
 
-// ask lets those go that may, in the order of the line.
+// ask asks the limiter for the threads in the line, and sends for as many as may go, in order.
 func (f *Fleet) ask(now mono.Time, process int32) {
 	p := &f.processes[process]
 	for p.head >= 0 {
@@ -272,7 +274,7 @@ func (f *Fleet) ask(now mono.Time, process int32) {
 	}
 }
 
-// send puts the request on its way.
+// send puts a thread's request on its way.
 func (f *Fleet) send(now mono.Time, who int32) {
 	t := &f.threads[who]
 	t.sent, t.waiting = now, false
@@ -280,7 +282,7 @@ func (f *Fleet) send(now mono.Time, who int32) {
 	f.loop.At(now.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), event{what: arrived, who: who})
 }
 
-// answer tells a client what became of its request.
+// answer tells a thread what became of its request.
 func (f *Fleet) answer(now mono.Time, who int32) {
 	t := &f.threads[who]
 	g, c := &f.groups[t.group], &f.scenario.Groups[t.group]
@@ -299,7 +301,7 @@ func (f *Fleet) answer(now mono.Time, who int32) {
 		o := f.scenario.Server.outcome(&t.told)
 		o.RTT = now.Sub(t.sent)
 		f.processes[t.process].limiter.Settle(now, t.lease, o)
-		f.ask(now, t.process) // who waits is before who comes again
+		f.ask(now, t.process) // threads in the line go before this one, which comes again
 	}
 	again := t.told.limited && !c.Strategy.GivesUp
 	switch {

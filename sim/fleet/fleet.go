@@ -1,6 +1,6 @@
-// Package fleet runs clients who share a quota, and know nothing of each other, in virtual time: a Scenario is the quota,
-// the clients and what they want, and a Report what became of them. Each client follows a throttle.Strategy, which may be
-// one of your own.
+// Package fleet runs, in virtual time, clients that share a quota and know nothing of each other. A Scenario says what the quota is, who
+// the clients are and what they want; a Report says what became of them. Each client follows a throttle.Strategy, which may be one of
+// your own.
 //
 // scenario.go and quota.go have what is run, fleet.go runs it: client.go the clients, server.go the quota, headers.go what its
 // answers say; measure.go has what is counted, settle.go how long it
@@ -23,14 +23,14 @@ import (
 type Fleet struct {
 	scenario  Scenario
 	loop      sim.Loop[event]
-	link      *rand.Rand // latencies
-	words     *rand.Rand // what headers say
+	link      *rand.Rand // draws latencies
+	words     *rand.Rand // draws what headers say
 	server    quotaServer
 	groups    []groupState
 	processes []processState
 	threads   []threadState
-	open      int   // groups that are not done: those without a Total never are
-	mostCost  int64 // of a request
+	open      int   // groups that are not done; a group without a Total never is
+	mostCost  int64 // largest cost of a request
 	end       mono.Time
 	ended     bool
 	m         measures
@@ -45,23 +45,23 @@ type event struct {
 type eventKind uint8
 
 const (
-	joined    eventKind = iota // a group
-	left                       // a group
-	changed                    // the quota
-	looked                     // a replica
-	sampled                    // the series
+	joined    eventKind = iota // a group begins
+	left                       // a group is gone
+	changed                    // the quota changes
+	looked                     // a replica asks what remains
+	sampled                    // the series gets an instant
 	entered                    // a thread begins
 	wanted                     // a request comes to a thread
 	idled                      // a thread is to look for its next request
 	retried                    // a thread is to try again
 	slept                      // a thread sends
 	readied                    // a process is to ask its limiter
-	arrived                    // a request
+	arrived                    // a request is at the server
 	worked                     // the server is done with a request
 	wasServed                  // the answer is there
 )
 
-// Check returns what cannot be, as New does, without making the clients: a *FieldError or several of them, joined.
+// Check returns what is impossible in the scenario, as New does, without making the clients: a *FieldError, or several joined.
 func (s Scenario) Check() error {
 	s = s.filled()
 	return s.check()
@@ -96,8 +96,8 @@ func New(s Scenario) (*Fleet, error) {
 	return f, nil
 }
 
-// Advance runs what happens until an instant, counted from the beginning, and reports whether that was all: the scenario's
-// duration is over, or all is done that there was to do.
+// Advance runs what happens until an instant, counted from the beginning. It returns true if the run is over: its duration has passed, or
+// all requests that there were to make are done.
 func (f *Fleet) Advance(until time.Duration) (done bool) {
 	last := min(mono.Time(until), f.end)
 	for !f.ended {
@@ -165,7 +165,7 @@ func (f *Fleet) happen(e event) {
 	}
 }
 
-// arrive has the server decide.
+// arrive has the server decide about a thread's request.
 func (f *Fleet) arrive(now mono.Time, who int32) {
 	t := &f.threads[who]
 	first := !f.server.started
@@ -186,7 +186,7 @@ func (f *Fleet) arrive(now mono.Time, who int32) {
 	f.loop.At(answered.Add(f.scenario.Groups[t.group].Link.Draw(f.link)), event{what: wasServed, who: who})
 }
 
-// replicate has the replicas begin: all know of the first request, and then ask one after another.
+// replicate starts the replicas. All know what remained at the first request, and then ask one after another.
 func (f *Fleet) replicate(now mono.Time) {
 	for i := range f.server.replicas {
 		f.server.look(now, int32(i))

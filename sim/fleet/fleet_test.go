@@ -450,7 +450,9 @@ func TestFleetSeries(t *testing.T) {
 	r := ran(t, fleet.Scenario{Duration: 10 * time.Second, Sample: 2 * time.Second, Server: fleet.Quota{Limit: 3600, Capacity: 10, Level: 4}, Groups: []fleet.Group{
 		{Name: "a", Strategy: spaced(2 * time.Second)}, {Name: "b", Strategy: scripted(false, 900*ms), Link: latency.Constant(50 * ms), Leave: 5 * time.Second}}})
 	want := fleet.Series{At: []float64{0, 2, 4, 6, 8, 10}, Level: []int64{4, 3, 2, 2, 3, 4}, Served: []int{0, 2, 5, 8, 9, 10},
-		ServedBy: [][]int{{0, 1, 2, 3, 4, 5}, {0, 1, 3, 5, 5, 5}}, Sleep: [][]float64{{2, 2, 2, 2, 2, 2}, {0.9, 0.9, 0.9, 0, 0, 0}}}
+		ServedBy: [][]int{{0, 1, 2, 3, 4, 5}, {0, 1, 3, 5, 5, 5}}, Sleep: [][]float64{{2, 2, 2, 2, 2, 2}, {0.9, 0.9, 0.9, 0, 0, 0}},
+		// b sleeps until 5 s, and had slept by the sample after it left.
+		Slept: [][]float64{{0, 1.999, 1.999, 1.999, 1.999, 1.999}, {0, 0.9, 0.9, 0.9, 0, 0}}}
 	if got := fmt.Sprint(*r.Series); got != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}

@@ -10,29 +10,30 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// Headers are what answers say beside whether they are refusals. The zero value tells what remains, exactly, and nothing else.
-// What is said may be wrong by several of these at once; Report.Level is what truly remained.
+// Headers says what answers tell in addition to whether they are refusals. The zero value tells exactly what remains, and nothing else.
+// What is told may be wrong in several of these ways at once; Report.Level is what truly remained.
 type Headers struct {
-	// Reset is how answers tell, if at all, how long it is until there is more: until the interval of a Calendar or Anchored quota
-	// is over, until a Bucket is full, until the oldest request that counts in a Rolling one no longer does. Other kinds do not.
+	// Reset says how exactly answers tell, if at all, how long it is until there is more: until the interval of a Calendar or Anchored
+	// quota is over, until a Bucket is full, or until the oldest request that counts in a Rolling one no longer does. Other kinds do not
+	// tell.
 	Reset Precision
-	// RetryAfter is how a refusal tells, if at all, how long it is until the request would pass if nobody else asked. It is there
-	// for the same kinds as Reset, does not need it, and is true.
+	// RetryAfter says how exactly a refusal tells, if at all, how long it is until the request would pass if nobody else asked. The same
+	// kinds have it as have a Reset; it works without Reset, and is always true.
 	RetryAfter Precision
-	// Skew is by how much clocks of clients may be wrong: to each process a reset is told later by a time of its own, drawn
-	// evenly from −Skew to Skew, as where a reset is an instant and is compared with the client's clock. One that is past is 0.
+	// Skew is by how much the clocks of clients may be wrong. Each process sees resets later by a time of its own, drawn evenly from
+	// −Skew to Skew, as where a reset is an instant that is compared with the client's clock. A reset in the past counts as 0.
 	Skew time.Duration
 
-	// Stale is how old what remains, and the reset, may be: a replica asks for them every so often and tells the same in
-	// between. If zero, they are as of the request; if longer than the run, as of the first one for ever.
+	// Stale is how old what is told of the rest and the reset may be: a replica asks for them at intervals of that length and tells the
+	// same in between. If zero, they are as of the request; if longer than the run, as of the first request for ever.
 	Stale time.Duration
-	// Replicas of that age answer in turn, at random; they ask one after another. If zero, 1.
+	// Replicas is how many such replicas answer, at random; they ask one after another. If zero, 1.
 	Replicas int
-	// Factor is by what the remaining that is told is multiplied, where it is in another unit than the quota. If zero, 1.
+	// Factor is by what the remaining that is told is multiplied, if it is in another unit than the quota. If zero, 1.
 	Factor float64
 	// Noise is the standard deviation of a normal error of what remains, drawn anew for each answer.
 	Noise float64
-	// Rounded: what remains is told in whole multiples of it, rounded down. If zero, 1.
+	// Rounded says that what remains is told rounded down to whole multiples of it. If zero, 1.
 	Rounded int64
 }
 
@@ -45,15 +46,15 @@ const (
 	WholeSeconds // rounded up
 )
 
-// told is what an answer says of the quota.
+// told is what an answer says about the quota.
 type told struct {
 	limited           bool
-	left              int64 // truly, as of the arrival
-	remaining         int64 // as it is told
+	left              int64 // what truly remained when the request arrived
+	remaining         int64 // what the answer says remains
 	reset, retryAfter time.Duration
 }
 
-// view is what a replica knows.
+// view is what a replica knows about the quota.
 type view struct {
 	remaining int64
 	more      mono.Time
@@ -65,7 +66,7 @@ func (s *quotaServer) look(now mono.Time, replica int32) {
 	s.replicas[replica] = view{n, s.more(now, n)}
 }
 
-// tell returns what the answer to a request of that cost says, which the server has decided about.
+// tell returns what the answer to a request of that cost says, after the server has decided about it.
 func (s *quotaServer) tell(now mono.Time, cost int64, limited bool, rng *rand.Rand) told {
 	h := &s.quota.Headers
 	t := told{limited: limited, left: s.remaining(now)}
@@ -85,7 +86,7 @@ func (s *quotaServer) tell(now mono.Time, cost int64, limited bool, rng *rand.Ra
 	return t
 }
 
-// misstate returns how much is told to remain where n does. It draws nothing for headers without noise.
+// misstate returns the remaining that is told if n remains. It draws no random number for headers without noise.
 func (h *Headers) misstate(n int64, rng *rand.Rand) int64 {
 	if h.Factor == 1 && h.Noise == 0 && h.Rounded == 1 {
 		return n
@@ -98,17 +99,17 @@ func (h *Headers) misstate(n int64, rng *rand.Rand) int64 {
 	return whole - whole%h.Rounded
 }
 
-// skewed is a reset as a client understands it whose clock is wrong by so much.
+// skewed makes the reset what a client sees whose clock is wrong by that much.
 func (t *told) skewed(by time.Duration) { t.reset = max(t.reset+by, 0) }
 
-// costs is what a limiter is asked about: a request, and what it takes.
+// costs returns what a limiter is asked about: one request that costs n.
 func (q *Quota) costs(n int64) limit.Cost {
 	c := limit.One
 	c[q.Unit] = n
 	return c
 }
 
-// answer is what a thread learns.
+// answer is what a thread learns from an answer.
 func (q *Quota) answer(t *told, sent mono.Time) throttle.Answer {
 	a := throttle.Answer{Limited: t.limited, Known: !q.Silent, Sent: sent, Reset: t.reset, RetryAfter: t.retryAfter}
 	if a.Known {
@@ -117,7 +118,7 @@ func (q *Quota) answer(t *told, sent mono.Time) throttle.Answer {
 	return a
 }
 
-// outcome is what a limiter learns.
+// outcome is what a limiter learns from an answer.
 func (q *Quota) outcome(t *told) limit.Outcome {
 	o := limit.Outcome{Result: limit.Accepted, RetryAfter: t.retryAfter}
 	if t.limited {

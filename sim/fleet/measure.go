@@ -13,7 +13,7 @@ type measures struct {
 	now    mono.Time
 	events uint64
 
-	// at the server
+	// Counted at the server.
 	firstArrival, lastArrival mono.Time
 	arrivals                  int
 	passed                    int64 // in the quota's unit
@@ -23,10 +23,10 @@ type measures struct {
 	windows                   windows
 	level, levelLeast         int64
 	levelSum                  float64
-	lost                      int64 // of the level, to changes
+	lost                      int64 // what did not fit into the level because of changes
 	concurrent, peak          int
 
-	// at the clients
+	// Counted at the clients.
 	firstSending    mono.Time
 	sent            bool
 	served, limited int
@@ -36,15 +36,15 @@ type measures struct {
 	optimum, optimumMost float64
 	settling             settling
 	lastChange           mono.Time
-	paced                bool // clients have a fair interval since then
+	paced                bool // clients have a fair interval since the last change
 	series               Series
 }
 
-// Steady is what was answered of the requests that arrived in the last two thirds of the run.
+// Steady counts the answers to requests that arrived in the last two thirds of the run.
 type Steady struct {
 	Requests int `json:"requests"`
 	Limited  int `json:"limited"`
-	// Percent of Requests were Limited.
+	// Percent is what percentage of Requests were Limited.
 	Percent float64 `json:"limited_percent"`
 }
 
@@ -55,11 +55,11 @@ func (s *Steady) count(limited bool) {
 	}
 }
 
-// start computes what can be told beforehand.
+// start computes what is known before the run.
 func (m *measures) start(f *Fleet) {
 	s := &f.scenario
 	m.level, m.levelLeast = s.Server.Level, s.Server.Level
-	last := mono.Time(0) // change
+	last := mono.Time(0) // of the last change
 	turns := []mono.Time{0}
 	for _, c := range s.Server.Changes {
 		turns = append(turns, mono.Time(c.At))
@@ -103,11 +103,12 @@ func (m *measures) start(f *Fleet) {
 	}
 	if s.Sample > 0 {
 		m.series.Sleep = make([][]float64, len(f.threads))
+		m.series.Slept = make([][]float64, len(f.threads))
 		m.series.ServedBy = make([][]int, len(f.threads))
 	}
 }
 
-// arrival is a request that the server decided about.
+// arrival counts a request that the server has decided about.
 func (m *measures) arrival(f *Fleet, now mono.Time, who int32) {
 	client := &f.threads[who]
 	cost, t := client.cost, &client.told
@@ -136,7 +137,7 @@ func (m *measures) enterServer() {
 	m.peak = max(m.peak, m.concurrent)
 }
 
-// sameInstant counts the concurrent where the server works for no time.
+// sameInstant counts concurrent requests where the server takes no time: those that arrive at one instant.
 func (m *measures) sameInstant(now mono.Time) {
 	if now != m.lastArrival {
 		m.concurrent = 0
@@ -164,7 +165,7 @@ func (m *measures) answered(limited bool) {
 }
 
 func (m *measures) slept(t *threadState, d time.Duration) {
-	t.longest, t.last = max(t.longest, d), d
+	t.longest, t.lately, t.last = max(t.longest, d), max(t.lately, d), d
 	m.sleeps.Add(d)
 }
 
@@ -183,10 +184,12 @@ func (m *measures) sample(f *Fleet, now mono.Time) {
 		case t.thread != nil:
 			sleep = t.thread.Sleep()
 		case p.sleeper != nil:
-			g := &f.scenario.Groups[t.group] // whose threads take turns
+			g := &f.scenario.Groups[t.group] // its threads take turns
 			sleep = p.sleeper.Sleep() * time.Duration(g.Threads)
 		}
 		s.Sleep[i] = append(s.Sleep[i], sleep.Seconds())
+		s.Slept[i] = append(s.Slept[i], f.sleptLately(int32(i)).Seconds())
+		t.lately = 0
 		s.ServedBy[i] = append(s.ServedBy[i], t.served)
 	}
 }

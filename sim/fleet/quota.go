@@ -11,19 +11,19 @@ import (
 // requests would pass at that instant, unless Silent or Headers say otherwise.
 type Quota struct {
 	Kind QuotaKind
-	// Limit requests per Window is what it publishes, and applies unless Changes. If zero, 4500 per hour. Where Unit is not
-	// limit.Requests or a Group has Costs, it is so many of Unit, and so are Capacity, Level and what remains.
+	// Limit is how many requests per Window the server publishes, and enforces unless there are Changes. If zero, 4500 per hour. If Unit
+	// is not limit.Requests, or a Group has Costs, it is so many of Unit, and so are Capacity, Level and what remains.
 	Limit  int64
 	Window time.Duration
 	// Capacity is the most that a Bucket or GCRA holds. If zero, Limit.
 	Capacity int64
-	// Level is how many requests would pass at once when the first one arrives, which is when the server's clock starts. If
-	// zero, none with a Bucket or GCRA, as in the published simulations, and all with the others.
+	// Level is how many requests would pass at once when the first one arrives, which is when the server's clock starts. If zero, none
+	// with a Bucket or GCRA, as in the published simulations, and all with the other kinds.
 	Level int64
-	// Full: a Bucket or GCRA starts at Capacity, not at Level.
+	// Full says that a Bucket or GCRA starts at Capacity, not at Level.
 	Full bool
-	// Into is how much of the first window of a Calendar or Weighted quota is over when the first request arrives: of one that is
-	// aligned to the wall clock, or a day's that has begun. If zero, it begins with that request.
+	// Into is how much of the first window of a Calendar or Weighted quota is over when the first request arrives, as where windows
+	// follow the wall clock or a day has begun. If zero, the window begins with that request.
 	Into time.Duration
 	// Unit is the component of a limit.Cost that is counted. If zero, requests.
 	Unit limit.Unit
@@ -32,18 +32,18 @@ type Quota struct {
 	// Service is how long the server works on a request once it has decided whether it passes. If zero, no time: then only
 	// requests that arrive at one instant are concurrent.
 	Service latency.Law
-	// Silent: answers do not say what remains, or when there is more, whatever Headers say of it. They may have a Retry-After.
+	// Silent says that answers do not say what remains or when there is more, whatever Headers says. They may have a Retry-After.
 	Silent bool
-	// Headers are what answers say beside.
+	// Headers says what else answers tell.
 	Headers Headers
-	// Changes are of the quota, in the order of time. No client is told.
+	// Changes are changes of the quota, in the order of time. No client is told of them.
 	Changes []Change
 }
 
 // Change is an instant from which on the quota is another one.
 type Change struct {
 	At time.Duration
-	// Factor is by what Limit and Capacity are multiplied: those of Quota, not of the Change before.
+	// Factor is by what the original Limit and Capacity are multiplied, not those of the Change before.
 	Factor float64
 }
 

@@ -4,81 +4,82 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Report is what became of a Scenario, or of as much of it as has run. Times are in seconds. It has the fields of its JSON,
-// which are only ever added to; pointers are nil, and null, where there is nothing to measure.
+// Report is what became of a Scenario, or of the part of it that has run. Times are in seconds. Fields are only ever added; pointers are
+// nil, and null in JSON, where there is nothing to measure.
 type Report struct {
 	Scenario string  `json:"scenario"`
 	Seed     uint64  `json:"seed"`
-	Seconds  float64 `json:"seconds"` // that have run
+	Seconds  float64 `json:"seconds"` // how long it has run
 	Complete bool    `json:"complete"`
 	Clients  int     `json:"clients"`
 
-	// Requests were answered: Served and Limited. GivenUp are the limited ones after which the client did not try again.
+	// Requests is how many requests were answered, Served and Limited. GivenUp is how many limited ones the client did not try again.
 	Requests int `json:"requests"`
 	Served   int `json:"served"`
 	Limited  int `json:"limited"`
 	GivenUp  int `json:"given_up"`
-	// RetryPercent is how many of its requests were limited, averaged over the clients whatever their number of requests, as
-	// the published simulations have it; Pooled of all requests together.
+	// RetryPercent is how many percent of a client's requests were limited, averaged over the clients, whatever their number of requests,
+	// as in the published simulations. The pooled figure is the percentage of all requests together.
 	RetryPercent       float64 `json:"retry_percent"`
 	RetryPercentPooled float64 `json:"retry_percent_pooled"`
-	// LimitedLate were refused more than two minutes after the first request arrived.
+	// LimitedLate is how many requests were refused more than two minutes after the first request arrived.
 	LimitedLate int `json:"limited_late"`
-	// Steady is of the last two thirds of the run alone.
+	// Steady is about the last two thirds of the run only.
 	Steady Steady `json:"steady"`
 
-	// Sleep is what the tries waited for, with jitter. A sleep that lasts beyond the end counts as it was planned, as in the
-	// published simulations.
+	// Sleep is how long the tries waited, including jitter. A sleep that would last beyond the end counts as planned, as in the published
+	// simulations.
 	Sleep Sleeps `json:"sleep_s"`
-	// OptimumSleep is n/μ, the time between two requests of a client if all that are Always or OnOff share evenly, at the end;
-	// OptimumSleepMost is the most that it was at any time. 0 if nothing comes back or nobody is there.
+	// OptimumSleep is n/μ, the time between two requests of a client at the end, if all clients that are Always or OnOff share evenly;
+	// OptimumSleepMost is the largest that it ever was. They are 0 if nothing comes back or nobody is there.
 	OptimumSleep     float64 `json:"optimum_sleep_s"`
 	OptimumSleepMost float64 `json:"optimum_sleep_most_s"`
 
-	// RequestSD is the sample standard deviation of the clients' requests, and Jain is Jain's index of fairness of them, 1 at
-	// best. Clients whose groups differ in Demand, Join or Leave are compared with their like alone: deviations are from the
-	// mean of the like.
+	// RequestSD is the sample standard deviation of the numbers of requests of the clients, and Jain is Jain's index of fairness of them,
+	// 1 at best. Clients whose groups differ in Demand, Join or Leave are compared only within their class: deviations are from the mean
+	// of the class.
 	RequestSD float64 `json:"request_sd"`
 	Jain      float64 `json:"jain"`
-	// Shares is how what was served was shared, SharesSteady that of the last two thirds of the run, and Windows of each window of
-	// the quota: nil if there is no whole one, or too many.
+	// Shares says how evenly what was served was shared; SharesSteady says it of the last two thirds of the run, and Windows of each
+	// window of the quota. Windows is nil if there is no whole window, or too many.
 	Shares       Shares        `json:"shares"`
 	SharesSteady Shares        `json:"shares_steady"`
 	Windows      *WindowShares `json:"windows"`
-	// LongestWait is the longest from the coming of a request to its being served, or to the end.
+	// LongestWait is the longest time from when a request came to when it was served, or to the end.
 	LongestWait float64 `json:"longest_wait_s"`
 
-	// Offered is how many requests could have been served since the first arrived: the level then and what came back, all of
-	// it. UnusedPercent of them were not.
+	// Offered is how many requests could have been served since the first one arrived: the level at that time, and all that came back.
+	// UnusedPercent is how many percent of them were not served.
 	Offered       float64 `json:"offered"`
 	UnusedPercent float64 `json:"unused_percent"`
-	// Level is what remained, as of the answers.
+	// Level is what remained when requests were answered.
 	Level Levels `json:"level"`
 	// PeakConcurrent is the most requests at the server at once.
 	PeakConcurrent int `json:"peak_concurrent"`
 
-	// Clear is from the first sending until the groups with a Total were done.
+	// Clear is the time from the first sending until the groups with a Total were done.
 	Clear *float64 `json:"clear_s"`
 	// Settle is how long after the last change (of quota or clients) it took to settle: from then on, in every span of 50/μ
 	// or twice the optimum sleep, whichever is longer, as many requests arrive as the quota lets pass, limited ones included,
 	// give or take 10 %. What is over within a tenth of a span may not show. Nil if it did not settle, at least ten such
 	// spans before the end, nothing changed, or not all that stay are Always.
 	Settle *float64 `json:"settle_s"`
-	// Change is when the change was after which Settle is measured. Nil if it is not.
+	// Change is when the change happened that Settle counts from. Nil if Settle is not measured.
 	Change *float64 `json:"change_s"`
-	// SettleClients is how long after the last change, or the beginning, the last client had settled: from then on every three
-	// intervals in a row between two of its sendings are on average what is fair by weight, give or take a quarter. Nil if one had
-	// not, not all that stay are Always, or costs are drawn.
+	// SettleClients is how long after the last change, or the beginning, the last client had settled: from then on, any three intervals
+	// in a row between its sendings are on average what is fair by weight, give or take a quarter. Nil if a client did not settle, if not
+	// all that stay are Always, or if costs are drawn.
 	SettleClients *float64 `json:"settle_clients_s"`
 
 	Groups []GroupReport `json:"groups"`
 	Series *Series       `json:"series,omitempty"`
-	// Events is how many the simulation went through.
+	// Events is how many events the simulation had.
 	Events uint64 `json:"events"`
 }
 
@@ -107,8 +108,8 @@ type GroupReport struct {
 	Limited    []int     `json:"limited_count"`
 	RetryRatio []float64 `json:"retry_ratio"`
 	MaxSleep   []float64 `json:"max_sleep_s"`
-	// Share is as in Shares, of what the server served each client, ShareSteady in the last two thirds of the run; MeanShare and
-	// MeanShareSteady are the group's. Empty and 0 where there is nothing to compare.
+	// Share is as in Shares, for what the server served to each client, and ShareSteady for the last two thirds of the run; MeanShare and
+	// MeanShareSteady are the means of the group. They are empty and 0 if there is nothing to compare.
 	Share           []float64 `json:"share"`
 	ShareSteady     []float64 `json:"share_steady"`
 	MeanShare       float64   `json:"mean_share"`
@@ -116,7 +117,7 @@ type GroupReport struct {
 	// LongestWait is as in Report.
 	LongestWait []float64 `json:"longest_wait_s"`
 
-	// Delay is from the coming of a request to its being served, of all the group's.
+	// Delay is the time from when a request came to when it was served, for all requests of the group.
 	Delay Delays `json:"delay_s"`
 }
 
@@ -126,17 +127,21 @@ type Delays struct {
 	Max  float64 `json:"max"`
 }
 
-// Series is what was at the instants At, for charts.
+// Series has values at the instants At, for charts.
 type Series struct {
 	At     []float64 `json:"at_s"`
 	Level  []int64   `json:"level"`
 	Served []int     `json:"served"` // until then
-	// ServedBy is Served by client, groups in turn.
+	// ServedBy is Served for each client; the groups stand one after another.
 	ServedBy [][]int `json:"served_by"`
-	// Sleep is how long each client throttled, without jitter: by client, groups in turn, then by instant. A client whose
-	// limiter does not tell has what it waited for last. Where one does, it is for a process, and a client has as many
-	// times that as threads take turns.
+	// Sleep is how long each client throttled, without jitter: by client, one group after another, then by instant. If the client's
+	// limiter does not tell, it is the last wait. If it does, it tells of the process, and the value is multiplied by the number of
+	// threads that take turns.
 	Sleep [][]float64 `json:"sleep_s"`
+	// Slept is the longest that each client throttled since the instant before, with jitter; or, if it sent nothing since then, before
+	// that: by client, then by instant. Its maximum is GroupReport.MaxSleep. Sleep may be more or less than that, since it is what a
+	// strategy plans.
+	Slept [][]float64 `json:"slept_s,omitempty"`
 }
 
 // Report tells what became of the scenario so far.
@@ -206,6 +211,14 @@ func (f *Fleet) Report() Report {
 	}
 	if s.Sample > 0 {
 		series := m.series
+		series.Slept = make([][]float64, len(f.threads))
+		for i := range f.threads {
+			of := slices.Clone(m.series.Slept[i])
+			if n := len(of); n > 0 { // what began after the last instant
+				of[n-1] = max(of[n-1], f.sleptLately(int32(i)).Seconds())
+			}
+			series.Slept[i] = of
+		}
 		r.Series = &series
 	}
 	return r
@@ -224,6 +237,16 @@ func (f *Fleet) sleeping(who int32) time.Duration {
 		}
 	}
 	return until.Sub(t.asked)
+}
+
+// sleptLately is the longest that a thread slept since the series' instant before, or before that if it sleeps on.
+func (f *Fleet) sleptLately(who int32) time.Duration {
+	t := &f.threads[who]
+	d := max(t.lately, f.sleeping(who))
+	if !f.groups[t.group].gone {
+		d = max(d, t.last)
+	}
+	return d
 }
 
 // waiting returns how long the request of a thread that has waited longest does so.

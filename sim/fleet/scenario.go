@@ -9,13 +9,13 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// Scenario is a quota, and the clients that share it: they know what its server publishes, and nothing of each other. It
-// replays to the byte: the same Scenario has the same Report.
+// Scenario is a quota and the clients that share it: they know what its server publishes, and nothing of each other. A run can be
+// repeated exactly: the same Scenario has the same Report.
 //
 // Package sim/scenario reads one from a file.
 type Scenario struct {
 	Name string
-	// Duration is how long it lasts. Who sleeps at its end is cut off, and what has no answer by then is not counted.
+	// Duration is how long the run lasts. A sleep is cut off at its end, and requests without an answer by then are not counted.
 	Duration time.Duration
 	Seed     uint64
 	Server   Quota
@@ -28,43 +28,44 @@ type Scenario struct {
 type Group struct {
 	Name     string
 	Strategy throttle.Strategy
-	// Params are those of its strategy. Of Rate, Burst, Window and Unit those that are zero are what Quota publishes, MeanCost is
-	// that of Costs.
+	// Params are the parameters of its strategy. If Rate, Burst, Window or Unit are zero, they are what Quota publishes; MeanCost is that
+	// of Costs.
 	Params throttle.Params
-	// Processes of so many Threads each: threads share what their process knows. If zero, 1.
+	// Processes is how many processes there are, each with so many Threads, which share what their process knows. If zero, 1.
 	Processes, Threads int
-	// Link is the latency to the server and, drawn again, back.
+	// Link is the latency to the server, and, drawn again, the latency back.
 	Link latency.Law
-	// Work is how long a thread is busy between an answer and its next try or request. If zero, not at all; 1 ms if
-	// Link and Service take less than that on average, since nobody does infinitely many requests at one instant.
+	// Work is how long a thread is busy between an answer and its next try or request. If zero, no time; but 1 ms if Link and Service
+	// take less than that on average, since nobody makes infinitely many requests at one instant.
 	Work   time.Duration
 	Demand Demand
 	Costs  Costs
-	// Join is when its processes start, Spread within how long after that they do, each at random and with all of its threads,
-	// and Stagger within how long after its process a thread does. If zero: at once, all together.
+	// Join is when its processes start. Spread is within how long after that each of them starts, at random and with all of its threads.
+	// Stagger is within how long after its process each thread starts. If they are zero, all start together at once.
 	Join, Spread, Stagger time.Duration
-	// Leave is when they are gone, whatever they are about. If zero, they stay.
+	// Leave is when they are gone, whatever they are doing. If zero, they stay.
 	Leave time.Duration
 }
 
-// Demand is when a client has a request to make.
+// Demand says when a client has a request to make.
 type Demand struct {
 	Kind DemandKind
 	// On and Off are the periods of OnOff, which begins with On.
 	On, Off time.Duration
-	// PerSecond is how many requests come to each client of Light, at random instants. They wait for each other.
+	// PerSecond is how many requests come to each client of Light, at random instants. A request waits for the one before it.
 	PerSecond float64
-	// Total is how many requests the group has to do in all. If zero, there is no end of them. When every group of a
-	// Scenario is done, the run is over.
+	// Total is how many requests the group has to make in all. If zero, there is no end of them. When every group of a Scenario has made
+	// its Total, the run is over.
 	Total int
 }
 
-// Costs are what requests take of the quota, in its Unit, refused ones nothing. A request costs the same each time it is tried.
+// Costs are what requests take of the quota, in its Unit; a refused request takes nothing. A request costs the same each time it is
+// tried.
 type Costs struct {
-	// Mean is what they take on average. If zero, 1.
+	// Mean is what a request takes on average. If zero, 1.
 	Mean float64
-	// Exponential: costs are drawn anew for each request, whole numbers from 1 on of which each is less likely than the one
-	// before by the same factor; one that never could pass is as large as may. Otherwise all are Mean, rounded.
+	// Exponential says that the cost of each request is drawn: a whole number from 1 on, each less likely than the one before by the same
+	// factor; a cost that could never pass is lowered to the largest that can. Otherwise all costs are Mean, rounded.
 	Exponential bool
 }
 
@@ -74,10 +75,10 @@ type DemandKind uint8
 const (
 	Always DemandKind = iota // saturating: the next request is at hand when the one before is served
 	OnOff                    // saturating for a while, then none for a while
-	Light                    // at a rate
+	Light                    // requests come at a rate
 )
 
-// filled is the scenario with its defaults.
+// filled returns the scenario with its defaults.
 func (s Scenario) filled() Scenario {
 	q := &s.Server
 	q.Changes = slices.Clone(q.Changes)
@@ -107,7 +108,7 @@ func (s Scenario) filled() Scenario {
 	return s
 }
 
-// roughly is the mean of a law, or more than that if it has none.
+// roughly returns the mean of a law, but at most an hour, and an hour if the law has no mean.
 func roughly(l latency.Law) time.Duration {
 	mean, ok := l.Mean()
 	if !ok {

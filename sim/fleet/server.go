@@ -16,13 +16,13 @@ type quotaServer struct {
 	rule     rule.Rule
 	first    mono.Time
 	started  bool
-	limit    int64 // as of the last change
+	limit    int64 // as of the last change, like capacity
 	capacity int64
-	hint     int64 // what remained last
+	hint     int64 // what remained when remaining was last asked
 	passed   []pass
-	begun    mono.Time // the interval of an Anchored quota, if anything passed in it
-	replicas []view    // if Headers are stale
-	keep     bool      // passed: what a counting rule that changes has to be told again
+	begun    mono.Time // when the interval of an Anchored quota began, if anything passed in it
+	replicas []view    // set if Headers are stale
+	keep     bool      // passed is needed, because a counting rule that changes has to be told again
 }
 
 // pass is a request that passed.
@@ -39,7 +39,7 @@ func newQuotaServer(q *Quota) quotaServer {
 	return s
 }
 
-// counts tells the kinds that count what passed from those that something flows back to.
+// counts tells kinds that count the requests that passed from kinds that are refilled.
 func (k QuotaKind) counts() bool {
 	return k == Rolling || k == Calendar || k == Weighted || k == Anchored
 }
@@ -49,7 +49,7 @@ func (s *quotaServer) arrive(now mono.Time, cost int64) bool {
 	if !s.started {
 		s.started, s.first = true, now
 		s.rule = s.must()
-		// All start full, and lack what somebody has used before.
+		// Every rule starts full. What somebody has used before the run is taken out of it.
 		if used := s.most() - min(s.quota.Level, s.most()); used > 0 {
 			s.rule.Arrive(now, used)
 			s.remember(now, used)
@@ -62,7 +62,7 @@ func (s *quotaServer) arrive(now mono.Time, cost int64) bool {
 	return ok
 }
 
-// most is the largest cost that can pass.
+// most returns the largest cost that can ever pass.
 func (s *quotaServer) most() int64 {
 	switch s.quota.Kind {
 	case Bucket, GCRA, DecreaseOnly:
@@ -71,7 +71,7 @@ func (s *quotaServer) most() int64 {
 	return s.limit
 }
 
-// make returns the rule as it is now, unused.
+// make returns a new rule for the quota as it is now.
 func (s *quotaServer) make() (rule.Rule, error) {
 	q := s.quota
 	switch q.Kind {
@@ -99,7 +99,7 @@ func (s *quotaServer) must() rule.Rule {
 	return r
 }
 
-// remaining returns the largest cost that would pass.
+// remaining returns the largest cost that would pass now.
 func (s *quotaServer) remaining(now mono.Time) int64 {
 	if !s.started {
 		return min(s.quota.Level, s.most())
@@ -108,7 +108,7 @@ func (s *quotaServer) remaining(now mono.Time) int64 {
 	return s.hint
 }
 
-// ready returns when a request of that cost would pass if no other came, or now if the rule does not tell.
+// ready returns when a request of that cost would pass if no other came. If the rule cannot tell, it returns now.
 func (s *quotaServer) ready(now mono.Time, cost int64) mono.Time {
 	if timed, ok := s.rule.(rule.Timed); ok {
 		if at, ok := timed.Ready(now, cost); ok {
@@ -118,7 +118,7 @@ func (s *quotaServer) ready(now mono.Time, cost int64) mono.Time {
 	return now
 }
 
-// more returns when Headers.Reset says that there is more, where so much remains.
+// more returns the instant that Headers.Reset names, where so much remains.
 func (s *quotaServer) more(now mono.Time, remaining int64) mono.Time {
 	if s.quota.Kind == Rolling {
 		return s.ready(now, min(remaining+1, s.limit))
@@ -126,8 +126,9 @@ func (s *quotaServer) more(now mono.Time, remaining int64) mono.Time {
 	return s.ready(now, s.most())
 }
 
-// change makes the quota another one and returns how much of what was left did not fit into it. A bucket keeps its level, to
-// a whole token. What a counting rule let pass still counts, up to the new limit: more would not matter.
+// change multiplies the quota's original size by factor, and returns how much of what was left did not fit into the new one. A bucket
+// keeps its level, to a whole token. Requests that a counting rule let pass still count, up to the new limit, beyond which they make no
+// difference.
 func (s *quotaServer) change(now mono.Time, factor float64) (lost int64) {
 	level := s.remaining(now)
 	s.limit, s.capacity = scaled(s.quota.Limit, factor), scaled(s.quota.Capacity, factor)
@@ -147,8 +148,8 @@ func (s *quotaServer) change(now mono.Time, factor float64) (lost int64) {
 	return 0
 }
 
-// counted returns what passed and may still count. Where that is more than a smaller limit holds, the latest do, as they will
-// for longest; in an Anchored interval all go at once, and the first of it says when.
+// counted returns the requests that passed and may still count. If they are more than a smaller limit holds, it returns the latest, which
+// will count for longest. In an Anchored interval all end together, at a time that the first of them sets, so it returns all.
 func (s *quotaServer) counted(now mono.Time) []pass {
 	passed := s.passed[s.old(now):]
 	if s.quota.Kind == Anchored {
@@ -163,10 +164,10 @@ func (s *quotaServer) counted(now mono.Time) []pass {
 	return passed
 }
 
-// scaled rounds to the nearest; a quota is 1 at least.
+// scaled multiplies and rounds to the nearest whole number. A quota is at least 1.
 func scaled(n int64, factor float64) int64 { return max(int64(math.Round(float64(n)*factor)), 1) }
 
-// span is for how many windows a counting rule remembers.
+// span is for how many windows a counting rule remembers what passed.
 func (s *quotaServer) span() int64 {
 	if s.quota.Kind == Weighted {
 		return 2
@@ -174,7 +175,7 @@ func (s *quotaServer) span() int64 {
 	return 1
 }
 
-// remember keeps what passed if it may have to be told again, in memory for at most twice what may be needed.
+// remember keeps a request that passed if the rule may have to be told of it again. The memory is at most twice what that needs.
 func (s *quotaServer) remember(now mono.Time, cost int64) {
 	if !s.keep {
 		return
@@ -190,7 +191,7 @@ func (s *quotaServer) remember(now mono.Time, cost int64) {
 	s.passed = append(s.passed, pass{now, cost})
 }
 
-// old returns how many of those that passed no longer matter.
+// old returns how many of the requests that passed no longer matter.
 func (s *quotaServer) old(now mono.Time) int {
 	since := now.Add(-s.quota.Window * time.Duration(s.span()))
 	if s.quota.Kind == Anchored {
@@ -200,14 +201,14 @@ func (s *quotaServer) old(now mono.Time) int {
 	return n
 }
 
-// refill returns how many requests a server without clients would have let pass at most from one instant to a later one, as far
-// as they came back in that time, by the changes there are.
+// refill returns how many requests more could pass at a server without clients from one instant to a later one, because of what came back
+// in that time, with the changes that the quota goes through.
 func (q *Quota) refill(first, from, to mono.Time) float64 {
 	if q.Kind == DecreaseOnly || to <= from {
 		return 0
 	}
 	sum := 0.0
-	if q.Kind != Bucket && q.Kind != GCRA { // all of a window comes back when it is over
+	if q.Kind != Bucket && q.Kind != GCRA { // all of a window's requests come back when it is over
 		for at := first.Add(q.Window - q.Into); at <= to; at = at.Add(q.Window) {
 			if at > from {
 				sum += float64(scaled(q.Limit, q.factor(at)))
@@ -230,7 +231,7 @@ func (q *Quota) refill(first, from, to mono.Time) float64 {
 	return sum
 }
 
-// least is the most that could pass at once when the quota is smallest.
+// least returns how many can pass at once while the quota is smallest.
 func (q *Quota) least() int64 {
 	least := q.Capacity
 	for _, c := range q.Changes {
@@ -239,7 +240,7 @@ func (q *Quota) least() int64 {
 	return least
 }
 
-// factor is what the last change by an instant says.
+// factor returns the factor of the last change up to an instant.
 func (q *Quota) factor(at mono.Time) float64 {
 	f := 1.0
 	for _, c := range q.Changes {
@@ -250,7 +251,7 @@ func (q *Quota) factor(at mono.Time) float64 {
 	return f
 }
 
-// perSecond is the rate at an instant.
+// perSecond is the rate of the quota at an instant.
 func (q *Quota) perSecond(at mono.Time) float64 {
 	if q.Kind == DecreaseOnly {
 		return 0
@@ -258,7 +259,7 @@ func (q *Quota) perSecond(at mono.Time) float64 {
 	return float64(scaled(q.Limit, q.factor(at))) / q.Window.Seconds()
 }
 
-// finite is so many requests and no more.
+// finite is a rule that lets so many requests pass in all.
 type finite struct{ left int64 }
 
 func (f *finite) Arrive(now mono.Time, cost int64) bool {

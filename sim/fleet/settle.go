@@ -7,11 +7,11 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// settling counts arrivals from the last change on, in bins of a fortieth of the span that is looked at.
+// settling counts arrivals since the last change in bins. Spans are looked at whose length is forty bins.
 type settling struct {
 	from   mono.Time
 	bin    time.Duration
-	wanted float64 // per span
+	wanted float64 // how many should arrive in a span
 	bins   []int64
 }
 
@@ -23,7 +23,7 @@ const (
 func (s *settling) start(from, end mono.Time, perSecond, spanSeconds float64) {
 	longest := end.Sub(from)
 	if spanSeconds*1e9 > float64(longest) {
-		return // no span fits
+		return // no span fits into the run
 	}
 	span := time.Duration(spanSeconds * 1e9)
 	s.from, s.bin = from, max(span/binsPerSpan, longest/maxBins, 1)
@@ -42,8 +42,8 @@ func (s *settling) count(now mono.Time, cost int64) {
 	}
 }
 
-// settled returns from when on, counted from the change, every span that has passed by now held what it should. It takes
-// ten spans to believe it: one may hold it by chance.
+// settled returns how long after the change the first span began since which every span up to now had about as many arrivals as it should.
+// It is believed after ten spans: one may be right by chance.
 func (s *settling) settled(now mono.Time) (time.Duration, bool) {
 	if s.bin == 0 || now < s.from {
 		return 0, false
@@ -68,20 +68,20 @@ func (s *settling) settled(now mono.Time) (time.Duration, bool) {
 	return time.Duration(max(since, 0)) * s.bin, since >= 0 && whole-since >= spansToBelieve*binsPerSpan
 }
 
-// pace is how a client's sendings follow each other since the last change: it is settled from when on every three intervals in a
-// row are on average what is fair, give or take a quarter.
+// pace is how a client's sendings follow each other since the last change. The client is settled once the mean of any three intervals in a
+// row stays at the fair interval, give or take a quarter.
 type pace struct {
-	at     mono.Time // of the sending before
+	at     mono.Time // when it sent last
 	before [2]time.Duration
-	n      int // intervals
+	n      int // number of intervals
 	since  mono.Time
-	calm   bool // since since
+	calm   bool // it is settled
 }
 
 const paceTolerance = 0.25
 
-// fairIntervals finds out what lies between two sendings of a client of each group, if those that stay share so much per second
-// evenly, and reports whether that can be told: the costs of all requests have to be known.
+// fairIntervals computes the fair time between two sendings of a client, for each group, if the clients that stay share perSecond evenly.
+// It returns false if that cannot be told: the costs of all requests have to be known.
 func (f *Fleet) fairIntervals(perSecond float64) bool {
 	weights := 0.0
 	stays := func(g *Group) bool {
@@ -105,7 +105,7 @@ func (f *Fleet) fairIntervals(perSecond float64) bool {
 	return true
 }
 
-// paced returns how long after the last change the last client was settled, if all are.
+// paced returns how long after the last change the last client was settled. It returns false if some client is not.
 func (f *Fleet) paced() (time.Duration, bool) {
 	latest, ok := f.m.lastChange, f.m.paced
 	for i := range f.threads {
@@ -119,7 +119,7 @@ func (f *Fleet) paced() (time.Duration, bool) {
 	return latest.Sub(f.m.lastChange), ok
 }
 
-// send takes note of a sending of a client whose fair interval is so long.
+// send notes a sending of a client. fair is the client's fair interval.
 func (p *pace) send(now mono.Time, fair time.Duration) {
 	if d := now.Sub(p.at); p.at > 0 {
 		begin := p.at.Add(-p.before[0] - p.before[1])
@@ -136,7 +136,7 @@ func (p *pace) send(now mono.Time, fair time.Duration) {
 	p.at = max(now, 1)
 }
 
-// settled returns from when on it was, unless the interval that is not over is too long already.
+// settled returns since when the client is settled. It is not if the interval that still lasts is already too long.
 func (p *pace) settled(now mono.Time, fair time.Duration) (mono.Time, bool) {
 	late := float64(p.before[0]+p.before[1]+now.Sub(p.at))/3 > (1+paceTolerance)*float64(fair)
 	return p.since, p.calm && !late

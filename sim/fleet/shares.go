@@ -7,32 +7,32 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Shares is how what the server served was shared. A share of 1 is a fair one: among clients who are alike but for strategy and
-// weight each process has a part by its weight, and each of its threads as much of that. What is compared with its like is as in
-// RequestSD; clients of light demand are left out.
+// Shares says how what the server served was shared. A share of 1 is a fair one: among clients that are alike except for strategy and
+// weight, each process has a part by its weight, and its threads share that evenly. Clients are compared within the classes of RequestSD;
+// clients of light demand are left out.
 type Shares struct {
-	// CV is the coefficient of variation of the clients' shares, in percent, Processes that of the processes'.
+	// CV is the coefficient of variation of the clients' shares, in percent, and Processes that of the processes' shares.
 	CV        float64 `json:"cv_percent"`
 	Processes float64 `json:"process_cv_percent"`
-	// Least and Most are the shares of the poorest and the richest client.
+	// Least and Most are the smallest and the largest share of a client.
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
 }
 
-// WindowShares is how each whole window of the quota was shared, in which the clients' CV and what was unused are taken anew. Those
-// of a Calendar quota are its own; otherwise they follow each other from the first request on.
+// WindowShares says how each whole window of the quota was shared: in each window the CV of the clients and the unused part are computed
+// anew. The windows of a Calendar quota are its own; otherwise they follow each other from the first request on.
 type WindowShares struct {
-	// FirstCV is of the window in which everybody began, Windows the number of those after it, of which the others are.
+	// FirstCV is the CV of the window in which everybody began. Windows is how many windows followed; the other figures are about those.
 	FirstCV float64 `json:"first_cv_percent"`
 	Windows int     `json:"windows"`
 	// CV and Unused are in percent.
 	CV     MedianWorst `json:"cv_percent"`
 	Unused MedianWorst `json:"unused_percent"`
-	// EvenPercent of the windows gave every client what is fair, rounded down or up.
+	// EvenPercent is how many percent of the windows gave every client its fair number, rounded down or up.
 	EvenPercent float64 `json:"even_percent"`
 }
 
-// MedianWorst is of several values, of which the largest is the worst.
+// MedianWorst has the median and the largest, which is the worst, of several values.
 type MedianWorst struct {
 	Median float64 `json:"median"`
 	Worst  float64 `json:"worst"`
@@ -46,9 +46,9 @@ func medianWorst(values []float64) MedianWorst {
 	return MedianWorst{sorted[(len(sorted)-1)/2], sorted[len(sorted)-1]}
 }
 
-// taken is what the server served to a client, in the quota's unit.
+// taken is how much of the quota, in its unit, the server served to a client.
 type taken struct {
-	all, early, window int64 // in all, in the first third of the run, in this window
+	all, early, window int64 // in all, in the first third of the run, and in this window
 }
 
 func (t *taken) add(cost int64, early bool) {
@@ -59,11 +59,11 @@ func (t *taken) add(cost int64, early bool) {
 	}
 }
 
-// windows are what is counted per window of the quota.
+// windows has what is counted for each window of the quota.
 type windows struct {
 	on         bool
 	begin, end mono.Time
-	offered    int64 // in this one
+	offered    int64 // what the quota offered in this window
 	n          int
 	firstCV    float64
 	cvs        []float64
@@ -71,7 +71,7 @@ type windows struct {
 	even       int
 }
 
-// start has windows be counted from the first request on, unless that would be too much.
+// start begins to count windows with the first request, unless there would be too many of them.
 func (w *windows) start(f *Fleet, now mono.Time) {
 	q := &f.scenario.Server
 	n := float64(f.scenario.Duration) / float64(q.Window)
@@ -82,7 +82,7 @@ func (w *windows) start(f *Fleet, now mono.Time) {
 	}
 }
 
-// until closes the windows that are over.
+// until closes the windows that are over by now.
 func (w *windows) until(f *Fleet, now mono.Time) {
 	for w.on && now >= w.end {
 		w.close(f)
@@ -119,14 +119,14 @@ func (w *windows) report() *WindowShares {
 		EvenPercent: percent(float64(w.even), float64(len(w.cvs)))}
 }
 
-// division is Shares, and whether each client had its share, rounded down or up.
+// division is Shares, and whether each client had its fair number, rounded down or up.
 type division struct {
 	Shares
 	even bool
-	all  []float64 // by client, groups in turn; not a number where there is nothing to compare
+	all  []float64 // by client, one group after another; NaN where there is nothing to compare
 }
 
-// shares returns how what of tells of each client was shared among the groups that it is asked of.
+// shares compares what clients took: of gives the number of a client, and among tells which groups are compared.
 func (f *Fleet) shares(of func(*taken) int64, among func(*Group) bool) division {
 	d := division{even: true, all: make([]float64, len(f.threads)), Shares: Shares{Least: math.Inf(1)}}
 	for i := range d.all {
@@ -167,7 +167,7 @@ func (f *Fleet) shares(of func(*taken) int64, among func(*Group) bool) division 
 	return d
 }
 
-// divide compares a group with what is fair for each of its processes.
+// divide compares the clients of a group with what is fair for each of its processes.
 func (d *division) divide(f *Fleet, group int, of func(*taken) int64, fair float64, clients, processes *deviations) {
 	g, threads := &f.groups[group], f.scenario.Groups[group].Threads
 	each := fair / float64(threads)
@@ -186,7 +186,7 @@ func (d *division) divide(f *Fleet, group int, of func(*taken) int64, fair float
 	}
 }
 
-// deviations are of shares from 1.
+// deviations sums up the deviations of shares from 1.
 type deviations struct {
 	squares float64
 	free    int // degrees of freedom
@@ -212,7 +212,7 @@ func (g *groupState) sum(f *Fleet, of func(*taken) int64) (sum float64) {
 	return sum
 }
 
-// weight is of each of its processes.
+// weight is the weight of each process of the group.
 func (g *Group) weight() float64 {
 	if g.Params.Weight > 0 {
 		return g.Params.Weight
@@ -220,12 +220,12 @@ func (g *Group) weight() float64 {
 	return 1
 }
 
-// like says whether clients of both groups are to be compared.
+// like tells whether clients of both groups are compared with each other.
 func (g *Group) like(of *Group) bool {
 	return g.Demand == of.Demand && g.Join == of.Join && g.Leave == of.Leave
 }
 
-// peers are clients that are alike but for their strategy and its parameters.
+// peers are clients that are alike except for their strategy and its parameters.
 type peers struct {
 	classes []class
 }
@@ -244,10 +244,10 @@ func (p *peers) add(g *Group, counts []int) {
 	p.classes[i].counts = append(p.classes[i].counts, counts...)
 }
 
-// spread returns the standard deviation, pooled over the classes, and Jain's index (Σx)²/(n Σx²) of the counts in units of the
-// mean of their class, where a class that did nothing is left out.
+// spread returns the standard deviation of the counts, pooled over the classes, and Jain's index (Σx)²/(n Σx²). Counts are in units of the
+// mean of their class; a class that did nothing is left out.
 func (p *peers) spread() (sd, jain float64) {
-	squares, free := 0.0, 0 // of freedom
+	squares, free := 0.0, 0 // degrees of freedom
 	sum, sumSquares, n := 0.0, 0.0, 0
 	for _, c := range p.classes {
 		mean := 0.0

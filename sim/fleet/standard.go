@@ -8,10 +8,10 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// Standard returns the scenarios by which strategies are compared, all clients following the same one. Where nothing else is
-// said the quota is the published simulations': a bucket of 4,500 per hour that is empty when the first request arrives, and
-// a request takes 60 ms on average. Clients are processes of one thread each, except in clear and the scenarios named 2x5:
-// two processes of five threads, as published.
+// Standard returns the scenarios by which strategies are compared; all clients follow the same one. Unless the list says otherwise, the
+// quota is that of the published simulations: a bucket of 4,500 per hour that is empty when the first request arrives, and a request takes
+// 60 ms on average. Clients are processes of one thread each, except in clear and the scenarios named 2x5: two processes of five threads,
+// as published.
 //
 //	cold     everybody starts at once at an empty bucket: 30 minutes of 1, 2, 10, 25, 100, 1000 clients
 //	full     10 clients, three hours from a full bucket
@@ -109,13 +109,13 @@ func Standard(law throttle.Strategy) []Scenario {
 	)
 }
 
-// knowing is a group that knows of what kind the quota is, where no reset says it.
+// knowing returns the group with the kind of the quota made known to it, where no reset tells that.
 func knowing(kind throttle.Kind, g Group) Group {
 	g.Params.Kind = kind
 	return g
 }
 
-// windowed are scenarios of other quotas than a bucket.
+// windowed returns scenarios with quotas that are not buckets.
 func windowed(run func(string, time.Duration, Quota, ...Group) Scenario, group func(int) Group) []Scenario {
 	const hour = time.Hour
 	fixed := Quota{Kind: Calendar, Limit: 5000, Headers: Headers{Reset: WholeSeconds}}

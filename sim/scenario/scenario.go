@@ -28,49 +28,32 @@
 //	    demand: {kind: on-off, on: 5m, off: 10m}
 //	    costs: {mean: 20, exponential: true}
 //
-// Only version, duration and groups with a strategy must be there. Every name is that of a field of fleet.Scenario, whose
-// documentation says what is done without it, in lower case; quota is its Limit per Window, and the rate of a light demand
-// its PerSecond. Decoding is strict: what is not known, is there twice, or cannot be is an error that says where, and what
-// can. All errors of a file are reported, not just the first.
+// Only version, duration and groups with a strategy are required. Every key is the name of a field of fleet.Scenario in lower case; its
+// documentation says what holds if the key is left out. quota is the Limit per Window, and the rate of a light demand is its PerSecond.
+// Decoding is strict: an unknown key, one that is there twice, or an impossible value is an error that says where it is and what is
+// possible. All errors of a file are reported, not just the first.
 package scenario
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/paceline-go/paceline/internal/yamlfile"
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
-// Version is that of the format.
+// Version is the version of the format.
 const Version = 1
 
-// Error is what is wrong in a line of a file.
-type Error struct {
-	File    string
-	Line    int // from 1; 0: of the file as a whole
-	Problem string
-}
+// Error is what is wrong at a place in a file: File, Line and Column, each from 1 where it is known, and Problem.
+type Error = yamlfile.Error
 
-func (e *Error) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("%s: %s", e.File, e.Problem)
-	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
-}
-
-// mostBytes is how long a file may be: it is read whole.
-const mostBytes = 1 << 20
-
-// Load reads a file. Recorded latencies are files beside it.
+// Load reads a file. Files of recorded latencies are looked for beside it.
 func Load(name string) (fleet.Scenario, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -85,85 +68,29 @@ func Load(name string) (fleet.Scenario, error) {
 	})
 }
 
-// Read reads a scenario; name is for errors, open opens recorded latencies, and if it is nil there are none. Its error is an
-// *Error, or several of them, joined in the order of their lines, unless r itself failed.
+// Read reads a scenario. name is for errors. open opens files of recorded latencies; if it is nil there are none. The error is an *Error,
+// or several of them joined in the order of their lines, unless r itself failed.
 func Read(name string, r io.Reader, open func(name string) (io.ReadCloser, error)) (fleet.Scenario, error) {
-	text, err := io.ReadAll(io.LimitReader(r, mostBytes+1))
-	if err != nil {
-		return fleet.Scenario{}, fmt.Errorf("%s: %w", name, err)
-	}
-	d := &decoder{file: name, open: open, last: lines(text)}
+	d := &decoder{Reader: yamlfile.New(name), open: open}
 	if d.open == nil {
 		d.open = func(string) (io.ReadCloser, error) { return nil, errors.New("files cannot be opened here") }
 	}
-	if len(text) > mostBytes {
-		d.refuse(nil, "is longer than %d bytes", mostBytes)
-		return fleet.Scenario{}, d.err()
-	}
-	root := d.parse(text)
-	if root == nil {
-		return fleet.Scenario{}, d.err()
+	root, err := d.Root(r, "scenario", yamlfile.Keys(scenarioFields))
+	if err != nil || root == nil {
+		return fleet.Scenario{}, cmp.Or(err, d.Err())
 	}
 	var s fleet.Scenario
 	d.scenario(root, &s)
-	if len(d.errs) == 0 {
+	if d.Ok() {
 		d.check(root, s.Check())
 	}
-	if err := d.err(); err != nil {
+	if err := d.Err(); err != nil {
 		return fleet.Scenario{}, err
 	}
 	return s, nil
 }
 
-// lines counts those of a file, the last of which may be empty, as YAML breaks them.
-func lines(text []byte) int {
-	n := 1
-	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
-		n += bytes.Count(text, []byte(end))
-	}
-	return n
-}
-
-// parse returns the mapping that a file is, or nil.
-func (d *decoder) parse(text []byte) *yaml.Node {
-	in := yaml.NewDecoder(bytes.NewReader(text))
-	var document, more yaml.Node
-	switch err := in.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		d.refuse(nil, "is empty: want %s", list(keys(scenarioFields)))
-		return nil
-	case err != nil:
-		d.syntax(err)
-		return nil
-	}
-	switch err := in.Decode(&more); {
-	case err == nil:
-		d.refuse(&more, "a second document: want one scenario per file")
-		return nil
-	case !errors.Is(err, io.EOF):
-		d.syntax(err)
-		return nil
-	}
-	root := resolved(document.Content[0])
-	if root.Kind != yaml.MappingNode {
-		d.refuse(root, "%s is no scenario: want %s", show(root), list(keys(scenarioFields)))
-		return nil
-	}
-	return root
-}
-
-// syntax makes an Error of the parser's, which begins with "yaml: line 3: ".
-func (d *decoder) syntax(err error) {
-	e := &Error{File: d.file}
-	problem := strings.TrimPrefix(err.Error(), "yaml: ")
-	if _, scanErr := fmt.Sscanf(problem, "line %d: ", &e.Line); scanErr == nil {
-		_, problem, _ = strings.Cut(problem, ": ")
-	}
-	e.Problem = "no YAML: " + strings.ToValidUTF8(problem, "?")
-	d.errs = append(d.errs, e)
-}
-
-// check puts errors of the scenario to where in the file they come from.
+// check finds the place in the file that each error of the scenario comes from.
 func (d *decoder) check(root *yaml.Node, err error) {
 	if err == nil {
 		return
@@ -175,87 +102,13 @@ func (d *decoder) check(root *yaml.Node, err error) {
 	for _, err := range all {
 		var field *fleet.FieldError
 		if !errors.As(err, &field) {
-			d.refuse(root, "%v", err)
+			d.Refuse(root, "%v", err)
 			continue
 		}
-		path, at := locate(root, field.Field)
-		d.refuse(at, "%s: %s", path, field.Problem)
+		path, at := yamlfile.Locate(root, field.Field, inFile)
+		d.Refuse(at, "%s: %s", path, field.Problem)
 	}
 }
 
-// locate finds the field of a scenario in a file, or what is next around it, and how it is called there.
-func locate(root *yaml.Node, field string) (path string, at *yaml.Node) {
-	at = root
-	found := true
-	var names []string
-	for step := range strings.SplitSeq(field, ".") {
-		name, index, listed := strings.Cut(strings.TrimSuffix(step, "]"), "[")
-		name = snake(name)
-		switch {
-		case name == "limit" || name == "window":
-			name = "quota"
-		case name == "per_second":
-			name = "rate"
-		}
-		if listed {
-			names = append(names, name+"["+index+"]")
-		} else {
-			names = append(names, name)
-		}
-		if !found {
-			continue
-		}
-		var next *yaml.Node
-		if next = member(at, name); next != nil && listed {
-			var i int
-			_, _ = fmt.Sscan(index, &i)
-			if next.Kind == yaml.SequenceNode && i < len(next.Content) {
-				next = resolved(next.Content[i])
-			}
-		}
-		if found = next != nil; found {
-			at = next
-		}
-	}
-	return strings.Join(names, "."), at
-}
-
-// member returns the value of a key, or nil.
-func member(n *yaml.Node, key string) *yaml.Node {
-	if n.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return resolved(n.Content[i+1])
-		}
-	}
-	return nil
-}
-
-// snake turns MinSleep into min_sleep.
-func snake(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && 'A' <= r && r <= 'Z' {
-			b.WriteByte('_')
-		}
-		b.WriteRune(r)
-	}
-	return strings.ToLower(b.String())
-}
-
-func (d *decoder) err() error {
-	slices.SortStableFunc(d.errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
-	switch len(d.errs) {
-	case 0:
-		return nil
-	case 1:
-		return d.errs[0]
-	}
-	errs := make([]error, len(d.errs))
-	for i, e := range d.errs {
-		errs[i] = e
-	}
-	return errors.Join(errs...)
-}
+// inFile is what a field of a scenario is called in a file, if that is another name.
+var inFile = map[string]string{"limit": "quota", "window": "quota", "per_second": "rate"}

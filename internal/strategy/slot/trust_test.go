@@ -62,6 +62,7 @@ func TestSlotTrusts(t *testing.T) {
 		"the first is forgotten":          {slices.Concat([]int64{26, 1000}, falling(999, 20), []int64{2000}), true},
 		"the first is not yet forgotten":  {slices.Concat([]int64{26, 1000}, falling(999, 10), []int64{2000}), false},
 		"more than there can be":          {[]int64{26, 26, 4501, 2000}, false},
+		"nothing is left, five times":     {[]int64{26, 0, 0, 0, 0, 0, 2000}, true},
 	} {
 		h := newHearing(t)
 		var next time.Duration

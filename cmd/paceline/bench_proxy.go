@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/proxybench"
+)
+
+const benchProxyLong = `Measure paceline proxy beside Go's ReverseProxy, nginx and HAProxy, if those are installed. Each is a process of its own
+before the same server; they take turns, and the figures are medians of rounds.
+
+With nothing in the way: how much later an answer comes, what processor time a request takes, how many a second get
+through, when the first event of a stream is there. Before a server that allows 100 in any second, over a path that
+takes up to 50 ms each way: how much of what is possible gets through, and how much is refused, by whom. With 10,000
+clients in line: the memory, beside that of a server that does nothing but hold them.
+
+It needs Linux. It ends with exit code 1 if the server refused a request of paceline's.`
+
+func newBenchProxy() *cobra.Command {
+	var output string
+	config := proxybench.Config{Peer: []string{"bench", "proxy", "peer"}}
+	c := &cobra.Command{
+		Use:   "proxy",
+		Short: "paceline proxy beside ReverseProxy, nginx and HAProxy: latency, CPU, memory, refusals",
+		Long:  benchProxyLong,
+		Example: `  paceline bench proxy
+  paceline bench proxy --rounds 1 --requests 500 -o json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if output != "text" && output != "json" {
+				return badOutput(output, "text or json")
+			}
+			if config.Paceline, err = os.Executable(); err != nil {
+				return err
+			}
+			if err := config.Check(); err != nil {
+				return exitError{exitUsage, err}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			rows, told := computing(cmd.ErrOrStderr(), "parts")
+			config.Told = func(done, all int) { rows.Set(done, all) }
+			report, err := proxybench.Run(ctx, config)
+			told()
+			if err != nil {
+				return err
+			}
+			write := report.WriteText
+			if output == "json" {
+				write = report.WriteJSON
+			}
+			if err := write(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			switch failed := report.Failed(); {
+			case report.Interrupted:
+				return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+			case failed != "":
+				return exitError{exitFailure, errors.New(failed)}
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringSliceVar(&config.Only, "only", nil, "measure some alone: paceline, ReverseProxy, nginx, 'nginx nodelay', HAProxy")
+	f.IntVar(&config.Rounds, "rounds", 5, "how often each is measured; figures are medians")
+	f.IntVar(&config.Requests, "requests", 3000, "requests one after the other in a round, and ten times as many at once")
+	f.IntVar(&config.Waiting, "waiting", 10000, "clients in line")
+	f.DurationVar(&config.Strict, "strict", 12*time.Second, "how long each is before the server that refuses, in a round")
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	c.AddCommand(newBenchPeer())
+	return c
+}
+
+// newBenchPeer is the verb that bench proxy runs as a process to compare with.
+func newBenchPeer() *cobra.Command {
+	return &cobra.Command{
+		Use:    "peer ADDRESS [URL]",
+		Short:  "A process of paceline bench proxy: a ReverseProxy before URL, or a server that holds requests",
+		Hidden: true,
+		Args:   cobra.RangeArgs(1, 2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return proxybench.Serve(args[0], append(args, "")[1])
+		},
+	}
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/handed"
+	"github.com/paceline-go/paceline/internal/near"
+)
+
+// givenFlags are for inputs that were not written for paceline: lists of URLs, tables, arrays, curl commands.
+type givenFlags struct {
+	format, url, method, body, id string
+	curl, noHeader                bool
+}
+
+func (g *givenFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&g.format, "input-format", "auto", "what the input is, if it is not what it looks like: "+strings.Join(handed.FormNames()[1:], ", "))
+	p.BoolVar(&g.curl, "curl", false, "the input has curl commands, as copied from a browser: --input-format curl")
+	p.StringVar(&g.url, "url", "", "where each row of the input goes; {row.COLUMN} is filled in, escaped for where it stands")
+	p.StringVar(&g.method, "method", "", "method of every row (default: GET, or POST with --body)")
+	p.StringVar(&g.body, "body", "", "body of every row, or @FILE; {row.COLUMN} is filled in, escaped as JSON, a form or XML")
+	p.StringVar(&g.id, "id", "", "id of every row, such as '{row.order}' (default: its line and a hash of it)")
+	p.BoolVar(&g.noHeader, "no-header", false, "the first row of a table is one like the others: its columns are {row.1}, {row.2} and so on")
+}
+
+// flags returns those of the given flags that only make sense for rows.
+func (g *givenFlags) flags(cmd *cobra.Command) (given []string) {
+	for _, name := range []string{"url", "method", "body", "id", "no-header"} {
+		if cmd.Flag(name).Changed {
+			given = append(given, "--"+name)
+		}
+	}
+	return given
+}
+
+// form returns the form that the flags say the input has.
+func (g *givenFlags) form() (handed.Form, error) {
+	form, err := handed.ParseForm(g.format)
+	if err != nil {
+		return 0, fmt.Errorf("--input-format %w%s", err, near.Or(g.format, handed.FormNames()))
+	}
+	if g.curl && form != handed.Unknown && form != handed.Curl {
+		return 0, fmt.Errorf("--curl with --input-format %s, expected one of them", form)
+	}
+	if g.curl {
+		form = handed.Curl
+	}
+	return form, nil
+}
+
+// recognize finds out the form of the input. Afterwards in is read from its beginning, as text in UTF-8.
+func (g *givenFlags) recognize(in *runInput, wanted []string) (found handed.Found, head []byte, err error) {
+	form, err := g.form()
+	if err != nil {
+		return found, nil, usageError{err}
+	}
+	if head, err = in.begin(); err != nil {
+		return found, nil, exitError{exitConfig, err}
+	}
+	seen, err := handed.Recognize(head, in.name, wanted)
+	switch {
+	case form != handed.Unknown && form == seen.Form:
+		return seen, head, nil
+	case form != handed.Unknown:
+		return handed.Found{Form: form, Comma: ','}, head, nil
+	case err != nil:
+		file := "FILE"
+		if in.isFile {
+			file = in.name
+		}
+		return found, nil, exitError{exitConfig, fmt.Errorf("%s: %s", in.name, strings.ReplaceAll(err.Error(), "FILE", file))}
+	}
+	return seen, head, nil
+}
+
+// take configures a run for an input that is not lines of JSON written for paceline. taken is false if the input is such lines, or a batch
+// file.
+func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *batch.Config) (taken bool, err error) {
+	g := &f.given
+	if f.llm.format != "auto" {
+		if given := g.flags(cmd); len(given) > 0 || g.curl || g.format != "auto" {
+			return false, usageError{fmt.Errorf("--format %s is of whole requests, a line each; expected it without %s", f.llm.format, strings.Join(append(given, "--input-format"), ", "))}
+		}
+		_, err := in.begin()
+		return false, err
+	}
+	body, err := g.bodyText(int64(f.maxBody))
+	if err != nil {
+		return false, err
+	}
+	columns := append(batch.Columns(c.Header...), batch.Columns(c.Query...)...)
+	found, head, err := g.recognize(in, append(columns, handed.Wanted(g.url, body, g.id)...))
+	if err != nil {
+		return false, err
+	}
+	if found.Form == handed.JSONL && g.url == "" {
+		return false, f.wholeLines(cmd, in, head, columns)
+	}
+	if len(f.llm.bounded) > 0 {
+		return false, usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
+	}
+	isTable := slices.Contains([]handed.Form{handed.CSV, handed.TSV, handed.Lines}, found.Form)
+	read := handed.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)), Ignored: func(option, instead string) {
+		text := "passed over in the curl commands: " + option
+		if instead != "" {
+			text += " (" + instead + ")"
+		}
+		c.Notice(text)
+	}}
+	if isTable && g.url == "" {
+		return false, g.needsURL(in, head, read, f)
+	}
+	h, err := batch.NewHanded(batch.HandedConfig{
+		Read: read, URL: g.url, Body: body, HasBody: cmd.Flag("body").Changed, ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
+	})
+	if err == nil && isTable {
+		err = h.Check(in.name, bytes.NewReader(head), int(f.maxLine))
+	}
+	if err != nil {
+		return false, usageError{err}
+	}
+	c.Format = h
+	return true, nil
+}
+
+// bodyText is the text of --body, or the content of the file that it names.
+func (g *givenFlags) bodyText(most int64) (string, error) {
+	name, isFile := strings.CutPrefix(g.body, "@")
+	if !isFile {
+		return g.body, nil
+	}
+	text, err := bounded(most)(name)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--body: %w", err)}
+	}
+	return strings.TrimPrefix(string(text), "\ufeff"), nil
+}
+
+// bounded returns a function that reads a file, and refuses files of more than most bytes.
+func bounded(most int64) func(string) ([]byte, error) {
+	return func(name string) ([]byte, error) {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		text, err := io.ReadAll(io.LimitReader(file, most+1))
+		if err == nil && int64(len(text)) > most {
+			err = fmt.Errorf("%s has more than %d bytes, expected at most that (--max-body)", name, most)
+		}
+		return text, err
+	}
+}
+
+// wholeLines returns an error that says what is missing, if the lines of JSON are not requests by themselves.
+func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, columns []string) error {
+	if given := f.given.flags(cmd); len(given) > 0 || len(columns) > 0 {
+		if len(given) == 0 {
+			given = []string{"{row." + columns[0] + "}"}
+		}
+		return usageError{fmt.Errorf("%s is for rows, which have a --url; %s has lines of JSON, each a whole request", given[0], in.name)}
+	}
+	names := batch.NoRequest(head)
+	if len(names) == 0 || len(f.llm.bounded) > 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("%s has lines of JSON without a url: %s. Where each goes is for --url:\n  %s", in.name, strings.Join(names, ", "), f.given.command(in, f, names))}
+}
+
+// needsURL is the error for a table without --url. It suggests a command that would work.
+func (g *givenFlags) needsURL(in *runInput, head []byte, read handed.Config, f *runFlags) error {
+	read.MaxLine = int(f.maxLine)
+	names, err := handed.New(in.name, bytes.NewReader(head), read).Columns()
+	if err != nil {
+		return exitError{exitConfig, err}
+	}
+	if len(names) == 0 {
+		return exitError{exitConfig, fmt.Errorf("%s is empty, expected a table with a row of names first", in.name)}
+	}
+	what := "a table"
+	if read.Form == handed.CSV && read.Comma != ',' {
+		what = fmt.Sprintf("a table, separated by %q", read.Comma)
+	}
+	if read.NoHeader {
+		for i := range names {
+			names[i] = fmt.Sprint(i + 1)
+		}
+	}
+	return usageError{fmt.Errorf("%s is %s, with the columns %s. Where each row goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), g.command(in, f, names))}
+}
+
+// command suggests a command line for rows with these columns.
+func (g *givenFlags) command(in *runInput, f *runFlags, names []string) string {
+	name := in.name
+	if !in.isFile {
+		name = "-"
+	}
+	limits := ""
+	for _, l := range f.limits {
+		limits += " --limit " + l
+		if strings.ContainsAny(l, " ") {
+			limits = strings.TrimSuffix(limits, l) + "'" + l + "'"
+		}
+	}
+	likely := names[0]
+	for _, want := range []string{"url", "link", "href", "uri", "id", "key", "uuid", "email", "e-mail", "name"} {
+		if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, want) }); i >= 0 {
+			likely = names[i]
+			if slices.Index([]string{"url", "link", "href", "uri"}, want) >= 0 {
+				return fmt.Sprintf("paceline run %s%s --url '{row.%s}'", name, limits, likely)
+			}
+			break
+		}
+	}
+	return fmt.Sprintf("paceline run %s%s --url 'https://api.example.com/v1/things/{row.%s}'", name, limits, likely)
+}
+
+// sniffed is how many bytes of an input are looked at to recognize it.
+const sniffed = 64 << 10
+
+// begin returns the beginning of the input, which can still be read from there. Of a file that is much; of a stream it is the first line
+// and what arrived with it. Text in gzip or UTF-16 is decoded.
+func (in *runInput) begin() ([]byte, error) {
+	first := bufio.NewReaderSize(in.reader, sniffed)
+	raw, _ := first.Peek(4)
+	coding := handed.CodingOf(raw)
+	file, isFile := in.reader.(io.ReadSeeker)
+	switch {
+	case in.isFile && isFile:
+		if coding != handed.UTF8 {
+			file = &decoded{file: file, coding: coding}
+		}
+		in.reader = file
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		head := make([]byte, sniffed)
+		n, err := io.ReadFull(file, head)
+		if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
+		}
+		_, err = file.Seek(0, io.SeekStart)
+		return head[:n], err
+	case coding != handed.UTF8:
+		first = bufio.NewReaderSize(handed.Decode(first, coding), sniffed)
+	}
+	in.reader = first
+	for {
+		head, _ := first.Peek(first.Buffered())
+		if handed.HasLine(head) {
+			return head, nil
+		}
+		if _, err := first.Peek(len(head) + 1); err == io.EOF || errors.Is(err, bufio.ErrBufferFull) {
+			return head, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
+		}
+	}
+}
+
+// decoded is a file whose text has to be decoded to be UTF-8. It can only seek back to the beginning, and forward.
+type decoded struct {
+	file   io.ReadSeeker
+	coding handed.Coding
+	text   io.Reader
+}
+
+func (d *decoded) Read(b []byte) (int, error) {
+	if d.text == nil {
+		d.text = handed.Decode(d.file, d.coding)
+	}
+	return d.text.Read(b)
+}
+
+func (d *decoded) Seek(offset int64, whence int) (int64, error) {
+	switch {
+	case whence == io.SeekStart && offset == 0:
+		d.text = nil
+		return d.file.Seek(0, io.SeekStart)
+	case whence == io.SeekCurrent && offset >= 0:
+		return io.CopyN(io.Discard, d, offset)
+	}
+	return 0, errors.New("a file that is decoded cannot be read from there")
+}
+
+// printFirst shows the first requests as they would be sent.
+func printFirst(w io.Writer, all []batch.PlanRequest) error {
+	var b strings.Builder
+	for _, q := range all {
+		fmt.Fprintf(&b, "\nline %d is sent as (id %s)\n  %s %s\n", q.Line, q.ID, q.Method, q.URL)
+		for _, h := range q.Headers {
+			fmt.Fprintf(&b, "  %s\n", h)
+		}
+		const most = 2000
+		if body := q.Body; body != "" {
+			if len(body) > most {
+				body = strings.ToValidUTF8(body[:most], "") + "…"
+			}
+			fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(body, "\n", "\n  "))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

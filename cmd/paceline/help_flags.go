@@ -1,0 +1,234 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// groupTable is how the help of a command groups its flags. A name with a star stands for every command below it.
+//
+// most has the flags that --help shows, one in a line. The text after a flag is what --help shows of it where its own text is longer than
+// a line or says too much. rest has the flags that only --help-all shows. A flag is written name or name=VALUE, where VALUE stands for its
+// value. Names that a command does not have are passed over, so that kinds of servers can share a table.
+var groupTable = map[string][]struct{ title, most, rest string }{
+	"paceline run": {
+		{"What to send", `
+			url=URL          where to send, for each line of the input; {row.NAME} is a column
+			body=TEXT|@FILE  of each request, {row.NAME} filled in
+			header=FIELD     'Name: value' for every request; {key}, {nonce} are filled in
+			curl             the input has lines of curl, as copied from a browser`,
+			`next=HOW method=METHOD id=TEMPLATE query=PARAMETER input-format=FORMAT format=FORMAT base-url=URL no-header skip-invalid next-while=POINTER max-pages=N
+			max-line max-header max-body queue redirects`},
+		{"Limits", `
+			limit=RATE       what the server allows, per key: 20/s, 500/m, 300/10s; repeatable
+			preset=NAME      published limits by name, such as github or openai:tier1
+			share=STORE      keep to them with all who say sqlite:FILE, postgres://… or redis://…`,
+			`concurrency share-name=NAME share-fallback=wait|split strangers=KIND sharers=N rejects-free latency-max`},
+		{"Keys", `
+			key-env=A,B      environment variables with an API key each, for {key}
+			auth-command=COMMAND  prints a token; it runs again before that expires, and at 401`,
+			`auth-every key-host=HOST ban-status=CODES nonce-unit nonce-gap nonce-status=CODES
+			oauth-token-url=URL oauth-client-id-env=NAME oauth-client-secret-env=NAME oauth-scopes=A,B oauth-param=NAME=VALUE`},
+		{"Results", `
+			out=FILE         file for the results; the same command again resumes there
+			out-dir=FOLDER   a file for the body of each answer, by its id
+			select=FIELDS    which fields are written, as in jq
+			retry-dead=CLASSES  send the dead letters of the runs before again`,
+			`out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE errors=FILE summary=FILE
+			unanswered=resend|hold sync=group|always trust-clock`},
+		{"Retries and deadlines", `
+			attempts
+			timeout`,
+			`until=WHEN ttl renew max-outage backoff-base backoff-max`},
+		{"Language models and money", `
+			rpm              most requests per minute (tokens: --tpm, or --itpm and --otpm)
+			budget           what may be spent, such as 20USD
+			dry-run          print the plan (requests, tokens, money, time) and send nothing`,
+			`tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second count=WHAT estimate=SHARE max-output price=USD price-input=USD
+			price-output=USD`},
+		{"Watching", `
+			page=ADDR        serve a page to watch it at HOST:PORT, or at a PORT of this machine alone
+			quiet
+			verbose`,
+			`progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
+	},
+	"paceline proxy": {
+		{"Where requests go", `
+			to=URL           the server; a path in it is put in front of theirs
+			config=FILE      all of it, and more, in a file: several servers, clients, keys
+			init             write such a file with comments to begin with, to FILE.yaml
+			header=FIELD     'Name: value' for every request; {key} is filled in
+			key-env=A,B      environment variables with an API key each, for {key}`,
+			`schema query=PARAMETER provider=NAME ca-file=FILE forwarded keep-host connect-timeout`},
+		{"Limits", `
+			limit=RATE       what the server allows, per key: 20/s, 500/m, 300/10s; repeatable
+			preset=NAME      published limits by name, such as github or openai:tier1
+			share=STORE      keep to them with all who say sqlite:FILE, postgres://… or redis://…
+			in-flight`,
+			`share-name=NAME share-fallback=wait|split state=FILE rpm tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second tokens rejects-free latency-max`},
+		{"Waiting", `
+			max-wait         longest wait for a turn: if more is foreseen, 429 at once
+			timeout
+			grace            how long those that wait may go on when it is told to stop`,
+			`attempts max-waiting max-outage max-pause`},
+		{"Clients", `
+			listen=HOST:PORT address for clients; beyond this machine: --client-key-env or --open
+			client-key-env=A,B  environment variables with a key each that clients send
+			open`,
+			`client-header=NAME tls-cert=FILE tls-key=FILE max-header max-body max-connections header-timeout idle-timeout stall`},
+		{"Watching", `
+			admin=HOST:PORT  the page to watch it, /metrics, /livez and /readyz
+			log=text|json|off  a line per request on standard error`,
+			`log-level=LEVEL`},
+	},
+	"paceline serve *": {
+		{"What it allows", `
+			preset=NAME      which of its published limits
+			limit
+			window
+			rpm              most requests in a window
+			tpm
+			keys             API keys, separated by commas
+			models=NAMES`,
+			`ban-after nonces capacity level input-tpm output-tpm rpd tpd credit count=WHAT rolling per-second refused-count`},
+		{"What happens to a request", `
+			latency=LAW      latency before the check, such as uniform:0-50ms
+			fault=NAME=P     probabilities of faults, separated by commas: 500=0.01,cut=0.01
+			script=FAULTS`,
+			`latency-after=LAW first=LAW tokens-per-second cached=SHARE reasoning=SHARE retry-after scale seed`},
+		{"Where", `
+			addr=HOST:PORT
+			log=FILE
+			output=FORMAT`, ""},
+	},
+	"paceline bench exchange": {
+		{"What is run", `
+			virtual          in virtual time: every row, a server each, in a second or two
+			row=NAME
+			all`,
+			`seeds seconds seed duration`},
+		{"The exchange", `
+			keys
+			limit=RATE       what it lets through per key
+			latency=LAW      latency before and after its check, such as uniform:0-50ms
+			ban-after
+			ttl
+			retries          how often a request that failed is tried again`, ""},
+		{"What is shown", `
+			output=FORMAT
+			wide
+			chart=FILE
+			every`, ""},
+	},
+	"paceline sim": {
+		{"A scenario", `
+			strategy=NAME    have all follow this strategy instead of the file's
+			seed
+			chart=FILE
+			output=FORMAT
+			init             write a scenario with comments to begin with, to SCENARIO.yaml
+			schema`, `sample`},
+		{"Live: real clients against a server", `
+			live             processes with HTTP clients of their own, instead of a scenario
+			processes
+			threads
+			scale            how many times faster clocks run than ours
+			url=URL          send to this server instead of starting one`,
+			`duration limit window latency=LAW level multiplier start divisor jitter quiet`},
+	},
+	"paceline sim throttle": {
+		{"What is run", `
+			strategies=NAMES strategies to run, separated by commas
+			only=NAME
+			seeds=N          how many runs of each, or their seeds such as 1001-1020 (default 20)
+			aims             measure one strategy against what is aimed at
+			check`, ""},
+		{"What is shown", `
+			output=FORMAT
+			chart=FILE`, ""},
+	},
+}
+
+// flagGroup is one group of a help.
+type flagGroup struct {
+	title string
+	flags []helpFlag
+}
+
+// helpFlag is a flag as a help shows it.
+type helpFlag struct {
+	*pflag.Flag
+	value string // what stands for the value of the flag
+	brief string // its text in --help, if that is not the beginning of its full text
+	most  bool   // whether --help shows it
+}
+
+// ungrouped is the title over flags that are in no group.
+const ungrouped = "Other flags"
+
+// flagGroups are the flags of a command, in the groups of its help.
+func flagGroups(c *cobra.Command) []flagGroup {
+	var groups []flagGroup
+	grouped := map[string]bool{}
+	add := func(g *flagGroup, written, brief string, most bool) {
+		name, value, _ := strings.Cut(written, "=")
+		f := c.Flags().Lookup(name)
+		if f == nil || f.Hidden || grouped[name] {
+			return
+		}
+		if value == "" {
+			value = valueName(f)
+		}
+		grouped[name] = true
+		g.flags = append(g.flags, helpFlag{f, value, brief, most})
+	}
+	table, tabled := groupTable[c.CommandPath()]
+	if !tabled && c.HasParent() {
+		table, tabled = groupTable[c.Parent().CommandPath()+" *"]
+	}
+	for _, row := range table {
+		g := flagGroup{title: row.title}
+		for line := range strings.Lines(row.most) {
+			if written, brief, _ := strings.Cut(strings.TrimSpace(line), " "); written != "" {
+				add(&g, written, strings.TrimSpace(brief), true)
+			}
+		}
+		for written := range strings.FieldsSeq(row.rest) {
+			add(&g, written, "", false)
+		}
+		groups = append(groups, g)
+	}
+	rest := flagGroup{title: ungrouped}
+	if !tabled {
+		rest.title = "Flags"
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !isHelp(f) {
+			add(&rest, f.Name, "", !tabled)
+		}
+	})
+	return append(groups, rest)
+}
+
+// valueName is what stands for the value of a flag if the table names nothing for it.
+func valueName(f *pflag.Flag) string {
+	if name, _ := pflag.UnquoteUsage(f); name == "" {
+		return ""
+	}
+	switch of := f.Value.Type(); of {
+	case "bool", "boolfunc", "count":
+		return ""
+	case "string", "stringArray":
+		return "TEXT"
+	case "strings", "stringSlice", "ints", "intSlice":
+		return "A,B"
+	case "int", "int64", "uint", "uint64", "float", "float64":
+		return "N"
+	case "duration":
+		return "TIME"
+	default:
+		return strings.ToUpper(of)
+	}
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// minuteFlags are limits per minute of language models, as run and proxy have them.
+type minuteFlags struct {
+	rpm, tpm, itpm, otpm int64
+	each                 []string // --limit-model
+	rule                 string
+}
+
+// minute is one of the flags.
+type minute struct {
+	flag string
+	n    int64
+	unit limit.Unit
+}
+
+// add adds the flags. only says for what those of tokens are, in brackets; empty: for anything.
+func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
+	p.Int64Var(&f.rpm, "rpm", 0, "most requests per minute; this and the next three are a bucket, and replace the preset's")
+	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output"+only)
+	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute"+only)
+	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute"+only)
+	p.StringArrayVar(&f.each, "limit-model", nil, "limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more; repeatable"+only)
+	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if given, also the limits of --preset")
+}
+
+func (f *minuteFlags) all() []minute {
+	return []minute{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input}, {"otpm", f.otpm, limit.Output}}
+}
+
+// check says what is wrong with the flags.
+func (f *minuteFlags) check(cmd *cobra.Command) error {
+	if f.rule != "bucket" && f.rule != "rolling" {
+		return usageError{fmt.Errorf("--rule %q, expected bucket or rolling", f.rule)}
+	}
+	for _, m := range f.all() {
+		if cmd.Flag(m.flag).Changed && (m.n < 1 || m.n > limit.MaxCost) {
+			return usageError{fmt.Errorf("--%s %d, expected 1 to %d", m.flag, m.n, int64(limit.MaxCost))}
+		}
+	}
+	return nil
+}
+
+// replaces tells whether a flag is in place of a published limit.
+func (f *minuteFlags) replaces(p quota.Policy) bool {
+	for _, m := range f.all() {
+		if m.n > 0 && p.Window == time.Minute && knows(p.Unit) && units[p.Unit] == m.unit {
+			return true
+		}
+	}
+	return false
+}
+
+// published returns a published limit as one of flags.
+func (f *minuteFlags) published(cmd *cobra.Command, p quota.Policy) rate.Limit {
+	l := rateOf(p.Limit, p.Window, units[p.Unit], f.isBucket(cmd, p.Rule), p.Burst)
+	l.EachModel = p.Scope == quota.Model
+	return l
+}
+
+// isBucket tells whether the server counts a published limit as a bucket: as documented, unless --rule says how it counts.
+func (f *minuteFlags) isBucket(cmd *cobra.Command, documented quota.Rule) bool {
+	if cmd.Flag("rule").Changed {
+		return f.rule == "bucket"
+	}
+	return documented == quota.Bucket
+}
+
+// limits returns those of each model, as the provider's are, and used the flags that count tokens.
+func (f *minuteFlags) limits() (all []rate.Limit, used []string) {
+	for _, m := range f.all() {
+		if m.n == 0 {
+			continue
+		}
+		l := rateOf(m.n, time.Minute, m.unit, f.rule == "bucket", 0)
+		l.EachModel = true
+		all = append(all, l)
+		if m.unit != limit.Requests {
+			used = append(used, "--"+m.flag)
+		}
+	}
+	return all, used
+}
+
+// ofModels returns the limits of --limit-model, and the models.
+func (f *minuteFlags) ofModels() (all []rate.Limit, models []string, err error) {
+	units := map[string]limit.Unit{}
+	for _, m := range f.all() {
+		units[m.flag] = m.unit
+	}
+	named := map[string]bool{}
+	for _, s := range f.each {
+		usage := func(format string, args ...any) ([]rate.Limit, []string, error) {
+			return nil, nil, usageError{fmt.Errorf("--limit-model %q: "+format, append([]any{s}, args...)...)}
+		}
+		i := strings.LastIndexByte(s, '=')
+		if i < 1 || i+1 == len(s) {
+			return usage("expected NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more, such as gpt-4o=rpm:500,tpm:30000")
+		}
+		name := s[:i]
+		if named[name] {
+			return usage("%s is given twice, expected once, with all of its limits", name)
+		}
+		named[name] = true
+		seen := map[string]bool{}
+		for part := range strings.SplitSeq(s[i+1:], ",") {
+			what, value, _ := strings.Cut(part, ":")
+			unit, known := units[what]
+			n, err := strconv.ParseInt(value, 10, 64)
+			switch {
+			case !known:
+				return usage("%q, expected rpm:N, tpm:N, itpm:N or otpm:N", part)
+			case seen[what]:
+				return usage("%s is given twice", what)
+			case err != nil || n < 1 || n > limit.MaxCost:
+				return usage("%q, expected %s:N with N from 1 to %d", part, what, int64(limit.MaxCost))
+			}
+			seen[what] = true
+			l := rateOf(n, time.Minute, unit, f.rule == "bucket", 0)
+			l.Model = name
+			all = append(all, l)
+		}
+		models = append(models, name)
+	}
+	return all, models, nil
+}
+
+var units = map[quota.Unit]limit.Unit{quota.Requests: limit.Requests, quota.Input: limit.Input, quota.Output: limit.Output, quota.Tokens: limit.Tokens}
+
+func knows(u quota.Unit) bool { _, ok := units[u]; return ok }
+
+// rateOf makes a limit that the user has not written as N/U, and gives it a text of that form.
+func rateOf(n int64, per time.Duration, unit limit.Unit, bucket bool, burst int64) rate.Limit {
+	text := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", 24 * time.Hour: "d"}[per]
+	if text == "" {
+		text = per.String()
+	}
+	return rate.Limit{N: n, Per: per, Unit: unit, Bucket: bucket, Burst: burst, Text: fmt.Sprintf("%d/%s %v", n, text, unit)}
+}

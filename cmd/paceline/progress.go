@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/screen"
+)
+
+// tellEvery is how often a verb that computes prints its progress where no line can be rewritten.
+const tellEvery = 5 * time.Second
+
+// computing shows on w how far a computing verb is, until stop is called. If the verb takes more than a second, a terminal shows one line
+// that is rewritten; elsewhere a line is printed every five seconds.
+func computing(w io.Writer, what string) (c *screen.Counter, stop func()) {
+	c = &screen.Counter{What: what}
+	return c, following(screen.New(w, screen.Config{Every: tellEvery, After: time.Second}), c.At)
+}
+
+// following shows on s how far work that begins now has come, until stop is called.
+func following(s *screen.Screen, at func(elapsed time.Duration) screen.Share) (stop func()) {
+	began := time.Now()
+	return s.Follow(func() []screen.Line { return []screen.Line{at(time.Since(began)).Line()} })
+}
+
+// ofTime is how far work has come that is at instant at of all, both by a clock of its own.
+func ofTime(at, all, elapsed time.Duration) screen.Share {
+	at = min(at, all)
+	return screen.Share{
+		Forms: []string{fmt.Sprintf("%s of %s", screen.Length(at), screen.Length(all)), fmt.Sprintf("%s/%s", screen.Length(at), screen.Length(all))},
+		Done:  float64(at) / float64(all), Elapsed: elapsed,
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/page"
+)
+
+const proxyLong = `Listen for HTTP requests and pass each on at the first instant at which the server surely allows it. Programs in any language
+need nothing but another base URL (OPENAI_BASE_URL=http://127.0.0.1:7878/v1): they send at once, and get the server's answer,
+a little later where the limit says so.
+
+Refusals of the server are waited for and sent again where that does no harm. A request that would wait longer than --max-wait,
+or than its client says (Paceline-Max-Wait: 30, a timeout of an SDK or of gRPC), is refused at once, with 429 and Retry-After.
+Each client, told by its key or address, has a line of its own. Paceline-Waited in answers says for how many milliseconds a request waited.
+
+It listens on this machine only, unless clients have keys (--client-key-env) or it is --open. Ctrl-C or SIGTERM: nothing new
+is taken, and what is in flight is finished; once more breaks that off.`
+
+const proxyExample = `  paceline proxy --to https://api.openai.com --preset openai:tier1
+  paceline proxy --to https://api.example.com --limit 100/m --key-env K1 -H 'X-Api-Key: {key}'
+  curl -i http://127.0.0.1:7878/v1/things`
+
+func newProxy() *cobra.Command {
+	f := proxyFlags{maxHeader: 64 << 10, maxBody: 1 << 30, instead: proxyInit()}
+	c := &cobra.Command{
+		Use:     "proxy",
+		Short:   "Pass requests of programs in any language on within a server's limits",
+		Long:    proxyLong,
+		Example: proxyExample,
+		Args:    f.arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.instead.instead() {
+				return f.instead.run(cmd, args)
+			}
+			return f.run(cmd)
+		},
+	}
+	f.add(c)
+	f.instead.flags(c.Flags())
+	c.AddCommand(newProxyCheck())
+	completeNames(c)
+	return c
+}
+
+// arguments are a file for --init; without that there are none.
+func (f *proxyFlags) arguments(c *cobra.Command, args []string) error {
+	switch {
+	case f.instead.instead():
+		return f.instead.check(args)
+	case len(args) == 1 && c.Flags().NFlag() == 0 && isFile(args[0]):
+		return fmt.Errorf("%s is an argument, expected it as a flag: paceline proxy --config %s", args[0], quoted(args[0]))
+	}
+	return noArguments(c, args)
+}
+
+// run is a proxy from its flags to its end.
+func (f *proxyFlags) run(cmd *cobra.Command) error {
+	if cmd.Flags().NFlag() == 0 {
+		return usageError{errors.New("expected a server and what it allows, such as: paceline proxy --to https://api.example.com --limit 100/m; see paceline proxy --help")}
+	}
+	if f.file != "" {
+		return f.runFile(cmd)
+	}
+	c, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Checked(); err != nil {
+		return usageError{inFlags(err)}
+	}
+	if err := openProxyShare(cmd.Context(), &c); err != nil {
+		return err
+	}
+	defer c.Shared.Close()
+	p, err := proxy.New(c)
+	if err != nil {
+		return usageError{inFlags(err)}
+	}
+	return attendProxy(cmd, p, c)
+}
+
+// attendProxy serves until signals say that it is enough.
+func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config) error {
+	main, admin, err := proxyListeners(c)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	watched, err := page.New(page.Config{Live: p.Sources, Title: "paceline proxy"})
+	if err != nil {
+		return err
+	}
+	defer watched.Close()
+	p.Mount("/", watched)
+	p.Mount("/metrics", proxyMetrics(p))
+	if admin != nil { // whoever looks first sees what was before
+		ctx, stop := context.WithCancel(cmd.Context())
+		defer stop()
+		go watched.Record(ctx)
+	}
+	s := p.Start(main, admin)
+	errs := harmless(cmd.ErrOrStderr(), "text")
+	fmt.Fprint(errs, proxyGreeting(c, main, admin).text())
+	tellSystemd := func(state string) {
+		if err := proxy.Notify(state, os.Getenv); err != nil {
+			c.Log.Warn("systemd is not told", "state", state, "err", err)
+		}
+	}
+	tellSystemd("READY=1")
+	ended := make(chan error, 1)
+	go func() { ended <- s.Wait() }()
+	for done := cmd.Context().Done(); ; {
+		select {
+		case err := <-ended:
+			return err
+		case <-done: // a test ends it
+			done = nil
+		case <-signals:
+		}
+		tellSystemd("STOPPING=1")
+		fmt.Fprintln(errs, "stopping: finishing what is in flight; once more breaks it off")
+		s.Stop()
+	}
+}
+
+// proxyListeners opens the addresses, unless systemd has.
+func proxyListeners(c proxy.Config) (main, admin net.Listener, err error) {
+	if main, admin, err = proxy.Inherited(os.Getenv); err != nil {
+		return nil, nil, exitError{exitConfig, err}
+	}
+	if main == nil {
+		if main, err = net.Listen("tcp", c.Listen); err != nil {
+			return nil, nil, cannotListen("--listen", c.Listen, "paceline proxy", err)
+		}
+	}
+	if admin == nil && c.Admin != proxy.Off {
+		if admin, err = net.Listen("tcp", c.Admin); err != nil {
+			main.Close()
+			return nil, nil, cannotListen("--admin", c.Admin, "paceline proxy", err)
+		}
+	}
+	return main, admin, nil
+}
+
+func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
+	scheme := "http"
+	if c.TLS != nil {
+		scheme = "https"
+	}
+	var to []string
+	for _, u := range c.Upstreams {
+		to = append(to, u.To.Redacted())
+	}
+	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()), shown.Some(to, 3))}
+	if admin != nil {
+		g.what += fmt.Sprintf("; to look at: http://%s/", admin.Addr())
+	}
+	return g
+}
+
+// inFlags says what is wrong with a configuration in the words of the flags that it was made of.
+func inFlags(err error) error {
+	e, ok := errors.AsType[*proxy.ConfigError](err)
+	if !ok {
+		return err
+	}
+	name := strings.TrimPrefix(e.Field, "Upstreams[0].")
+	name, _, _ = strings.Cut(name, "[")
+	if name = strings.TrimPrefix(name, "Bounds."); proxyFields[name] != "" {
+		return fmt.Errorf("--%s %w", proxyFields[name], e.Err)
+	}
+	return err
+}
+
+// proxyFields are the flags that fields of a configuration are made of.
+var proxyFields = map[string]string{
+	"Listen": "listen", "State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to", "Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
+	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query", "Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections",
+}
+
+// logOf returns the logger of one form. Where there is to be no line per request, what goes wrong is said as text.
+func logOf(cmd *cobra.Command, form string, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if form == "json" {
+		return slog.New(slog.NewJSONHandler(harmless(cmd.ErrOrStderr(), "json"), options))
+	}
+	return slog.New(slog.NewTextHandler(harmless(cmd.ErrOrStderr(), "text"), options))
+}

@@ -1,0 +1,344 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/bytesize"
+	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/internal/proxy/configfile"
+	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+func newProxyCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say in words what paceline proxy --config FILE would do",
+		Long: "Read a configuration, the files that it names and the variables of the environment that it names, and say in words what paceline proxy\n" +
+			"would do: where it listens, who may come, where requests go, what limits hold, and what a client sees. No secret is shown. Nothing is sent,\n" +
+			"and nothing listens.\n\nIf something is wrong, all errors are told, each with its line and column, and the exit code is 4.",
+		Example: "  paceline proxy --init paceline.yaml\n  paceline proxy check paceline.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("want one configuration file; paceline proxy --init paceline.yaml writes one")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := loadProxy(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), shown.Lines(proxyInWords(args[0], f)))
+			return err
+		},
+	}
+}
+
+// loadProxy reads a configuration. Its error has an exit code.
+func loadProxy(name string) (configfile.File, error) {
+	f, err := configfile.Load(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*configfile.Error)):
+		return f, usageError{noSuchFile(name, err)}
+	case err != nil:
+		return f, exitError{exitConfig, err}
+	}
+	f.Config, err = f.Config.Checked() // it has been: this puts in the defaults
+	return f, err
+}
+
+// defaultWaiting is proxy.Client.MaxWaiting where nothing is said.
+const defaultWaiting = 10000
+
+// proxyWords are what proxy check prints.
+type proxyWords struct {
+	strings.Builder
+	file configfile.File
+}
+
+// proxyInWords says what a configuration means.
+func proxyInWords(name string, f configfile.File) string {
+	w := &proxyWords{file: f}
+	c := &f.Config
+	w.line("%s is right. With it, paceline proxy", name)
+	w.line("")
+	w.listens(c)
+	w.line("")
+	w.comes(c)
+	w.line("")
+	for i := range c.Upstreams {
+		w.upstream(c, &c.Upstreams[i])
+		w.line("")
+	}
+	w.sees(c)
+	return w.String()
+}
+
+func (w *proxyWords) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+// scheme is by what URL clients come.
+func scheme(c *proxy.Config) string {
+	if c.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+func (w *proxyWords) listens(c *proxy.Config) {
+	who := "this machine alone can reach it"
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil && !isLoopback(host) {
+		who = "other machines can reach it"
+	}
+	w.line("listens at %s://%s; %s", scheme(c), c.Listen, who)
+	switch {
+	case c.TLS != nil && c.TLS.ClientCAs != nil:
+		w.line("  with TLS; clients need a certificate of your authorities")
+	case c.TLS != nil:
+		w.line("  with TLS")
+	}
+	b := c.Bounds
+	body := "of any length"
+	if b.Body > 0 {
+		body = "up to " + bytesize.String(b.Body)
+	}
+	w.line("  headers up to %s, bodies %s (of which %s is kept to send it again, %s in all), %d connections", bytesize.String(int64(b.Header)), body, bytesize.String(b.Kept), bytesize.String(b.KeptInAll), b.Connections)
+	if c.Admin == proxy.Off {
+		w.line("has no page and no numbers (admin: %q)", proxy.Off)
+	} else {
+		w.line("shows its page at http://%s/ and its numbers at http://%s/metrics, to this machine alone", c.Admin, c.Admin)
+	}
+	switch {
+	case c.Share.Store != "":
+		w.line("shares its limits by %s with all who do, which remembers what was sent, too", redacted(string(c.Share.Store)))
+	case c.State == "":
+		w.line("forgets what it sent when it stops (state names a file that remembers)")
+	default:
+		w.line("remembers in %s what it sent and still counts, over a restart", c.State)
+	}
+}
+
+// comes says who may send, and what each gets.
+func (w *proxyWords) comes(c *proxy.Config) {
+	keyed := 0
+	for _, k := range c.Clients.List {
+		keyed += len(k.Keys)
+	}
+	switch {
+	case keyed > 0 && !c.Open:
+		w.line("lets in who has a key for it, and refuses others with 401")
+	case keyed > 0:
+		w.line("lets in anybody who reaches it (open: true); a key says who it is")
+	default:
+		w.line("lets in anybody who reaches it, without a key")
+	}
+	for _, k := range c.Clients.List {
+		var by []string
+		for _, h := range k.Keys {
+			by = append(by, "a key ("+w.file.From[h]+")")
+		}
+		for _, a := range k.Addresses {
+			by = append(by, a.String())
+		}
+		if c.Clients.Header != "" && len(k.Keys) == 0 {
+			by = append(by, c.Clients.Header+": "+k.Name)
+		}
+		w.line("  %s, known by %s", k.Name, or(by))
+		w.share(c, k)
+	}
+	others := "by address"
+	if c.Clients.Header != "" {
+		others = "by " + c.Clients.Header + ", or else by address"
+	}
+	if keyed > 0 && !c.Open {
+		return
+	}
+	w.line("  others, told apart %s, up to %d of them, each", others, c.Clients.Most)
+	w.share(c, c.Clients.Default)
+}
+
+func (w *proxyWords) share(c *proxy.Config, k proxy.Client) {
+	parts := []string{fmt.Sprintf("weight %g", cmp.Or(k.Weight, 1))}
+	if k.HeadStart > 0 {
+		parts = append(parts, fmt.Sprintf("goes before others that came up to %s later", plain(k.HeadStart)))
+	}
+	parts = append(parts, fmt.Sprintf("up to %d waiting", cmp.Or(k.MaxWaiting, defaultWaiting)))
+	if k.MaxWait != 0 && k.MaxWait != c.MaxWait {
+		parts = append(parts, waits(k.MaxWait))
+	}
+	for _, l := range k.Limits {
+		parts = append(parts, "at most "+rateInWords(l))
+	}
+	w.line("    %s", strings.Join(parts, ", "))
+}
+
+func waits(d time.Duration) string {
+	if d < 0 {
+		return "waits for nothing"
+	}
+	return "waits up to " + plain(d)
+}
+
+// upstream says where its requests go, and by what limits.
+func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
+	host := c.Listen
+	if u.Host != "" {
+		_, port, _ := net.SplitHostPort(c.Listen)
+		host = net.JoinHostPort(u.Host, port)
+	}
+	to := strings.TrimSuffix(u.To.String(), "/")
+	w.line("sends %s://%s%s/… to %s/… (%s)", scheme(c), host, u.Path, to, u.Name)
+	w.limits(u)
+	w.prices(c, u)
+	for _, k := range u.Keys {
+		own := ""
+		if len(k.Limits) > 0 {
+			own = ", which has " + ratesInWords(k.Limits) + " in place of the limits of each key"
+		}
+		w.line("  key %s: %s%s", k.Name, w.file.From[k.Secret], own)
+	}
+	if len(u.Keys) > 1 {
+		w.line("    each request goes with the key that may go soonest")
+	}
+	if len(u.Keys) == 0 {
+		w.line("  key: the clients' own")
+	}
+	var sets []string
+	for _, all := range [][]proxy.Field{u.Header, u.Query} {
+		for _, f := range all {
+			name := f.Name
+			if strings.Contains(string(f.Value), "{key}") {
+				name += " (with the key)"
+			}
+			sets = append(sets, name)
+		}
+	}
+	if len(sets) > 0 {
+		w.line("  sets: %s", strings.Join(sets, ", "))
+	}
+	answer := "however long its answer takes"
+	if u.AnswerTimeout > 0 {
+		answer = "waits " + plain(u.AnswerTimeout) + " for its answer"
+	}
+	w.line("  sends a request up to %d times, where that is safe; connects within %s, %s", cmp.Or(u.Attempts, 3), plain(u.ConnectTimeout), answer)
+	if u.TLS != nil {
+		var of []string
+		if u.TLS.RootCAs != nil {
+			of = append(of, "certificates of your authorities alone are taken")
+		}
+		if len(u.TLS.Certificates) > 0 {
+			of = append(of, "it has a certificate of its own")
+		}
+		if len(of) > 0 {
+			w.line("  TLS: %s", strings.Join(of, "; "))
+		}
+	}
+}
+
+func (w *proxyWords) limits(u *proxy.Upstream) {
+	if u.Preset != "" {
+		preset, _ := quota.LookupPreset(u.Preset)
+		for _, p := range preset.Policies {
+			w.line("  limit: %s (%s)", limitInWords(p), u.Preset)
+		}
+		if u.PerSecond {
+			w.line("    and those per minute per second, too")
+		}
+	}
+	for _, l := range u.Limits {
+		w.line("  limit: %s, of %s", rateInWords(l.Limit), whoseInWords(l))
+	}
+	if u.InFlight > 0 {
+		w.line("  limit: %d requests at once, of each key", u.InFlight)
+	}
+	switch {
+	case u.Auto:
+		w.line("  limit: nobody knows; it is found out, from what answers say and refuse")
+	case u.Preset == "" && len(u.Limits) == 0 && u.InFlight == 0:
+		w.line("  limit: none is given; it keeps to what answers say")
+	}
+}
+
+// prices says by what prices a limit of money counts, if there is one.
+func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
+	if !slices.ContainsFunc(u.AllRates(c), func(l rate.Limit) bool { return l.Unit == limit.Money }) {
+		return
+	}
+	var known []string
+	others := false
+	for _, p := range u.Prices {
+		others = others || p.Model == ""
+		known = append(known, fmt.Sprintf("%s %g and %g USD per million tokens of input and output", cmp.Or(p.Model, "each other model"), p.Input, p.Output))
+	}
+	if u.RequestPrice > 0 {
+		known = append(known, fmt.Sprintf("%g USD each request", u.RequestPrice))
+	}
+	if seller, ok := quota.LookupProvider(u.Seller()); ok && len(seller.Models) > 0 && !others {
+		known, others = append(known, fmt.Sprintf("as %s published them (%s)", seller.Title, seller.ModelsAsOf)), true
+	}
+	if !others {
+		known = append(known, "a model whose price nobody knows (prices says it) is refused with 403 where dollars are counted")
+	}
+	w.line("  prices: %s", strings.Join(known, "; "))
+}
+
+// whoseInWords says who shares a limit.
+func whoseInWords(l proxy.Limit) string {
+	words := map[quota.Scope]string{quota.Key: "each key", quota.IP: "all requests together", quota.Model: "each model of each key", quota.Route: "each route of each key"}[l.Scope]
+	if l.Only != "" {
+		return fmt.Sprintf("the %s %s, for each key", l.Scope, l.Only)
+	}
+	return words
+}
+
+// rateInWords is a limit as it is counted.
+func rateInWords(l rate.Limit) string {
+	if !l.Bucket {
+		return l.Text + " " + ruleWords[quota.Rolling]
+	}
+	return fmt.Sprintf("%s, %s that holds %d", l.Text, ruleWords[quota.Bucket], l.Most())
+}
+
+func ratesInWords(all []rate.Limit) string {
+	var words []string
+	for _, l := range all {
+		words = append(words, rateInWords(l))
+	}
+	return strings.Join(words, " and ")
+}
+
+// sees says what a client meets.
+func (w *proxyWords) sees(c *proxy.Config) {
+	w.line("A client sends at once. Its request %s for its turn; one that would wait longer is answered 429 at once, with Retry-After, and is not sent.", waits(c.MaxWait))
+	w.line("Answers, also refusals that are not sent again, come as the server gave them, with Paceline-Waited.")
+	if slices.ContainsFunc(c.Upstreams, func(u proxy.Upstream) bool { return u.Path == "" && u.Host == "" }) {
+		return
+	}
+	w.line("What is for none of these is answered 404.")
+}
+
+// or is a list of what each would do.
+func or(all []string) string {
+	if n := len(all); n > 1 {
+		return strings.Join(all[:n-1], ", ") + " or " + all[n-1]
+	}
+	return strings.Join(all, "")
+}
+
+// isLoopback tells whether only this machine can connect to a host.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/paceline-go/paceline/internal/proxy/configfile"
+)
+
+// writeCertificate writes a certificate that signs itself, and its key.
+func writeCertificate(t *testing.T, cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestProxyInit: what --init writes is right as it is, also with each line that is commented out, and the schema knows it.
+func TestProxyInit(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if code, stdout, stderr := paceline("", "proxy", "--init", "paceline.yaml"); code != exitOK || stdout != "" || !strings.Contains(stderr, "next: paceline proxy check paceline.yaml") {
+		t.Fatalf("exit %d with %q and %q", code, stdout, stderr)
+	}
+	text, err := os.ReadFile("paceline.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, _ := paceline("", "proxy", "--init"); code != exitOK || stdout != string(text) {
+		t.Errorf("--init without a file: exit %d, %d bytes", code, len(stdout))
+	}
+	if code, stdout, stderr := paceline("", "proxy", "check", "paceline.yaml"); code != exitOK || !strings.Contains(stdout, "paceline.yaml is right.") {
+		t.Errorf("it is not right: exit %d\n%s%s", code, stdout, stderr)
+	}
+	code, schema, stderr := paceline("", "proxy", "--schema")
+	if code != exitOK || schema != string(configfile.Schema()) {
+		t.Fatalf("--schema: exit %d %s", code, stderr)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("proxy.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	known, err := c.Compile("proxy.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeCertificate(t, "proxy.pem", "proxy.key")
+	t.Setenv("OPENAI_KEY", "sk-1")
+	t.Setenv("PEOPLE_KEY", "pl-1")
+	if err := os.WriteFile("second.key", []byte("sk-2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	optional := regexp.MustCompile(`(?m)^( *)# ( *- \{|[A-Za-z_]+:(?: |$))`)
+	if n := len(optional.FindAll(text, -1)); n < 14 {
+		t.Errorf("%d lines are commented out", n)
+	}
+	all := optional.ReplaceAll(text, []byte("$1$2"))
+	for _, text := range [][]byte{text, all} {
+		if err := os.WriteFile("tried.yaml", text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := configfile.Load("tried.yaml"); err != nil {
+			t.Errorf("%v in\n%s", err, text)
+		}
+		var v any
+		if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		if err := known.Validate(v); err != nil {
+			t.Errorf("%v in\n%s", err, text)
+		}
+	}
+}
+
+const checked = `
+version: 1
+listen: 0.0.0.0:8443
+admin: "off"
+tls: {cert: proxy.pem, key: proxy.key, client_ca: proxy.pem}
+max_wait: 2m
+state: proxy.state
+bounds: {body: none}
+clients:
+  list:
+    - name: alice
+      keys: [{env: ALICE_KEY}, sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad]
+      weight: 2
+      head_start: 10s
+      max_wait: 0
+      limits: [1000/d, 5USD/d]
+upstreams:
+  - name: llm
+    to: https://api.openai.com
+    path: /openai
+    preset: openai:tier1
+    limits:
+      - {limit: 30000 tokens/m, model: gpt-4o, rule: bucket, burst: 60000}
+      - {limit: 100/s, scope: all}
+    in_flight: 8
+    prices: [{model: gpt-4o, input: 2, output: 8}]
+    keys: [{name: A, env: OPENAI_A}, {name: B, file: b.key, limits: [100/m]}]
+    header: {Authorization: "Bearer {key}", X-Team: blue}
+    attempts: 5
+    answer_timeout: none
+    tls: {ca: proxy.pem}
+  - {to: "http://127.0.0.1:9000/v1/", host: rest.local, limits: auto}
+  - {name: bare, to: "http://127.0.0.1:9001", prices: [{input: 1, output: 2}], request_price: 0.01}
+`
+
+const checkedWords = `checked.yaml is right. With it, paceline proxy
+
+listens at https://0.0.0.0:8443; other machines can reach it
+  with TLS; clients need a certificate of your authorities
+  headers up to 64KiB, bodies of any length (of which 32MiB is kept to send it again, 512MiB in all), 16384 connections
+has no page and no numbers (admin: "off")
+remembers in proxy.state what it sent and still counts, over a restart
+
+lets in who has a key for it, and refuses others with 401
+  alice, known by a key (env ALICE_KEY) or a key (by its hash)
+    weight 2, goes before others that came up to 10s later, up to 10000 waiting, waits for nothing, at most 1000/d in any window, at most 5USD/d in any window
+
+sends https://0.0.0.0:8443/openai/… to https://api.openai.com/… (llm)
+  limit: 500 requests per 1m, a bucket, of a key and model (openai:tier1)
+  limit: 30000 tokens per 1m, a bucket, of a key and model (openai:tier1)
+  limit: 30000 tokens/m, a bucket that holds 60000, of the model gpt-4o, for each key
+  limit: 100/s in any window, of all requests together
+  limit: 8 requests at once, of each key
+  prices: gpt-4o 2 and 8 USD per million tokens of input and output; as OpenAI published them (2026-11)
+  key A: env OPENAI_A
+  key B: file b.key, which has 100/m in any window in place of the limits of each key
+    each request goes with the key that may go soonest
+  sets: Authorization (with the key), X-Team
+  sends a request up to 5 times, where that is safe; connects within 10s, however long its answer takes
+  TLS: certificates of your authorities alone are taken
+
+sends https://rest.local:8443/… to http://127.0.0.1:9000/v1/… (127.0.0.1:9000)
+  limit: nobody knows; it is found out, from what answers say and refuse
+  prices: a model whose price nobody knows (prices says it) is refused with 403 where dollars are counted
+  key: the clients' own
+  sends a request up to 3 times, where that is safe; connects within 10s, waits 10m for its answer
+
+sends https://0.0.0.0:8443/… to http://127.0.0.1:9001/… (bare)
+  limit: none is given; it keeps to what answers say
+  prices: each other model 1 and 2 USD per million tokens of input and output; 0.01 USD each request
+  key: the clients' own
+  sends a request up to 3 times, where that is safe; connects within 10s, waits 10m for its answer
+
+A client sends at once. Its request waits up to 2m for its turn; one that would wait longer is answered 429 at once, with Retry-After, and is not sent.
+Answers, also refusals that are not sent again, come as the server gave them, with Paceline-Waited.
+`
+
+func TestProxyCheck(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const provided, ours, filed = "sk-Zq81kdTTw0pXv27LmAa93bYcQ", "pl-8wjx0FqR41nZtBvC65ukEs", "sk-file-9f8g7h6j5k4l3"
+	t.Setenv("OPENAI_A", provided)
+	t.Setenv("ALICE_KEY", ours)
+	writeCertificate(t, "proxy.pem", "proxy.key")
+	for name, text := range map[string]string{"checked.yaml": checked, "b.key": filed + "\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, stdout, stderr := paceline("", "proxy", "check", "checked.yaml")
+	if code != exitOK || stdout != checkedWords || stderr != "" {
+		t.Errorf("exit %d\n%s\n%s\nwant\n%s", code, stderr, stdout, checkedWords)
+	}
+	for _, secret := range []string{provided, ours, filed} {
+		if strings.Contains(stdout, secret) {
+			t.Errorf("it shows %s", secret)
+		}
+	}
+}
+
+func TestProxyCheckRefuses(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"two.yaml":  "version: 1\nupstreams:\n  - to: https://a.example.com\n  - {name: b, to: https://b.example.com}\n",
+		"many.yaml": "version: 2\nlisen: x\nupstreams:\n  - to: https://a.example.com\n    keys: [{name: A, env: NOT_SET_ANYWHERE}]\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"check two.yaml", exitConfig, []string{`two.yaml:4:5: upstreams[1].path: "/" is that of Upstreams[0], a.example.com, too`}},
+		{"check many.yaml", exitConfig, []string{`many.yaml:1:10: version: "2" is not 1`, `many.yaml:2:1: "lisen" is not known`, "did you mean listen?", `many.yaml:5:27: env: the variable NOT_SET_ANYWHERE is not set`}},
+		{"check", exitUsage, []string{"want one configuration file; paceline proxy --init paceline.yaml writes one"}},
+		{"check two.yml", exitUsage, []string{"two.yml: no such file or directory; did you mean two.yaml?"}},
+		{"--init two.yaml", exitUsage, []string{"two.yaml is there already, and --init overwrites nothing"}},
+		{"--schema x.json", exitUsage, []string{"paceline proxy --schema > x.json"}},
+	} {
+		code, stdout, stderr := paceline("", append([]string{"proxy"}, strings.Fields(c.args)...)...)
+		if code != c.code || stdout != "" {
+			t.Errorf("proxy %s: exit %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+		for _, says := range c.says {
+			if !strings.Contains(stderr, says) {
+				t.Errorf("proxy %s: want %q in\n%s", c.args, says, stderr)
+			}
+		}
+	}
+}
+
+// TestProxyConfigPage: the page has every key that there is.
+func TestProxyConfigPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/proxy-config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	var walk func(v any)
+	walk = func(v any) {
+		of, ok := v.(map[string]any)
+		if list, isList := v.([]any); isList {
+			for _, below := range list {
+				walk(below)
+			}
+		}
+		if !ok {
+			return
+		}
+		if properties, ok := of["properties"].(map[string]any); ok {
+			for key := range properties {
+				if !strings.Contains(page, "`"+key) && !strings.Contains(page, "{"+key+": ") {
+					t.Errorf("docs/proxy-config.md does not say what %s is", key)
+				}
+			}
+		}
+		for _, below := range of {
+			walk(below)
+		}
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(configfile.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk(doc)
+}

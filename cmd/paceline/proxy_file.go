@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/internal/proxy/configfile"
+)
+
+// runFile is a proxy that a file configures.
+func (f *proxyFlags) runFile(cmd *cobra.Command) error {
+	beside := map[string]bool{"config": true, "log": true, "log-level": true}
+	var others []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if !beside[flag.Name] && !isHelp(flag) {
+			others = append(others, "--"+flag.Name)
+		}
+	})
+	if len(others) > 0 {
+		return usageError{fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but --log and --log-level", strings.Join(others, ", "))}
+	}
+	log, access, err := f.logs(cmd)
+	if err != nil {
+		return err
+	}
+	file, err := loadProxy(f.file)
+	if err != nil {
+		return err
+	}
+	c := file.Config
+	c.Log, c.Access, c.Live = log, access, true
+	if _, err := c.Checked(); err != nil {
+		return exitError{exitConfig, file.Locate(err)}
+	}
+	if err := openProxyShare(cmd.Context(), &c); err != nil {
+		return err
+	}
+	defer c.Shared.Close()
+	p, err := proxy.New(c)
+	if err != nil {
+		return exitError{exitConfig, file.Locate(err)}
+	}
+	r := &reload{name: f.file, last: file, apply: p.Apply, log: log, told: logOf(cmd, f.log, slog.LevelInfo)}
+	r.stamp, r.hup = stampOf(file.Names), make(chan os.Signal, 1)
+	signal.Notify(r.hup, syscall.SIGHUP)
+	defer signal.Stop(r.hup)
+	ctx, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	go r.run(ctx)
+	return attendProxy(cmd, p, c)
+}
+
+// reload applies the file again when it changes, or another that it names, and at SIGHUP: whole or, with an error in the log, not at all.
+type reload struct {
+	name      string
+	last      configfile.File
+	stamp     string // of the files, as they were looked at last
+	unsettled bool   // they have just changed, and may be written yet
+	hup       chan os.Signal
+	apply     func(proxy.Config) error
+	log, told *slog.Logger
+}
+
+// look is how often the files are looked at. A change is applied when they are the same at two looks.
+const look = time.Second
+
+func (r *reload) run(ctx context.Context) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.hup:
+			r.stamp, r.unsettled = stampOf(r.last.Names), false
+			r.again(true)
+		case <-tick.C:
+			switch stamp := stampOf(r.last.Names); {
+			case stamp != r.stamp:
+				r.stamp, r.unsettled = stamp, true
+			case r.unsettled:
+				r.unsettled = false
+				r.again(false)
+			}
+		}
+	}
+}
+
+// again reads the file and applies it, if it says something else or somebody asked for it.
+func (r *reload) again(asked bool) {
+	file, err := loadProxy(r.name)
+	if err == nil && file.Sum == r.last.Sum && !asked {
+		return
+	}
+	if err == nil {
+		if err = r.apply(file.Config); err != nil {
+			err = file.Locate(err)
+		}
+	}
+	if err != nil {
+		r.log.Error("the configuration is not applied, and that before it goes on", "file", r.name, "err", err)
+		return
+	}
+	r.last, r.stamp = file, stampOf(file.Names)
+	r.told.Info("the configuration is applied", "file", r.name)
+}
+
+// stampOf changes when one of the files does.
+func stampOf(names []string) string {
+	var s strings.Builder
+	for _, name := range names {
+		about, err := os.Stat(name)
+		if err != nil {
+			fmt.Fprintf(&s, "%s: %v\n", name, err)
+			continue
+		}
+		fmt.Fprintf(&s, "%s: %d %d %v\n", name, about.Size(), about.ModTime().UnixNano(), about.Mode())
+	}
+	return s.String()
+}
+
+// isFile tells whether there is a file of that name.
+func isFile(name string) bool {
+	about, err := os.Stat(name)
+	return err == nil && about.Mode().IsRegular()
+}

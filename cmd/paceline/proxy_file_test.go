@@ -1,0 +1,94 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/proxy"
+)
+
+// TestReload: a file is applied when it has changed and is still the same a second later, and at SIGHUP; one that is wrong is logged with its
+// place, once, and changes nothing.
+func TestReload(t *testing.T) {
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		version := 0
+		write := func(name, text string) {
+			version++
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(name, time.Time{}, time.Unix(int64(version), 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		with := func(limit string) string {
+			return "version: 1\nupstreams:\n  - {to: 'http://127.0.0.1:1', limits: [" + limit + "], header: {X-Key: '{key}'}, keys: [{name: a, file: a.key}]}\n"
+		}
+		write("a.key", "secret-1\n")
+		write("p.yaml", with("1/s"))
+		file, err := loadProxy("p.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log, told strings.Builder
+		var applied []proxy.Config
+		r := &reload{
+			name: "p.yaml", last: file, stamp: stampOf(file.Names), hup: make(chan os.Signal, 1),
+			apply: func(c proxy.Config) error {
+				if c.Listen != file.Config.Listen {
+					return &proxy.ConfigError{Field: "Listen", Err: os.ErrInvalid}
+				}
+				applied = append(applied, c)
+				return nil
+			},
+			log: slog.New(slog.NewTextHandler(&log, nil)), told: slog.New(slog.NewTextHandler(&told, nil)),
+		}
+		go r.run(t.Context())
+		expect := func(what string, n int, logged string) {
+			t.Helper()
+			time.Sleep(3500 * time.Millisecond)
+			synctest.Wait()
+			if len(applied) != n || strings.Count(told.String(), "is applied") != n {
+				t.Errorf("%s: applied %d times, want %d\n%s%s", what, len(applied), n, log.String(), told.String())
+			}
+			if logged == "" != (log.Len() == 0) || !strings.Contains(log.String(), logged) {
+				t.Errorf("%s: logged %q, want %q", what, log.String(), logged)
+			}
+			if strings.Count(log.String(), "not applied") > 1 {
+				t.Errorf("%s: it is logged again: %s", what, log.String())
+			}
+			log.Reset()
+		}
+		expect("nothing has changed", 0, "")
+		write("p.yaml", with("2/s"))
+		expect("a limit", 1, "")
+		if l := applied[0].Upstreams[0].Limits[0]; l.N != 2 {
+			t.Errorf("the limit is %v", l)
+		}
+		write("p.yaml", with("2/s"))
+		expect("written again", 1, "")
+		write("a.key", "secret-2\n")
+		expect("a key in its file", 2, "")
+		write("p.yaml", with("2"))
+		expect("a broken file", 2, `p.yaml:3:41: limits: \"2\" does not say per what time`)
+		write("p.yaml", "listen: 127.0.0.1:9\n"+with("3/s"))
+		expect("what cannot change", 2, "p.yaml:1:9: listen: ")
+		write("p.yaml", with("3/s"))
+		expect("mended", 3, "")
+		r.hup <- syscall.SIGHUP
+		synctest.Wait()
+		if len(applied) != 4 {
+			t.Errorf("SIGHUP: applied %d times", len(applied))
+		}
+		if err := os.Remove("p.yaml"); err != nil {
+			t.Fatal(err)
+		}
+		expect("gone", 4, "no such file")
+	})
+}

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+type proxyFlags struct {
+	minuteFlags
+	file                                  string // --config
+	instead                               initial
+	to, preset, provider                  string
+	state                                 string
+	limits, headers, query                []string
+	keyEnv, clientKeyEnv                  []string
+	clientHeader                          string
+	listen, admin                         string
+	open, perSecond, rejectsFree, tokens  bool
+	forwarded, keepHost                   bool
+	latencyMax, maxWait, grace            time.Duration
+	timeout, connectTimeout               time.Duration
+	maxOutage, maxPause                   time.Duration
+	headerTimeout, idleTimeout, stall     time.Duration
+	attempts, inFlight, maxWaiting, conns int
+	maxHeader, maxBody                    byteSize
+	tlsCert, tlsKey, caFile               string
+	log, logLevel                         string
+	shareFlags
+}
+
+func (f *proxyFlags) add(c *cobra.Command) {
+	p := c.Flags()
+	p.StringVar(&f.file, "config", "", "file with all that the other flags say, and more: several servers, clients, keys; see paceline proxy --init")
+	p.StringVar(&f.to, "to", "", "where requests go: the URL of a server, and maybe a path to put in front of theirs; h2c://HOST is HTTP/2 without TLS")
+	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+"; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
+	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
+	f.minuteFlags.add(p, "")
+	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: 60000 as 1000, rounded down")
+	p.IntVar(&f.inFlight, "in-flight", 0, "most requests in flight at the server, per key (default: any number)")
+	p.BoolVar(&f.tokens, "tokens", false, "count tokens of language models although no limit asks for that")
+	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
+	p.DurationVar(&f.latencyMax, "latency-max", 0, "you promise that no request takes longer than this to be counted by the server: a little faster, and no safer than the promise")
+	p.StringVar(&f.provider, "provider", "", "whose words answers are read in (default: by host, by --preset, or as they look); see paceline explain --providers")
+	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B: each key has the limits for itself, and a request goes with the one that may go soonest")
+	p.StringArrayVarP(&f.headers, "header", "H", nil, "'Name: value' for every request, instead of what the client says there; {key} is filled in; repeatable")
+	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
+	p.StringVar(&f.listen, "listen", proxy.DefaultListen, "address for clients; beyond this machine it needs --client-key-env or --open")
+	p.StringVar(&f.admin, "admin", proxy.DefaultAdmin, "address on this machine for the page to watch it, /metrics, /livez and /readyz; off: none")
+	p.BoolVar(&f.open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")
+	p.StringSliceVar(&f.clientKeyEnv, "client-key-env", nil, "environment variables with a key each that clients send, A,B: the client is called as the variable; without a key they are refused")
+	p.StringVar(&f.clientHeader, "client-header", "", "field of requests that names the client, where it has no key (default: its address)")
+	p.IntVar(&f.maxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
+	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait, "longest wait for a turn: if more is foreseen, the request is refused at once; 0s: nobody waits")
+	p.DurationVar(&f.grace, "grace", 0, "how long those that wait may go on once the proxy is told to stop; what is in flight is always finished")
+	p.StringVar(&f.state, "state", "", "file for what was sent and may still count, so that a restart forgets no window (default: none)")
+	f.shareFlags.add(p, "")
+	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")
+	p.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
+	p.IntVar(&f.attempts, "attempts", 3, "how often a request is tried, where that does no harm")
+	p.DurationVar(&f.maxOutage, "max-outage", 10*time.Second, "how long requests wait for a server where nothing arrives; 0s: not at all")
+	p.DurationVar(&f.maxPause, "max-pause", time.Hour, "how long all stay away at most because of one answer")
+	p.Var(&f.maxHeader, "max-header", "largest header of a request")
+	p.Var(&f.maxBody, "max-body", "largest body of a request; 0: any")
+	p.IntVar(&f.conns, "max-connections", 16384, "most connections of clients; more wait to be accepted")
+	p.DurationVar(&f.headerTimeout, "header-timeout", 10*time.Second, "longest time for a client to send a header")
+	p.DurationVar(&f.idleTimeout, "idle-timeout", 2*time.Minute, "how long a client's connection without a request stays open")
+	p.DurationVar(&f.stall, "stall", time.Minute, "how long a client may send nothing of its body, or take nothing of its answer")
+	p.StringVar(&f.tlsCert, "tls-cert", "", "file with the certificate for --listen, and those between it and its authority, as PEM")
+	p.StringVar(&f.tlsKey, "tls-key", "", "file with its private key, as PEM")
+	p.StringVar(&f.caFile, "ca-file", "", "file with the authorities that the server's certificate may be of, as PEM (default: the system's)")
+	p.BoolVar(&f.forwarded, "forwarded", false, "tell the server who asked, in X-Forwarded-For, -Host and -Proto")
+	p.BoolVar(&f.keepHost, "keep-host", false, "pass on the Host that clients ask for, instead of that of --to")
+	p.StringVar(&f.log, "log", "text", "a line per request on standard error: text, json or off")
+	p.StringVar(&f.logLevel, "log-level", "warn", "of what happens besides: debug, info, warn or error")
+}
+
+// config makes the configuration of one upstream.
+func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
+	usage := func(format string, args ...any) (proxy.Config, error) {
+		return proxy.Config{}, usageError{fmt.Errorf(format, args...)}
+	}
+	log, access, err := f.logs(cmd)
+	if err != nil {
+		return c, err
+	}
+	if err := f.durations(cmd); err != nil {
+		return c, usageError{err}
+	}
+	if err := f.alone(cmd); err != nil {
+		return c, usageError{err}
+	}
+	c = proxy.Config{
+		Share: f.by(), Listen: f.listen, Admin: f.admin, Open: f.open, MaxWait: orNone(f.maxWait), Grace: f.grace, State: f.state,
+		Bounds: proxy.Bounds{Header: int(f.maxHeader), Body: orAny(int64(f.maxBody)), Connections: f.conns, HeaderTimeout: f.headerTimeout, IdleTimeout: f.idleTimeout, Stall: f.stall},
+		Log:    log, Access: access,
+	}
+	c.Clients.Header, c.Clients.Default.MaxWaiting = f.clientHeader, f.maxWaiting
+	if c.Clients.List, err = f.clients(); err != nil {
+		return c, exitError{exitConfig, fmt.Errorf("--client-key-env: %w", err)}
+	}
+	u, err := f.upstream(cmd)
+	if err != nil {
+		return c, err
+	}
+	c.Upstreams = []proxy.Upstream{u}
+	if (f.tlsCert == "") != (f.tlsKey == "") {
+		return usage("--tls-cert and --tls-key, expected both or neither")
+	}
+	if f.tlsCert != "" {
+		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+		if err != nil {
+			return c, exitError{exitConfig, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err)}
+		}
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
+	return c, nil
+}
+
+// logs are for what happens to the proxy, and for requests.
+func (f *proxyFlags) logs(cmd *cobra.Command) (log, access *slog.Logger, err error) {
+	if !slices.Contains([]string{"text", "json", "off"}, f.log) {
+		return nil, nil, usageError{fmt.Errorf("--log %q, expected text, json or off", f.log)}
+	}
+	var level slog.Level
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, f.logLevel) {
+		return nil, nil, usageError{fmt.Errorf("--log-level %q, expected debug, info, warn or error", f.logLevel)}
+	}
+	_ = level.UnmarshalText([]byte(f.logLevel))
+	if access = slog.New(slog.DiscardHandler); f.log != "off" {
+		access = logOf(cmd, f.log, slog.LevelInfo)
+	}
+	return logOf(cmd, f.log, level), access, nil
+}
+
+// orNone and orAny write what a flag means by 0 as a configuration has it.
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+func orAny(n int64) int64 {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+// durations checks the flags that are times or numbers.
+func (f *proxyFlags) durations(cmd *cobra.Command) error {
+	for _, n := range []struct {
+		flag         string
+		value, least int64
+	}{
+		{"max-wait", int64(f.maxWait), 0}, {"grace", int64(f.grace), 0}, {"timeout", int64(f.timeout), 0}, {"connect-timeout", int64(f.connectTimeout), 1},
+		{"attempts", int64(f.attempts), 1}, {"max-outage", int64(f.maxOutage), 0}, {"max-pause", int64(f.maxPause), 1}, {"in-flight", int64(f.inFlight), 0},
+		{"max-waiting", int64(f.maxWaiting), 0}, {"max-connections", int64(f.conns), 1}, {"header-timeout", int64(f.headerTimeout), 1},
+		{"idle-timeout", int64(f.idleTimeout), 1}, {"stall", int64(f.stall), 1}, {"latency-max", int64(f.latencyMax), 0},
+	} {
+		if n.value < n.least {
+			return fmt.Errorf("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)
+		}
+	}
+	return nil
+}
+
+// clients are those that have keys.
+func (f *proxyFlags) clients() (all []proxy.Client, err error) {
+	keys, err := batch.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
+	for _, k := range keys {
+		all = append(all, proxy.Client{Name: k.Name, Keys: []proxy.KeyHash{proxy.HashKey(k.Secret)}, MaxWaiting: f.maxWaiting})
+	}
+	return all, err
+}
+
+// upstream is the one that the flags describe.
+func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) {
+	usage := func(format string, args ...any) (proxy.Upstream, error) {
+		return u, usageError{fmt.Errorf(format, args...)}
+	}
+	if f.to == "" {
+		return usage("--to is missing, expected the URL of a server, such as https://api.example.com")
+	}
+	u = proxy.Upstream{
+		Preset: f.preset, PerSecond: f.perSecond, InFlight: f.inFlight, Tokens: f.tokens, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
+		Attempts: f.attempts, AnswerTimeout: orNone(f.timeout), ConnectTimeout: f.connectTimeout, MaxPause: f.maxPause, MaxOutage: orNone(f.maxOutage),
+		Forwarded: f.forwarded, KeepHost: f.keepHost,
+	}
+	if err := f.minuteFlags.check(cmd); err != nil {
+		return u, err
+	}
+	text := f.to
+	if rest, ok := strings.CutPrefix(text, "h2c://"); ok {
+		u.H2C, text = true, "http://"+rest
+	}
+	if u.To, err = url.Parse(text); err != nil {
+		return usage("--to: it is no URL, expected such as https://api.example.com") // it may have a password in it
+	}
+	if u.Limits, u.Auto, err = f.allLimits(); err != nil {
+		return u, usageError{err}
+	}
+	if f.preset != "" {
+		if _, ok := quota.LookupPreset(f.preset); !ok {
+			return u, usageError{unknownPreset(f.preset)}
+		}
+	}
+	if f.provider != "" {
+		d, ok := quota.Lookup(f.provider)
+		if !ok {
+			return u, usageError{unknownProvider(f.provider)}
+		}
+		u.Provider = d
+	}
+	if err := f.perMinute(cmd, &u); err != nil {
+		return u, err
+	}
+	if u.Header, err = fields(f.headers, ":", "Name: value"); err != nil {
+		return usage("--header %w", err)
+	}
+	if u.Query, err = fields(f.query, "=", "name=value"); err != nil {
+		return usage("--query %w", err)
+	}
+	keys, err := batch.KeysFromEnv(f.keyEnv, os.LookupEnv)
+	if err != nil {
+		return u, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
+	}
+	for _, k := range keys {
+		u.Keys = append(u.Keys, proxy.Key{Name: k.Name, Secret: proxy.Secret(k.Secret)})
+	}
+	if f.caFile != "" {
+		pem, err := os.ReadFile(f.caFile)
+		pool := x509.NewCertPool()
+		if err == nil && !pool.AppendCertsFromPEM(pem) {
+			err = errors.New("there is no certificate in it, expected PEM")
+		}
+		if err != nil {
+			return u, exitError{exitConfig, fmt.Errorf("--ca-file %s: %w", f.caFile, err)}
+		}
+		u.TLS = &tls.Config{RootCAs: pool}
+	}
+	return u, nil
+}
+
+// allLimits are those of --limit, in the words of run. auto says that they are to be found out.
+func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
+	switch perMinute, _ := f.minuteFlags.limits(); {
+	case len(f.limits) > 0 || f.preset != "" || f.inFlight > 0 || len(perMinute) > 0:
+	case len(f.each) > 0:
+		return nil, false, errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none")
+	default:
+		return nil, false, fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms)
+	}
+	alone := ""
+	for _, s := range f.limits {
+		if s == "none" || s == "auto" {
+			alone = s
+			continue
+		}
+		l, err := rate.ParseLimit(s)
+		if err != nil {
+			return nil, false, fmt.Errorf("--limit %w", err)
+		}
+		all = append(all, proxy.Limit{Limit: l})
+	}
+	perMinute, _ := f.minuteFlags.limits()
+	if alone != "" && (len(f.limits) > 1 || f.preset != "" || len(perMinute) > 0) || alone == "auto" && len(f.each) > 0 {
+		return nil, false, fmt.Errorf("--limit %s is beside other limits; expected one of the two", alone)
+	}
+	return all, alone == "auto", nil
+}
+
+// fields reads 'Name: value' or 'name=value'.
+func fields(lines []string, separator, form string) (all []proxy.Field, err error) {
+	for _, line := range lines {
+		name, value, ok := strings.Cut(line, separator)
+		if !ok {
+			return nil, fmt.Errorf("has no %q in it, expected %q", separator, form) // it may be a secret: not shown
+		}
+		all = append(all, proxy.Field{Name: strings.TrimSpace(name), Value: proxy.Secret(strings.TrimSpace(value))})
+	}
+	return all, nil
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestProxyFlagsThatAreWrong(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	t.Setenv("PROXY_KEY", "sk-9f8Q7xZ2kLm4")
+	for args, want := range map[string]string{
+		"": "expected a server and what it allows", "--to https://a.test": "--limit, --preset or --rpm is required", "--limit 20/s": "--to is missing",
+		"--to ftp://a.test --limit 20/s": "--to", "--to https://a.test --limit 20": "--limit \"20\"", "--to https://a.test --limit none --limit 20/s": "--limit none is beside",
+		"--to https://a.test --limit auto --preset github": "--limit auto is beside", "--to https://a.test --preset opnai:tier1": "did you mean",
+		"--to https://a.test --limit 20/s --listen 0.0.0.0:1": "--listen 0.0.0.0:1", "--to https://a.test --limit 20/s --admin 0.0.0.0:1": "--admin 0.0.0.0:1",
+		"--to https://a.test --limit 20/s --key-env PROXY_KEY": "{key}", "--to https://a.test --limit 20/s --max-wait -1s": "--max-wait -1s", "--to https://a.test --limit 20/s --header sk-9f8Q7xZ2kLm4": "--header",
+		"--to https://a.test --limit 20/s --admin off --listen " + taken.Addr().String(): "is in use", "--to https://a.test --limit 20/s --tls-cert x": "--tls-cert and --tls-key",
+	} {
+		var out, errs strings.Builder
+		code := execute(context.Background(), append([]string{"proxy"}, strings.Fields(args)...), strings.NewReader(""), &out, &errs)
+		if code == exitOK || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "sk-9f8Q7xZ2kLm4") {
+			t.Errorf("paceline proxy %s: exit %d, %q, expected %q", args, code, errs.String(), want)
+		}
+	}
+}
+
+// --log off: no line per request, whether flags or a file say the rest; what goes wrong is still said.
+func TestProxyLog(t *testing.T) {
+	for form, lines := range map[string]bool{"text": true, "json": true, "off": false} {
+		cmd := newProxy()
+		f := proxyFlags{log: form, logLevel: "warn"}
+		log, access, err := f.logs(cmd)
+		if err != nil || !log.Enabled(t.Context(), slog.LevelWarn) || log.Enabled(t.Context(), slog.LevelInfo) || access.Enabled(t.Context(), slog.LevelInfo) != lines {
+			t.Errorf("--log %s: %v, a line per request: %v", form, err, access.Enabled(t.Context(), slog.LevelInfo))
+		}
+	}
+}

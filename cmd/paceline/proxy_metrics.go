@@ -1,0 +1,24 @@
+package main
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/metrics"
+)
+
+// liveHeap is what was still in use at the end of the latest garbage collection: the one number that shows a leak, whatever the load.
+var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/(heap/live:bytes|cycles/total:gc-cycles)$`)}
+
+// proxyMetrics serves what the proxy does, and what its process takes: goroutines, memory, open files, processor time.
+func proxyMetrics(p *proxy.Proxy) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(metrics.Live(p.Sources), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}

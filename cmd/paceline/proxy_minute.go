@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// perMinute adds the limits of --rpm and its like to an upstream. As in run, they replace those of --preset that count the same, and a model with
+// limits of its own has no others; so what is left of the preset is written out as limits.
+func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
+	all, _ := f.minuteFlags.limits()
+	models, _, err := f.ofModels()
+	if err != nil {
+		return err
+	}
+	all = append(all, models...)
+	if len(all) == 0 && !cmd.Flag("rule").Changed {
+		return nil
+	}
+	for _, l := range all {
+		u.Limits = append(u.Limits, proxy.Limit{Limit: f.produced(u, l)})
+	}
+	if err := f.writeOut(cmd, u); err != nil {
+		return err
+	}
+	if !f.perSecond {
+		return nil
+	}
+	u.PerSecond = false
+	found := false
+	for _, minute := range u.Limits {
+		if second, ok := batch.PerSecond(minute.Limit); ok {
+			u.Limits, found = append(u.Limits, proxy.Limit{Limit: second, Scope: minute.Scope, Only: minute.Only}), true
+		}
+	}
+	if !found {
+		return usageError{errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling")}
+	}
+	return nil
+}
+
+// writeOut puts the limits of the preset that hold among those of an upstream, in place of its name.
+func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
+	preset, ok := quota.LookupPreset(u.Preset)
+	if !ok {
+		return nil
+	}
+	who, _ := quota.Publisher(u.Preset)
+	if f.perSecond && !who.PerSecond {
+		return usageError{fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title)}
+	}
+	if u.Provider == nil {
+		u.Provider, _ = quota.Lookup(who.Name)
+	}
+	u.Preset = ""
+	for _, p := range preset.Policies {
+		switch {
+		case f.replaces(p):
+			continue
+		case p.Rule == quota.Concurrency:
+			if n := int(p.Limit); u.InFlight == 0 || n < u.InFlight {
+				u.InFlight = n
+			}
+			continue
+		case !knows(p.Unit):
+			return usageError{fmt.Errorf("--preset %s limits %s, which nobody counts here; expected --limit without --preset", f.preset, p.Unit)}
+		}
+		scope := p.Scope
+		if scope == quota.All {
+			scope = quota.IP
+		}
+		u.Limits = append(u.Limits, proxy.Limit{Limit: f.produced(u, f.published(cmd, p)), Scope: scope})
+	}
+	return nil
+}
+
+// produced has output count as it is produced where the provider says that it does.
+func (f *proxyFlags) produced(u *proxy.Upstream, l rate.Limit) rate.Limit {
+	row, _ := quota.LookupProvider(u.Seller())
+	l.Produced = l.Bucket && l.Unit == limit.Output && row.Tokens == quota.CountsProduced
+	return l
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestRunAutoFlags(t *testing.T) {
+	in := write(t, "in.jsonl", `{"url":"http://127.0.0.1:1/"}`+"\n")
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"--limit auto", "", 0},
+		{"--limit auto --strangers --share 2 --sharers 10", "", 0},
+		{"--limit auto --limit 20/s", "--limit auto is beside --limit 20/s, and says that nobody knows the limit; expected one of the two", 2},
+		{"--limit auto --limit none", "--limit auto is beside --limit none", 2},
+		{"--limit auto --preset github", "--limit auto is beside --preset github", 2},
+		{"--limit auto --strangers=bucket", "--strangers=bucket with --limit auto, which finds out how the server counts; expected --strangers", 2},
+		{"--limit auto --sharers 10", "--sharers is for limits that others use, too: it needs --strangers", 2},
+		{"--limit auto --strangers --share 2e6", "--limit auto: throttle: Auto", 4},
+	} {
+		code, _, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), in)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: %d, want %d and %q in\n%s", c.args, code, c.code, c.want, stderr)
+		}
+	}
+}
+
+// What was found is said at the end, for people and as JSON: what the server states, and what only refusals tell.
+func TestRunAutoFinds(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	for _, c := range []struct {
+		name  string
+		serve http.HandlerFunc
+		by    string
+		text  string
+	}{
+		{"stated", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("RateLimit-Policy", `"default";q=6000;w=60`)
+			w.Header().Set("RateLimit", `"default";r=5999;t=60`)
+		}, "server", "found: 6000 requests per 1m0s, as the server says"},
+		{"nothing", func(http.ResponseWriter, *http.Request) {}, "nobody", "found: no limit: nothing was refused, and no answer told of one"},
+		{"refusals", func(w http.ResponseWriter, _ *http.Request) {
+			if n := asked.Add(1); n > 10 && n < 15 { // one alone may be heard when others, sent later, are served
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		}, "refusals", "found: about "},
+	} {
+		asked.Store(0)
+		srv := httptest.NewServer(c.serve)
+		sum := filepath.Join(t.TempDir(), "sum.json")
+		code, _, stderr := paceline("", "run", "--limit", "auto", "--progress", "off", "--summary", sum, write(t, "in.jsonl", numbered(15, srv.URL)))
+		srv.Close()
+		var got struct {
+			Found []struct{ Key, By, Text string }
+		}
+		b, err := os.ReadFile(sum)
+		if err == nil {
+			err = json.Unmarshal(b, &got)
+		}
+		if err != nil || code != 0 || len(got.Found) != 1 || got.Found[0].By != c.by || !strings.Contains(stderr, c.text) {
+			t.Errorf("%s: %d, %v, %+v, want by %s and %q in\n%s", c.name, code, err, got, c.by, c.text, stderr)
+		}
+		if strings.Contains(stderr, "would fit") {
+			t.Errorf("%s: advice for a limit that nobody gave:\n%s", c.name, stderr)
+		}
+	}
+}

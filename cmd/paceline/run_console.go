@@ -1,0 +1,111 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/shown"
+)
+
+// consoleFlags say how much a run prints on standard error.
+type consoleFlags struct{ quiet, verbose bool }
+
+func (f *consoleFlags) add(p *pflag.FlagSet) {
+	p.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, no notices and no summary, but errors")
+	p.BoolVarP(&f.verbose, "verbose", "v", false, "a line per answer and expiry on standard error, as --log-level debug")
+}
+
+// setLevel sets --log-level where -v or -q ask for another level.
+func (f *consoleFlags) setLevel(cmd *cobra.Command, level *string) error {
+	given := cmd.Flag("log-level").Changed
+	switch {
+	case f.quiet && f.verbose:
+		return errors.New("-q and -v: one asks for less and the other for more, expected one of them")
+	case f.verbose && given && *level != "debug":
+		return fmt.Errorf("-v is --log-level debug, and there is --log-level %s, too; expected one of them", *level)
+	case f.verbose:
+		*level = "debug"
+	case f.quiet && !given:
+		*level = "error"
+	}
+	return nil
+}
+
+// screen returns the writer for notices, the progress and the summary.
+func (f *consoleFlags) screen(cmd *cobra.Command) io.Writer {
+	if f.quiet {
+		return io.Discard
+	}
+	return cmd.ErrOrStderr()
+}
+
+// log returns the writer for the log, which prints above the progress if there is one.
+func (f *consoleFlags) log(cmd *cobra.Command, screen io.Writer) io.Writer {
+	if f.quiet {
+		return cmd.ErrOrStderr()
+	}
+	return screen
+}
+
+// ended adds to the error of a quiet run how many requests failed, and why. Other runs say so in the summary.
+func (f *consoleFlags) ended(err error, t *batch.Totals, because string) error {
+	var e exitError
+	if !f.quiet || !errors.As(err, &e) || e.code != exitSomeFailed || e.err != nil {
+		return err
+	}
+	failed := t.Dead + t.Expired + t.SkippedDead
+	what := shown.Count(failed, "request failed", "requests failed")
+	if more := t.Invalid + t.Appended; more > 0 {
+		what += fmt.Sprintf(", %s passed over", shown.Count(more, "line was", "lines were"))
+	}
+	if because != "" {
+		what += ": " + because
+	}
+	return exitError{e.code, errors.New(what)}
+}
+
+// outputIsFile takes -o FILE to mean --out FILE, as in curl and other programs, and says so. For paceline -o is the format of the summary.
+func (f *runFlags) outputIsFile(cmd *cobra.Command) (notice string, err error) {
+	file := f.output
+	if file == "text" || file == "json" {
+		return "", nil
+	}
+	if strings.HasSuffix(file, "/") {
+		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a folder for the bodies of answers is --out-dir %s", file, file)
+	}
+	if !looksLikeFile(file) {
+		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a file for the results is --out (-O), such as --out ./%s", file, cmp.Or(file, "results.jsonl"))
+	}
+	for _, other := range []string{"out", "out-dir"} {
+		if flag := cmd.Flag(other); flag != nil && flag.Changed {
+			return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; and as a file for the results it is beside --%s %s, expected one of them", file, other, flag.Value)
+		}
+	}
+	f.out, f.output = file, "text"
+	if file == "-" {
+		return "", nil
+	}
+	return fmt.Sprintf("-o %s is taken as --out %s: a file for the results (-o text and -o json are the form of the summary)", file, file), nil
+}
+
+// looksLikeFile tells whether a word is the name of a file rather than of a format.
+func looksLikeFile(word string) bool {
+	return word == "-" || strings.ContainsAny(word, "./"+string(os.PathSeparator))
+}
+
+// badOutput is the error for a -o that names no format of the verb.
+func badOutput(value, forms string) error {
+	err := fmt.Errorf("--output %q: want %s", value, forms)
+	if looksLikeFile(value) {
+		err = fmt.Errorf("%w; into a file: > %s", err, value)
+	}
+	return usageError{err}
+}

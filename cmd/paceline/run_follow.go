@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/bearer"
+	"github.com/paceline-go/paceline/internal/issuer"
+)
+
+// pageFlags say where to find the page that follows an answer.
+type pageFlags struct {
+	next, while string
+	most        int
+	asked       bool // --max-pages was given
+}
+
+func (f *pageFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.next, "next", "", "follow pages: link (the Link field's rel=next), a JSON pointer to a URL in the answer (/links/next), NAME=POINTER for a cursor that goes into the query (cursor=/meta/next_cursor), or body:POINTER=POINTER for one that goes into the body (body:/start_cursor=/next_cursor); each page is a request of its own")
+	p.StringVar(&f.while, "next-while", "", "with --next: JSON pointer to what is true of all pages but the last (/has_more)")
+	p.IntVar(&f.most, "max-pages", 1000, "with --next: most pages of a line; a run with more goes on there")
+}
+
+func (f *pageFlags) config(cmd *cobra.Command, c *batch.Config) (err error) {
+	f.asked = cmd.Flag("max-pages").Changed
+	switch {
+	case f.next == "" && (f.while != "" || f.asked):
+		return errors.New("--next-while and --max-pages are for --next, which is not given")
+	case f.next == "":
+		return nil
+	case f.most < 1:
+		return fmt.Errorf("--max-pages %d, expected at least 1", f.most)
+	}
+	if c.Next, err = batch.ParseNext(f.next, f.while); err != nil {
+		return fmt.Errorf("--next %w", err)
+	}
+	if name := c.Next.Param(); slices.ContainsFunc(c.Query, func(t batch.Template) bool { return t.Name() == name }) {
+		return fmt.Errorf("--query %s=… and --next %s=…: the first would take the place of every cursor", name, name)
+	}
+	c.MaxPages = f.most
+	return nil
+}
+
+// tokenFlags say where the {token} of requests comes from.
+type tokenFlags struct {
+	command             string
+	every               time.Duration
+	url                 string
+	idEnv, secretEnv    string
+	scopes, oauthParams []string
+}
+
+func (f *tokenFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.command, "auth-command", "", "command that prints a token, or JSON with access_token and expires_in, for {token} in --header or --query (default: 'Authorization: Bearer {token}'); it runs again before that expires and at 401")
+	p.DurationVar(&f.every, "auth-every", 0, "how often to get a new token (default: when it says that it expires, and at 401)")
+	p.StringVar(&f.url, "oauth-token-url", "", "where an OAuth server gives tokens for {token}, for the credentials of a client")
+	p.StringVar(&f.idEnv, "oauth-client-id-env", "", "environment variable with the client's id")
+	p.StringVar(&f.secretEnv, "oauth-client-secret-env", "", "environment variable with the client's secret")
+	p.StringSliceVar(&f.scopes, "oauth-scopes", nil, "scopes to ask for, A,B")
+	p.StringArrayVar(&f.oauthParams, "oauth-param", nil, "'name=value' beside, such as 'audience=https://api.example.com'; repeatable")
+}
+
+// config has requests carry a token, if the flags name something that gives one.
+func (f *tokenFlags) config(c *batch.Config) error {
+	if err := f.check(); err != nil {
+		return usageError{err}
+	}
+	uses := batch.Uses(c.Header, "token") || batch.Uses(c.Query, "token")
+	b := &batch.Bearer{Config: bearer.Config{Every: f.every}}
+	switch {
+	case f.command != "":
+		b.Issuer = issuer.Command{Line: f.command}
+	case f.url != "":
+		client, err := f.client()
+		if err != nil {
+			return err
+		}
+		b.Issuer = client
+	case uses:
+		return usageError{errors.New("{token} in --header or --query, and nobody who gives one: expected --auth-command or --oauth-token-url")}
+	default:
+		return nil
+	}
+	c.Bearer = b
+	if uses {
+		return nil
+	}
+	if slices.ContainsFunc(c.Header, func(t batch.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
+		return usageError{errors.New("a token without {token} in --header or --query, and --header has another Authorization: no request would have it")}
+	}
+	all, err := batch.ParseHeaders([]string{"Authorization: Bearer {token}"})
+	c.Header = append(c.Header, all...)
+	return err
+}
+
+// check refuses flags that make no sense together.
+func (f *tokenFlags) check() error {
+	oauth := f.idEnv != "" || f.secretEnv != "" || len(f.scopes)+len(f.oauthParams) > 0
+	switch {
+	case f.command != "" && f.url != "":
+		return errors.New("--auth-command and --oauth-token-url: both give tokens, expected one of them")
+	case f.url == "" && oauth:
+		return errors.New("--oauth-… without --oauth-token-url, expected where tokens are given")
+	case f.url != "" && f.idEnv == "":
+		return errors.New("--oauth-token-url without --oauth-client-id-env, expected the environment variable that has the client's id")
+	case f.url != "" && f.secretEnv == "":
+		return errors.New("--oauth-token-url without --oauth-client-secret-env, expected the environment variable that has the client's secret")
+	case f.every < 0:
+		return fmt.Errorf("--auth-every %v, expected a duration above 0", f.every)
+	case f.every != 0 && f.command == "" && f.url == "":
+		return errors.New("--auth-every without --auth-command or --oauth-token-url: there is no token to renew")
+	}
+	return nil
+}
+
+// client reads the credentials. Its errors name variables and never their values.
+func (f *tokenFlags) client() (*issuer.Client, error) {
+	u, err := url.Parse(f.url)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
+		return nil, usageError{errors.New("--oauth-token-url, expected an absolute http or https URL without a user and without #")}
+	}
+	params := url.Values{}
+	for _, p := range f.oauthParams {
+		name, value, ok := strings.Cut(p, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, usageError{fmt.Errorf("--oauth-param %q, expected 'name=value'", p)}
+		}
+		params.Add(name, strings.TrimSpace(value))
+	}
+	id, err := batch.KeysFromEnv([]string{f.idEnv}, os.LookupEnv)
+	if err != nil {
+		return nil, exitError{exitConfig, fmt.Errorf("--oauth-client-id-env: %w", err)}
+	}
+	secret, err := batch.KeysFromEnv([]string{f.secretEnv}, os.LookupEnv)
+	if err != nil {
+		return nil, exitError{exitConfig, fmt.Errorf("--oauth-client-secret-env: %w", err)}
+	}
+	return &issuer.Client{
+		TokenURL: u, ID: id[0].Secret, SecretName: secret[0].Name, Secret: secret[0].Secret, Scopes: f.scopes, Params: params,
+	}, nil
+}

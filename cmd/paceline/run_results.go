@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/pick"
+)
+
+// resultFlags say what becomes of answers, in addition to --out.
+type resultFlags struct {
+	outDir  string
+	maxFile byteSize
+
+	selection, format string
+	ordered           bool
+}
+
+func (f *resultFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.outDir, "out-dir", "", "folder with a file for the body of each answer, named by its id and its Content-Type, and results.jsonl for the rest, which a run that is repeated goes on from")
+	f.maxFile = 1 << 30
+	p.StringVar(&f.selection, "select", "", "fields of the answers to write in place of the results, as jq expressions: 'id=.id, name=.body.name' or '{id, name: .body.name}'")
+	p.StringVar(&f.format, "out-format", "", "with --select: jsonl, csv or tsv (default: as --out ends, or jsonl)")
+	p.BoolVar(&f.ordered, "ordered", false, "results in the order of the input")
+	p.Var(&f.maxFile, "max-file", "with --out-dir: longest body; a longer one is a dead letter")
+}
+
+// config has the run write the results as the flags say. out is the value of --out.
+func (f *resultFlags) config(cmd *cobra.Command, out *string, c *batch.Config) error {
+	if err := f.shape(cmd, *out, c); err != nil {
+		return err
+	}
+	switch {
+	case f.outDir != "" && f.selection != "":
+		return errors.New("--out-dir with --select: a file has all of an answer, a table some of it; expected one of them")
+	case f.outDir != "" && f.ordered:
+		return errors.New("--out-dir with --ordered: files have no order")
+	case f.outDir == "":
+		if cmd.Flag("out-dir").Changed {
+			return errors.New("--out-dir is empty, expected a folder")
+		}
+		if cmd.Flag("max-file").Changed {
+			return errors.New("--max-file is for the files of --out-dir; without it, --max-response bounds what is kept of a body")
+		}
+		return nil
+	case cmd.Flag("out").Changed || *out != "-": // -o FILE sets *out without the flag
+		return fmt.Errorf("--out-dir with --out: the results without their bodies are in %s", batch.IndexOf(f.outDir))
+	}
+	if what := batch.NoFolder(f.outDir); what != "" {
+		return fmt.Errorf("--out-dir %s is %s, expected a folder", f.outDir, what)
+	}
+	*out = batch.IndexOf(f.outDir)
+	c.OutDir, c.MaxFile = f.outDir, int64(f.maxFile)
+	return nil
+}
+
+// batches returns an error if one of the flags is given with a batch for language models, since its results keep the provider's format.
+func (f *resultFlags) batches() error {
+	flag := ""
+	switch {
+	case f.outDir != "":
+		flag = "--out-dir"
+	case f.selection != "":
+		flag = "--select"
+	case f.ordered:
+		flag = "--ordered"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s does not go with batches for language models: their results are in the provider's format", flag)
+}
+
+// shape reads --select and the flags that go with it.
+func (f *resultFlags) shape(cmd *cobra.Command, out string, c *batch.Config) error {
+	c.Ordered = f.ordered
+	ending := strings.ToLower(strings.TrimPrefix(filepath.Ext(out), "."))
+	format := pick.Format(f.format)
+	if format == "" {
+		format = pick.JSONL
+		if ending == string(pick.CSV) || ending == string(pick.TSV) {
+			format = pick.Format(ending)
+		}
+	}
+	switch format {
+	case pick.JSONL, pick.CSV, pick.TSV:
+	default:
+		return fmt.Errorf("--out-format %q, expected jsonl, csv or tsv", f.format)
+	}
+	if f.selection == "" {
+		switch {
+		case cmd.Flag("select").Changed:
+			return errors.New("--select is empty, expected such as 'id=.id, name=.body.name'")
+		case format == pick.JSONL:
+			return nil
+		case f.format != "":
+			return fmt.Errorf("--out-format %s without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'", format)
+		}
+		return fmt.Errorf("--out %s without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'; --out-format jsonl writes whole results there", out)
+	}
+	shape, err := pick.Compile(f.selection, format)
+	if err != nil {
+		return fmt.Errorf("--select %w", err)
+	}
+	c.Shape = shape
+	if format != pick.JSONL && out == "-" && (c.Dead == "" || c.Dead == "-") {
+		return fmt.Errorf("--out-format %s on standard output has no place for dead letters, expected --dead FILE", format)
+	}
+	return nil
+}

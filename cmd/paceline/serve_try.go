@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/ratetest/llm"
+)
+
+// greeting is what a server prints when it starts: its address, what it does, and commands to try it with.
+type greeting struct {
+	what string
+	try  []string // for a shell, ready to paste
+}
+
+func (g greeting) text() string {
+	text := g.what + "; Ctrl-C ends it\n"
+	if len(g.try) > 0 {
+		text += "try it in another terminal:\n  " + strings.Join(g.try, "\n  ") + "\n"
+	}
+	return text
+}
+
+// reachable returns an address that can be sent to. An address for listening on all of a machine's addresses becomes the loopback address.
+func reachable(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
+		u.Host = "127.0.0.1:" + u.Port()
+	}
+	return u.String()
+}
+
+// quoted writes a word for a shell.
+func quoted(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-./", r))
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// many is the beginning of a pipe of n lines. The number of the line stands in place of &.
+func many(n int, line string) string {
+	return fmt.Sprintf("seq %d | sed %s | ", n, quoted("s|.*|"+line+"|"))
+}
+
+// urls is the beginning of a pipe of n URLs, each on a line. Each is url followed by the number of its line.
+func urls(n int, url string) string {
+	return fmt.Sprintf("seq -f %s %d | ", quoted(strings.ReplaceAll(url, "%", "%%")+"%g"), n)
+}
+
+// limitFlag writes a limit as paceline run expects it.
+func limitFlag(n int64, per time.Duration) string {
+	unit := plain(per)
+	if one, ok := strings.CutPrefix(unit, "1"); ok && (one == "s" || one == "m" || one == "h") {
+		unit = one
+	}
+	return fmt.Sprintf("--limit %d/%s", n, unit)
+}
+
+// try returns commands that try a provider's fake.
+func (s *serveProvider) try(url string, limits []quota.Policy) []string {
+	at := url + "/any/path"
+	limit := "--limit 1/s"
+	for _, p := range limits {
+		if p.Unit == quota.Requests && p.Rule != quota.Concurrency {
+			limit = limitFlag(p.Limit, p.Window)
+			break
+		}
+	}
+	return []string{
+		"curl -i " + at,
+		"paceline explain " + explainedAs(s.about.Name) + at,
+		urls(3, at+"?id=") + "paceline run " + limit + " -",
+	}
+}
+
+// explainedAs returns the flag that has explain read answers as those of the provider. It is empty for shapes of header fields and others
+// that explain has no name for.
+func explainedAs(provider string) string {
+	if _, ok := quota.Lookup(provider); !ok {
+		return ""
+	}
+	return "--provider " + provider + " "
+}
+
+// try returns commands that try a fake of a language model.
+func (s *serveLLM) try(url string, limits llm.Limits) []string {
+	model, key := "gpt-4o", "k"
+	if len(s.config.Keys) > 0 {
+		key = s.config.Keys[0]
+	}
+	path, fields, line := "/v1/chat/completions", "-H "+quoted("Authorization: Bearer "+key), `{"custom_id":"&","method":"POST","url":"/v1/chat/completions","body":%s}`
+	if s.config.Provider == llm.Anthropic {
+		model, path, fields = "claude-sonnet-4", "/v1/messages", "-H "+quoted("x-api-key: "+key)+" -H 'anthropic-version: 2023-06-01'"
+		line = `{"custom_id":"&","params":%s}`
+	}
+	if len(s.config.Models) > 0 && !s.config.Published {
+		model = s.config.Models[0]
+	}
+	body := fmt.Sprintf(`{"model":%q,"max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}`, model)
+	run := ""
+	if limits.Window == time.Minute {
+		for _, l := range []struct {
+			flag string
+			n    int64
+		}{{"rpm", limits.Requests}, {"tpm", limits.Tokens}, {"itpm", limits.Input}, {"otpm", limits.Output}} {
+			if l.n > 0 {
+				run += fmt.Sprintf(" --%s %d", l.flag, l.n)
+			}
+		}
+	} else if limits.Requests > 0 {
+		run = " " + limitFlag(limits.Requests, limits.Window)
+	}
+	return []string{
+		"curl -i " + url + path + " " + fields + " -H 'Content-Type: application/json' -d " + quoted(body),
+		many(3, fmt.Sprintf(line, body)) + "KEY=" + quoted(key) + " paceline run --key-env KEY --base-url " + url + cmp.Or(run, " --limit none") + " -",
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// greeted runs a verb of serve until the test ends, and returns what it says at start.
+func greeted(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(context.Background())
+	stderr := &output{line: make(chan string, 1)}
+	done := make(chan int, 1)
+	go func() {
+		done <- execute(ctx, append([]string{"serve"}, args...), strings.NewReader(""), new(bytes.Buffer), stderr)
+	}()
+	t.Cleanup(func() { interrupt(); <-done })
+	select {
+	case text := <-stderr.line:
+		return text
+	case <-time.After(patient):
+		t.Fatalf("paceline serve %s says nothing", strings.Join(args, " "))
+	}
+	return ""
+}
+
+// TestServeSaysWhatToTry pastes what servers say into a shell, where paceline is this test.
+func TestServeSaysWhatToTry(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"sh", "seq", "sed", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("no shell to paste into: ", err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "paceline"), []byte("#!/bin/sh\n"+asProgram+"=1 exec "+self+` "$@"`+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"exchange", "--latency", "constant:1ms"}, {"exchange", "--keys", "a b", "--limit", "50"}, {"gcra", "--limit", "36000", "--level", "100"}, {"openai", "--first", "constant:1ms"},
+		{"anthropic", "--keys", "secret", "--window", "2m", "--first", "constant:1ms"}, {"github"}, {"x-ratelimit-epoch"}, {"okx"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			text := greeted(t, append(args, "--addr", ":0")...)
+			if !regexp.MustCompile(`^serving http://127\.0\.0\.1:[1-9]\d*/`).MatchString(text) {
+				t.Errorf("no address that can be sent to in %q", text)
+			}
+			curls, runs := 0, 0
+			for line := range strings.Lines(text) {
+				command, isCommand := strings.CutPrefix(line, "  ")
+				if !isCommand {
+					continue
+				}
+				c := exec.Command("sh", "-c", command)
+				c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+				said, err := c.CombinedOutput()
+				if err != nil {
+					t.Errorf("%s%v\n%s", command, err, said)
+				}
+				switch {
+				case strings.HasPrefix(command, "curl "):
+					curls++
+					if !regexp.MustCompile(`HTTP/1.1 200 |"req_id":17,"status":"OK"`).Match(said) {
+						t.Errorf("%s says %s", command, said)
+					}
+				case strings.Contains(command, "paceline run "):
+					runs++
+					if !bytes.Contains(said, []byte(" 0 rejected, 0 expired, 0 dead, 0 lost")) || bytes.Contains(said, []byte("\n0 offered")) {
+						t.Errorf("%s says %s", command, said)
+					}
+				}
+			}
+			if curls != 1 || runs != 1 {
+				t.Errorf("%d commands with curl and %d with paceline run in\n%s", curls, runs, text)
+			}
+		})
+	}
+}
+
+func TestServeWhereItCannotListen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct {
+		addr string
+		code int
+		says []string
+	}{
+		{l.Addr().String(), exitFailure, []string{l.Addr().String() + " is in use, maybe by another paceline serve", "lsof -i :", "--addr 127.0.0.1:0, which is any free port"}},
+		{"9999", exitUsage, []string{`--addr "9999", expected HOST:PORT such as 127.0.0.1:9999`}},
+		{"127.0.0.1:99999", exitFailure, []string{"--addr: ", "99999"}},
+	} {
+		code, _, stderr := paceline("", "serve", "exchange", "--addr", c.addr)
+		for _, want := range c.says {
+			if code != c.code || !strings.Contains(stderr, want) {
+				t.Errorf("--addr %s: exit %d with %q, want %d with %q", c.addr, code, stderr, c.code, want)
+			}
+		}
+	}
+}

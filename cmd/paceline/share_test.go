@@ -1,0 +1,372 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	root "github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/share"
+)
+
+// ripe makes a store as it is a while after somebody was there first: a new one is quiet for 7 s and a window.
+func ripe(t *testing.T, address, name string, own func() limit.Keeper) {
+	t.Helper()
+	s, err := openShare(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.Turn(t.Context(), name, func(r share.Reading) ([]byte, error) {
+		past := own().Span() + 10*time.Second
+		r.Clock -= int64(past)
+		r.Wall -= int64(past)
+		n := ledger.New(ledger.Config{New: own, ID: "first"})
+		n.Begin(0)
+		return n.Read(0, 0, r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func perSecondKeeper(n int64) func() limit.Keeper {
+	return func() limit.Keeper { return limit.MustRolling(n, time.Second) }
+}
+
+// strictly is a server that counts in a rolling window, and refuses what is more. Its path takes up to 20 ms each way.
+type strictly struct {
+	*httptest.Server
+
+	mu              sync.Mutex
+	base            time.Time
+	rule            *rule.Rolling
+	served, refused int
+	first, last     time.Time
+}
+
+func serveStrictly(t *testing.T, n int64, w time.Duration) *strictly {
+	t.Helper()
+	r, err := rule.NewRolling(rule.RollingConfig{Limit: n, Window: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &strictly{base: time.Now(), rule: r}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
+		if s.arrive() {
+			time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
+			return
+		}
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *strictly) arrive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
+	if s.served+s.refused == 0 {
+		s.first = s.last
+	}
+	if !s.rule.Arrive(mono.Of(s.base, s.last), 1) {
+		s.refused++
+		return false
+	}
+	s.served++
+	return true
+}
+
+func (s *strictly) count() (served, refused int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.served, s.refused
+}
+
+// rate is how many it served in a second, from the first to the last.
+func (s *strictly) rate() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return float64(s.served) / s.last.Sub(s.first).Seconds()
+}
+
+// urlFile writes a file of requests.
+func urlFile(t *testing.T, base string, n int) string {
+	t.Helper()
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "%s/%d\n", base, i)
+	}
+	name := filepath.Join(t.TempDir(), "urls.txt")
+	if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// process starts the command as a process of its own.
+func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), asProgram+"=1")
+	c.Dir = t.TempDir()
+	errs := new(bytes.Buffer)
+	c.Stderr = errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	return c, errs
+}
+
+// sharingRuns has so many processes of run send each of them, from a folder of its own, and kills one of them with -9 after so many were
+// served, if that is not 0: it goes on in a new process then.
+func sharingRuns(t *testing.T, s *strictly, address string, n int64, processes, each, kill int) {
+	t.Helper()
+	file := urlFile(t, s.URL, each)
+	start := func(dir string) (*exec.Cmd, *bytes.Buffer) {
+		return process(t, "run", file, "--limit", fmt.Sprintf("%d/s", n), "--share", address, "--share-name", "api", "--out", filepath.Join(dir, "out.jsonl"), "--quiet")
+	}
+	var all []*exec.Cmd
+	var says []*bytes.Buffer
+	var dirs []string
+	for range processes {
+		dirs = append(dirs, t.TempDir())
+		c, errs := start(dirs[len(dirs)-1])
+		all, says = append(all, c), append(says, errs)
+	}
+	if kill > 0 {
+		for served, _ := s.count(); served < kill; served, _ = s.count() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		all[0].Process.Kill()
+		all[0].Wait()
+		all[0], says[0] = start(dirs[0])
+	}
+	for i, c := range all {
+		if err := c.Wait(); err != nil {
+			t.Errorf("process %d: %v\n%s", i, err, says[i])
+		}
+	}
+}
+
+// Three processes of run, each from a folder of its own, keep to a limit together.
+func TestSharedRun(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	ripe(t, address, "api", perSecondKeeper(20))
+	s := serveStrictly(t, 20, time.Second)
+	sharingRuns(t, s, address, 20, 3, 15, 0)
+	if served, refused := s.count(); served != 45 || refused > 0 {
+		t.Errorf("%d served, %d refused", served, refused)
+	}
+}
+
+// A store that is not there, an address that is none, and a name in use with another limit, are said before anything is sent.
+func TestShareRefusals(t *testing.T) {
+	s := serveStrictly(t, 20, time.Second)
+	file, dir := urlFile(t, s.URL, 1), t.TempDir()
+	db := "sqlite:" + filepath.Join(dir, "limits.db")
+	ripe(t, db, "api", perSecondKeeper(30))
+	if err := os.WriteFile(filepath.Join(dir, "text"), bytes.Repeat([]byte("this is no database\n"), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags, says string
+		code        int
+	}{
+		{"--share nowhere", `"nowhere", expected sqlite:FILE, postgres://… or redis://…`, exitConfig},
+		{"--share mysql://a:secret@b/c", `"mysql://a:xxxxx@b/c", expected sqlite:FILE`, exitConfig},
+		{"--share sqlite:", "no file, expected sqlite:FILE", exitConfig},
+		{"--share sqlite:" + dir + "/none/limits.db", "none/limits.db: ", exitConfig},
+		{"--share sqlite:" + dir + "/text", "not a database", exitConfig},
+		{"--share redis://127.0.0.1:1", "redis://127.0.0.1:1 cannot be reached: ", exitConfig},
+		{"--share postgres://u:secret@127.0.0.1:1/x?sslmode=disable", "postgres://u:xxxxx@127.0.0.1:1/x?sslmode=disable: ", exitConfig},
+		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, exitConfig},
+		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, exitConfig},
+		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", exitConfig},
+		{"--share-name x", "--share-name without --share, expected sqlite:FILE", exitUsage},
+		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, exitUsage},
+		{"--share " + db + " --latency-max 1s", "--share with --latency-max", exitUsage},
+		{"--share " + db + " --strangers", "--strangers with a store to --share by", exitUsage},
+	} {
+		for _, verb := range []string{"run " + file, "proxy --to " + s.URL + " --listen 127.0.0.1:0 --admin off"} {
+			if strings.HasPrefix(verb, "proxy") && strings.Contains(c.flags, "--strangers") {
+				continue
+			}
+			says := c.says
+			if strings.HasPrefix(verb, "proxy") && strings.Contains(c.flags, "--latency-max") {
+				says = "what a promise of latencies gains cannot be shared"
+			}
+			var errs strings.Builder
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			code := execute(ctx, strings.Fields(verb+" --limit 20/s "+c.flags), strings.NewReader(""), io.Discard, &errs)
+			cancel()
+			if code != c.code || !strings.Contains(errs.String(), says) || strings.Contains(errs.String(), "secret") {
+				t.Errorf("%s %s: exit %d\n%swant %d and %s", strings.Fields(verb)[0], c.flags, code, errs.String(), c.code, says)
+			}
+		}
+	}
+	if served, refused := s.count(); served+refused > 0 {
+		t.Errorf("%d were sent", served+refused)
+	}
+}
+
+// proxies starts so many, and returns the addresses of those that listen.
+func sharingProxies(t *testing.T, s *strictly, address string, n int64, many int) (all []*exec.Cmd, addrs []string) {
+	t.Helper()
+	for range many {
+		c := exec.Command(os.Args[0], "proxy", "--to", s.URL, "--limit", fmt.Sprintf("%d/s", n), "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off", "--share", address, "--share-name", "api")
+		c.Env, c.Dir = append(os.Environ(), asProgram+"=1"), t.TempDir()
+		errs, err := c.StderrPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			c.Process.Kill()
+			c.Wait()
+		})
+		line, err := bufio.NewReader(errs).ReadString('\n')
+		_, rest, ok := strings.Cut(line, "from ")
+		if err != nil || !ok {
+			t.Fatalf("the proxy says %q, %v", line, err)
+		}
+		go io.Copy(io.Discard, errs)
+		addr, _, _ := strings.Cut(rest, " ")
+		all, addrs = append(all, c), append(addrs, addr)
+	}
+	return all, addrs
+}
+
+// askAll has so many clients of each proxy ask until so many were served, and returns how many asked in vain.
+func askAll(s *strictly, addrs []string, clients, enough int) (failed int) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, addr := range addrs {
+		for range clients {
+			wg.Go(func() {
+				for served, _ := s.count(); served < enough; served, _ = s.count() {
+					resp, err := http.Get(addr + "/x")
+					if err == nil {
+						io.Copy(io.Discard, resp.Body)
+						resp.Body.Close()
+						if resp.StatusCode != 200 {
+							err = errors.New(resp.Status)
+						}
+					}
+					if err != nil {
+						mu.Lock()
+						failed++
+						mu.Unlock()
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return failed
+}
+
+// Three proxies keep to a limit together, and so does what comes after them: a restart within a window gets no refusal.
+func TestSharedProxy(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	ripe(t, address, "api", perSecondKeeper(20))
+	s := serveStrictly(t, 20, time.Second)
+	all, addrs := sharingProxies(t, s, address, 20, 3)
+	if failed := askAll(s, addrs, 5, 30); failed > 0 {
+		t.Errorf("%d failed", failed)
+	}
+	for _, c := range all {
+		c.Process.Signal(syscall.SIGTERM)
+	}
+	for _, c := range all {
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	_, addrs = sharingProxies(t, s, address, 20, 1)
+	if failed := askAll(s, addrs, 5, 50); failed > 0 {
+		t.Errorf("%d failed after a restart", failed)
+	}
+	if served, refused := s.count(); refused > 0 {
+		t.Errorf("%d served, %d refused", served, refused)
+	}
+}
+
+// ls, show and forget say who shares a limit and holds what, and change nothing but what is forgotten.
+func TestShareVerbs(t *testing.T) {
+	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	ripe(t, db, "api", perSecondKeeper(20))
+	s, err := openShare(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m, err := share.New(share.Config{Store: s, Name: "api", Own: perSecondKeeper(20), Who: "here/\x1b[31m1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	gate := root.NewGate(m)
+	for range 3 { // they are in flight
+		if _, err := gate.Wait(t.Context(), limit.One); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Turn(t.Context(), "broken", func(share.Reading) ([]byte, error) { return []byte("no blob"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"ls " + db, 0, []string{"api  Rolling: 20 requests per 1s", "; 1 node, the last turn ", "broken  share: the blob is damaged"}},
+		{"show " + db + " api", 0, []string{"  limit: Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node here/", "may send for ", "requests a second were granted in the last"}},
+		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once somebody comes"}},
+		{"show " + db + " none", 1, []string{`"none" is not there`}},
+		{"forget " + db + " none", 1, []string{`"none" is not there`}},
+		{"forget " + db + " broken", 0, []string{"forgotten: whoever comes first"}},
+		{"forget " + db + " api", 0, []string{"forgotten, although 1 use it"}},
+		{"ls sqlite:gone.db", exitConfig, []string{"sqlite:gone.db: there is no such file"}},
+		{"ls nowhere", exitConfig, []string{"expected sqlite:FILE, postgres://… or redis://…"}},
+		{"forget " + db, exitUsage, []string{"accepts 2 arg(s)"}},
+	} {
+		var out strings.Builder
+		code := execute(t.Context(), append([]string{"share"}, strings.Fields(c.args)...), strings.NewReader(""), &out, &out)
+		if code != c.code || strings.Contains(out.String(), "\x1b") {
+			t.Errorf("share %s: exit %d\n%s", c.args, code, out.String())
+		}
+		for _, want := range c.says {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("share %s says\n%swant %s", c.args, out.String(), want)
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/paceline-go/paceline/sim/scenario"
+)
+
+// TestSimInit: what --init writes runs as it is, also with each line that is commented out, and the schema knows it.
+func TestSimInit(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if code, stdout, stderr := paceline("", "sim", "--init", "shared.yaml"); code != exitOK || stdout != "" || !strings.Contains(stderr, "next: paceline sim shared.yaml --chart chart.html") {
+		t.Fatalf("exit %d with %q and %q", code, stdout, stderr)
+	}
+	text, err := os.ReadFile("shared.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, _ := paceline("", "sim", "--init"); code != exitOK || stdout != string(text) {
+		t.Errorf("--init without a file: exit %d, %d bytes", code, len(stdout))
+	}
+	if code, stdout, stderr := paceline("", "sim", "shared.yaml", "--chart", "chart.html"); code != exitOK || !strings.Contains(stdout, "12 clients") {
+		t.Errorf("it does not run: exit %d\n%s%s", code, stdout, stderr)
+	}
+
+	code, schema, stderr := paceline("", "sim", "--schema")
+	if code != exitOK || schema != string(scenario.Schema()) {
+		t.Fatalf("--schema: exit %d %s", code, stderr)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("scenario.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	known, err := c.Compile("scenario.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	optional := regexp.MustCompile(`(?m)^( *)# ([a-z_]+: )`)
+	if n := len(optional.FindAll(text, -1)); n < 5 {
+		t.Errorf("%d lines are commented out", n)
+	}
+	for _, all := range [][]byte{text, optional.ReplaceAll(text, []byte("$1$2"))} {
+		if _, err := scenario.Read("init", bytes.NewReader(all), nil); err != nil {
+			t.Errorf("%v in\n%s", err, all)
+		}
+		var v any
+		if err := yaml.Unmarshal(all, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := known.Validate(v); err != nil {
+			t.Errorf("%v in\n%s", err, all)
+		}
+	}
+}
+
+func TestSimHelpShowsAScenario(t *testing.T) {
+	help := printed(t, "sim", "--help")
+	_, shown, ok := strings.Cut(help, "\n  version: 1\n")
+	shown, _, _ = strings.Cut(shown, "\n\n")
+	if !ok {
+		t.Fatalf("--help shows no scenario: have less before or after it\n%s", help)
+	}
+	s, err := scenario.Read("help", strings.NewReader("  version: 1\n"+shown), nil)
+	if err != nil || len(s.Groups) == 0 || s.Groups[0].Processes*s.Groups[0].Threads != 10 {
+		t.Errorf("%+v, %v of\n%s", s, err, shown)
+	}
+}
+
+func TestSimInitRefuses(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("mine.yaml", []byte("mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"--init mine.yaml", exitUsage, "mine.yaml is there already, and --init overwrites nothing"},
+		{"--init gone/mine.yaml", exitFailure, "gone/mine.yaml: no such file or directory"},
+		{"--init a b", exitUsage, "--init writes one file, and there are 2"},
+		{"--init --schema", exitUsage, "--init and --schema"},
+		{"--schema x.json", exitUsage, "paceline sim --schema > x.json"},
+		{"", exitUsage, "want one scenario file; paceline sim --init shared.yaml writes one"},
+		{"throtle", exitUsage, "throtle is neither a file nor a command; did you mean paceline sim throttle?"},
+		{"mine.yml", exitUsage, "mine.yml: no such file or directory; did you mean mine.yaml?"},
+	} {
+		if code, stdout, stderr := paceline("", append([]string{"sim"}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(stderr, c.says) || stdout != "" {
+			t.Errorf("sim %s: exit %d with %q, want %d with %q", c.args, code, stderr, c.code, c.says)
+		}
+	}
+	if text, err := os.ReadFile("mine.yaml"); string(text) != "mine\n" {
+		t.Error(string(text), err)
+	}
+}

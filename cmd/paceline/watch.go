@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/page"
+)
+
+// watchFlags have a page to watch a run.
+type watchFlags struct{ addr string }
+
+func (f *watchFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.addr, "page", "", "serve a page to watch the run at HOST:PORT, or at a PORT of this machine alone; port 0 is any free one")
+}
+
+// listen takes the address, so that one that cannot be had is known before anything is sent. It returns nil if no page is wanted.
+func (f *watchFlags) listen() (*watching, error) {
+	if f.addr == "" {
+		return nil, nil
+	}
+	addr := f.addr
+	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
+		addr = ":" + addr
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return nil, usageError{fmt.Errorf("--page %q, expected HOST:PORT such as 127.0.0.1:7879, or a PORT; port 0 is any free one", f.addr)}
+	}
+	if host == "" { // whoever wants others to see it says so
+		host = "127.0.0.1"
+	}
+	w := &watching{}
+	if _, err := netip.ParseAddr(host); err != nil {
+		w.hosts = []string{host}
+	}
+	w.listener, err = net.Listen("tcp", net.JoinHostPort(host, port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, exitError{exitConfig, fmt.Errorf("--page: port %s of %s is in use, maybe by the page of another run (lsof -i :%s says by whom): choose another, such as --page 0, which is any free one", port, host, port)}
+	}
+	if err != nil {
+		return nil, exitError{exitConfig, fmt.Errorf("--page: %w", err)}
+	}
+	return w, nil
+}
+
+// watching is a page that is served. All its methods do nothing if it is nil.
+type watching struct {
+	listener net.Listener
+	hosts    []string
+	page     *page.Page
+	server   *http.Server
+	stop     context.CancelFunc
+}
+
+// serve shows the page of a run until it is closed, and says where. Whoever looks first sees what was before, too.
+func (w *watching) serve(title string, r *batch.Run, tell func(string)) error {
+	if w == nil {
+		return nil
+	}
+	var err error
+	w.page, err = page.New(page.Config{Sources: r.Sources(), Title: title, Hosts: w.hosts})
+	if err != nil {
+		return usageError{fmt.Errorf("--page: %w", err)}
+	}
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(context.Background())
+	w.server = &http.Server{Handler: w.page, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	go w.page.Record(ctx)
+	go func() { _ = w.server.Serve(w.listener) }()
+	tell("page: " + reachable("http://"+w.listener.Addr().String()+"/"))
+	return nil
+}
+
+func (w *watching) close() {
+	if w == nil {
+		return
+	}
+	_ = w.listener.Close()
+	if w.server != nil {
+		w.stop()
+		w.page.Close()
+		_ = w.server.Close()
+	}
+}

@@ -1,0 +1,72 @@
+package batch
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+// Auto says that nobody knows the limits: throttle.Auto finds out how many requests each key may send.
+type Auto struct {
+	// Weight and Sharers are as in throttle.AutoConfig.
+	Weight, Sharers float64
+	// Seed is the seed of the random numbers. If zero, it is drawn.
+	Seed uint64
+}
+
+// Found is what was found out of the limit of a key (--limit auto).
+type Found struct {
+	Key string `json:"key"`
+	// N is how many requests are let through in Seconds; 0: no limit was found.
+	N       int64   `json:"n"`
+	Seconds float64 `json:"seconds,omitempty"`
+	// By says where that is from: nobody, refusals, server (as it states), remains (what answers say is left) or provider (its
+	// documentation).
+	By string `json:"by"`
+	// Soon is how many requests were refused in the first minute, and Later since.
+	Soon  int `json:"refused_first_minute"`
+	Later int `json:"refused_since"`
+	// Text says all of that for people.
+	Text string `json:"text"`
+}
+
+func (a *Auto) limiter() (*throttle.Auto, error) {
+	return throttle.NewAuto(throttle.AutoConfig{Weight: a.Weight, Sharers: a.Sharers, Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
+}
+
+// seeks makes the limiter of a key that finds out its limit.
+func (g *group) seeks(each []limit.Limiter) ([]limit.Limiter, error) {
+	if g.r.c.Auto == nil {
+		return each, nil
+	}
+	a, err := g.r.c.Auto.limiter()
+	if err != nil {
+		return nil, fmt.Errorf("%w: --limit auto: %w", ErrConfig, err)
+	}
+	g.autos = append(g.autos, a)
+	return append(each[:len(each):len(each)], a), nil
+}
+
+// found returns what the keys have found out.
+func (r *Run) found() (all []Found) {
+	for _, g := range r.groups {
+		if g.pool == nil {
+			continue
+		}
+		g.pool.Update(func(mono.Time, *queue.Queue, *dispatch.Dispatcher) {
+			for i, a := range g.autos {
+				f := a.Found()
+				all = append(all, Found{
+					Key: g.called(i), N: f.Rate.N, Seconds: f.Rate.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later, Text: f.String(),
+				})
+			}
+		})
+	}
+	return all
+}

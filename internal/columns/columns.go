@@ -1,0 +1,62 @@
+// Package columns knows how many columns of a terminal a text takes: two for what is wide, as most of Chinese, Japanese and Korean, and
+// emoji, none for what combines with the character before it. Of emoji that are joined it is as many as a terminal needs that does not
+// join them. It is for text that package shown has made harmless.
+package columns
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// Of is how many columns a text takes.
+func Of(s string) (n int) {
+	for _, r := range s {
+		n += of(r)
+	}
+	return n
+}
+
+// joiner is part of emoji, and of letters of some scripts.
+const joiner = '\u200d'
+
+func of(r rune) int {
+	switch {
+	case r >= ' ' && r < 0x7f:
+		return 1
+	case r == joiner || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// Cut returns s in at most so many columns. Where something is missing it ends with an ellipsis.
+func Cut(s string, most int) string {
+	if Of(s) <= most {
+		return s
+	}
+	if most <= 0 {
+		return ""
+	}
+	n := 0
+	for i, r := range s {
+		if n += of(r); n > most-1 {
+			return strings.TrimRight(s[:i], " ") + "…"
+		}
+	}
+	return s
+}
+
+// Pad returns s with spaces behind it, or before it, so that it takes at least so many columns.
+func Pad(s string, least int, right bool) string {
+	gap := strings.Repeat(" ", max(least-Of(s), 0))
+	if right {
+		return gap + s
+	}
+	return s + gap
+}

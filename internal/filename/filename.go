@@ -1,0 +1,147 @@
+// Package filename makes names for files out of ids that strangers chose. It is arithmetic on bytes.
+//
+// A name is safe on Linux, macOS and Windows, and in a shell or a script. It is ASCII without separators. It is not one that a system
+// reserves, not hidden, and does not look like a flag. No two ids have the same name, not even where a file system does not tell upper case
+// from lower.
+package filename
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"mime"
+	"slices"
+	"strings"
+)
+
+// Longest is how many bytes a name that Of returns has at most. With an ending, and another that a program may add, it stays below the 255
+// that file systems allow.
+const Longest = 200
+
+// kept is how many bytes of a name that would be too long are kept.
+const kept = 120
+
+const lowerHex = "0123456789abcdef"
+
+// digits are the digits of base 32, all in lower case.
+const digits = "0123456789abcdefghijklmnopqrstuv"
+
+// Of returns the name of an id, without an ending. taken are names in lower case that are used for something else: no name is one of
+// them, with or without a dot and more after it.
+//
+// Most ids are their own name. Bytes other than letters, digits, spaces and -_.@,= are written %xx; so are dots and spaces at either end,
+// a dash at the beginning, and the first letter of a reserved name. If the id has capitals, + and a number in base 32 follow, lowest digit
+// first, with a bit for each letter that says whether it is one. If the name would be longer than Longest, its beginning is kept, followed
+// by ++ and the SHA-256 of the id.
+func Of(id string, taken ...string) string {
+	name, capitals := written(id)
+	if isReserved(name, taken) {
+		c := name[0]
+		name = "%" + string([]byte{lowerHex[c>>4], lowerHex[c&15]}) + name[1:]
+		capitals = capitals[1:] // the first letter is written %xx now
+	}
+	if tail := mask(capitals); tail != "" {
+		name += "+" + tail
+	}
+	if len(name) <= Longest {
+		return name
+	}
+	name = name[:kept]
+	if i := strings.LastIndexByte(name, '%'); i > kept-3 {
+		name = name[:i]
+	}
+	sum := sha256.Sum256([]byte(id))
+	return name + "++" + base32.NewEncoding(digits).WithPadding(base32.NoPadding).EncodeToString(sum[:])
+}
+
+// written writes bytes that may not be in a name as %xx, and says of each letter that is left whether it is a capital.
+func written(id string) (name string, capitals []bool) {
+	b := make([]byte, 0, len(id)+16)
+	for i := range len(id) {
+		c := id[i]
+		lower, upper := c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z'
+		plain := lower || upper || c >= '0' && c <= '9' || c == '_' || c == '@' || c == ',' || c == '=' ||
+			c == '-' && i > 0 || (c == '.' || c == ' ') && i > 0 && i < len(id)-1
+		if !plain {
+			b = append(b, '%', lowerHex[c>>4], lowerHex[c&15])
+			continue
+		}
+		if b = append(b, c); lower || upper {
+			capitals = append(capitals, upper)
+		}
+	}
+	return string(b), capitals
+}
+
+// mask is a number in base 32, lowest digit first, with a bit for each letter: 1 if it is a capital.
+func mask(capitals []bool) string {
+	var b []byte
+	for some := range slices.Chunk(capitals, 5) {
+		n := 0
+		for i, is := range some {
+			if is {
+				n |= 1 << i
+			}
+		}
+		b = append(b, digits[n])
+	}
+	return strings.TrimRight(string(b), "0")
+}
+
+// isReserved says whether a name, up to its first dot, is taken, or that of a device on Windows.
+func isReserved(name string, taken []string) bool {
+	base, _, _ := strings.Cut(name, ".")
+	base = strings.TrimRight(strings.ToLower(base), " ")
+	if slices.Contains(taken, base) {
+		return true
+	}
+	switch base {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	port, is := strings.CutPrefix(base, "com")
+	if !is {
+		port, is = strings.CutPrefix(base, "lpt")
+	}
+	return is && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
+}
+
+// endings are the endings of media types whose files people open by name.
+var endings = map[string]string{
+	"application/json": ".json", "application/x-ndjson": ".jsonl", "application/jsonl": ".jsonl", "application/jsonlines": ".jsonl",
+	"application/geo+json": ".geojson", "application/pdf": ".pdf", "application/zip": ".zip", "application/gzip": ".gz", "application/x-gzip": ".gz",
+	"application/x-tar": ".tar", "application/xml": ".xml", "application/xhtml+xml": ".html", "application/javascript": ".js",
+	"application/yaml": ".yaml", "application/x-yaml": ".yaml", "application/rtf": ".rtf", "application/epub+zip": ".epub", "application/sql": ".sql",
+	"application/vnd.apache.parquet": ".parquet", "application/vnd.ms-excel": ".xls", "application/msword": ".doc",
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         ".xlsx",
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   ".docx",
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+	"text/html": ".html", "text/csv": ".csv", "text/tab-separated-values": ".tsv", "text/xml": ".xml", "text/css": ".css",
+	"text/javascript": ".js", "text/markdown": ".md", "text/calendar": ".ics", "text/vcard": ".vcf", "text/yaml": ".yaml",
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg", "image/tiff": ".tiff",
+	"image/bmp": ".bmp", "image/avif": ".avif", "image/heic": ".heic", "image/x-icon": ".ico", "image/vnd.microsoft.icon": ".ico",
+	"audio/mpeg": ".mp3", "audio/wav": ".wav", "audio/x-wav": ".wav", "audio/ogg": ".ogg", "audio/flac": ".flac", "audio/mp4": ".m4a",
+	"video/mp4": ".mp4", "video/webm": ".webm", "video/mpeg": ".mpeg", "video/quicktime": ".mov",
+	"font/woff": ".woff", "font/woff2": ".woff2", "font/ttf": ".ttf",
+}
+
+// Ending returns what the name of a file with this Content-Type ends in, or ".bin" if the type is not known. It has one dot, at its
+// beginning, so that names that differ without endings differ with them. It is the same on every machine.
+func Ending(contentType string) string {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil { // most often only a parameter is wrong
+		media, _, _ = strings.Cut(contentType, ";")
+		media = strings.ToLower(strings.TrimSpace(media))
+	}
+	if known, ok := endings[media]; ok {
+		return known
+	}
+	switch {
+	case strings.HasSuffix(media, "+json"):
+		return ".json"
+	case strings.HasSuffix(media, "+xml"):
+		return ".xml"
+	case strings.HasPrefix(media, "text/"):
+		return ".txt"
+	}
+	return ".bin"
+}

@@ -1,0 +1,84 @@
+package handed
+
+import (
+	"errors"
+
+	"github.com/paceline-go/paceline/internal/strict"
+)
+
+// Maker makes requests of rows. Safe for concurrent use once it is made.
+type Maker struct {
+	// URL, Body and ID are filled in for each row. Without a Body there is none, and without an ID it is that of the item.
+	URL, Body, ID *Template
+	// More are the columns that whoever sends the request fills in.
+	More []string
+}
+
+// Made is what a row becomes.
+type Made struct {
+	ID, URL string
+	Body    []byte
+	// More are the cells of Maker.More.
+	More []Cell
+}
+
+// Check says whether a table has the columns that are filled in: its error is of the whole input.
+func (m *Maker) Check(r *Reader) error {
+	c, err := r.columns()
+	if c == nil || err != nil {
+		return err
+	}
+	if len(c.names) == 0 {
+		return nil // it is empty
+	}
+	for _, ref := range m.refs() {
+		if _, err := c.find(ref); err != nil {
+			return &Unreadable{r.Errorf(1, 1, "{row.%s}: %v", ref, err)}
+		}
+	}
+	return nil
+}
+
+func (m *Maker) refs() []string {
+	all := append([]string(nil), m.More...)
+	for _, t := range []*Template{m.URL, m.Body, m.ID} {
+		all = append(all, t.Rows()...)
+	}
+	return all
+}
+
+// Make fills in what a row has. Its error says where in the input.
+func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
+	made.ID = i.ID()
+	if m.ID != nil {
+		if made.ID, err = m.ID.fill(i.Row, ""); err != nil {
+			return made, i.at(r.Lines, "--id", err)
+		}
+	}
+	if made.URL, err = m.URL.fill(i.Row, made.ID); err != nil {
+		return made, i.at(r.Lines, "the URL", err)
+	}
+	if m.Body != nil {
+		body, err := m.Body.fill(i.Row, made.ID)
+		if err != nil {
+			return made, i.at(r.Lines, "the body", err)
+		}
+		made.Body = []byte(body)
+	}
+	for _, ref := range m.More {
+		c, err := i.Row.Get(ref)
+		if err != nil {
+			return made, i.at(r.Lines, "{row."+ref+"}", err)
+		}
+		made.More = append(made.More, c)
+	}
+	return made, nil
+}
+
+// at is an error with the place in the input that it is about.
+func (i *Item) at(in *strict.Lines, what string, err error) error {
+	if bad, ok := errors.AsType[*badCell](err); ok {
+		return in.Errorf(bad.cell.Line, bad.cell.Column, "%s: %s", what, bad.reason)
+	}
+	return in.Errorf(i.Line, i.Column, "%s: %v", what, err)
+}

@@ -1,0 +1,98 @@
+package histogram
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	// generation is for how long quantiles are kept apart: those of the last one and of this one are told of.
+	generation = 5 * time.Minute
+	// mostNamed bounds the memory of Named, at 130 KiB each; what comes later is of Other.
+	mostNamed = 32
+	// Other is the name of all that have none of their own.
+	Other = "other"
+)
+
+// Named counts durations by name, such as latencies by host. Instants are of the caller's, on any scale. The zero value is empty. Not safe
+// for concurrent use.
+type Named struct{ all map[string]*lately }
+
+// lately are durations: all of them in a few classes, and those of the last 5 to 10 minutes exactly.
+type lately struct {
+	Classes
+	fine  [2]Histogram // of this generation, and of the one before
+	began time.Duration
+}
+
+// Add counts a duration that ended at now.
+func (n *Named) Add(now time.Duration, name string, d time.Duration) {
+	l := n.all[name]
+	if l == nil && len(n.all) >= mostNamed {
+		name = Other
+		l = n.all[name]
+	}
+	if l == nil {
+		if n.all == nil {
+			n.all = map[string]*lately{}
+		}
+		l = &lately{began: now}
+		n.all[name] = l
+	}
+	l.turn(now)
+	l.Classes.Add(d)
+	l.fine[0].Add(d)
+}
+
+func (l *lately) turn(now time.Duration) {
+	age := now - l.began
+	if age < generation {
+		return
+	}
+	l.fine[0], l.fine[1] = l.fine[1], l.fine[0]
+	l.fine[0].reset()
+	if age >= 2*generation {
+		l.fine[1].reset()
+	}
+	l.began = now
+}
+
+// Told is what is known of a name: quantiles of the last minutes, and all in classes.
+type Told struct {
+	Name               string
+	P50, P90, P99, Max time.Duration
+	Classes
+}
+
+// Told returns what is known of all names, in their order.
+func (n *Named) Told(now time.Duration) (all []Told) {
+	for _, name := range slices.Sorted(maps.Keys(n.all)) {
+		l := n.all[name]
+		l.turn(now)
+		var both Histogram
+		both.merge(&l.fine[0])
+		both.merge(&l.fine[1])
+		all = append(all, Told{name, both.Quantile(0.5), both.Quantile(0.9), both.Quantile(0.99), both.Quantile(1), l.Classes})
+	}
+	return all
+}
+
+func (h *Histogram) reset() {
+	clear(h.classes)
+	h.n, h.sum = 0, 0
+}
+
+func (h *Histogram) merge(more *Histogram) {
+	if more.n == 0 {
+		return
+	}
+	if h.classes == nil {
+		h.classes = make([]uint64, len(more.classes))
+	}
+	for i, n := range more.classes {
+		h.classes[i] += n
+	}
+	h.n += more.n
+	h.sum += more.sum
+}

@@ -1,0 +1,30 @@
+package httptext
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Param is a parameter of a query, not escaped.
+type Param struct{ Name, Value string }
+
+// SetQuery sets parameters in a raw query and leaves the others as they are written, in their order.
+func SetQuery(raw string, all []Param) string {
+	if len(all) == 0 {
+		return raw
+	}
+	var kept []string
+	for part := range strings.SplitSeq(raw, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		plain, err := url.QueryUnescape(name)
+		if part == "" || err == nil && slices.ContainsFunc(all, func(p Param) bool { return p.Name == plain }) {
+			continue
+		}
+		kept = append(kept, part)
+	}
+	for _, p := range all {
+		kept = append(kept, url.QueryEscape(p.Name)+"="+url.QueryEscape(p.Value))
+	}
+	return strings.Join(kept, "&")
+}

@@ -1,0 +1,105 @@
+package issuer
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const clientSecret = "c1i3nt-s3cr3t-q9w8"
+
+func TestClient(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { t.Errorf("it came here: %v", q.URL) }))
+	defer elsewhere.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		id, secret, ok := q.BasicAuth()
+		if !ok {
+			id, secret = q.FormValue("client_id"), q.FormValue("client_secret")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case q.Method != http.MethodPost || q.FormValue("grant_type") != "client_credentials" || id != "me" || secret != clientSecret:
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"invalid_client","error_description":"who is that?"}`)
+		case q.URL.Path == "/params" && (q.FormValue("scope") != "read write" || q.FormValue("audience") != "api"):
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":"invalid_scope"}`)
+		case q.URL.Path == "/away":
+			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
+		case q.URL.Path == "/early":
+			w.WriteHeader(http.StatusTooEarly)
+			fmt.Fprint(w, "come  back later")
+		case q.URL.Path == "/moved": // 302 and 303 among those that are not followed
+			http.Redirect(w, q, elsewhere.URL, http.StatusFound)
+		case q.URL.Path == "/broken":
+			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprint(w, "<h1>Bad  gateway</h1>\n"+strings.Repeat("x", 10_000))
+		case q.URL.Path == "/nothing":
+			fmt.Fprint(w, `{}`)
+		case q.URL.Path == "/endless":
+			fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer"}`)
+		default:
+			fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer","expires_in":600}`)
+		}
+	}))
+	defer s.Close()
+	for _, c := range []struct {
+		path, secret string
+		lasts        time.Duration
+		wrong        string
+	}{
+		{"/params", clientSecret, 10 * time.Minute, ""},
+		{"/endless", clientSecret, 0, ""},
+		{"/params", "wrong", 0, "answered 401 Unauthorized: invalid_client: who is that?"},
+		{"/away", clientSecret, 0, "answered 307 Temporary Redirect: redirects of the token endpoint are not followed"},
+		{"/moved", clientSecret, 0, "answered 302 Found: redirects of the token endpoint are not followed"},
+		{"/early", clientSecret, 0, "answered 425 Too Early: come back later"},
+		{"/broken", clientSecret, 0, "answered 502 Bad Gateway: <h1>Bad gateway</h1> xxx"},
+		{"/nothing", clientSecret, 0, "access_token"},
+	} {
+		u, _ := url.Parse(s.URL + c.path)
+		k := &Client{TokenURL: u, ID: "me", SecretName: "S", Secret: c.secret, Scopes: []string{"read", "write"}, Params: url.Values{"audience": {"api"}}}
+		got, err := k.Issue(t.Context())
+		if c.wrong == "" {
+			if err != nil || got.Value != "abc" || got.Lasts != c.lasts {
+				t.Errorf("%s: %+v, %v", c.path, got, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), clientSecret) || len(err.Error()) > 2*lastWords {
+			t.Errorf("%s: %v, want %s", c.path, err, c.wrong)
+		}
+	}
+	s.Close()
+	u, _ := url.Parse(s.URL + "/x")
+	if _, err := (&Client{TokenURL: u, ID: "me", Secret: clientSecret}).Issue(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("nobody is there: %v", err)
+	}
+}
+
+// A server that does not answer is waited for as long as is said, and for 30 s where nothing is: twice, as the secret may have to be sent in
+// the other of two ways.
+func TestClientTimeout(t *testing.T) {
+	usual := http.DefaultTransport
+	defer func() { http.DefaultTransport = usual }()
+	http.DefaultTransport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	for timeout, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			_, err := (&Client{TokenURL: &url.URL{Scheme: "http", Host: "hangs.test"}, ID: "me", Secret: clientSecret, Timeout: timeout}).Issue(t.Context())
+			if err == nil || time.Since(began) != 2*want {
+				t.Errorf("%v after %v, want %v", err, time.Since(began), 2*want)
+			}
+		})
+	}
+}

@@ -1,0 +1,12 @@
+//go:build !unix && !windows
+
+package issuer
+
+import (
+	"context"
+	"os/exec"
+)
+
+func shell(ctx context.Context, line string) *exec.Cmd {
+	return exec.CommandContext(ctx, "sh", "-c", line)
+}

@@ -1,0 +1,14 @@
+package issuer
+
+import (
+	"context"
+	"os/exec"
+	"syscall"
+)
+
+func shell(ctx context.Context, line string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "cmd")
+	// The line is passed as it is, since cmd does not read quotes as other programs do. With a process group of its own Ctrl-C reaches only us.
+	c.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd /s /c "` + line + `"`, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+	return c
+}

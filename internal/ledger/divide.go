@@ -1,0 +1,361 @@
+package ledger
+
+import (
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// divide grants what falls to this node. All who want more take, who got least for its weight first; what falls to another it takes itself,
+// in its own turn, by the same rule. Only what another cannot fetch in time goes to this one, and the other catches up later.
+//
+// How much falls to it is found out first, and then it takes that from the earliest on: a limiter counts what was granted before against the
+// earliest that is free, so to leave that to another and take what is free later would waste the time between.
+func (t *pending) divide() {
+	t.unstick()
+	t.mine.Want = t.wants()
+	t.wantsNow = t.mine.Want > 0
+	t.catchUp()
+	heirs := t.heirsOf()
+	t.heirs = len(heirs)
+	if t.now < t.book.Quiet || t.mine.Want == 0 {
+		return
+	}
+	horizon := t.now.Add(t.poll(t.heirs) + 2*t.took)
+	mine := t.falls(heirs, horizon)
+	for i := range mine {
+		cost := t.next(i == 0)
+		at := t.limiter.Ready(t.now, cost)
+		if at > horizon {
+			break
+		}
+		t.limiter.Admit(t.now, cost)
+		t.mine.Want--
+		t.mine.Served += share(&cost, &t.mine.Mean, t.mine.Weight)
+		t.granted = append(t.granted, part{at, cost})
+	}
+}
+
+// unstick gives back what is in the pool where that is not enough for the head, and the rest cannot be had before the next turn: somebody
+// else may be able to use it.
+func (t *pending) unstick() {
+	if !t.asksNow() || len(t.pool.parts) == 0 {
+		return
+	}
+	if _, ok := t.pool.covers(t.head); ok {
+		return
+	}
+	if t.limiter.Ready(t.now, t.next(true)) > t.now.Add(t.poll(t.rivals+1)+2*t.took) {
+		t.limiter.Settle(t.now, t.held, limit.Outcome{Result: limit.Unsent})
+		t.pool.parts = nil
+	}
+}
+
+// falls returns how many requests fall to this node until horizon. It changes nothing but the heirs' copies.
+func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
+	own := t.mine
+	for i, e := range heirs {
+		if e == &t.mine {
+			heirs[i] = &own
+		}
+	}
+	var leases []limit.Lease
+	for most := t.most(t.heirs); own.Want > 0 && int64(mine) < most; {
+		e := least(heirs)
+		cost := e.Mean
+		if e == &own {
+			cost = t.next(mine == 0)
+		}
+		at := t.limiter.Ready(t.now, cost)
+		if e != &own && at > horizon && mine == 0 && t.completes() { // nobody gains by what this one holds of its head
+			e, cost = &own, t.next(true)
+			at = t.limiter.Ready(t.now, cost)
+		}
+		if e != &own && at < limit.AfterSettle && at < e.Next { // it cannot fetch it in time
+			e, cost = &own, t.next(mine == 0)
+			at = t.limiter.Ready(t.now, cost)
+		}
+		if at > horizon {
+			break
+		}
+		leases = append(leases, t.limiter.Admit(t.now, cost))
+		e.Want--
+		e.Served += share(&cost, &e.Mean, e.Weight)
+		if e == &own {
+			mine++
+		}
+	}
+	for _, l := range leases {
+		t.limiter.Settle(t.now, l, limit.Outcome{Result: limit.Unsent})
+	}
+	return mine
+}
+
+// completes tells whether the pool has a part of what the head needs, and not all.
+func (t *pending) completes() bool {
+	if !t.asksNow() {
+		return false
+	}
+	lack, all := t.head, t.pool.sum()
+	minus(&lack, &all)
+	return lack != t.head && lack != (limit.Cost{})
+}
+
+// share is what a cost adds to a virtual time: it is 1 for the mean cost, in thousandths, and of a unit of weight.
+func share(cost, mean *limit.Cost, weight uint64) uint64 {
+	part := 0.0
+	for u, n := range cost {
+		if mean[u] > 0 {
+			part = max(part, float64(n)/float64(mean[u]))
+		}
+	}
+	if part == 0 {
+		part = 1
+	}
+	return uint64(part * 1e6 / float64(max(weight, 1)))
+}
+
+// heirsOf returns who takes, with this node. Those are copies, but for its own.
+func (t *pending) heirsOf() (all []*Entry) {
+	if t.mine.Want > 0 {
+		all = append(all, &t.mine)
+	}
+	for i := range t.others {
+		if e := t.others[i]; e.Want > 0 && e.Until > t.now && e.Mean != (limit.Cost{}) {
+			all = append(all, &e)
+		}
+	}
+	return all
+}
+
+// least returns the heir with the least virtual time that wants more.
+func least(heirs []*Entry) (next *Entry) {
+	for _, e := range heirs {
+		if e.Want > 0 && (next == nil || e.Served < next.Served) {
+			next = e
+		}
+	}
+	return next
+}
+
+// catchUp has a node that did not want anything for a while begin with the others: what it did not take then is gone.
+func (t *pending) catchUp() {
+	e := &t.mine
+	e.Weight, e.Mean = uint64(t.config.Weight*1000), t.mean()
+	e.Served = max(e.Served, t.served)
+	if t.wanted {
+		return
+	}
+	least, most := uint64(math.MaxUint64), uint64(0)
+	for i := range t.others {
+		o := &t.others[i]
+		if most = max(most, o.Served); o.Want > 0 {
+			least = min(least, o.Served)
+		}
+	}
+	e.Served = max(e.Served, min(least, most))
+}
+
+// next is what the node takes next: first what its head lacks, to the unit, then its mean.
+func (t *pending) next(first bool) limit.Cost {
+	if first && t.asksNow() {
+		lack, all := t.head, t.pool.sum()
+		minus(&lack, &all)
+		if lack != (limit.Cost{}) {
+			return lack
+		}
+	}
+	return t.mean()
+}
+
+// demand is what a node's driver would send.
+type demand struct {
+	head    limit.Cost
+	asks    bool
+	waiting int
+	wanted  bool // at its last turn it wanted more
+}
+
+func (d *demand) asksNow() bool { return d.asks || d.waiting > 0 }
+
+// pace says how fast a node goes, and how quick turns are.
+type pace struct {
+	used     float64 // requests since the last turn
+	rate     float64 // of them, in a second
+	costs    [len(limit.Cost{})]float64
+	any      bool
+	lastUse  mono.Time
+	elapsed  time.Duration // from the turn before to this one
+	took     time.Duration // a turn takes so long
+	quickest time.Duration
+	shift    time.Duration // of the next turn
+	rivals   int           // others that want more
+	failures int
+	waits    bool // a newcomer waits for the time
+	grain    time.Duration
+}
+
+func (s *pace) reset() { *s = pace{lastUse: mono.Min, grain: 1} }
+
+func (s *pace) use(p mono.Time, c *limit.Cost) {
+	s.used++
+	s.lastUse = p
+	for u, n := range c {
+		if !s.any {
+			s.costs[u] = float64(n)
+		} else {
+			s.costs[u] += (float64(n) - s.costs[u]) / 16
+		}
+	}
+	s.any = true
+}
+
+// put notes that a turn was put which took so long.
+func (s *pace) put(took, shift time.Duration, rivals int) {
+	if s.took == 0 {
+		s.took, s.quickest = took, took
+	}
+	s.took += (took - s.took) / 4
+	s.quickest = min(took, s.quickest+s.quickest/64+1)
+	if s.elapsed > 0 {
+		s.rate += 0.5 * (s.used/s.elapsed.Seconds() - s.rate)
+	}
+	s.used, s.failures, s.waits, s.shift = 0, 0, false, shift
+	s.rivals = max(rivals, 0)
+}
+
+func (s *pace) failed() { s.failures, s.waits = s.failures+1, false }
+
+// mean is what a request costs.
+func (n *Node) mean() (c limit.Cost) {
+	if !n.any {
+		return n.head
+	}
+	for u := range c {
+		c[u] = int64(math.Ceil(n.costs[u] - 1e-9))
+	}
+	return c
+}
+
+// poll is the time from one turn to the next, where so many want more: all of them together leave the store half of the time idle.
+func (n *Node) poll(heirs int) time.Duration {
+	poll := n.config.Poll
+	if n.rate*poll.Seconds() >= 20 { // two statements a turn should be worth 40 permits
+		poll += poll * 2 / 5
+	}
+	return min(max(poll, time.Duration(heirs)*n.quickest), n.config.TTL/3)
+}
+
+// apart is by how much this node's next turn should be earlier or later than a poll from now, so that it is midway between the turns of who
+// comes before it and who comes after, and none loses a race: half the way there each time (Degesys et al., DESYNC, 2007).
+func (t *pending) apart(poll time.Duration) time.Duration {
+	before, after := poll, poll
+	for i := range t.others {
+		if e := &t.others[i]; e.Until > t.now {
+			d := e.Next.Sub(t.now.Add(poll+t.took)) % poll
+			if d < 0 {
+				d += poll
+			}
+			before, after = min(before, poll-d), min(after, d)
+		}
+	}
+	return min(max((after-before)/4, -poll/8), poll/8)
+}
+
+// lately tells whether something was sent a short while ago.
+func (n *Node) lately(p mono.Time) bool {
+	return n.lastUse > mono.Min && p.Sub(n.lastUse) < n.config.TTL
+}
+
+// desired is how many requests the node would have in its pool: those that wait, and those that will come until the next turn.
+func (n *Node) desired() int64 {
+	d := int64(n.waiting)
+	if n.closed {
+		return 0
+	}
+	if n.asks {
+		d = max(d, 1)
+	}
+	if n.lately(n.last) {
+		rate := n.rate
+		if n.elapsed > 0 {
+			rate = max(rate, n.used/max(n.elapsed, n.config.Poll).Seconds())
+		}
+		d += 1 + int64(math.Ceil(rate*(n.poll(n.rivals+1)+2*n.took).Seconds()))
+	}
+	return min(d, 1<<20)
+}
+
+// stock is how many requests of mean cost the pool is good for.
+func (n *Node) stock() int64 {
+	all, mean := n.pool.sum(), n.mean()
+	least := int64(math.MaxInt64)
+	for u, c := range mean {
+		if c > 0 {
+			least = min(least, all[u]/c)
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
+
+// wants is how many requests more the node would take.
+func (t *pending) wants() int64 {
+	want := max(t.desired()-t.stock(), 0)
+	if want == 0 && t.asksNow() {
+		if _, ok := t.pool.covers(t.head); !ok {
+			want = 1
+		}
+	}
+	return want
+}
+
+// trimPool gives back what is more than desired, or has nothing to go with it: tokens without a request.
+func (t *pending) trimPool() {
+	most, n := t.mean(), min(t.desired(), t.stock()+1)
+	for u := range most {
+		most[u] *= n
+		if t.asksNow() {
+			most[u] += t.head[u]
+		}
+	}
+	t.pool.trim(most)
+}
+
+// most is how much a node takes in a turn at most where others want something, too.
+func (t *pending) most(heirs int) int64 {
+	if len(t.others) == 0 {
+		return 1 << 20
+	}
+	return max(8, int64(2*t.rate*(t.poll(heirs)+2*t.took).Seconds())+1)
+}
+
+// Next returns when the next turn is due; limit.Never: not before there is demand.
+func (n *Node) Next() mono.Time {
+	holds := n.holds()
+	any := holds != (limit.Cost{})
+	switch {
+	case !any && !n.in && !n.asksNow() && len(n.changes) == 0:
+		return limit.Never
+	case n.began == mono.Min:
+		return n.last
+	case n.waits:
+		return n.began.Add(min(n.config.Poll, 100*time.Millisecond))
+	case n.failures > 0:
+		return n.began.Add(min(n.config.Poll<<min(n.failures-1, 3), time.Second))
+	}
+	soon := n.began.Add(n.poll(n.rivals+1) + n.shift)
+	switch {
+	case len(n.changes) > 0, n.asksNow() && n.stock() < int64(max(n.waiting, 1)):
+		return soon
+	case n.rivals > 0 && len(n.answers) > 0:
+		return soon
+	case n.lately(n.last) && n.stock() < n.desired()/2:
+		return soon
+	}
+	return n.began.Add(n.config.TTL / 2)
+}

@@ -1,0 +1,184 @@
+package ledgersim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/ledger/ledgersim"
+)
+
+// troubles are what befalls, by name.
+var troubles = []struct {
+	name string
+	ledgersim.Trouble
+}{
+	{"none", ledgersim.Trouble{}},
+	{"kills", ledgersim.Trouble{Kill: 5 * time.Second}},
+	{"pauses", ledgersim.Trouble{Pause: 4 * time.Second}},
+	{"short pauses", ledgersim.Trouble{Pause: time.Second, Short: true}},
+	{"outages", ledgersim.Trouble{Outage: 3 * time.Second}},
+	{"lost and doubled", ledgersim.Trouble{Lose: 0.03}},
+	{"clock set", ledgersim.Trouble{Set: 7 * time.Second}},
+	{"forgets", ledgersim.Trouble{Forget: 20 * time.Second}},
+	{"kills and pauses", ledgersim.Trouble{Kill: 8 * time.Second, Pause: 5 * time.Second}},
+	{"clock set, outages", ledgersim.Trouble{Set: 5 * time.Second, Outage: 3 * time.Second}},
+	{"clock set, kills, on and off", ledgersim.Trouble{Set: 4 * time.Second, Kill: 5 * time.Second, OnOff: 3 * time.Second}},
+	{"forgets, pauses", ledgersim.Trouble{Forget: 15 * time.Second, Pause: 5 * time.Second}},
+	{"all", ledgersim.Trouble{Kill: 9 * time.Second, Pause: 6 * time.Second, Outage: 6 * time.Second, Lose: 0.03, Set: 7 * time.Second, Forget: 40 * time.Second, OnOff: 8 * time.Second}},
+}
+
+var ways = map[string]func(*rand.Rand) time.Duration{"even": even, "sharp": sharp}
+
+// runs are hostile: every trouble with every kind and path, and so many seeds.
+func runs(seeds int, kinds []kind, fault ledger.Fault) (all []ledgersim.Config, names []string) {
+	id := 0
+	for seed := range uint64(seeds) {
+		for _, tr := range troubles {
+			for _, k := range kinds {
+				for _, way := range []string{"even", "sharp"} {
+					path := ways[way]
+					if id++; !long && id%5 != 0 {
+						continue // a sample: five has nothing in common with how many there are of each
+					}
+					if k.phased && (tr.Set > 0 || tr.Forget > 0) {
+						continue // a phase is no better known than the clock that it is told by
+					}
+					nodes := []int{1, 2, 3, 8, 8, 24, 64}[(seed+uint64(len(all)))%7]
+					c := base(k, nodes, seed*1000+uint64(len(all)))
+					c.Way, c.StoreWay, c.Trouble, c.Fault = path, path, tr.Trouble, fault
+					if seed%3 == 1 {
+						c.Demand, c.Rate = 0, k.full/float64(nodes)*0.7
+					}
+					if c.Length = 30 * time.Second; long {
+						c.Length = time.Minute
+					}
+					if seed%2 == 1 {
+						c.Poll = 80 * ms
+					}
+					all = append(all, c)
+					names = append(names, fmt.Sprintf("%s, %s, %s path, %d nodes, seed %d", k.name, tr.name, way, nodes, c.Seed))
+				}
+			}
+		}
+	}
+	return all, names
+}
+
+var hostile = []kind{rolling(20, time.Second), rolling(300, time.Second), calendar(100, 5*time.Second), bucket(100, 20, time.Second),
+	weighted(50, time.Second), tokens(5 * time.Second)}
+
+// each runs all of them on all cores.
+func each(all []ledgersim.Config, f func(i int, r *ledgersim.Report)) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	next := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				r := ledgersim.Run(all[i])
+				mu.Lock()
+				f(i, r)
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
+
+// Every arrival is judged. PACELINE_LONG=1 has ten million.
+func TestNothingIsRefused(t *testing.T) {
+	seeds := 1
+	if long {
+		seeds = 21
+	}
+	all, names := runs(seeds, hostile, ledger.NoFault)
+	sent, beyond := 0, 0
+	each(all, func(i int, r *ledgersim.Report) {
+		sent += r.Sent
+		if r.Beyond {
+			beyond++
+		}
+		if r.Refused > 0 {
+			t.Errorf("%s: %d of %d refused", names[i], r.Refused, r.Sent)
+		}
+	})
+	t.Logf("%d runs, %d permits; %d runs ended at what is trusted not to happen", len(all), sent, beyond)
+	if beyond > len(all)/4 {
+		t.Errorf("%d of %d runs ended early", beyond, len(all))
+	}
+}
+
+// slow is a path on which one in thirty takes up to 4.9 s: less than Late.
+func slow(rng *rand.Rand) time.Duration {
+	if rng.IntN(30) > 0 {
+		return 0
+	}
+	return time.Duration(rng.Int64N(int64(4900 * ms)))
+}
+
+// aims are runs at which a fault shows, and in which nothing is refused without it.
+var aims = map[ledger.Fault]func(c *ledgersim.Config){
+	ledger.KeepsGrants: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Pause: 3 * time.Second} },
+	ledger.NotFresh:    func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Stall: 0.01} },
+	ledger.ToldTwice:   func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Lose: 0.03} },
+	// Races are lost where the store is far away; near it, nodes that keep apart lose none.
+	ledger.ForgetsAnswers: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Lose: 0.03}; c.StoreWay = even },
+	ledger.BoundsSwapped:  func(c *ledgersim.Config) { c.StoreWay = even },
+	ledger.ShiftAhead:     func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
+	ledger.NoSlack:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
+	ledger.NoQuiet:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Forget: 10 * time.Second} },
+	ledger.TrustsClock:    func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Kill: 2 * time.Second, Newborn: true} },
+	ledger.EraKept: func(c *ledgersim.Config) {
+		c.Nodes, c.Length = 3, 240*time.Second
+		c.Trouble = ledgersim.Trouble{Kill: 8 * time.Second, Newborn: true, OnOff: 12 * time.Second}
+	},
+	ledger.GivesUpEarly: func(c *ledgersim.Config) {
+		c.Way, c.Length = slow, 240*time.Second
+		c.Trouble = ledgersim.Trouble{Pause: 4 * time.Second}
+	},
+	ledger.QuickAnswers: func(c *ledgersim.Config) {},
+	ledger.GrantsAtOnce: func(c *ledgersim.Config) {},
+}
+
+// What is planted is found, by runs that are aimed at it, in which nothing is wrong without it. Without PACELINE_LONG the first find ends it.
+func TestFaultsAreFound(t *testing.T) {
+	for _, fault := range ledger.Faults() {
+		wrong := func(r *ledgersim.Report) bool {
+			return r.Refused > 0 || fault == ledger.ToldTwice && r.Told > r.Answered
+		}
+		runs, found, refused := 0, 0, 0
+		for seed := uint64(0); seed < 12 && (found == 0 || long); seed += 2 {
+			var all []ledgersim.Config
+			for _, s := range []uint64{seed, seed + 1} {
+				c := base(rolling(20, time.Second), 3+int(s%4), 7000+s)
+				c.Way, c.StoreWay = sharp, near
+				aims[fault](&c)
+				all = append(all, c)
+				c.Fault = fault
+				all = append(all, c)
+			}
+			each(all, func(i int, r *ledgersim.Report) {
+				if i%2 == 0 && wrong(r) {
+					t.Errorf("%v: without it %d of %d are refused, and of %d answers %d are told, seed %d", fault, r.Refused, r.Sent, r.Answered, r.Told, all[i].Seed)
+				} else if wrong(r) {
+					found++
+					refused += r.Refused
+				}
+			})
+			runs += 2
+		}
+		t.Logf("%-30v found in %d of %d runs, %d refused", fault, found, runs, refused)
+		if found == 0 {
+			t.Errorf("%v: not found", fault)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package ledgersim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// node is a process: a ledger.Node, its driver, its line of requests, and what befalls it.
+type node struct {
+	*world
+	place  int
+	core   *ledger.Node
+	offset time.Duration // of its clock
+	rate   float64       // of its clock
+	began  mono.Time
+	dead   bool
+	paused mono.Time
+	cut    mono.Time // from the store until then
+	busy   bool      // a turn is under way
+	line   []waiting
+	wake   mono.Time // what is planned
+	due    mono.Time // of the next turn that is planned
+	on     bool
+	late   bool // it took another's place, and nothing of it has arrived
+}
+
+type waiting struct {
+	came mono.Time
+	cost limit.Cost
+}
+
+var errLost = errors.New("no answer from the store")
+var errRaced = errors.New("somebody else put")
+
+func (w *world) start(place int) {
+	w.ids++
+	n := &node{world: w, place: place, offset: time.Duration(w.rng.Int64N(1e15)), rate: 1, began: w.now(), wake: mono.Max, due: mono.Max, on: true}
+	if !w.NoClock {
+		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
+	}
+	n.core = ledger.New(ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Fault: w.Fault})
+	n.late = w.nodes[place] != nil
+	w.nodes[place] = n
+	if w.Newborn && w.ids > w.Nodes {
+		w.store.set += w.upTo(10*time.Second) - 5*time.Second
+	}
+	if w.Only > 0 && place >= w.Only {
+		return
+	}
+	if w.OnOff > 0 {
+		n.flip()
+	}
+	// Not all in one instant, as processes do not start.
+	n.later(w.upTo(50*time.Millisecond), func() {
+		n.refill()
+		n.serve()
+	})
+	if w.Demand == 0 {
+		n.come()
+	}
+}
+
+// p is the node's clock.
+func (n *node) p() mono.Time {
+	return mono.Time(n.offset).Add(time.Duration(float64(n.now().Sub(n.began)) * n.rate))
+}
+
+// until is how long the loop has to wait for an instant of the node's clock.
+func (n *node) until(p mono.Time) time.Duration {
+	d := p.Sub(n.p())
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(float64(d)/n.rate) + 1
+}
+
+// later calls f after d, or when a pause is over, unless the node is dead by then.
+func (n *node) later(d time.Duration, f func()) {
+	n.after(d, func() { n.whenRuns(f) })
+}
+
+func (n *node) whenRuns(f func()) {
+	switch {
+	case n.dead:
+	case n.paused > n.now():
+		n.loop.At(n.paused, func() { n.whenRuns(f) })
+	default:
+		f()
+	}
+}
+
+func (n *node) flip() {
+	n.later(n.OnOff/2+n.upTo(n.OnOff), func() {
+		n.on = !n.on
+		n.refill()
+		n.serve()
+		n.flip()
+	})
+}
+
+func (n *node) come() {
+	n.later(time.Duration(n.rng.ExpFloat64()/n.Rate*1e9), func() {
+		if n.on {
+			n.line = append(n.line, waiting{n.now(), n.Cost(n.rng)})
+			n.serve()
+		}
+		n.come()
+	})
+}
+
+func (n *node) refill() {
+	if !n.on {
+		n.line = nil
+	}
+	for n.Demand > 0 && n.on && len(n.line) < n.Demand {
+		n.line = append(n.line, waiting{n.now(), n.Cost(n.rng)})
+	}
+}
+
+// serve sends who may go, as a driver does, and plans what is next.
+func (n *node) serve() {
+	for len(n.line) > 0 {
+		head := n.line[0]
+		n.core.Line(len(n.line), head.cost)
+		p := n.p()
+		at := n.core.Ready(p, head.cost)
+		if at <= p {
+			lease := n.core.Admit(p, head.cost)
+			n.line = n.line[1:]
+			n.waited(head)
+			if n.rng.Float64() < n.Stall {
+				n.paused = max(n.paused, n.now().Add(6*time.Second+n.upTo(8*time.Second)))
+			}
+			// A little later it is written.
+			n.later(n.upTo(time.Millisecond), func() { n.write(lease, head.cost) })
+			n.refill()
+			continue
+		}
+		if at < limit.AfterSettle && at < n.wake {
+			n.wake = at
+			n.later(n.until(at), func() {
+				n.wake = mono.Max
+				n.serve()
+			})
+		}
+		break
+	}
+	if len(n.line) == 0 {
+		n.core.Line(0, limit.Cost{})
+	}
+	n.plan()
+}
+
+func (n *node) waited(h waiting) {
+	if n.Demand == 0 && n.now() >= mono.Time(n.Warm) {
+		n.report.Waits = append(n.report.Waits, n.now().Sub(h.came))
+	}
+}
+
+// write is the request going out.
+func (n *node) write(l limit.Lease, cost limit.Cost) {
+	if !n.core.Fresh(n.p(), l) {
+		n.core.Settle(n.p(), l, limit.Outcome{Result: limit.Unsent})
+		n.report.Unsent++
+		n.serve()
+		return
+	}
+	n.after(n.Way(n.rng), func() {
+		ok := n.arrive(cost)
+		if n.now() >= mono.Time(n.Warm) {
+			n.report.Sent++
+			n.report.ByNode[n.place]++
+			plus(&n.report.Units, &cost)
+		}
+		if n.report.First[n.place] == 0 {
+			n.report.First[n.place] = n.now().Sub(n.began)
+		}
+		if n.late && !n.dead {
+			n.late = false
+			n.report.Firsts = append(n.report.Firsts, n.now().Sub(n.began))
+		}
+		if !ok {
+			n.report.Refused++
+		}
+		n.later(n.Way(n.rng), func() {
+			n.report.Answered++
+			n.core.Settle(n.p(), l, limit.Outcome{Result: limit.Accepted})
+			n.plan()
+		})
+	})
+}
+
+// plan sees to the next turn.
+func (n *node) plan() {
+	if n.busy {
+		return
+	}
+	at := n.core.Next()
+	if at == limit.Never || at >= n.due {
+		return
+	}
+	n.due = at
+	n.later(n.until(at), func() {
+		if n.due != at || n.busy {
+			return
+		}
+		n.due = mono.Max
+		if n.core.Next() > n.p() {
+			n.plan()
+			return
+		}
+		n.turn()
+	})
+}
+
+func (n *node) turn() {
+	n.busy = true
+	n.core.Begin(n.p())
+	n.read(3)
+}
+
+// end is the return of the store's call.
+func (n *node) end(err error) {
+	n.core.End(n.p(), err)
+	n.busy = false
+	if err != nil {
+		n.report.Lost++
+		n.report.Errors[err.Error()]++
+	}
+	n.serve()
+}
+
+// read is the first half of a turn: there, read, and back.
+func (n *node) read(tries int) {
+	began := n.p()
+	if n.cut > n.now() {
+		n.later(200*time.Millisecond, func() { n.end(errLost) })
+		return
+	}
+	n.after(n.StoreWay(n.rng), func() {
+		r := ledger.Reading{Blob: n.store.blob, Incarnation: fmt.Sprint(n.store.incarnation)}
+		r.Clock = int64(base.Add(time.Duration(n.now())).Add(n.store.set))
+		r.Wall = r.Clock
+		version := n.store.version
+		if n.rng.Float64() < n.Lose {
+			n.later(500*time.Millisecond, func() { n.end(errLost) })
+			return
+		}
+		n.later(n.StoreWay(n.rng), func() {
+			blob, err := n.core.Read(began, n.p(), r)
+			if err != nil {
+				n.end(err)
+				return
+			}
+			n.put(blob, version, tries)
+		})
+	})
+}
+
+// put is the second half.
+func (n *node) put(blob []byte, version, tries int) {
+	if n.cut > n.now() {
+		n.later(200*time.Millisecond, func() { n.end(errLost) })
+		return
+	}
+	work, telling := time.Duration(0), n.core.Telling()
+	if n.Work != nil {
+		work = n.Work(n.rng)
+	}
+	n.after(n.StoreWay(n.rng)+work, func() {
+		ok := n.store.version == version
+		if ok {
+			n.accept(blob)
+			n.report.Told += telling
+			if n.now() >= mono.Time(n.Warm) {
+				n.report.Turns++
+			}
+		}
+		if n.rng.Float64() < n.Lose { // delivered again, when somebody else may have put
+			n.after(n.upTo(3*time.Second), func() {
+				if n.store.version == version {
+					n.accept(blob)
+				}
+			})
+		}
+		if n.rng.Float64() < n.Lose {
+			n.later(500*time.Millisecond, func() { n.end(errLost) })
+			return
+		}
+		n.later(n.StoreWay(n.rng), func() {
+			switch {
+			case ok:
+				n.end(nil)
+			case tries > 1:
+				n.read(tries - 1)
+			default:
+				n.end(errRaced)
+			}
+		})
+	})
+}

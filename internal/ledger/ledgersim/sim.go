@@ -1,0 +1,204 @@
+// Package ledgersim has nodes that share a limit by package ledger, in virtual time: with a store that may be away, lose and repeat, and
+// clocks that are set; with paths, pauses and kills; and with a server that judges every arrival by package rule.
+package ledgersim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/sim"
+)
+
+// Config says what is simulated.
+type Config struct {
+	Seed  uint64
+	Nodes int
+	// Limit makes the limiter that the nodes share, and Server the rule that judges what they send, by unit of cost.
+	Limit  func() limit.Keeper
+	Server func() map[limit.Unit]rule.Server
+	// Cost draws what a request costs. If nil, limit.One.
+	Cost func(rng *rand.Rand) limit.Cost
+	// Way draws the latency of a request or answer one way, and StoreWay that of a message to or from the store.
+	Way, StoreWay func(rng *rand.Rand) time.Duration
+	// Work draws how long the store takes for a turn. If nil, no time.
+	Work func(rng *rand.Rand) time.Duration
+	// Demand is how many requests each node always has waiting; if 0, Rate is how many come to it in a second. Only is how many of the
+	// nodes have any, if not 0.
+	Demand int
+	Rate   float64
+	Only   int
+	Length time.Duration
+	// Warm is how much of the beginning is left out of the figures.
+	Warm time.Duration
+	Poll time.Duration
+	Trouble
+	Fault ledger.Fault
+}
+
+// Trouble is what befalls nodes and the store: each every so often on average, never if zero.
+type Trouble struct {
+	Kill    time.Duration // of a node; another takes its place a second later
+	Pause   time.Duration // of a node, for 6 to 14 s, or Short: up to 4 s
+	Outage  time.Duration // of the way from a node to the store, for up to 6 s
+	Lose    float64       // so many of the store's answers are lost, and as many puts are delivered again later
+	Set     time.Duration // the store's clock is set by up to 5 s, either way
+	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
+	OnOff   time.Duration // each node has demand for so long, and none for as long
+	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
+	Newborn bool          // whenever a process starts, the store's clock was just set
+	Short   bool
+	NoClock bool // nodes' clocks run as the store's; if false, up to 50 ppm apart
+}
+
+// Report is what came of it.
+type Report struct {
+	Sent, Refused, Unsent int
+	ByNode                []float64 // how many each place of a node sent, after Warm
+	Rate                  float64   // requests sent in a second, after Warm
+	Units                 limit.Cost
+	Turns                 int             // that were put, after Warm
+	Lost                  int             // turns that lost the race or failed
+	First                 []time.Duration // of each place, the first time
+	Firsts                []time.Duration // of those who took a place later: from the start to the first arrival
+	Waits                 []time.Duration // of requests that came, with Rate
+	BlobBytes             int
+	Answered, Told        int // answers, and how many were told by turns that were put: no more, but after the store forgot
+	Errors                map[string]int
+	// Beyond says that the run ended early: the store's clock had been set forward while nobody was there who could notice, which is
+	// trusted not to happen.
+	Beyond bool
+}
+
+// Jain is how evenly the nodes were served: 1 is perfectly so.
+func (r *Report) Jain() float64 {
+	sum, squares := 0.0, 0.0
+	for _, n := range r.ByNode {
+		sum += n
+		squares += n * n
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(r.ByNode)) * squares)
+}
+
+type world struct {
+	Config
+	rng    *rand.Rand
+	loop   sim.Loop[func()]
+	nodes  []*node
+	server map[limit.Unit]rule.Server
+	store  store
+	report Report
+	ids    int
+}
+
+type store struct {
+	blob        []byte
+	version     int
+	set         time.Duration
+	incarnation int
+	noticed     time.Duration // how it was set when somebody put last
+}
+
+// base is the store's clock at the beginning.
+const base = mono.Time(500_000 * 3600 * 1e9)
+
+// Run simulates.
+func Run(c Config) *Report {
+	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 17)), server: c.Server()}
+	w.report.Errors = map[string]int{}
+	if w.Cost == nil {
+		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
+	}
+	w.report.ByNode = make([]float64, c.Nodes)
+	w.report.First = make([]time.Duration, c.Nodes)
+	for i := range c.Nodes {
+		w.nodes = append(w.nodes, nil)
+		w.start(i)
+	}
+	w.trouble()
+	end := mono.Time(0).Add(c.Length)
+	for f, ok := w.loop.Next(end); ok && !w.report.Beyond; f, ok = w.loop.Next(end) {
+		f()
+	}
+	w.report.Rate = float64(w.report.Sent) / (c.Length - c.Warm).Seconds()
+	w.report.BlobBytes = len(w.store.blob)
+	return &w.report
+}
+
+// accept puts a blob.
+func (w *world) accept(blob []byte) {
+	s := &w.store
+	if s.set > s.noticed && s.blob != nil {
+		was, err1 := ledger.Decode(s.blob)
+		is, err2 := ledger.Decode(blob)
+		w.report.Beyond = err1 == nil && err2 == nil && was.Era != is.Era && was.Incarnation == is.Incarnation
+	}
+	s.blob, s.noticed = blob, s.set
+	s.version++
+}
+
+func (w *world) now() mono.Time { return w.loop.Now() }
+
+func (w *world) after(d time.Duration, f func()) { w.loop.At(w.now().Add(d), f) }
+
+// trouble plans all that befalls.
+func (w *world) trouble() {
+	w.every(w.Kill, func() {
+		i := w.rng.IntN(w.Nodes)
+		w.nodes[i].dead = true
+		w.after(time.Second, func() { w.start(i) })
+	})
+	w.every(w.Pause, func() {
+		d := 6*time.Second + w.upTo(8*time.Second)
+		if w.Short {
+			d = w.upTo(4 * time.Second)
+		}
+		n := w.nodes[w.rng.IntN(w.Nodes)]
+		n.paused = max(n.paused, w.now().Add(d))
+	})
+	w.every(w.Outage, func() {
+		n := w.nodes[w.rng.IntN(w.Nodes)]
+		n.cut = max(n.cut, w.now().Add(w.upTo(6*time.Second)))
+	})
+	w.every(w.Set, func() { w.store.set += w.upTo(10*time.Second) - 5*time.Second })
+	w.every(w.Forget, func() {
+		w.store.blob = nil
+		w.store.version = w.rng.Int()
+		w.store.incarnation++
+	})
+}
+
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }
+
+func (w *world) every(d time.Duration, f func()) {
+	if d == 0 {
+		return
+	}
+	w.after(time.Duration(w.rng.ExpFloat64()*float64(d)), func() {
+		f()
+		w.every(d, f)
+	})
+}
+
+func plus(sum, c *limit.Cost) {
+	for u, n := range c {
+		sum[u] += n
+	}
+}
+
+// arrive is a request at the server.
+func (w *world) arrive(cost limit.Cost) bool {
+	ok := true
+	for u, s := range w.server {
+		if cost[u] > 0 && !s.Arrive(base.Add(time.Duration(w.now())), cost[u]) {
+			ok = false
+		}
+	}
+	return ok
+}

@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// log writes the line of a request. There is no query in it, and no header field: there may be keys in both.
+func (v *visit) log() {
+	log := v.proxy.config.Access
+	if !log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	took := time.Since(v.came)
+	all := make([]slog.Attr, 0, 16)
+	all = append(all, slog.String("method", shortened(v.in.Method)), slog.String("path", shortenedPath(v.in.URL.EscapedPath())), slog.Int("status", v.w.status),
+		slog.Float64("waited_ms", ms(v.waited)), slog.Float64("took_ms", ms(took)), slog.Int64("bytes", v.w.bytes))
+	if v.client != nil {
+		all = append(all, slog.String("client", v.client.Name))
+	}
+	if v.upstream != nil {
+		all = append(all, slog.String("upstream", v.upstream.Name))
+	}
+	if v.key != "" {
+		all = append(all, slog.String("key", v.key))
+	}
+	if v.attempts > 1 {
+		all = append(all, slog.Int("attempts", v.attempts))
+	}
+	if v.failed != "" {
+		all = append(all, slog.String("failed", v.failed))
+	}
+	log.LogAttrs(context.Background(), slog.LevelInfo, "request", all...)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+const mostPath = 256
+
+func shortenedPath(p string) string {
+	if len(p) > mostPath {
+		return p[:mostPath] + "…"
+	}
+	return p
+}

@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"net"
+	"net/http"
+	"strings"
+)
+
+// Mount has the admin listener serve what is at a path, as http.ServeMux has patterns: the page and the metrics. It is for before Start.
+// GET and HEAD alone get there.
+func (p *Proxy) Mount(pattern string, h http.Handler) { p.mounts[pattern] = h }
+
+// admin is what is served at the admin listener.
+func (p *Proxy) admin(at net.Addr) http.Handler {
+	mux := http.NewServeMux()
+	text := func(status int, s string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(s + "\n"))
+		}
+	}
+	mux.HandleFunc("/livez", text(http.StatusOK, "alive"))
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		if p.stopping.Load() {
+			text(http.StatusServiceUnavailable, "stopping")(w, r)
+			return
+		}
+		text(http.StatusOK, "ready")(w, r)
+	})
+	for pattern, h := range p.mounts {
+		mux.Handle(pattern, h)
+	}
+	names := map[string]bool{"localhost": true}
+	if host, _, err := net.SplitHostPort(p.config.Admin); err == nil {
+		names[strings.ToLower(host)] = true
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		host := strings.Trim(hostname(r.Host), "[]")
+		switch {
+		case !names[host] && !isLoopback(host): // a page elsewhere, whose name was made to lead here
+			text(http.StatusMisdirectedRequest, "this is asked for under a name that is not this machine's; expected 127.0.0.1 or localhost")(w, r)
+		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
+			text(http.StatusForbidden, "another site asks for this")(w, r)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			h.Set("Allow", "GET, HEAD")
+			text(http.StatusMethodNotAllowed, "this can only be looked at")(w, r)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}

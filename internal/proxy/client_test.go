@@ -1,0 +1,234 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/rate"
+)
+
+const (
+	ours   = "sk-provider-9f8Q7xZ2kLm4"
+	theirs = "client-key-a-3HfT6yUw8R"
+	others = "client-key-b-Zq5Pn1Vc7X"
+)
+
+// Who asks is told by the key, wherever an SDK puts it, and by nothing else where clients have keys.
+func TestClientsByKey(t *testing.T) {
+	var got http.Header
+	var query string
+	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) { got, query = r.Header.Clone(), r.URL.RawQuery })
+	basic := func(s string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(s)) }
+	for _, keyed := range []bool{false, true} {
+		conf := to(u)
+		conf.Clients = Clients{Header: "X-Who", List: []Client{{Name: "a", Keys: []KeyHash{HashKey(theirs)}}, {Name: "b", Keys: []KeyHash{sha256.Sum256([]byte("other")), HashKey(others)}}, {Name: "c"}}}
+		if keyed {
+			conf.Upstreams[0].Keys = []Key{{Name: "K1", Secret: ours}}
+			conf.Upstreams[0].Header = []Field{{"Authorization", "Bearer {key}"}, {"X-Fixed", "1"}}
+			conf.Upstreams[0].Query = []Field{{"k", "{key}"}}
+		}
+		x := start(t, conf)
+		for _, c := range []struct{ field, value, want string }{
+			{FieldKey, theirs, "a"}, {"Authorization", "Bearer " + theirs, "a"}, {"Authorization", "bearer  " + others, "b"}, {"X-Api-Key", others, "b"}, {"Api-Key", theirs, "a"},
+			{"X-Goog-Api-Key", theirs, "a"}, {"Authorization", basic("me:" + theirs), "a"}, {"Authorization", basic(others + ":"), "b"}, {"Authorization", theirs, "a"},
+			{"Authorization", "Bearer " + theirs + "x", ""}, {"Authorization", "Bearer " + theirs[1:], ""}, {"X-Who", "c", ""}, {"X-Other", theirs, ""}, {"Authorization", "Basic %%%", ""}, {"Authorization", "", ""},
+		} {
+			got = nil
+			resp, body := x.do("GET", "/", "", c.field, c.value, "X-Fixed", "2")
+			if c.want == "" {
+				if p := refused(t, resp, body); resp.StatusCode != 401 || p.Type != kinds+"no-key" || got != nil || resp.Header.Get("WWW-Authenticate") == "" {
+					t.Errorf("%+v: %d %s", c, resp.StatusCode, body)
+				}
+				continue
+			}
+			if resp.StatusCode != 200 || !strings.Contains(x.log.String(), "client="+c.want+" ") {
+				t.Errorf("%+v: %d\n%s", c, resp.StatusCode, x.log)
+			}
+			all := fmt.Sprint(got, query)
+			if strings.Contains(all, theirs) || strings.Contains(all, others) || strings.Contains(all, "Basic") {
+				t.Errorf("%+v: a key for the proxy went on: %s", c, all)
+			}
+			if keyed && (got.Get("Authorization") != "Bearer "+ours || query != "k="+ours || got.Get("X-Fixed") != "1") {
+				t.Errorf("%+v: %s", c, all)
+			}
+			if !keyed && (got.Get("X-Fixed") != "2" || len(got["Authorization"]) > 0) {
+				t.Errorf("%+v: %s", c, all)
+			}
+			x.log.reset()
+		}
+		for _, secret := range []string{ours, theirs, others} {
+			if strings.Contains(x.log.String(), secret) {
+				t.Errorf("%s is logged", secret)
+			}
+		}
+	}
+}
+
+func (l *safeLog) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
+// Without keys a field of the request names the client, and where that is missing its address does.
+func TestClientsByName(t *testing.T) {
+	var got http.Header
+	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })
+	conf := to(u)
+	conf.Open = true
+	conf.Clients = Clients{Header: "X-Who", Most: 2, List: []Client{{Name: "secret", Keys: []KeyHash{HashKey(theirs)}}, {Name: "known"}, {Name: "net", Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}}}
+	x := start(t, conf)
+	for _, c := range []struct{ who, key, want string }{
+		{"known", "", "known"}, {"", "", "net"}, {"one", "", "one"}, {"one", "", "one"}, {"secret", "", `"secret (without its key)"`}, {"three", "", "others"}, {"four", theirs, "secret"},
+		{strings.Repeat("x", 1000), "", "others"},
+	} {
+		x.log.reset()
+		x.do("GET", "/", "", "X-Who", c.who, FieldKey, c.key)
+		if !strings.Contains(x.log.String(), "client="+c.want+" ") {
+			t.Errorf("%+v:\n%s", c, x.log)
+		}
+		if got.Get("X-Who") != "" || got.Get(FieldKey) != "" {
+			t.Errorf("%+v: went on: %v", c, got)
+		}
+	}
+}
+
+// A client has limits of its own, which others know nothing of.
+func TestClientsOwnLimits(t *testing.T) {
+	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
+	hourly, _ := rate.ParseLimit("2/h")
+	conf := to(u)
+	conf.MaxWait = -1
+	conf.Clients = Clients{Header: "X-Who", List: []Client{{Name: "few", Limits: []rate.Limit{hourly}}}}
+	x := start(t, conf)
+	for i := range 4 {
+		for _, who := range []string{"few", "any"} {
+			want := 200
+			if who == "few" && i >= 2 {
+				want = 429
+			}
+			if resp, body := x.do("GET", "/", "", "X-Who", who); resp.StatusCode != want {
+				t.Errorf("%s, request %d: %d %s", who, i, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
+// However many requests of one client are in line, another waits for its share alone.
+func TestClientsAreFair(t *testing.T) {
+	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
+	conf := to(u, "20/s")
+	conf.Clients.Header = "X-Who"
+	x := start(t, conf)
+	var greedy sync.WaitGroup
+	client := clientOf(t)
+	for range 100 {
+		greedy.Go(func() {
+			r, _ := http.NewRequest("GET", x.url, nil)
+			r.Header.Set("X-Who", "greedy")
+			if resp, err := client.Do(r); err == nil {
+				resp.Body.Close()
+			}
+		})
+	}
+	until(t, func() bool { return waiting(x) > 60 })
+	before := waiting(x)
+	if resp, _ := x.do("GET", "/", "", "X-Who", "modest"); resp.StatusCode != 200 {
+		t.Error(resp.StatusCode)
+	}
+	if after := waiting(x); after < before-25 {
+		t.Errorf("%d of another's were in line, and %d when it was its turn: it waited for more than a second's", before, after)
+	}
+	greedy.Wait()
+}
+
+// Nothing that prints a Config shows what is secret in it.
+func TestSecretsAreNotShown(t *testing.T) {
+	c := Config{Upstreams: []Upstream{{Keys: []Key{{Name: "K1", Secret: ours}}, Header: []Field{{"Authorization", Secret("Bearer " + ours)}}}}}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "config", c, "secret", c.Upstreams[0].Keys[0].Secret)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("%v %+v %#v", c, c, c) + log.String())
+	for _, verb := range []string{"%s", "%q", "%x", "%d", "%X", "%c"} {
+		text.WriteString(fmt.Sprintf(verb, any(c.Upstreams[0].Keys[0].Secret)))
+	}
+	if strings.Contains(text.String(), ours) || strings.Contains(text.String(), fmt.Sprintf("%x", ours)) {
+		t.Error(text.String())
+	}
+}
+
+// The hash of a key is written as sha256sum does, and read again; what it is not is refused without being shown.
+func TestKeyHash(t *testing.T) {
+	h, err := ParseKeyHash("sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae")
+	if err != nil || h != HashKey("foo") || h.String() != "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae" {
+		t.Errorf("%v %v", h, err)
+	}
+	for _, s := range []string{"", "sha256:", "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae", "sha256:zz", ours} {
+		if _, err := ParseKeyHash(s); err == nil || s != "" && strings.Contains(err.Error(), s[len(s)/2:]) && s != "sha256:" {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+}
+
+// What is wrong with a Config is named.
+func TestChecked(t *testing.T) {
+	good := func() Config { return to(mustURL(t, "https://api.test/v1"), "20/s") }
+	for field, spoil := range map[string]func(*Config){
+		"Listen":                      func(c *Config) { c.Listen = "0.0.0.0:80" },
+		"Admin":                       func(c *Config) { c.Admin = "0.0.0.0:81" },
+		"Grace":                       func(c *Config) { c.Grace = -1 },
+		"Bounds.Stall":                func(c *Config) { c.Bounds.Stall = -1 },
+		"Upstreams":                   func(c *Config) { c.Upstreams = nil },
+		"Upstreams[0].To":             func(c *Config) { c.Upstreams[0].To = mustURL(t, "ftp://a") },
+		"Upstreams[0].H2C":            func(c *Config) { c.Upstreams[0].H2C = true },
+		"Upstreams[0].Path":           func(c *Config) { c.Upstreams[0].Path = "/a/../b" },
+		"Upstreams[0].Host":           func(c *Config) { c.Upstreams[0].Host = "a:1" },
+		"Upstreams[0].Preset":         func(c *Config) { c.Upstreams[0].Preset = "opnai:tier1" },
+		"Upstreams[0].Auto":           func(c *Config) { c.Upstreams[0].Auto = true },
+		"Upstreams[0].PerSecond":      func(c *Config) { c.Upstreams[0].PerSecond = true },
+		"Upstreams[0].Limits[0]":      func(c *Config) { c.Upstreams[0].Limits[0].N = 0 },
+		"Upstreams[0].Limits[0].Only": func(c *Config) { c.Upstreams[0].Limits[0].Only = "x" },
+		"Upstreams[0].Keys":           func(c *Config) { c.Upstreams[0].Header = []Field{{"Authorization", "{key}"}} },
+		"Upstreams[0].Header":         func(c *Config) { c.Upstreams[0].Keys = []Key{{Name: "a", Secret: "b"}} },
+		"Upstreams[0].Header[0]":      func(c *Config) { c.Upstreams[0].Header = []Field{{"Transfer-Encoding", "chunked"}} },
+		"Upstreams[0].Keys[0].Secret": func(c *Config) { c.Upstreams[0].Keys = []Key{{Name: "a", Secret: "b\n"}} },
+		"Upstreams[1].Path": func(c *Config) {
+			c.Upstreams = append(c.Upstreams, Upstream{Name: "other", To: mustURL(t, "https://b.test")})
+		},
+		"Upstreams[1].Name": func(c *Config) {
+			c.Upstreams = append(c.Upstreams, Upstream{Path: "/x", To: mustURL(t, "https://api.test")})
+		},
+		"Clients.List[1].Name": func(c *Config) { c.Clients.List = []Client{{Name: "a"}, {Name: "a"}} },
+		"Clients.List[1].Keys[0]": func(c *Config) {
+			c.Clients.List = []Client{{Name: "a", Keys: []KeyHash{{}}}, {Name: "b", Keys: []KeyHash{{}}}}
+		},
+		"Clients.Default.Weight": func(c *Config) { c.Clients.Default.Weight = -1 },
+		"Clients.Header":         func(c *Config) { c.Clients.Header = "a b" },
+	} {
+		c := good()
+		spoil(&c)
+		_, err := New(c)
+		if e, ok := errors.AsType[*ConfigError](err); !ok || e.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for name, ok := range map[string]func(*Config){
+		"as it is": func(*Config) {}, "open": func(c *Config) { c.Listen, c.Open = "0.0.0.0:80", true }, "no admin": func(c *Config) { c.Admin = Off },
+		"keys": func(c *Config) { c.Listen, c.Clients.List = "0.0.0.0:80", []Client{{Name: "a", Keys: []KeyHash{{}}}} }, "v6": func(c *Config) { c.Listen, c.Admin = "[::1]:80", "localhost:81" },
+		"preset": func(c *Config) { c.Upstreams[0].Preset, c.Upstreams[0].PerSecond = "openai:tier1", true },
+	} {
+		c := good()
+		ok(&c)
+		if _, err := New(c); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/rule"
+)
+
+// pipes is a listener without sockets, for a bubble of synctest.
+type pipes struct {
+	conns chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), over: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.once.Do(func() { close(p.over) }); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7878} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// virtually runs f with a proxy before a server, in virtual time. Clients of client connect to the proxy.
+func virtually(t *testing.T, server http.Handler, c Config, f func(p *Proxy, client func() *http.Client)) {
+	t.Helper()
+	up, down := newPipes(), newPipes()
+	upstream := &http.Server{Handler: server}
+	var done sync.WaitGroup
+	done.Go(func() { upstream.Serve(up) })
+	c.Dial = up.dial
+	p, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Start(down, nil)
+	var all []*http.Transport
+	f(p, func() *http.Client {
+		tr := &http.Transport{DialContext: down.dial, MaxIdleConnsPerHost: 1000}
+		all = append(all, tr)
+		return &http.Client{Transport: tr}
+	})
+	synctest.Wait()
+	for _, tr := range all {
+		tr.CloseIdleConnections()
+	}
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	upstream.Close()
+	done.Wait()
+}
+
+// Programs that send at once and without thinking are never refused by a strict server, and are nearly as fast as anybody could be.
+func TestPromise(t *testing.T) {
+	const (
+		programs, each = 8, 75
+		all            = programs * each
+	)
+	for _, c := range []struct {
+		name          string
+		before, after latency.Law
+	}{
+		{"no latency", latency.Constant(0), latency.Constant(0)}, {"even", latency.Constant(20 * time.Millisecond), latency.Constant(20 * time.Millisecond)}, {"jitter", latency.Uniform(0, 50*time.Millisecond), latency.Uniform(0, 50*time.Millisecond)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Before: c.before, After: c.after, Rule: rule.ExchangeConfig{AnyNonce: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			conf := to(mustURL(t, "http://exchange.test"), "20/s")
+			conf.Clients.Header = "X-Who"
+			conf.MaxWait = 10 * time.Minute
+			began := time.Now()
+			virtually(t, exchange, conf, func(_ *Proxy, client func() *http.Client) {
+				var running sync.WaitGroup
+				for i := range programs {
+					h := client()
+					for j := range each {
+						running.Go(func() {
+							r, _ := http.NewRequest("POST", "http://proxy.test"+ratetest.Path, strings.NewReader(fmt.Sprintf("api_key=key1&nonce=%d", j)))
+							r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+							r.Header.Set("X-Who", fmt.Sprint(i))
+							resp, err := h.Do(r)
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							io.Copy(io.Discard, resp.Body)
+							resp.Body.Close()
+							if resp.StatusCode != 200 {
+								t.Errorf("program %d: %d", i, resp.StatusCode)
+							}
+						})
+					}
+				}
+				running.Wait()
+			})
+			took := time.Since(began)
+			total := exchange.Report().Judge.Total
+			ideal := time.Duration(all/20-1) * time.Second
+			t.Logf("%s: %v for %d, the ideal is %v and the way back; %+v", c.name, took, all, ideal, total)
+			if total[rule.Accepted] != all || total.Total() != all {
+				t.Errorf("%s: %+v", c.name, total)
+			}
+			if most := ideal + ideal*3/100 + 30*100*time.Millisecond; took > most {
+				t.Errorf("%s: it took %v, expected %v at most", c.name, took, most)
+			}
+		})
+	}
+}
+
+// Where nobody knows the limit and only refusals tell, it is found: the server refuses few, and the programs hear of none.
+func TestAuto(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond), Rule: rule.ExchangeConfig{AnyNonce: true, BanAfter: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conf := to(mustURL(t, "http://exchange.test"))
+		conf.Upstreams[0].Auto, conf.Upstreams[0].Attempts, conf.MaxWait = true, 50, 10*time.Minute
+		const all = 2000
+		began := time.Now()
+		virtually(t, exchange, conf, func(_ *Proxy, client func() *http.Client) {
+			var running sync.WaitGroup
+			h := client()
+			for range all {
+				running.Go(func() {
+					resp, err := h.Get("http://proxy.test" + ratetest.Path + "?api_key=key1&nonce=1")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					b, _ := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if resp.StatusCode != 200 {
+						t.Errorf("%d %s", resp.StatusCode, b)
+					}
+				})
+			}
+			running.Wait()
+		})
+		took, total := time.Since(began), exchange.Report().Judge.Total
+		t.Logf("%v for %d, at 20 a second: %+v", took, all, total)
+		if total[rule.Accepted] != all || total[rule.Limited] > all/20 || took > 2*all/20*time.Second {
+			t.Errorf("%v, %+v", took, total)
+		}
+	})
+}

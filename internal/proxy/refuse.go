@@ -1,0 +1,324 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// refusal is why a request gets no answer of an upstream.
+type refusal struct {
+	status int
+	// kind is the anchor in docs/proxy.md, and the reason in the log.
+	kind, title, detail string
+
+	limit  string        // the limit in the way
+	wait   time.Duration // how long until it could have gone; 0: nobody knows
+	ahead  int           // how many are before it
+	fields [][2]string   // more of the header
+	// judged says that trying again is a question of time; otherwise it is left to the client, unless pointless says that it does not help.
+	judged, pointless bool
+}
+
+// kinds is where the kinds of refusals are told of.
+const kinds = "https://github.com/paceline-go/paceline/blob/main/docs/proxy.md#"
+
+// mostRetry is the longest Retry-After that all SDKs heed: of a longer one some take no notice and come back after half a second, and others
+// sleep for as long as it takes.
+const mostRetry = time.Minute
+
+// problem is a body as RFC 9457 has it. The error is for SDKs, which show its message.
+type problem struct {
+	Type     string    `json:"type"`
+	Title    string    `json:"title"`
+	Status   int       `json:"status"`
+	Detail   string    `json:"detail"`
+	Limit    string    `json:"limit,omitempty"`
+	WaitMS   int64     `json:"wait_ms,omitempty"`
+	Ahead    *int      `json:"ahead,omitempty"`
+	Client   string    `json:"client,omitempty"`
+	Upstream string    `json:"upstream,omitempty"`
+	Error    forPeople `json:"error"`
+}
+
+type forPeople struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+}
+
+// refuse answers with a refusal.
+func (v *visit) refuse(x *refusal) {
+	v.failed = x.kind
+	h := v.w.Header()
+	clear(h) // an answer of the upstream that is not used may have been copied
+	v.tellWaited(h)
+	for _, f := range x.fields {
+		h.Set(f[0], f[1])
+	}
+	if x.wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(x.wait.Seconds())), 10))
+		h.Set("Retry-After-Ms", strconv.FormatInt(ceil(x.wait, time.Millisecond), 10))
+	}
+	switch {
+	case x.pointless:
+		h.Set("X-Should-Retry", "false")
+	case x.judged:
+		h.Set("X-Should-Retry", strconv.FormatBool(x.wait <= mostRetry && (!v.patience.stated || x.wait <= v.patience.own)))
+	}
+	if strings.HasPrefix(v.in.Header.Get("Content-Type"), "application/grpc") {
+		v.refuseGRPC(x)
+		return
+	}
+	p := problem{
+		Type: kinds + x.kind, Title: x.title, Status: x.status, Detail: x.detail, Limit: x.limit, WaitMS: ceil(x.wait, time.Millisecond),
+		Error: forPeople{"paceline: " + x.detail, "paceline_" + strings.ReplaceAll(x.kind, "-", "_"), x.kind},
+	}
+	if x.judged {
+		p.Ahead = &x.ahead
+	}
+	if v.client != nil {
+		p.Client = v.client.Name
+	}
+	if v.upstream != nil {
+		p.Upstream = v.upstream.Name
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // there is nothing in it that has no JSON
+	}
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Length", strconv.Itoa(len(b)+1))
+	v.w.WriteHeader(x.status)
+	_, _ = v.w.Write(append(b, '\n'))
+}
+
+// ceil is how many units a duration is, rounded up.
+func ceil(d, unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
+
+// Statuses of gRPC.
+const (
+	grpcInvalidArgument   = 3
+	grpcDeadlineExceeded  = 4
+	grpcResourceExhausted = 8
+	grpcUnimplemented     = 12
+	grpcUnavailable       = 14
+	grpcUnauthenticated   = 16
+)
+
+var grpcStatus = map[int]int{
+	http.StatusBadRequest: grpcInvalidArgument, http.StatusMisdirectedRequest: grpcInvalidArgument, http.StatusRequestTimeout: grpcInvalidArgument,
+	http.StatusUnauthorized: grpcUnauthenticated, http.StatusNotFound: grpcUnimplemented, http.StatusGatewayTimeout: grpcDeadlineExceeded,
+	http.StatusTooManyRequests: grpcResourceExhausted, http.StatusRequestEntityTooLarge: grpcResourceExhausted,
+}
+
+// refuseGRPC answers as gRPC over HTTP/2 has it: a header that is a trailer at the same time.
+func (v *visit) refuseGRPC(x *refusal) {
+	h := v.w.Header()
+	code, known := grpcStatus[x.status]
+	if !known {
+		code = grpcUnavailable
+	}
+	h.Set("Content-Type", v.in.Header.Get("Content-Type"))
+	h.Set("Grpc-Status", strconv.Itoa(code))
+	h.Set("Grpc-Message", grpcMessage(x.detail))
+	if x.wait > 0 {
+		h.Set("Grpc-Retry-Pushback-Ms", strconv.FormatInt(ceil(x.wait, time.Millisecond), 10))
+	}
+	v.w.WriteHeader(http.StatusOK)
+	v.w.status = x.status // for the log
+}
+
+// grpcMessage encodes a message for a header field: what is not plain ASCII as %XX.
+func grpcMessage(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c >= ' ' && c <= '~' && c != '%' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+var errStopping = errors.New("the proxy is stopping")
+
+// fail answers a request that has no answer of its upstream.
+func (v *visit) fail(err error) {
+	if x := v.why(err); x != nil {
+		v.refuse(x)
+		return
+	}
+	v.w.status, v.failed = statusGone, "client-gone"
+	panic(http.ErrAbortHandler) // nobody is there to be answered
+}
+
+// statusGone is what is logged of a client that went away.
+const statusGone = 499
+
+// why returns what became of a request, or nil if its client went away.
+func (v *visit) why(err error) *refusal {
+	if v.body != nil {
+		v.body.mu.Lock()
+		ended := v.body.err
+		v.body.mu.Unlock()
+		if long, ok := errors.AsType[*http.MaxBytesError](ended); ok {
+			return tooLong(long.Limit)
+		}
+		switch ended {
+		case errForm:
+			return &refusal{status: http.StatusBadRequest, kind: "bad-body", title: "The body is malformed", pointless: true,
+				detail: "the chunks of the body cannot be told apart", fields: [][2]string{{"Connection", "close"}}}
+		case errStall:
+			return &refusal{status: http.StatusRequestTimeout, kind: "body-stalled", title: "The body did not arrive", pointless: true,
+				detail: fmt.Sprintf("nothing of the body came for %v", v.proxy.config.Bounds.Stall), fields: [][2]string{{"Connection", "close"}}}
+		}
+	}
+	ctx := v.in.Context()
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errStopping):
+		return stopping()
+	case ctx.Err() != nil:
+		return nil
+	}
+	if e, ok := errors.AsType[*transport.Error](err); ok {
+		return v.noTurn(e)
+	}
+	said := v.said(err)
+	if errors.Is(err, transport.ErrAttemptTimeout) {
+		sent := "it may have served the request"
+		if v.unsent {
+			sent = "nothing was sent"
+		}
+		return &refusal{status: http.StatusGatewayTimeout, kind: "no-answer", title: "The upstream did not answer in time",
+			detail: fmt.Sprintf("%s gave no answer within %v; %s", v.upstream.Name, v.upstream.AnswerTimeout, sent)}
+	}
+	if v.unsent || v.attempts == 0 {
+		return &refusal{status: http.StatusBadGateway, kind: "unreachable", title: "The upstream cannot be reached",
+			detail: fmt.Sprintf("%s cannot be reached, and nothing was sent: %s", v.upstream.Name, said)}
+	}
+	return &refusal{status: http.StatusBadGateway, kind: "cut-off", title: "The upstream gave no whole answer",
+		detail: fmt.Sprintf("%s gave no answer, and may have served the request: %s", v.upstream.Name, said)}
+}
+
+// said is what an error says, without the values of keys.
+func (v *visit) said(err error) string {
+	text, _ := v.upstream.secrets.Hide([]byte(err.Error()), secret.Whole)
+	return string(text)
+}
+
+// noTurn is why a request was not sent.
+func (v *visit) noTurn(e *transport.Error) *refusal {
+	x := &refusal{status: http.StatusTooManyRequests, judged: true}
+	if !e.Ready.IsZero() {
+		x.wait = max(time.Until(e.Ready), time.Millisecond)
+	}
+	x.limit, x.ahead = e.Name, e.Ahead
+	if w, ok := errors.AsType[*paceline.WaitError](e.Err); ok {
+		v.waited += w.Waited
+	}
+	switch name := v.upstream.Name; {
+	case errors.Is(e, transport.ErrOutage):
+		x.outage(fmt.Sprintf("nothing arrives at %s: %s", name, v.said(e.Err)))
+	case errors.Is(e, paceline.ErrDeadline) && e.Name == outage:
+		x.outage(fmt.Sprintf("nothing arrives at %s; it is tried again in %s, and this request would wait %s at most", name, inWords(x.wait), inWords(v.patience.most)))
+	case errors.Is(e, transport.ErrKeys):
+		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusBadGateway, "no-key-left", "No key for the upstream is left", false, true
+		x.detail = fmt.Sprintf("all keys for %s are out of use: %s", name, strings.TrimPrefix(v.said(e.Err), "transport: "))
+	case errors.Is(e, transport.ErrPrice):
+		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusForbidden, "no-price", "What the request costs is not known", false, true
+		x.detail = fmt.Sprintf("%s, and a limit of money holds for it; expected a price in the configuration (prices)", strings.TrimPrefix(v.said(e.Err), transport.ErrPrice.Error()+": "))
+	case errors.Is(e, transport.ErrPaused):
+		x.kind, x.title = "paused", "The upstream asked to stay away"
+		x.detail = fmt.Sprintf("%s asked to stay away for %s more (%v)", name, inWords(x.wait), e.Refusal)
+	case errors.Is(e, paceline.ErrNever):
+		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusRequestEntityTooLarge, "never-fits", "The request is larger than the limit", false, true
+		x.detail = fmt.Sprintf("%s asked for, and the limit of %s is %s", amount(e.Unit, e.Size, "are"), v.whoseLimit(e), amount(e.Unit, e.Limit, ""))
+	case errors.Is(e, paceline.ErrFull):
+		x.kind, x.title = "line-full", "Too many wait already"
+		x.detail = fmt.Sprintf("%d requests of this client wait for %s already", x.ahead, name)
+	default:
+		x.kind, x.title = "wait-too-long", "The wait for a turn would be too long"
+		x.detail = fmt.Sprintf("the turn of this request at %s would come in %s, behind %d others, by the limit %s", name, inWords(x.wait), x.ahead, x.limit)
+		if e.Partition.Scope == transport.ScopeClient {
+			x.detail = fmt.Sprintf("%s has used up its own limit, %s; the turn of this request would come in %s, behind %d others", v.whoseLimit(e), x.limit, inWords(x.wait), x.ahead)
+		}
+		x.detail += fmt.Sprintf("; it would wait %s at most", inWords(v.patience.most))
+	}
+	return x
+}
+
+// whoseLimit is whose limit stood in the way.
+func (v *visit) whoseLimit(e *transport.Error) string {
+	if e.Partition.Scope == transport.ScopeClient {
+		return "client " + e.Partition.Client
+	}
+	return v.upstream.Name
+}
+
+// amount is how much of something, with a verb after it. Money is in millionths of dollars.
+func amount(u limit.Unit, n int64, verb string) string {
+	text := fmt.Sprintf("%d %v", n, u)
+	if u == limit.Money {
+		text = strconv.FormatFloat(float64(n)/1e6, 'f', -1, 64) + " USD"
+		verb = strings.Replace(verb, "are", "may be", 1)
+	}
+	return strings.TrimSpace(text + " " + verb)
+}
+
+// outage is what is called the limit of a server where nothing arrives.
+const outage = "outage"
+
+func (x *refusal) outage(detail string) {
+	x.status, x.kind, x.title, x.detail, x.limit = http.StatusServiceUnavailable, "outage", "The upstream is down", detail, ""
+}
+
+// inWords is a duration for people.
+func inWords(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "no time"
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+func noKey() *refusal {
+	return &refusal{status: http.StatusUnauthorized, kind: "no-key", title: "The proxy does not know this key", pointless: true,
+		detail: "no key for this proxy is in " + strings.Join(keyFields[:], ", "), fields: [][2]string{{"WWW-Authenticate", `Bearer realm="paceline"`}}}
+}
+
+func noUpstream(all routes) *refusal {
+	detail := "no upstream has this path"
+	if paths := all.paths(); paths != "" {
+		detail += "; there are " + paths
+	}
+	return &refusal{status: http.StatusNotFound, kind: "no-upstream", title: "No upstream has this path", detail: detail, pointless: true}
+}
+
+func tooLong(most int64) *refusal {
+	return &refusal{status: http.StatusRequestEntityTooLarge, kind: "body-too-long", title: "The body is too long", pointless: true,
+		detail: fmt.Sprintf("the body of a request may have %d bytes", most), fields: [][2]string{{"Connection", "close"}}}
+}
+
+func badField(err error) *refusal {
+	return &refusal{status: http.StatusBadRequest, kind: "bad-field", title: "A header field is wrong", detail: err.Error(), pointless: true}
+}
+
+func stopping() *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, kind: "stopping", title: "The proxy is stopping", detail: "the proxy is being stopped; the request was not sent",
+		fields: [][2]string{{"Connection", "close"}}}
+}

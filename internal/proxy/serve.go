@@ -1,0 +1,186 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Server is a Proxy at its listeners, from Start to the end of Wait.
+type Server struct {
+	proxy       *Proxy
+	main, admin *http.Server
+	ended       chan error // what the listeners ended with
+	running     int
+	stops       sync.WaitGroup // what Stop has begun
+	force       context.CancelFunc
+	forced      context.Context
+}
+
+// Start has a Proxy serve clients at l, and whoever looks at admin, which may be nil. They are closed by Stop.
+func (p *Proxy) Start(l, admin net.Listener) *Server {
+	s := &Server{proxy: p, ended: make(chan error, 2)}
+	s.forced, s.force = context.WithCancel(context.Background())
+	b := &p.config.Bounds
+	s.main = s.server(p)
+	s.main.TLSConfig = p.latestTLS()
+	s.main.MaxHeaderBytes = b.Header
+	s.main.Protocols.SetUnencryptedHTTP2(p.config.TLS == nil)
+	s.run(func() error {
+		if p.config.TLS != nil {
+			return s.main.ServeTLS(newListener(l, b), "", "")
+		}
+		return s.main.Serve(newListener(l, b))
+	})
+	if admin != nil {
+		s.admin = s.server(p.admin(admin.Addr()))
+		s.run(func() error {
+			return s.admin.Serve(newListener(admin, &Bounds{Connections: adminConnections, Stall: b.Stall}))
+		})
+	}
+	return s
+}
+
+const (
+	adminConnections = 256
+	// streams is how many requests one client may have open over one connection of HTTP/2.
+	streams = 1000
+)
+
+func (s *Server) server(h http.Handler) *http.Server {
+	b := &s.proxy.config.Bounds
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: b.HeaderTimeout, IdleTimeout: b.IdleTimeout, Protocols: new(http.Protocols),
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: streams},
+		ErrorLog: slog.NewLogLogger(s.proxy.config.Log.Handler(), slog.LevelDebug),
+	}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetHTTP2(true)
+	return srv
+}
+
+func (s *Server) run(serve func() error) {
+	s.running++
+	go func() {
+		err := serve()
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		s.ended <- err
+	}()
+}
+
+// Stop has the Server take nothing new, finish what is in flight, and, for as long as its Grace, what waits. It returns at once. Called once
+// more, it breaks off everything.
+func (s *Server) Stop() {
+	if s.proxy.stopping.Swap(true) {
+		s.force()
+		return
+	}
+	s.proxy.config.Log.Info("stopping", "requests", s.proxy.visits.count(), "grace", s.proxy.latest.Load().config.Grace)
+	s.stops.Go(func() {
+		select {
+		case <-time.After(s.proxy.latest.Load().config.Grace):
+		case <-s.proxy.visits.idle():
+		case <-s.forced.Done():
+		}
+		s.proxy.drained.Store(true)
+		s.proxy.visits.each(func(v *visit) { v.release() })
+	})
+	s.stops.Go(func() {
+		_ = s.main.Shutdown(s.forced)
+		select {
+		case <-s.proxy.visits.idle():
+		case <-s.forced.Done():
+			s.proxy.visits.each(func(v *visit) { v.cancel(errStopping) })
+			s.main.Close()
+		}
+		if s.admin != nil {
+			s.admin.Close()
+		}
+	})
+}
+
+// Wait returns when the Server has ended: after Stop, or because it cannot go on.
+func (s *Server) Wait() (err error) {
+	for range s.running {
+		e := <-s.ended
+		if e != nil && err == nil {
+			err = e
+			if !s.proxy.stopping.Load() {
+				s.Stop()
+				s.Stop()
+			}
+		}
+	}
+	s.stops.Wait()
+	s.proxy.latest.Load().close()
+	return err
+}
+
+// visits are the requests under way.
+type visits struct {
+	mu    sync.Mutex
+	root  visit // of a ring
+	n     int
+	empty chan struct{} // somebody wants to know when there are none
+}
+
+func (all *visits) add(v *visit) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.root.next == nil {
+		all.root.next, all.root.prev = &all.root, &all.root
+	}
+	v.prev, v.next = &all.root, all.root.next
+	v.prev.next, v.next.prev = v, v
+	all.n++
+}
+
+func (all *visits) remove(v *visit) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	v.prev.next, v.next.prev = v.next, v.prev
+	v.prev, v.next = nil, nil
+	if all.n--; all.n == 0 && all.empty != nil {
+		close(all.empty)
+		all.empty = nil
+	}
+}
+
+func (all *visits) count() int {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.n
+}
+
+// idle returns what is closed when there are none.
+func (all *visits) idle() <-chan struct{} {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.n == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	if all.empty == nil {
+		all.empty = make(chan struct{})
+	}
+	return all.empty
+}
+
+// each calls f for those that are under way. It must not wait.
+func (all *visits) each(f func(*visit)) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.root.next == nil {
+		return
+	}
+	for v := all.root.next; v != &all.root; v = v.next {
+		f(v)
+	}
+}

@@ -1,0 +1,244 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// ends tells whether a server has ended.
+func (x *proxied) ends(t *testing.T) <-chan error {
+	done := make(chan error, 1)
+	x.once.Do(func() { go func() { done <- x.server.Wait() }() })
+	t.Cleanup(func() { x.server.Stop(); x.server.Stop() })
+	return done
+}
+
+type outcome struct {
+	status int
+	body   string
+	err    error
+}
+
+func (x *proxied) later(path string, fields ...string) <-chan outcome {
+	c := make(chan outcome, 1)
+	go func() {
+		resp, body, err := x.try(context.Background(), "GET", path, "", fields...)
+		if err != nil {
+			c <- outcome{err: err}
+			return
+		}
+		c <- outcome{status: resp.StatusCode, body: body}
+	}()
+	return c
+}
+
+// Told to stop, it finishes what is in flight, gives back what waits, and takes nothing new.
+func TestStop(t *testing.T) {
+	inside, on := make(chan bool, 10), make(chan struct{})
+	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		inside <- true
+		if r.URL.Path == "/slow" {
+			<-on
+		}
+		io.WriteString(w, "whole")
+	})
+	x := start(t, to(u, "1/20s"))
+	flying := x.later("/slow")
+	<-inside
+	waits := x.later("/waits")
+	until(t, func() bool { return waiting(x) == 1 })
+	kept := dial(t, x)
+	ended := x.ends(t)
+	x.server.Stop()
+	if o := <-waits; o.status != 503 || !strings.Contains(o.body, "stopping") {
+		t.Errorf("what waited: %+v", o)
+	}
+	kept.Close()
+	until(t, func() bool {
+		c, err := net.Dial("tcp", x.addr)
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	if resp, err := clientOf(t).Get(x.admin + "/readyz"); err != nil || resp.StatusCode != 503 {
+		t.Errorf("readyz: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("it has ended, and a request is in flight: %v", err)
+	default:
+	}
+	close(on)
+	if o := <-flying; o.status != 200 || o.body != "whole" {
+		t.Errorf("what was in flight: %+v", o)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// For its Grace, what waits goes on.
+func TestStopWithGrace(t *testing.T) {
+	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
+	conf := to(u, "1/300ms")
+	conf.Grace = 20 * time.Second
+	x := start(t, conf)
+	x.do("GET", "/", "")
+	waits := x.later("/")
+	until(t, func() bool { return waiting(x) == 1 })
+	ended := x.ends(t)
+	began := time.Now()
+	x.server.Stop()
+	if o := <-waits; o.status != 200 {
+		t.Errorf("%+v", o)
+	}
+	if err := <-ended; err != nil || time.Since(began) > 15*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+// Told twice, it breaks off everything.
+func TestStopTwice(t *testing.T) {
+	inside, over := make(chan bool), make(chan struct{})
+	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) {
+		inside <- true
+		select {
+		case <-r.Context().Done(): // the request is given up
+		case <-over:
+		}
+	})
+	defer close(over)
+	x := start(t, to(u))
+	flying := x.later("/")
+	<-inside
+	ended := x.ends(t)
+	x.server.Stop()
+	x.server.Stop()
+	if o := <-flying; o.err == nil && o.status != 503 {
+		t.Errorf("%+v", o)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A connection that came of an upgrade lasts no longer than the Grace.
+func TestStopEndsUpgrades(t *testing.T) {
+	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		c, b, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		io.Copy(c, b)
+	})
+	x := start(t, to(u))
+	c := textproto.NewConn(dial(t, x))
+	fmt.Fprint(c.W, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	c.W.Flush()
+	if line, err := c.ReadLine(); !strings.Contains(line, " 101 ") || err != nil {
+		t.Fatal(line, err)
+	}
+	ended := x.ends(t)
+	x.server.Stop()
+	io.Copy(io.Discard, c.R)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// systemd hands over sockets, and is told how it goes.
+func TestSystemd(t *testing.T) {
+	if main, admin, err := Inherited(func(string) string { return "" }); main != nil || admin != nil || err != nil {
+		t.Error(main, admin, err)
+	}
+	other := map[string]string{"LISTEN_PID": "1", "LISTEN_FDS": "2"}
+	if main, admin, err := Inherited(func(n string) string { return other[n] }); main != nil || admin != nil || err != nil {
+		t.Error(main, admin, err)
+	}
+	at := t.TempDir() + "/notify"
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	if err := Notify("READY=1", func(string) string { return at }); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	if n, err := l.Read(b); string(b[:n]) != "READY=1" || err != nil {
+		t.Errorf("%q %v", b[:n], err)
+	}
+	if err := Notify("READY=1", func(string) string { return "" }); err != nil {
+		t.Error(err)
+	}
+}
+
+// While it is stopped and started under load, no goroutine is left: TestMain looks.
+func TestStopUnderLoad(t *testing.T) {
+	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
+	for range 3 {
+		x := start(t, to(u, "50/100ms"))
+		var all sync.WaitGroup
+		client := clientOf(t)
+		for range 40 {
+			all.Go(func() {
+				for {
+					resp, err := client.Post(x.url, "text/plain", strings.NewReader("hello"))
+					if err != nil {
+						return
+					}
+					b, err := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if resp.StatusCode == 503 {
+						return
+					}
+					if resp.StatusCode != 200 || string(b) != "hello" || err != nil {
+						t.Errorf("%d %q %v", resp.StatusCode, b, err)
+						return
+					}
+				}
+			})
+		}
+		until(t, func() bool { return waiting(x) > 5 })
+		x.server.Stop()
+		all.Wait()
+		x.stop()
+	}
+}
+
+// What was sent before a restart counts after it, and there is no key in the file.
+func TestRestart(t *testing.T) {
+	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
+	conf := to(u, "3/h")
+	conf.MaxWait, conf.State = -1, t.TempDir()+"/state"
+	for i, want := range []int{200, 200, 200, 429} {
+		x := start(t, conf)
+		resp, body := x.do("GET", "/", "", "Authorization", "Bearer "+ours)
+		if resp.StatusCode != want {
+			t.Errorf("start %d: %d %s", i, resp.StatusCode, body)
+		}
+		if resp, body := x.do("GET", "/", "", "Authorization", "Bearer "+second+fmt.Sprint(i)); resp.StatusCode != 200 {
+			t.Errorf("start %d, another key: %d %s", i, resp.StatusCode, body)
+		}
+		x.stop()
+	}
+	b, err := os.ReadFile(conf.State)
+	if err != nil || len(b) == 0 || strings.Contains(string(b), ours) {
+		t.Errorf("%v: %q", err, b)
+	}
+}

@@ -1,0 +1,230 @@
+package proxybench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conn is a client's connection that is kept.
+type conn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dial(ctx context.Context, address string) (*conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c, bufio.NewReader(c)}, nil
+}
+
+// ask writes a request, as curl would.
+func (c *conn) ask(path string) error {
+	_, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: server\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
+	return err
+}
+
+// get asks and reads the answer to its end.
+func (c *conn) get(path string) (status int, retry time.Duration, err error) {
+	if err := c.ask(path); err != nil {
+		return 0, 0, err
+	}
+	resp, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if s, e := strconv.Atoi(resp.Header.Get("Retry-After")); e == nil {
+		retry = time.Duration(s) * time.Second
+	}
+	return resp.StatusCode, retry, err
+}
+
+// stopping ends reads on c when ctx ends; stop must be called.
+func stopping(ctx context.Context, c *conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { c.SetDeadline(time.Now()) })
+}
+
+// closed is n requests by so many clients that each wait for an answer before they ask again. It returns how long each took.
+func closed(ctx context.Context, address, path string, clients, n int) (took []time.Duration, wall time.Duration, err error) {
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+		mu   sync.Mutex
+	)
+	began := time.Now()
+	for range clients {
+		wg.Go(func() {
+			mine, failed := one(ctx, address, path, &next, n)
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, mine...)
+			if failed != nil && err == nil {
+				err = failed
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	return took, time.Since(began), err
+}
+
+func one(ctx context.Context, address, path string, next *atomic.Int64, n int) (took []time.Duration, err error) {
+	c, err := dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	defer stopping(ctx, c)()
+	for next.Add(1) <= int64(n) {
+		began := time.Now()
+		status, _, err := c.get(path)
+		if err != nil {
+			return took, err
+		}
+		if status != http.StatusOK {
+			return took, fmt.Errorf("answered %d", status)
+		}
+		took = append(took, time.Since(began))
+	}
+	return took, nil
+}
+
+// events reads streams one after the other. It returns when the first event of each came, after it was asked for, and how long events were
+// under way, by the instants that they tell.
+func events(ctx context.Context, address string, streams int) (first, under []time.Duration, err error) {
+	c, err := dial(ctx, address)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	defer stopping(ctx, c)()
+	for range streams {
+		began := time.Now()
+		if err := c.ask(streamPath); err != nil {
+			return nil, nil, err
+		}
+		resp, err := http.ReadResponse(c.r, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		lines, seen := bufio.NewScanner(resp.Body), 0
+		for lines.Scan() {
+			text, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			at, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return nil, nil, err
+			}
+			if seen++; seen == 1 {
+				first = append(first, time.Since(began))
+			}
+			under = append(under, time.Duration(time.Now().UnixNano()-at))
+		}
+		resp.Body.Close()
+		if err := lines.Err(); err != nil {
+			return nil, nil, err
+		}
+		if seen != streamEvents {
+			return nil, nil, fmt.Errorf("%d of %d events came", seen, streamEvents)
+		}
+	}
+	slices.Sort(first)
+	slices.Sort(under)
+	return first, under, nil
+}
+
+// waitAll opens n connections and asks once on each, without reading answers, until release is called.
+func waitAll(ctx context.Context, address string, n int) (release func(), err error) {
+	all := make([]*conn, 0, n)
+	release = func() {
+		for _, c := range all {
+			c.Close()
+		}
+	}
+	for range n {
+		c, err := dial(ctx, address)
+		if err == nil {
+			all = append(all, c)
+			err = c.ask(holdPath)
+		}
+		if err != nil {
+			release()
+			return nil, fmt.Errorf("connection %d of %d: %w", len(all), n, err)
+		}
+		if ctx.Err() != nil {
+			release()
+			return nil, ctx.Err()
+		}
+	}
+	return release, nil
+}
+
+// greedy is clients that ask again at once, and after a refusal when it says, or a tenth of a second later. It returns how many answers of
+// each status they had.
+func greedy(ctx context.Context, address string, clients int, d time.Duration) (answers map[int]int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	answers = map[int]int{}
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex
+	)
+	for range clients {
+		wg.Go(func() {
+			c, failed := dial(ctx, address)
+			if failed != nil {
+				mu.Lock()
+				err = failed
+				mu.Unlock()
+				return
+			}
+			defer c.Close()
+			defer stopping(ctx, c)()
+			for {
+				status, retry, failed := c.get(strictPath)
+				if ctx.Err() != nil {
+					return
+				}
+				mu.Lock()
+				answers[status]++
+				if failed != nil {
+					err = failed
+				}
+				mu.Unlock()
+				if failed != nil {
+					return
+				}
+				if status == http.StatusTooManyRequests && !rest(ctx, max(retry, 100*time.Millisecond)) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return answers, err
+}
+
+func rest(ctx context.Context, d time.Duration) (on bool) {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

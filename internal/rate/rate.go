@@ -1,0 +1,159 @@
+// Package rate reads rates as people write them: 20/s, 100/min, 5 per second, 300/5m, 10rps, 1k/h. Limit is such a rate with all that a
+// flag or a file can say of it, and makes the limiter of it.
+//
+// It is arithmetic on text and on now. Whose a limit is (of each key, of each client) is for whoever asks.
+package rate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Forms are rates as Parse reads them, for errors and help.
+const Forms = "20/s, 100/min, 4500/h, 300/5m, 5/1.5s, '5 per second' or 10rps"
+
+// Longest is the longest time that a rate may be per.
+const Longest = 366 * 24 * time.Hour
+
+// Rate is N in any span of Per.
+type Rate struct {
+	N   int64
+	Per time.Duration
+}
+
+// String writes a rate as Parse reads it.
+func (r Rate) String() string {
+	for _, u := range []struct {
+		per  time.Duration
+		name string
+	}{{time.Second, "s"}, {time.Minute, "m"}, {time.Hour, "h"}, {24 * time.Hour, "d"}} {
+		if r.Per == u.per {
+			return fmt.Sprintf("%d/%s", r.N, u.name)
+		}
+	}
+	return fmt.Sprintf("%d/%v", r.N, r.Per)
+}
+
+// Parse reads a rate. Errors begin with the text and end with what was expected. It takes neither fractions of a request,
+// which are a longer time (1/2s), nor a bare number, since nobody can guess per what time it is.
+func Parse(s string) (Rate, error) {
+	fail := func(format string, args ...any) (Rate, error) {
+		return Rate{}, fmt.Errorf("%q"+format+", expected %s", append(append([]any{s}, args...), Forms)...)
+	}
+	count, unit, ok := split(s)
+	if !ok {
+		return fail(" does not say per what time")
+	}
+	n, err := number(count)
+	if err != nil {
+		return fail(": %q is not a whole number from 1 to %d%s", count, int64(limit.MaxCost), longer(count))
+	}
+	per, err := span(unit)
+	if err != nil || per <= 0 || per > Longest {
+		return fail(": %q is not a time up to a year", unit)
+	}
+	return Rate{n, per}, nil
+}
+
+// short are words that are a whole rate's unit: 10rps.
+var short = map[string]string{"rps": "s", "qps": "s", "rpm": "m", "qpm": "m", "rph": "h", "rpd": "d"}
+
+// split parts a rate into how many and per what time.
+func split(s string) (count, unit string, ok bool) {
+	if count, unit, ok = strings.Cut(s, "/"); ok {
+		return strings.TrimSpace(count), strings.TrimSpace(unit), true
+	}
+	words := strings.Fields(s)
+	for i, w := range words {
+		switch strings.ToLower(w) {
+		case "per", "every", "each", "in", "a", "an":
+			return strings.Join(words[:i], " "), strings.Join(words[i+1:], " "), true
+		}
+	}
+	all := strings.ToLower(strings.TrimSpace(s))
+	for name, unit := range short {
+		if count, ok := strings.CutSuffix(all, name); ok {
+			return strings.TrimSpace(count), unit, true
+		}
+	}
+	return "", "", false
+}
+
+// things are what may be said to be counted.
+var things = map[string]bool{"requests": true, "request": true, "reqs": true, "req": true, "calls": true, "call": true, "queries": true, "query": true}
+
+var errNumber = errors.New("no whole number")
+
+// number reads 20, 1,000, 1_000, 5k, and 20 requests.
+func number(s string) (int64, error) {
+	if head, thing, ok := strings.Cut(s, " "); ok && things[strings.ToLower(strings.TrimSpace(thing))] {
+		s = head
+	}
+	times := int64(1)
+	if digits, ok := strings.CutSuffix(strings.ToLower(s), "k"); ok {
+		s, times = digits, 1000
+	}
+	for _, separator := range []string{",", "_"} {
+		groups := strings.Split(s, separator)
+		for i, g := range groups {
+			if len(groups) > 1 && (i > 0 && len(g) != 3 || len(g) == 0 || len(g) > 3) {
+				return 0, errNumber // 1,5 is no fifteen
+			}
+		}
+		s = strings.Join(groups, "")
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 || n > limit.MaxCost/times || s[0] == '+' {
+		return 0, errNumber
+	}
+	return n * times, nil
+}
+
+// longer says how to write a fraction.
+func longer(count string) string {
+	f, err := strconv.ParseFloat(count, 64)
+	if err == nil && f > 0 && f < 1 {
+		return fmt.Sprintf(" (one in a longer time is such as 1/%ds)", int64(math.Ceil(min(1/f, 1e6))))
+	}
+	return ""
+}
+
+// units are the words for times, beside those of time.ParseDuration.
+var units = map[string]time.Duration{
+	"ms": time.Millisecond, "msec": time.Millisecond, "millisecond": time.Millisecond, "milliseconds": time.Millisecond,
+	"s": time.Second, "sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second,
+	"m": time.Minute, "min": time.Minute, "mins": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+	"h": time.Hour, "hr": time.Hour, "hrs": time.Hour, "hour": time.Hour, "hours": time.Hour,
+	"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour,
+	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
+}
+
+// span reads s, second, 5m, 5 minutes, 1.5s, 1h30m, 2d. A capital M alone is no unit: nobody knows whether it is a minute or a month.
+func span(s string) (time.Duration, error) {
+	at := 0
+	for at < len(s) && (s[at] >= '0' && s[at] <= '9' || s[at] == '.') {
+		at++
+	}
+	word := strings.TrimSpace(s[at:])
+	if len(word) > 1 {
+		word = strings.ToLower(word)
+	}
+	unit, known := units[word]
+	if !known {
+		return time.ParseDuration(s)
+	}
+	if at == 0 {
+		return unit, nil
+	}
+	n, err := strconv.ParseFloat(s[:at], 64)
+	if err != nil || n > float64(Longest)/float64(unit)+1 {
+		return 0, errNumber
+	}
+	return time.Duration(math.Round(n * float64(unit))), nil
+}

@@ -1,0 +1,102 @@
+package screen
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal returns a terminal as a program has it, and what sets its size.
+func openTerminal(t *testing.T) (file *os.File, resize func(columns, rows uint16)) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err) // some containers have none
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		file, err = os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file, func(columns, rows uint16) {
+		t.Helper()
+		if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A terminal is as large as it says, at any time; one that does not say it is taken for the usual one.
+func TestSizeOfATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	file, resize := openTerminal(t)
+	s := New(file, Config{})
+	for _, c := range [][4]uint16{{132, 50, 132, 50}, {60, 20, 60, 20}, {1, 1, 1, 1}, {0, 20, 80, 24}, {60, 0, 80, 24}, {0, 0, 80, 24}} {
+		resize(c[0], c[1])
+		if columns, rows := s.size(); columns != int(c[2]) || rows != int(c[3]) {
+			t.Errorf("%d × %d is taken for %d × %d", c[0], c[1], columns, rows)
+		}
+	}
+	asked := make(chan struct{}, 100)
+	stop := s.Follow(func() []Line { asked <- struct{}{}; return nil })
+	<-asked // however rarely a line would be written elsewhere
+	stop()
+	if ordinary, err := os.Create(t.TempDir() + "/f"); err != nil || IsTerminal(ordinary) || !IsTerminal(file) {
+		t.Errorf("a file is no terminal, and a terminal is: %v", err)
+	} else {
+		_ = ordinary.Close()
+	}
+	if New(file, Config{Plain: true}).size != nil {
+		t.Error("lines are rewritten where they must not be")
+	}
+	t.Setenv("TERM", "dumb")
+	if New(file, Config{}).size != nil {
+		t.Error("lines are rewritten on a terminal that cannot")
+	}
+}
+
+// Colours are shown where they are asked for, and otherwise on a terminal that has them, or as the environment has it.
+func TestColors(t *testing.T) {
+	file, _ := openTerminal(t)
+	for _, c := range []struct {
+		color, env string
+		piped, on  bool // whether there are colours
+	}{
+		{"", "TERM=xterm", false, true},
+		{"", "TERM=dumb", false, false},
+		{"", "TERM=xterm NO_COLOR=1", false, false},
+		{"", "TERM=xterm CLICOLOR_FORCE=1", true, true},
+		{"", "TERM=dumb CLICOLOR_FORCE=1", true, true},
+		{"", "TERM=xterm CLICOLOR_FORCE=0", false, true},
+		{"", "TERM=xterm CLICOLOR_FORCE=1 NO_COLOR=1", false, false},
+		{"always", "TERM=dumb NO_COLOR=1", true, true},
+		{"never", "TERM=xterm CLICOLOR_FORCE=1", false, false},
+	} {
+		for _, name := range []string{"TERM", "NO_COLOR", "CLICOLOR_FORCE"} {
+			t.Setenv(name, "")
+		}
+		for set := range strings.FieldsSeq(c.env) {
+			name, value, _ := strings.Cut(set, "=")
+			t.Setenv(name, value)
+		}
+		for what, is := range map[string]bool{
+			New(new(strings.Builder), Config{Color: c.color}).Paint(Red, "x"): c.piped,
+			New(file, Config{Color: c.color}).Paint(Red, "x") + " ":           c.on,
+		} {
+			if strings.HasPrefix(what, "\x1b[31m") != is {
+				t.Errorf("color %q, %s: %q", c.color, c.env, what)
+			}
+		}
+	}
+}

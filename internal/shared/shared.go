@@ -1,0 +1,226 @@
+// Package shared has the limits that run and proxy share with other processes by a store: what each is called there, and which can be
+// shared at all. Package share does the rest.
+package shared
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/share"
+)
+
+// DefaultName is what limits are called if nobody says.
+const DefaultName = "default"
+
+// Config says where limits are shared, and how.
+type Config struct {
+	// Store has no default. Address is what it was opened by, without secrets.
+	Store   share.Store
+	Address string
+	// Closer closes the store, with the Limits. If nil, it is the caller's.
+	Closer io.Closer
+	// Name is what the limits of all who share them begin with. If empty, DefaultName.
+	Name string
+	// Fallback is what becomes of them while the store is away.
+	Fallback share.Fallback
+	// Logger is told when the store is away. If nil, nobody.
+	Logger *slog.Logger
+}
+
+// Limits are those of one process. Safe for concurrent use.
+type Limits struct {
+	config Config
+
+	mu      sync.Mutex
+	members []weak.Pointer[share.Member] // those of partitions that are forgotten go by themselves
+}
+
+// New returns Limits of which there is none yet. It asks the store for nothing.
+func New(c Config) *Limits {
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Limits{config: c}
+}
+
+// Place is what a limit is of: whatever is not empty.
+type Place struct {
+	// Upstream is the server, where a process speaks to several.
+	Upstream string
+	// Model, Route and Client are what of it has the limit for itself; All: everything that goes there.
+	Model, Route, Client string
+	All                  bool
+	// Key is whose: as Limits.Key has it.
+	Key string
+}
+
+// Name is what a limit is called in the store: the same in each process that says the same of it.
+func (l *Limits) Name(p Place) string {
+	name := l.config.Name
+	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"route ", p.Route}, {"client ", p.Client}, {"", p.Key}} {
+		if part.is != "" {
+			name += "/" + part.what + part.is
+		}
+	}
+	if p.All {
+		name += "/all"
+	}
+	if len(name) > longest {
+		h := sha256.Sum256([]byte(name))
+		name = name[:longest-20] + "…" + hex.EncodeToString(h[:8])
+	}
+	return name
+}
+
+// Key stands for a secret in names: the same wherever the limits are called the same, and worth nothing to whoever reads it.
+func (l *Limits) Key(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	h := sha256.Sum256([]byte("paceline share\x00" + l.config.Name + "\x00" + secret))
+	return "key-" + hex.EncodeToString(h[:6])
+}
+
+// divided are the parts of a limiter: those that are shared, in an order that does not depend on how they were written down, and those that
+// each process has for itself, as a bound on what it has in flight.
+func divided(l limit.Limiter) (all []limit.Limiter, own []limit.Limiter, err error) {
+	for _, part := range limit.Parts(l) {
+		switch part.(type) {
+		case *limit.Concurrency, *limit.Adaptive:
+			own = append(own, part)
+		default:
+			if err := share.Shareable(part); err != nil {
+				return nil, nil, err
+			}
+			all = append(all, part)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b limit.Limiter) int { return strings.Compare(says(a), says(b)) })
+	return all, own, nil
+}
+
+func says(l limit.Limiter) string { return l.(limit.Keeper).Configuration() }
+
+func together(all []limit.Limiter) limit.Limiter {
+	if len(all) == 1 {
+		return all[0]
+	}
+	return limit.NewAll(all...)
+}
+
+// Shareable says why what is limited so cannot be shared; nil: it can, or there is nothing to share.
+func Shareable(l limit.Limiter) error {
+	_, _, err := divided(l)
+	return err
+}
+
+// Of returns the limiter of what is called name: a Member of what make returns, and what of that each process has for itself. make is called
+// again and again, and returns the same each time, or nil: then there is no limit.
+func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, error) {
+	all, own, err := divided(made())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(all) == 0 {
+		if len(own) == 0 {
+			return nil, nil
+		}
+		return together(own), nil
+	}
+	m, err := share.New(share.Config{
+		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Logger: l.config.Logger,
+		Own: func() limit.Keeper {
+			all, _, _ := divided(made())
+			return together(all).(limit.Keeper)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members = slices.DeleteFunc(l.members, func(p weak.Pointer[share.Member]) bool { return p.Value() == nil })
+	l.members = append(l.members, weak.Make(m))
+	return together(append([]limit.Limiter{m}, own...)), nil
+}
+
+// errSeen ends a turn that is only to look.
+var errSeen = errors.New("seen")
+
+// Check reaches the store, and finds out whether what is called name is the limit that made makes, if there is one already. The error is the
+// store's, or says what is there and what is here.
+func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
+	var here string
+	if made != nil {
+		all, _, err := divided(made())
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if len(all) > 0 {
+			here = says(together(all))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	var seen error
+	err := l.config.Store.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
+		seen = nil
+		if b, err := ledger.Decode(r.Blob); err == nil && b.Incarnation == r.Incarnation && here != "" && b.Configuration != here {
+			seen = &ledger.ConfigurationError{Here: here, There: b.Configuration}
+		}
+		return nil, errSeen
+	})
+	switch {
+	case !errors.Is(err, errSeen):
+		return fmt.Errorf("%s cannot be reached: %w", l.config.Address, err)
+	case seen != nil:
+		return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name, l.config.Address, seen, l.config.Address, name)
+	}
+	return nil
+}
+
+// longest is how long a name may be, in bytes.
+const longest = 200
+
+// reach is how long a store may take to answer at first.
+const reach = 10 * time.Second
+
+// Close gives back what was granted and not sent, ends, and closes the store. Nothing goes afterwards. Of nil it does nothing.
+func (l *Limits) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	members := l.members
+	l.members = nil
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make([]error, len(members))
+	for i, p := range members {
+		if m := p.Value(); m != nil {
+			wg.Go(func() { errs[i] = m.Close(ctx) })
+		}
+	}
+	wg.Wait()
+	if l.config.Closer != nil {
+		errs = append(errs, l.config.Closer.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,92 @@
+package shared
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/share"
+	"github.com/paceline-go/paceline/share/sharetest"
+)
+
+// A name says what a limit is of, tells apart what is not the same, and no secret; one that is long is cut, and still its own.
+func TestName(t *testing.T) {
+	l := New(Config{Store: new(sharetest.Memory), Name: "api"})
+	key := l.Key("sk-secret")
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		place Place
+		want  string
+	}{
+		{Place{}, "api"}, {Place{Key: key}, "api/" + key}, {Place{Model: "m", Key: key}, "api/model m/" + key}, {Place{Upstream: "u", Route: "GET /x"}, "api/u/route GET /x"},
+		{Place{Client: "c"}, "api/client c"}, {Place{All: true}, "api/all"}, {Place{Model: strings.Repeat("m", 300)}, ""}, {Place{Model: strings.Repeat("m", 301)}, ""},
+	} {
+		got := l.Name(c.place)
+		if c.want != "" && got != c.want || len(got) > longest || strings.Contains(got, "secret") || seen[got] {
+			t.Errorf("%+v is called %q, not %q", c.place, got, c.want)
+		}
+		seen[got] = true
+	}
+	if other := New(Config{Name: "other"}); key == other.Key("sk-secret") || key == l.Key("sk-Secret") || l.Key("") != "" {
+		t.Error("a key is called the same where it should not be")
+	}
+	if New(Config{}).Name(Place{}) != DefaultName {
+		t.Error("without a name")
+	}
+}
+
+// The same limits are the same limit in whatever order and by whatever names they were written down; what is in flight stays with each process.
+func TestSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(sharetest.Memory)
+		l := New(Config{Store: store})
+		concurrency, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})
+		a := func() limit.Limiter {
+			return limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("500/m", limit.MustRolling(500, time.Minute)))
+		}
+		b := func() limit.Limiter {
+			return limit.NewVarying(limit.Named("x", limit.MustRolling(500, time.Minute)), concurrency, limit.MustRolling(20, time.Second))
+		}
+		if err := store.Turn(t.Context(), "it", func(r share.Reading) ([]byte, error) { return taken(t, r, a), nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Check(t.Context(), "it", b); err != nil {
+			t.Error(err)
+		}
+		if err := l.Check(t.Context(), "it", func() limit.Limiter { return limit.MustRolling(20, time.Second) }); err == nil {
+			t.Error("one of two limits is taken for both")
+		}
+		made, err := l.Of("it", b)
+		parts := limit.Parts(made)
+		if err != nil || len(parts) != 2 || parts[1] != limit.Limiter(concurrency) {
+			t.Errorf("%v: %v", parts, err)
+		}
+		if m, ok := parts[0].(*share.Member); !ok {
+			t.Errorf("%T is no Member", m)
+		}
+		if made, err := l.Of("none", func() limit.Limiter { return nil }); made != nil || err != nil {
+			t.Errorf("of no limit: %v, %v", made, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// taken is a store's blob once somebody has come with these limits.
+func taken(t *testing.T, r share.Reading, made func() limit.Limiter) []byte {
+	t.Helper()
+	n := ledger.New(ledger.Config{ID: "first", New: func() limit.Keeper {
+		all, _, _ := divided(made())
+		return together(all).(limit.Keeper)
+	}})
+	n.Begin(0)
+	blob, err := n.Read(0, 0, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blob
+}

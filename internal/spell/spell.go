@@ -1,0 +1,80 @@
+// Package spell writes numbers and durations as people read them.
+package spell
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Thousands writes 30000 as 30,000.
+func Thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Window writes what comes after "per".
+func Window(d time.Duration) string {
+	switch d {
+	case time.Second:
+		return "second"
+	case time.Minute:
+		return "minute"
+	case time.Hour:
+		return "hour"
+	case 24 * time.Hour:
+		return "day"
+	}
+	return Span(d)
+}
+
+// Span writes a duration by its two largest units: 120 ms, 7.66 s, 2 min 59.6 s, 23 h 47 min, 6 days 2 h. It rounds up, so that a
+// client that waits for as long as it says has waited long enough.
+func Span(d time.Duration) string {
+	type unit struct {
+		name string
+		d    time.Duration
+	}
+	units := []unit{{"days", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}}
+	up := func(step time.Duration) {
+		if r := d % step; r > 0 {
+			d += step - r
+		}
+	}
+	switch {
+	case d < time.Second:
+		up(time.Microsecond)
+		return strconv.FormatFloat(float64(d)/1e6, 'f', -1, 64) + " ms"
+	case d < time.Minute:
+		up(time.Millisecond)
+	case d < time.Hour:
+		up(100 * time.Millisecond)
+	case d < 24*time.Hour:
+		up(time.Minute)
+	default:
+		up(time.Hour)
+	}
+	if d < time.Minute {
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
+	}
+	i := slices.IndexFunc(units, func(u unit) bool { return d >= u.d })
+	s := fmt.Sprintf("%d %s", d/units[i].d, units[i].name)
+	if d/units[i].d == 1 && i == 0 {
+		s = "1 day"
+	}
+	rest := d % units[i].d
+	switch {
+	case rest == 0:
+		return s
+	case i == len(units)-1:
+		return s + " " + strconv.FormatFloat(rest.Seconds(), 'f', -1, 64) + " s"
+	}
+	if n := rest / units[i+1].d; n > 0 {
+		s += fmt.Sprintf(" %d %s", n, units[i+1].name)
+	}
+	return s
+}

@@ -1,0 +1,134 @@
+// Package tables lays rows of cells out for people: in columns of a terminal, two spaces apart, with what they say broken into lines
+// where together they are too wide. A row that has fewer cells than others ends there.
+//
+// It is not for programs: those read JSON or CSV.
+package tables
+
+import (
+	"io"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/columns"
+)
+
+// Width is how many columns a table takes that says no more than fits.
+const Width = 100
+
+const gap = 2
+
+// lastLeast is how many columns are enough for the last of them.
+const lastLeast = 32
+
+// Table is a table. Its zero value is empty. It is not safe for concurrent use.
+type Table struct {
+	// Right has all cells but those of the last column end where their column does, as figures do that are compared.
+	Right bool
+	// Indent stands before each line.
+	Indent string
+
+	rows   [][]string
+	headed bool // the first of them is of headings, which stay whole
+}
+
+// Head adds headings, before any row.
+func (t *Table) Head(cells ...string) { t.rows, t.headed = append(t.rows, cells), true }
+
+// Row adds a row. Without cells it is an empty line.
+func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// Write writes the rows in no more than so many columns, as far as cells can be broken at spaces; 0: as wide as it gets.
+func (t *Table) Write(w io.Writer, most int) error {
+	wide := t.widths(most)
+	var b strings.Builder
+	for _, row := range t.rows {
+		t.write(&b, row, wide)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// widths are those of the columns: where they are too much together, the widest are broken.
+func (t *Table) widths(most int) (wide []int) {
+	var bound []int // what stays whole
+	total := columns.Of(t.Indent) - gap
+	for n, row := range t.rows {
+		for i, cell := range row {
+			if i == len(wide) {
+				wide, bound = append(wide, 0), append(bound, 0)
+				total += gap
+			}
+			is := columns.Of(cell)
+			total += max(is-wide[i], 0)
+			wide[i] = max(wide[i], is)
+			for word := range strings.SplitSeq(cell, " ") {
+				bound[i] = max(bound[i], columns.Of(word))
+			}
+			if n == 0 && t.headed {
+				bound[i] = max(bound[i], is)
+			}
+		}
+	}
+	if n := len(bound); n > 0 && !t.Right {
+		bound[n-1] = min(bound[n-1], lastLeast) // a longer word stands out, and the lines around it do not
+	}
+	for ; most > 0 && total > most; total-- {
+		widest := -1
+		for i := range wide {
+			if wide[i] > bound[i] && (widest < 0 || wide[i] >= wide[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		wide[widest]--
+	}
+	return wide
+}
+
+// write writes a row, in as many lines as it takes.
+func (t *Table) write(b *strings.Builder, row []string, wide []int) {
+	lines := 1
+	cells := make([][]string, len(row))
+	for i, cell := range row {
+		cells[i] = strings.Split(Wrap(cell, wide[i], ""), "\n")
+		lines = max(lines, len(cells[i]))
+	}
+	for n := range lines {
+		var line strings.Builder
+		line.WriteString(t.Indent)
+		for i := range row {
+			cell := ""
+			if n < len(cells[i]) {
+				cell = cells[i][n]
+			}
+			if i > 0 {
+				line.WriteString(strings.Repeat(" ", gap))
+			}
+			line.WriteString(columns.Pad(cell, wide[i], t.Right && i < len(wide)-1))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// Wrap breaks a text at spaces into lines of no more than so many columns, as far as its words are no longer. Each but the first begins
+// with indent, which does not count.
+func Wrap(text string, most int, indent string) string {
+	var b strings.Builder
+	n := 0
+	for i, word := range strings.Split(text, " ") {
+		wide := columns.Of(word)
+		switch {
+		case i == 0:
+		case n+1+wide > most && n > 0:
+			b.WriteString("\n" + indent)
+			n = 0
+		default:
+			b.WriteString(" ")
+			n++
+		}
+		b.WriteString(word)
+		n += wide
+	}
+	return b.String()
+}

@@ -1,0 +1,71 @@
+package limit
+
+import "slices"
+
+// Fresher is a Limiter whose leases may lapse before their requests are sent, such as a share of a limit that many processes have. Ask
+// Fresh right before a request is written; if it is false, do not write the request, and settle it as Unsent.
+type Fresher interface {
+	Limiter
+	// Fresh reports whether the request of an open lease may still be written.
+	Fresh(l Lease) bool
+}
+
+// Fresh asks l if it is a Fresher. Of others everything may be written.
+func Fresh(l Limiter, lease Lease) bool {
+	if f, ok := l.(Fresher); ok {
+		return f.Fresh(lease)
+	}
+	return true
+}
+
+// Lapses reports whether l has a Fresher in it whose leases may lapse. If not, Fresh need not be asked.
+func Lapses(l Limiter) bool {
+	switch l := l.(type) {
+	case *All:
+		return slices.ContainsFunc(l.each, Lapses)
+	case *Varying:
+		return Lapses(&l.All)
+	case *named:
+		return Lapses(l.Limiter)
+	case *Fitted:
+		return Lapses(l.own)
+	case interface{ Lapses() bool }:
+		return l.Lapses()
+	}
+	_, ok := l.(Fresher)
+	return ok
+}
+
+// Fresh implements Fresher: of all.
+func (a *All) Fresh(lease Lease) bool {
+	first := int(lease.index) * len(a.each)
+	for i, l := range a.each {
+		if !Fresh(l, a.leases[first+i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *named) Fresh(lease Lease) bool { return Fresh(n.Limiter, lease) }
+
+// Fresh implements Fresher.
+func (f *Fitted) Fresh(lease Lease) bool { return Fresh(f.own, f.book.At(lease).own) }
+
+// Supplied is a Limiter whose room comes from elsewhere, such as a store that other processes use, too: that AfterSettle holds until it has
+// fetched some. The driver that it belongs to tells it, by Supply, whom to tell of that. Gate, Junction, Pool and transport do.
+type Supplied interface {
+	Limiter
+	// Supply is called before the first request. again has the driver ask for Ready again, of all who wait; waiting is how many those are.
+	// Neither may be called from within Ready, Admit or Settle.
+	Supply(again func(), waiting func() int)
+}
+
+// Supply calls it for whatever is Supplied in l.
+func Supply(l Limiter, again func(), waiting func() int) {
+	for _, part := range Parts(l) {
+		if s, ok := part.(Supplied); ok {
+			s.Supply(again, waiting)
+		}
+	}
+}

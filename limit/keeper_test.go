@@ -1,0 +1,163 @@
+package limit_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// keepers are fresh limiters of every kind that can be kept, each configured in some way.
+var keepers = map[string]func() limit.Keeper{
+	"Rolling": func() limit.Keeper { return limit.MustRolling(5, time.Second) },
+	"Calendar": func() limit.Keeper {
+		return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second}))
+	},
+	"Anchored": func() limit.Keeper {
+		return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
+	},
+	"Bucket": func() limit.Keeper {
+		return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second}))
+	},
+	"Weighted": func() limit.Keeper {
+		return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
+	},
+	"Produced": func() limit.Keeper {
+		return must(limit.NewProduced(limit.ProducedConfig{Limit: 50, Window: time.Second, Unit: limit.Input}))
+	},
+	"Cooldown": func() limit.Keeper { return must(limit.NewCooldown(time.Second)) },
+	"All": func() limit.Keeper {
+		return limit.NewAll(limit.MustRolling(5, time.Second), limit.Named("minute", limit.NewFitted(limit.MustRolling(50, time.Minute))))
+	},
+	"Named": func() limit.Keeper { return limit.Named("it", limit.MustRolling(5, time.Second)).(limit.Keeper) },
+}
+
+// used is a limiter with a history: some settled in each way.
+func used(l limit.Keeper, rng *rand.Rand) (limit.Keeper, mono.Time) {
+	now := at(time.Duration(rng.Int64N(int64(time.Hour))))
+	for range rng.IntN(60) {
+		cost := limit.Cost{limit.Requests: 1, limit.Input: rng.Int64N(40)}
+		t := l.Ready(now, cost)
+		if t >= limit.AfterSettle {
+			break
+		}
+		lease := l.Admit(t, cost)
+		now = t.Add(time.Duration(rng.Int64N(int64(300 * ms))))
+		l.Settle(now, lease, limit.Outcome{Result: limit.Result(rng.IntN(5))})
+	}
+	return l, now
+}
+
+// What is no state of the kind is refused by an error that says where, and whatever is taken can be used.
+func FuzzRestore(f *testing.F) {
+	var names []string
+	for name := range keepers {
+		names = append(names, name)
+	}
+	for seed, name := range names {
+		l, _ := used(keepers[name](), rand.New(rand.NewPCG(uint64(seed), 1)))
+		f.Add(name, l.AppendState(nil))
+	}
+	f.Fuzz(func(t *testing.T, name string, state []byte) {
+		fresh, ok := keepers[name]
+		if !ok {
+			return
+		}
+		l := fresh()
+		if err := l.Restore(state); err != nil {
+			if !strings.HasPrefix(err.Error(), "limit: ") && !strings.HasPrefix(err.Error(), "it: ") {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		for now := range mono.Time(3) {
+			for _, c := range costs {
+				l.Settle(now, l.Admit(now, c), limit.Outcome{})
+				l.Ready(now, c)
+			}
+		}
+		again := fresh()
+		if err := again.Restore(l.AppendState(nil)); err != nil {
+			t.Errorf("what was made of a state that was taken is refused: %v", err)
+		}
+	})
+}
+
+// Each state is refused by each other kind, and each configuration says something else.
+func TestKeptStatesDoNotFitOthers(t *testing.T) {
+	said := map[string]string{}
+	for name, fresh := range keepers {
+		l, _ := used(fresh(), rand.New(rand.NewPCG(1, 1)))
+		for other, made := range keepers {
+			fits := name == other || strings.Contains("Rolling Named", name) && strings.Contains("Rolling Named", other)
+			if err := made().Restore(l.AppendState(nil)); (err == nil) != fits {
+				t.Errorf("%s takes the state of %s: %v", other, name, err)
+			}
+		}
+		if was, twice := said[l.Configuration()]; twice {
+			t.Errorf("%s and %s both say %q", name, was, l.Configuration())
+		}
+		said[l.Configuration()] = name
+	}
+}
+
+func TestKeepsSaysWhatCannotBeKept(t *testing.T) {
+	for want, l := range map[string]limit.Limiter{
+		"a limit of requests with a OneWayMax cannot be kept": limit.Named("x", must(limit.NewRolling(limit.RollingConfig{
+			Limit: 1, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: time.Second}}))),
+		"a limit of requests with LearnLead cannot be kept": limit.NewAll(limit.NewFitted(must(limit.NewBucket(limit.BucketConfig{
+			Limit: 1, Window: time.Second, Arrivals: limit.Arrivals{LearnLead: true}})))),
+		"the state of a *limit.Concurrency cannot be kept": limit.NewAll(must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1}))),
+	} {
+		if err := limit.Keeps(l); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if err := l.(limit.Keeper).Restore(nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Restore: %v, want %s", err, want)
+		}
+	}
+	for name, fresh := range keepers {
+		if err := limit.Keeps(fresh()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What SetLimit and its like changed comes along.
+func TestKeptChanges(t *testing.T) {
+	l := limit.MustRolling(5, time.Second)
+	l.SetLimit(0, 7)
+	l.SetWindow(0, time.Minute)
+	next := limit.MustRolling(5, time.Second)
+	if err := next.Restore(l.AppendState(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := next.Configuration(), "Rolling: 7 requests per 1m0s, margin 7.1ms"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if at := next.Ready(0, limit.Cost{8}); at != limit.Never {
+		t.Errorf("8 of 7 are ready at %v", at)
+	}
+}
+
+// After its Span nothing of a full limit that was used up at once is left. For a bucket that a cost of its own may overdraw, ask twice.
+func TestSpanIsEnough(t *testing.T) {
+	for name, fresh := range keepers {
+		l := fresh()
+		now := at(90 * ms)
+		for l.Ready(now, limit.One) <= now && name != "Cooldown" && name != "Produced" {
+			l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		}
+		l.Settle(now, l.Admit(now, limit.Cost{}), limit.Outcome{Result: limit.Limited})
+		all := limit.Cost{5}
+		if at := l.Ready(now, all); at > now.Add(l.Span()) {
+			t.Errorf("%s: all is ready at %v, and its span is %v", name, at, l.Span())
+		}
+		if at := l.Ready(now, all); at < now.Add(l.Span()/2) && name != "Produced" && name != "Calendar" && name != "All" {
+			t.Errorf("%s: all is ready at %v already, and its span is %v", name, at, l.Span())
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package limittest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// restore is law 14: the program goes on with limiters that were made of the states of those before.
+func (r *run) restore(b byte) error {
+	kept, ok := r.subject.(limit.Keeper)
+	if !ok || limit.Keeps(r.subject) != nil || r.News != nil || r.ClosedLoop {
+		return nil
+	}
+	state := kept.AppendState([]byte("before"))
+	if !strings.HasPrefix(string(state), "before") {
+		return fmt.Errorf("law 14: AppendState does not append")
+	}
+	state = state[len("before"):]
+	if err := r.damaged(state, b); err != nil {
+		return fmt.Errorf("law 14: %w", err)
+	}
+	next, leases := r.New().(limit.Keeper), make([]limit.Lease, len(r.open))
+	for i, s := range r.open {
+		leases[i] = next.Admit(s.counted, s.cost)
+	}
+	if err := next.Restore(state); err != nil {
+		return fmt.Errorf("law 14: its own state is refused: %w", err)
+	}
+	if again := next.AppendState(nil); !slices.Equal(again, state) {
+		return fmt.Errorf("law 14: of the state %x comes the state %x", state, again)
+	}
+	if was, is := kept.Configuration(), next.Configuration(); was != is {
+		return fmt.Errorf("law 14: %q has become %q", was, is)
+	}
+	for _, d := range []time.Duration{0, 1, r.Scale / 3, 3 * r.Scale, -r.Scale} {
+		for _, c := range r.Costs {
+			if was, is := said(r.subject, r.now.Add(d), c), said(next, r.now.Add(d), c); was != is {
+				return fmt.Errorf("law 14: at %v Ready, Explain and ReadyAfter of cost %v said %v; restored, they say %v", r.now.Add(d), c, was, is)
+			}
+		}
+	}
+	r.subject = next
+	r.gauge.counted = limit.Cost{} // what was counted is told of one process
+	for i := range r.open {
+		r.open[i].lease = leases[i]
+	}
+	return r.restoreTwin()
+}
+
+func (r *run) restoreTwin() error {
+	state := r.twin.(limit.Keeper).AppendState(nil)
+	next := r.New().(limit.Keeper)
+	for i, s := range r.open {
+		r.open[i].twin = next.Admit(s.counted, s.estimate)
+	}
+	r.twin = next
+	return next.Restore(state)
+}
+
+// said is what may be asked of a limiter.
+func said(l limit.Limiter, now mono.Time, cost limit.Cost) (all [3]mono.Time) {
+	all[0] = l.Ready(now, cost)
+	all[1], _ = limit.Explain(l, now, cost)
+	if limit.Foresees(l) {
+		all[2] = l.(limit.Foreseer).ReadyAfter(now, cost, cost)
+	}
+	return all
+}
+
+// damaged checks that a state that was cut off is refused, and that one with another byte is so or is used without a panic.
+func (r *run) damaged(state []byte, b byte) error {
+	at := int(b) % len(state)
+	if r.New().(limit.Keeper).Restore(state[:at]) == nil {
+		return fmt.Errorf("the first %d bytes of the state %x are taken for all", at, state)
+	}
+	if r.New().(limit.Keeper).Restore(append(slices.Clone(state), b)) == nil {
+		return fmt.Errorf("a byte after the state %x is not noticed", state)
+	}
+	other := slices.Clone(state)
+	other[at] ^= b | 1
+	l := r.New().(limit.Keeper)
+	if l.Restore(other) != nil {
+		return nil
+	}
+	for _, c := range r.Costs {
+		l.Settle(r.now, l.Admit(r.now, c), limit.Outcome{})
+		l.Ready(r.now, c)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package limit_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// The rates of a limiter that was given a name are told by that name, each of them, and who cannot tell has none under a name either.
+func TestRatesOfNamed(t *testing.T) {
+	both := limit.NewAll(limit.MustRolling(5, time.Second), limit.MustRolling(60, time.Minute))
+	want := []limit.Rate{{"mine", limit.Requests, 5, time.Second}, {"mine", limit.Requests, 60, time.Minute}}
+	if rates, ok := limit.Rates(limit.Named("mine", both)); !ok || !slices.Equal(rates, want) {
+		t.Errorf("%v %v, want %v", rates, ok, want)
+	}
+	if rates, ok := limit.Rates(limit.Named("mine", opaque{both})); ok || len(rates) != 0 {
+		t.Errorf("of one that does not tell: %v %v", rates, ok)
+	}
+}

@@ -1,0 +1,134 @@
+package limit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// replayed are kinds of limits, each made anew.
+func replayed(t *testing.T) map[string]func() limit.Limiter {
+	must := func(l limit.Limiter, err error) limit.Limiter {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	rolling := func() limit.Limiter {
+		l, err := limit.NewRolling(limit.RollingConfig{Limit: 20, Window: time.Second})
+		return must(l, err)
+	}
+	bucket := func() limit.Limiter {
+		l, err := limit.NewBucket(limit.BucketConfig{Limit: 20, Window: time.Second, Burst: 10})
+		return must(l, err)
+	}
+	return map[string]func() limit.Limiter{
+		"rolling": rolling,
+		"bucket":  bucket,
+		"calendar": func() limit.Limiter {
+			l, err := limit.NewCalendar(limit.CalendarConfig{Limit: 20, Window: time.Second})
+			return must(l, err)
+		},
+		"weighted": func() limit.Limiter {
+			l, err := limit.NewWeighted(limit.WeightedConfig{Limit: 20, Window: time.Second})
+			return must(l, err)
+		},
+		"all":   func() limit.Limiter { return limit.NewAll(limit.Named("window", rolling()), bucket()) },
+		"wrong": func() limit.Limiter { return limit.NewFitted(rolling()) },
+	}
+}
+
+// A limiter of a new process says what that of the process before would have said, if all was answered and all of it is known.
+func TestReplaySaysTheSame(t *testing.T) {
+	for name, make := range replayed(t) {
+		for seed := range uint64(50) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			before, after := make(), make()
+			var past []limit.Past
+			now := mono.Time(0)
+			for range 200 {
+				cost := limit.Cost{limit.Requests: 1 + rng.Int64N(3)}
+				if now = now.Add(time.Duration(rng.Int64N(int64(100 * time.Millisecond)))); before.Ready(now, cost) > now {
+					continue
+				}
+				result := []limit.Result{limit.Accepted, limit.Failed, limit.Limited}[rng.IntN(3)]
+				if name == "wrong" { // it learns from refusals: a Lesson keeps that
+					result = limit.Accepted
+				}
+				l := before.Admit(now, cost)
+				now = now.Add(time.Duration(rng.Int64N(int64(20 * time.Millisecond))))
+				before.Settle(now, l, limit.Outcome{Result: result})
+				past = append(past, limit.Past{At: now, Cost: cost, Result: result})
+			}
+			limit.Replay(after, now, mono.Min, past)
+			for range 50 {
+				now = now.Add(time.Duration(rng.Int64N(int64(50 * time.Millisecond))))
+				cost := limit.Cost{limit.Requests: 1 + rng.Int64N(10)}
+				if a, b := before.Ready(now, cost), after.Ready(now, cost); a != b {
+					t.Fatalf("%s, seed %d at %v: %v, and %v when replayed", name, seed, now, a, b)
+				}
+			}
+		}
+	}
+}
+
+// What was sent before the history begins may have emptied a bucket, and what is under way when it ends may still arrive.
+func TestReplayOfAHistoryThatIsCut(t *testing.T) {
+	at := func(d time.Duration) mono.Time { return mono.Time(d) }
+	for name, make := range replayed(t) {
+		l := make()
+		limit.Replay(l, 0, at(-10*time.Second), nil)
+		if ready := l.Ready(0, limit.One); ready > 0 {
+			t.Errorf("%s: %v although nothing was sent in 10 s", name, ready)
+		}
+		l = make()
+		limit.Replay(l, 0, at(-time.Millisecond), nil)
+		if empty := l.Ready(0, limit.One) > 0; empty != (name == "bucket" || name == "all") {
+			t.Errorf("%s: empty is %v where nothing is known", name, empty)
+		}
+		l = make()
+		limit.Replay(l, 0, mono.Min, []limit.Past{{At: at(3 * time.Second), Cost: limit.Cost{limit.Requests: 10}}})
+		if ready := l.Ready(0, limit.Cost{limit.Requests: 11}); ready <= 0 {
+			t.Errorf("%s: %v although 10 may still arrive for 3 s", name, ready)
+		}
+	}
+}
+
+// A bucket that is replayed from one that had a higher limit is empty, and not in debt for hours.
+func TestReplayOfAHigherLimit(t *testing.T) {
+	small, err := limit.NewBucket(limit.BucketConfig{Limit: 1, Window: time.Second, Burst: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var past []limit.Past
+	for i := range 100 {
+		past = append(past, limit.Past{At: mono.Time(-time.Second).Add(time.Duration(i) * time.Millisecond), Cost: limit.One, Result: limit.Accepted})
+	}
+	past = append(past, limit.Past{At: mono.Time(2 * time.Second), Cost: limit.Cost{limit.Requests: 100}})
+	limit.Replay(small, 0, mono.Min, past)
+	if ready := small.Ready(mono.Time(5*time.Second), limit.One); ready > mono.Time(8*time.Second) {
+		t.Errorf("it is ready at %v", ready)
+	}
+}
+
+// Requests in flight end with their process, and limits that learn from answers hear those.
+func TestReplayLeavesAlone(t *testing.T) {
+	c, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []limit.Limiter{c, feels{c}} {
+		limit.Replay(l, 0, mono.Min, []limit.Past{{At: 1e9, Cost: limit.One}})
+		if ready := l.Ready(0, limit.One); ready != 0 {
+			t.Error(fmt.Sprintf("%T", l), ready)
+		}
+	}
+}
+
+type feels struct{ limit.Limiter }
+
+func (feels) Senses() bool { return true }

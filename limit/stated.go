@@ -1,0 +1,51 @@
+package limit
+
+import "github.com/paceline-go/paceline/mono"
+
+// Stated is what a server states of one of its limits, in an answer. Nothing but N must be known.
+type Stated struct {
+	Rate
+	Counts Counting
+	// Burst is the most that a bucket holds. If zero, N.
+	Burst int64
+	// Documented says that the limit is from the provider's documentation: the answer showed only whose answer it is.
+	Documented bool
+}
+
+// Counting is how a server counts.
+type Counting uint8
+
+const (
+	CountsSomehow Counting = iota // it is not known
+	CountsBucket
+	CountsWindow // a window begins at an instant of the server's clock, or with a request
+	CountsRolling
+)
+
+// Taught is a Limiter that wants to hear what the server states of its limits. Auto of package throttle is Taught.
+type Taught interface {
+	Limiter
+	// State tells it what an answer states, before or after the Settle of the request that was so answered. It keeps no reference to
+	// all.
+	State(now mono.Time, all []Stated)
+}
+
+// State tells l what the server states, if l is Taught, or what it is made of is.
+func State(l Limiter, now mono.Time, all []Stated) {
+	if t, ok := l.(Taught); ok {
+		t.State(now, all)
+	}
+}
+
+// State implements Taught, if one of its limiters does.
+func (a *All) State(now mono.Time, all []Stated) {
+	for _, l := range a.each {
+		State(l, now, all)
+	}
+}
+
+// State implements Taught, if its Limiter does.
+func (f *Fitted) State(now mono.Time, all []Stated) { State(f.own, now, all) }
+
+// State implements Taught, if its Limiter does.
+func (n *named) State(now mono.Time, all []Stated) { State(n.Limiter, now, all) }

@@ -1,0 +1,97 @@
+package limit
+
+import (
+	"fmt"
+
+	"github.com/paceline-go/paceline/mono"
+)
+
+// Varying is an All whose limiters may be exchanged while requests are in flight, as where somebody changes a configuration: limits come, go,
+// and stay with all that they have counted. What is in flight counts in those that come.
+//
+// Made by NewVarying. Not safe for concurrent use; the limiters in it belong to it.
+type Varying struct {
+	All
+	costs []Cost // of the open leases, by their index
+}
+
+// NewVarying returns the conjunction of limiters, as NewAll does.
+func NewVarying(limiters ...Limiter) *Varying { return &Varying{All: *NewAll(limiters...)} }
+
+// Admit implements Limiter.
+func (v *Varying) Admit(now mono.Time, cost Cost) Lease {
+	lease := v.All.Admit(now, cost)
+	if n := int(lease.index) + 1; n > len(v.costs) {
+		v.costs = append(v.costs, make([]Cost, n-len(v.costs))...)
+	}
+	v.costs[lease.index] = cost
+	return lease
+}
+
+// Change has these limiters hold from now on. One that held already goes on, also under another name (Named); its limit may be changed, too,
+// by SetLimit or SetWindow. One that is new has what is in flight count from now on, but not what was answered before. One that is not
+// among them any more is let go of, and must not be used again. It panics as NewAll does.
+//
+// As after SetLimit, ask for Ready again. What knows of its rates has to be told: see Fitted.Follow.
+func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
+	next := NewAll(limiters...)
+	before := make([]int, len(next.each)) // the index of the same limiter, or -1
+	for i, l := range next.each {
+		before[i] = -1
+		for j, was := range v.each {
+			if bare(was) == bare(l) {
+				before[i] = j
+			}
+		}
+		for j := range i {
+			if bare(next.each[j]) == bare(l) {
+				panic(fmt.Sprintf("limit: Varying: limiters %d and %d are the same", j, i))
+			}
+		}
+	}
+	v.last = max(now, v.last)
+	leases := make([]Lease, len(v.book.slots)*len(next.each))
+	for i := range v.book.slots {
+		if v.book.slots[i].generation&1 == 0 {
+			continue // not open
+		}
+		for k, l := range next.each {
+			if j := before[k]; j >= 0 {
+				leases[i*len(next.each)+k] = v.leases[i*len(v.each)+j]
+			} else {
+				leases[i*len(next.each)+k] = l.Admit(v.last, v.costs[i])
+			}
+		}
+	}
+	v.each, v.leases = next.each, leases
+}
+
+// bare is a limiter without the name that Named gave it.
+func bare(l Limiter) Limiter {
+	for {
+		n, ok := l.(*named)
+		if !ok {
+			return l
+		}
+		l = n.Limiter
+	}
+}
+
+// VaryingIn returns the first Varying in l, also in an All, Named or Fitted, or nil.
+func VaryingIn(l Limiter) *Varying {
+	switch l := l.(type) {
+	case *Varying:
+		return l
+	case *All:
+		for _, each := range l.each {
+			if v := VaryingIn(each); v != nil {
+				return v
+			}
+		}
+	case *named:
+		return VaryingIn(l.Limiter)
+	case *Fitted:
+		return VaryingIn(l.own)
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package paceline_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// Run returns when its context is over, at once: whether nothing is there, or what is there waits for an hour.
+func TestPoolEndsWithItsContext(t *testing.T) {
+	for _, waiting := range []int{0, 1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			p, err := paceline.NewPool(paceline.PoolConfig{
+				Keys: []dispatch.Key{{Limiter: limit.MustRolling(1, time.Hour)}},
+				Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range waiting {
+				if err := p.Submit(bg, queue.Request{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancel(bg)
+			start := time.Now()
+			time.AfterFunc(time.Second, cancel)
+			if err := p.Run(ctx); !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
+				t.Errorf("with %d: %v after %v", waiting, err, time.Since(start))
+			}
+		})
+	}
+}
+
+func TestPoolDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := poolLog{asleep: 300 * time.Millisecond}
+		p := newPool(t, &l, paceline.PoolConfig{})
+		submit(t, p, "a", "b")
+		time.AfterFunc(100*time.Millisecond, p.Drain)
+		began := time.Now()
+		if err := p.Run(context.Background()); err != nil || time.Since(began) != 300*time.Millisecond {
+			t.Errorf("Run returned %v after %v, want nil at the answer, 300ms", err, time.Since(began))
+		}
+		wantLines(t, "ends", l.ends, "a done")
+		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 1, Done: 1})
+	})
+}
+
+func TestPoolAborts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := poolLog{asleep: time.Hour}
+		p := newPool(t, &l, paceline.PoolConfig{})
+		submit(t, p, "a", "b")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		why := errors.New("enough")
+		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+		if err := p.Run(ctx); err != why {
+			t.Errorf("Run returned %v, want the cause", err)
+		}
+		// What was broken off waits again, and its attempt does not count.
+		wantLines(t, "ends", l.ends)
+		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 2})
+		p.Update(func(_ mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			for _, ticket := range q.Waiting() {
+				if info := q.Info(ticket); info.Attempts != 0 {
+					t.Errorf("%s has %d attempts", info.Request.ID, info.Attempts)
+				}
+			}
+		})
+	})
+}
+
+func TestPoolDrainsForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		submit(t, p, "a")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := p.Submit(context.Background(), queue.Request{}); !errors.Is(err, paceline.ErrClosed) {
+				t.Errorf("who waited for room got %v", err)
+			}
+		})
+		synctest.Wait()
+		p.Drain()
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		wantLines(t, "sends", l.sends)
+		wantCounts(t, p, queue.Counts{Submitted: 1, Waiting: 1})
+	})
+}
+
+// What an answer is worth that comes while Run's context ends.
+func TestPoolAnswersWhileAborting(t *testing.T) {
+	for result, want := range map[limit.Result]queue.Counts{
+		limit.Unknown:  {Submitted: 1, Waiting: 1},
+		limit.Unsent:   {Submitted: 1, Waiting: 1},
+		limit.Accepted: {Submitted: 1, Done: 1},
+		limit.Failed:   {Submitted: 1, Dead: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var l poolLog
+			p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxAttempts: 1}, Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+				<-ctx.Done()
+				return dispatch.Answer{Outcome: limit.Outcome{Result: result}}
+			}})
+			submit(t, p, "a")
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if err := p.Run(ctx); err != context.DeadlineExceeded {
+				t.Error(err)
+			}
+			wantCounts(t, p, want)
+		})
+	}
+}
+
+func TestPoolSendThatNeverReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxAttempts: 2},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { runtime.Goexit(); return served }})
+		submit(t, p, "a")
+		p.Close()
+		if err := p.Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantLines(t, "ends", l.ends, "a dead")
+	})
+}
+
+// What may go at the end of an attempt goes in its goroutine, unless that is about to be gone.
+func TestPoolSendThatNeverReturnsTakesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, InFlight: 1, Queue: queue.Config{MaxAttempts: 1},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				switch a.Request.ID {
+				case "a":
+					runtime.Goexit()
+				case "c":
+					panic("c")
+				}
+				return served
+			}})
+		submit(t, p, "a", "b", "c", "d")
+		p.Close()
+		defer func() {
+			if _, ok := recover().(*paceline.SendPanic); !ok {
+				t.Error("no panic")
+			}
+			wantLines(t, "ends", l.ends, "a dead", "b done", "c dead")
+			wantCounts(t, p, queue.Counts{Submitted: 4, Done: 1, Dead: 2, Waiting: 1})
+		}()
+		t.Error(p.Run(context.Background()))
+	})
+}
+
+// The end of Run's context is noticed by whoever comes first: here Run is busy telling.
+func TestPoolAbortsWhileTelling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts []int
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{}},
+			Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+				if a.Request.ID == "quick" {
+					return served
+				}
+				<-ctx.Done()
+				return dispatch.Answer{}
+			},
+			Ended: func(queue.Ended) { time.Sleep(2 * time.Second) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "quick")
+		time.AfterFunc(100*time.Millisecond, func() { _ = p.TrySubmit(queue.Request{ID: "slow"}) })
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := p.Run(ctx); err != context.DeadlineExceeded || time.Since(began) != 2*time.Second {
+			t.Errorf("Run returned %v after %v, want after it told of the last", err, time.Since(began))
+		}
+		p.Update(func(_ mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			for _, ticket := range q.Waiting() {
+				attempts = append(attempts, q.Info(ticket).Attempts)
+			}
+		})
+		if len(attempts) != 1 || attempts[0] != 0 {
+			t.Errorf("attempts of what waits: %v, want one request with none", attempts)
+		}
+	})
+}
+
+func TestPoolRunOutlivesItsLastLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l poolLog
+		slow := slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.MessageKey {
+				time.Sleep(time.Second)
+			}
+			return a
+		}})
+		p := newPool(t, &l, paceline.PoolConfig{Log: slog.New(slow)})
+		submit(t, p, "a")
+		p.Close()
+		began := time.Now()
+		if err := p.Run(context.Background()); err != nil || time.Since(began) != 1010*time.Millisecond {
+			t.Errorf("Run returned %v after %v, want after the line was written", err, time.Since(began))
+		}
+	})
+}

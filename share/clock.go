@@ -1,0 +1,45 @@
+package share
+
+import (
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/uptime"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// clock is the node's own: nobody sets it, and it goes on while the machine sleeps, as others give up who sleeps.
+type clock struct {
+	base  time.Time
+	since uptime.Reading
+
+	mu    sync.Mutex
+	slept time.Duration
+}
+
+// read is replaced by a test.
+var read = uptime.Read
+
+func newClock() *clock { return &clock{base: time.Now(), since: steady(uptime.Reading{})} }
+
+// steady reads how long the machine was awake and how long it was up until two readings in a row agree: a process that is stopped between
+// the halves of one would seem to have slept, and its clock would go ahead.
+func steady(since uptime.Reading) uptime.Reading {
+	for r := read(); ; {
+		again := read()
+		if d := again.Slept(since) - r.Slept(since); d > -time.Millisecond && d < time.Millisecond {
+			return again
+		}
+		r = again
+	}
+}
+
+func (c *clock) now() mono.Time {
+	slept := read().Slept(c.since)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slept > c.slept+10*time.Millisecond {
+		c.slept = max(c.slept, steady(c.since).Slept(c.since))
+	}
+	return mono.Time(time.Since(c.base) + c.slept)
+}

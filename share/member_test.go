@@ -1,0 +1,392 @@
+package share_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/share"
+)
+
+const ms = time.Millisecond
+
+// memory is a store in this process, whose answers take a while.
+type memory struct {
+	mu      sync.Mutex
+	blobs   map[string][]byte
+	version map[string]int
+	away    error
+	turns   int
+	again   string // incarnation
+}
+
+func newMemory() *memory { return &memory{blobs: map[string][]byte{}, version: map[string]int{}} }
+
+func (s *memory) read(key string) (share.Reading, int, error) {
+	time.Sleep(time.Duration(rand.Int64N(int64(3 * ms))))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now().UnixNano()
+	return share.Reading{Clock: now, Wall: now, Incarnation: "one" + s.again, Blob: s.blobs[key]}, s.version[key], s.away
+}
+
+func (s *memory) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
+	for {
+		r, version, err := s.read(key)
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		blob, err := f(r)
+		if err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(3 * ms))))
+		s.mu.Lock()
+		if s.version[key] == version {
+			s.version[key]++
+			s.blobs[key] = blob
+			s.turns++
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *memory) taken() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turns
+}
+
+func (s *memory) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// server counts in a rolling window, strictly.
+type server struct {
+	mu            sync.Mutex
+	base          time.Time
+	rule          *rule.Rolling
+	sent, refused int
+}
+
+func newServer(n int64, w time.Duration) *server {
+	r, err := rule.NewRolling(rule.RollingConfig{Limit: n, Window: w})
+	if err != nil {
+		panic(err)
+	}
+	return &server{base: time.Now(), rule: r}
+}
+
+func (s *server) request() {
+	time.Sleep(time.Duration(rand.Int64N(int64(20 * ms))))
+	s.mu.Lock()
+	s.sent++
+	if !s.rule.Arrive(mono.Of(s.base, time.Now()), 1) {
+		s.refused++
+	}
+	s.mu.Unlock()
+	time.Sleep(time.Duration(rand.Int64N(int64(20 * ms))))
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent
+}
+
+func twenty() limit.Keeper { return limit.MustRolling(20, time.Second) }
+
+func member(t *testing.T, c share.Config) (*share.Member, *paceline.Gate) {
+	t.Helper()
+	m, err := share.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := paceline.NewGate(m)
+	m.Attach(gate)
+	return m, gate
+}
+
+// send has goroutines send through a gate until ctx is done, and returns how many went.
+func send(ctx context.Context, wg *sync.WaitGroup, g *paceline.Gate, s *server, goroutines int, count *int) {
+	for range goroutines {
+		wg.Go(func() {
+			for {
+				p, err := g.Wait(ctx, limit.One)
+				if err != nil {
+					return
+				}
+				if !p.Fresh() {
+					p.Settle(limit.Outcome{Result: limit.Unsent})
+					continue
+				}
+				s.request()
+				p.Settle(limit.Outcome{Result: limit.Accepted})
+				s.mu.Lock()
+				*count++
+				s.mu.Unlock()
+			}
+		})
+	}
+}
+
+// Three processes with a Gate each, all of which want everything, then one that has it alone.
+func TestMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := newMemory(), newServer(20, time.Second)
+		var members []*share.Member
+		var counts [3]int
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithTimeout(context.Background(), 68*time.Second)
+		defer cancel()
+		for i := range counts {
+			m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+			members = append(members, m)
+			send(ctx, &wg, gate, s, 30, &counts[i])
+		}
+		wg.Wait()
+		if s.refused > 0 {
+			t.Errorf("%d of %d refused", s.refused, s.sent)
+		}
+		if s.sent < 60*18 { // a new store is quiet for 8 s; one process sends 19.2 a second on this path
+			t.Errorf("%d sent in a minute of 20 a second", s.sent)
+		}
+		for i, n := range counts {
+			if n < s.sent/4 || n > s.sent/2 {
+				t.Errorf("process %d sent %d of %d", i, n, s.sent)
+			}
+		}
+		// Two end, and the third has all, at once.
+		for _, m := range members[1:] {
+			if err := m.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		before, turns := s.count(), store.taken()
+		gate := paceline.NewGate(members[0])
+		members[0].Attach(gate)
+		ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		send(ctx, &wg, gate, s, 30, new(int))
+		wg.Wait()
+		if n := s.sent - before; n < 180 || s.refused > 0 {
+			t.Errorf("alone it sends %d in 10 s, %d refused", n, s.refused)
+		}
+		if n := store.taken() - turns; n > 50 {
+			t.Errorf("alone it takes %d turns in 10 s", n)
+		}
+		// Without demand nobody calls the store.
+		time.Sleep(10 * time.Second)
+		turns = store.taken()
+		time.Sleep(time.Minute)
+		if n := store.taken() - turns; n != 0 {
+			t.Errorf("%d turns without demand", n)
+		}
+		if err := members[0].Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While the store is away nobody sends beyond what was granted, and all go on when it is back; so when it has forgotten.
+func TestMembersWithoutStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := newMemory(), newServer(20, time.Second)
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+		defer cancel()
+		var members []*share.Member
+		for range 3 {
+			m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+			members = append(members, m)
+			send(ctx, &wg, gate, s, 30, new(int))
+		}
+		time.Sleep(20 * time.Second)
+		gone := errors.New("the store is away")
+		store.set(func() { store.away = gone })
+		time.Sleep(5 * time.Second)
+		before := s.count()
+		if err := members[0].Err(); !errors.Is(err, gone) {
+			t.Errorf("Err says %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if s.count() != before {
+			t.Errorf("%d sent without the store", s.count()-before)
+		}
+		store.set(func() { store.away = nil })
+		time.Sleep(20 * time.Second)
+		if n := s.count() - before; n < 300 {
+			t.Errorf("%d sent in 20 s after it came back", n)
+		}
+		store.set(func() { clear(store.blobs); store.again = " more" })
+		time.Sleep(4 * time.Second)
+		before = s.count()
+		time.Sleep(3 * time.Second)
+		if s.count() != before {
+			t.Errorf("%d sent of a store that forgot", s.count()-before)
+		}
+		time.Sleep(15 * time.Second)
+		if s.count() < before+150 {
+			t.Errorf("%d sent long after it forgot", s.count()-before)
+		}
+		wg.Wait()
+		if s.refused > 0 {
+			t.Errorf("%d of %d refused", s.refused, s.sent)
+		}
+		for _, m := range members {
+			m.Close(context.Background())
+		}
+	})
+}
+
+// A limit that is configured otherwise is refused, naming both, and sends nothing; SetLimit holds for all.
+func TestConfigurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		a, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+		other, others := member(t, share.Config{Store: store, Name: "it", Own: func() limit.Keeper { return limit.MustRolling(30, time.Second) }})
+		b, gates := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+		p, err := gate.Wait(context.Background(), limit.One)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Settle(limit.Outcome{Result: limit.Accepted})
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if _, err := others.Wait(ctx, limit.One); err == nil {
+			t.Error("a limit that is configured otherwise lets something go")
+		}
+		if err := other.Err(); err == nil || !strings.Contains(err.Error(), "30 requests") || !strings.Contains(err.Error(), "20 requests") {
+			t.Errorf("it is said: %v", err)
+		}
+		if err := a.SetLimit(func(l limit.Limiter, now mono.Time) error { return l.(*limit.Rolling).SetLimit(now, 2) }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if _, err := gates.Wait(context.Background(), limit.One); err != nil { // now it has heard
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if _, err := gates.Wait(context.Background(), limit.Cost{3}); !errors.Is(err, paceline.ErrNever) {
+			t.Errorf("3 of a limit that was set to 2: %v", err)
+		}
+		if err := a.SetLimit(func(l limit.Limiter, now mono.Time) error { return l.(*limit.Rolling).SetLimit(now, 0) }); err == nil {
+			t.Error("a limit of 0 is taken")
+		}
+		for _, m := range []*share.Member{a, b, other} {
+			m.Close(context.Background())
+		}
+	})
+}
+
+func TestBadConfigs(t *testing.T) {
+	store := newMemory()
+	concurrency := func() limit.Keeper {
+		c, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})
+		return limit.NewAll(c)
+	}
+	anchored := func() limit.Keeper {
+		a, _ := limit.NewAnchored(limit.AnchoredConfig{Limit: 1, Window: time.Second})
+		return a
+	}
+	alone := func() limit.Keeper {
+		a, _ := limit.NewBucket(limit.BucketConfig{Limit: 1, Window: time.Second, Alone: true})
+		return a
+	}
+	for want, c := range map[string]share.Config{
+		"the Store is nil":           {Name: "x", Own: twenty},
+		"the Name":                   {Store: store, Own: twenty},
+		"Own is nil":                 {Store: store, Name: "x"},
+		"Own returns nil":            {Store: store, Name: "x", Own: func() limit.Keeper { return nil }},
+		"Weight -1":                  {Store: store, Name: "x", Own: twenty, Weight: -1},
+		"Poll 1h":                    {Store: store, Name: "x", Own: twenty, Poll: time.Hour},
+		"*limit.Concurrency cannot":  {Store: store, Name: "x", Own: concurrency},
+		"a *limit.Anchored cannot":   {Store: store, Name: "x", Own: anchored},
+		"a Bucket with Alone cannot": {Store: store, Name: "x", Own: alone},
+	} {
+		if m, err := share.New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+			if err == nil {
+				m.Close(context.Background())
+			}
+		}
+	}
+}
+
+// A process that was stopped between the grant and the write finds out.
+func TestFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		a, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+		p, err := gate.Wait(context.Background(), limit.One)
+		if err != nil || !p.Fresh() {
+			t.Fatal(err)
+		}
+		store.set(func() { store.away = fmt.Errorf("away") })
+		time.Sleep(3 * time.Second)
+		if p.Fresh() {
+			t.Error("a permit is fresh after its grant has ended")
+		}
+		store.set(func() { store.away = nil })
+		time.Sleep(2 * time.Second)
+		if !p.Fresh() {
+			t.Error("a permit is not fresh again, although nobody gave it up")
+		}
+		p.Settle(limit.Outcome{Result: limit.Unsent})
+		a.Close(context.Background())
+	})
+}
+
+// What is used is told of all together, and of each process, without changing anything.
+func TestUsage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		var members []*share.Member
+		var permits []paceline.Permit
+		for range 2 {
+			m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+			members = append(members, m)
+			if u := limit.AppendUsage(nil, m, 0); len(u) != 2 || u[0].Used != 0 || u[0].Allowed != 20 {
+				t.Errorf("before the first turn: %+v", u)
+			}
+			for range 3 {
+				p, err := gate.Wait(context.Background(), limit.One)
+				if err != nil {
+					t.Fatal(err)
+				}
+				permits = append(permits, p)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		for i, m := range members {
+			u := limit.AppendUsage(nil, m, 0)
+			if len(u) != 2 || u[0].Limit != "it" || u[0].Used < 6 || u[0].Used > 12 || u[0].Allowed != 20 || u[1].Limit != "it, here" || u[1].Open != 3 || u[1].Used < 3 || u[1].Used > 6 || u[1].Used > u[0].Used {
+				t.Errorf("member %d, while 6 are in flight: %+v", i, u)
+			}
+		}
+		for _, p := range permits {
+			p.Settle(limit.Outcome{Result: limit.Accepted})
+		}
+		time.Sleep(12 * time.Second)
+		for i, m := range members {
+			if u := limit.AppendUsage(nil, m, 0); u[0].Used > 0 || u[1].Used > 0 {
+				t.Errorf("member %d, at the end: %+v", i, u)
+			}
+			m.Close(context.Background())
+		}
+	})
+}

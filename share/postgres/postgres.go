@@ -1,0 +1,124 @@
+// Package postgres keeps shared limits in PostgreSQL (12 or later), in a table of a row for each. A turn is a SELECT and an UPDATE, each a
+// transaction of its own, so nobody holds a lock while a node thinks or is stopped.
+//
+// What to grant: SELECT, INSERT and UPDATE on paceline_share, and CREATE on the schema for the first to come, or make the table by Schema.
+// After a failover the timeline is another, and every limit is quiet until nothing that was granted before counts. It relies on
+// synchronous_commit, which it asks for, and on fsync. A long transaction elsewhere in the database keeps vacuum from the rows' old
+// versions.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/paceline-go/paceline/share"
+)
+
+// Schema makes the table. Its rows are written often, so pages have room for new versions and vacuum comes by number of these.
+const Schema = `CREATE TABLE IF NOT EXISTS paceline_share (name text PRIMARY KEY, version bigint NOT NULL, blob bytea NOT NULL)
+WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000)`
+
+// Store is a database. It is a share.Store. Safe for concurrent use.
+type Store struct{ pool *pgxpool.Pool }
+
+// Open connects to a database, postgres://user:password@host/name, with up to 4 connections unless pool_max_conns in it says otherwise, and
+// makes the table if it is not there.
+func Open(ctx context.Context, url string) (*Store, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("share/postgres: %w", err)
+	}
+	c.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	c.ConnConfig.RuntimeParams["application_name"] = "paceline share"
+	pool, err := pgxpool.NewWithConfig(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("share/postgres: %w", err)
+	}
+	s := &Store{pool}
+	for try := 0; ; try++ {
+		var there bool
+		if err = pool.QueryRow(ctx, `SELECT to_regclass('paceline_share') IS NOT NULL`).Scan(&there); err == nil && !there {
+			_, err = pool.Exec(ctx, Schema)
+		}
+		var taken *pgconn.PgError
+		if !errors.As(err, &taken) || taken.Code != "23505" || try == 3 { // two who make it at once
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("share/postgres: %w", err)
+	}
+	return s, nil
+}
+
+// Close closes the connections. Close the Members first.
+func (s *Store) Close() { s.pool.Close() }
+
+const (
+	read = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, left(pg_walfile_name(pg_current_wal_lsn()), 8), s.version, s.blob
+FROM (SELECT) one LEFT JOIN paceline_share s ON s.name = $1`
+	update = `UPDATE paceline_share SET version = version + 1, blob = $3 WHERE name = $1 AND version = $2`
+	insert = `INSERT INTO paceline_share (name, version, blob) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+)
+
+// Turn implements share.Store.
+func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
+	return share.Retry(ctx, func() (bool, error) {
+		var micros int64
+		var r share.Reading
+		var version *int64
+		if err := s.pool.QueryRow(ctx, read, key).Scan(&micros, &r.Incarnation, &version, &r.Blob); err != nil {
+			return false, fmt.Errorf("share/postgres: %w", err)
+		}
+		r.Clock = micros * 1000
+		r.Wall = r.Clock
+		blob, err := f(r)
+		if err != nil {
+			return false, err
+		}
+		done, err := s.put(ctx, key, version, blob)
+		if err != nil {
+			return false, fmt.Errorf("share/postgres: %w", err)
+		}
+		return done, nil
+	})
+}
+
+func (s *Store) put(ctx context.Context, key string, version *int64, blob []byte) (bool, error) {
+	if version == nil { // a row that is made again has another version than before, so that a late put does not fit it
+		tag, err := s.pool.Exec(ctx, insert, key, rand.Int64N(1<<62), blob)
+		return tag.RowsAffected() == 1, err
+	}
+	tag, err := s.pool.Exec(ctx, update, key, *version, blob)
+	return tag.RowsAffected() == 1, err
+}
+
+// Names implements share.Lister.
+func (s *Store) Names(ctx context.Context) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `SELECT name FROM paceline_share ORDER BY name`)
+	if err != nil {
+		return nil, fmt.Errorf("share/postgres: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("share/postgres: %w", err)
+	}
+	return all, nil
+}
+
+// Forget implements share.Lister. It needs the privilege DELETE.
+func (s *Store) Forget(ctx context.Context, key string) error {
+	if _, err := s.pool.Exec(ctx, `DELETE FROM paceline_share WHERE name = $1`, key); err != nil {
+		return fmt.Errorf("share/postgres: %w", err)
+	}
+	return nil
+}

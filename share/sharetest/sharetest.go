@@ -1,0 +1,237 @@
+// Package sharetest has the tests that every share.Store passes, for who writes one for another database.
+package sharetest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/share"
+)
+
+// Run tests a store. open returns a connection of its own to the same store each time, as another process has it; it closes it when the
+// test ends. Keys begin with the name of the test.
+func Run(t *testing.T, open func(t *testing.T) share.Store) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, open func(t *testing.T) share.Store)
+	}{
+		{"new", fresh}, {"counts", counts}, {"refuses", refuses}, {"slow", slow}, {"clock", ticks}, {"keys", keys}, {"bytes", bytes},
+		{"cancelled", cancelled}, {"incarnation", incarnation}, {"forgets", forgets},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open) })
+	}
+}
+
+func ctx(t *testing.T) context.Context {
+	c, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return c
+}
+
+// errNo is f's own.
+var errNo = errors.New("f says no")
+
+// read reads, and puts nothing.
+func read(t *testing.T, s share.Store, key string) (r share.Reading) {
+	t.Helper()
+	err := s.Turn(ctx(t), key, func(in share.Reading) ([]byte, error) {
+		r = in
+		return nil, errNo
+	})
+	if !errors.Is(err, errNo) {
+		t.Fatalf("Turn returned %v, and f %v", err, errNo)
+	}
+	return r
+}
+
+func put(t *testing.T, s share.Store, key, blob string) {
+	t.Helper()
+	if err := s.Turn(ctx(t), key, func(share.Reading) ([]byte, error) { return []byte(blob), nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fresh(t *testing.T, open func(*testing.T) share.Store) {
+	s := open(t)
+	if r := read(t, s, t.Name()); r.Blob != nil {
+		t.Errorf("a key that nobody put has %q", r.Blob)
+	}
+	if r := read(t, s, t.Name()); r.Blob != nil {
+		t.Errorf("a key that was only read has %q", r.Blob)
+	}
+}
+
+// Each turn counts once, whoever takes it.
+func counts(t *testing.T, open func(*testing.T) share.Store) {
+	const nodes, turns = 8, 25
+	var wg sync.WaitGroup
+	for range nodes {
+		s := open(t)
+		wg.Go(func() {
+			for done := 0; done < turns; {
+				err := s.Turn(ctx(t), t.Name(), func(r share.Reading) ([]byte, error) {
+					n := uint64(0)
+					if len(r.Blob) == 8 {
+						n = binary.BigEndian.Uint64(r.Blob)
+					}
+					return binary.BigEndian.AppendUint64(nil, n+1), nil
+				})
+				if err != nil {
+					t.Errorf("a turn among %d: %v", nodes, err)
+					return
+				}
+				done++
+			}
+		})
+	}
+	wg.Wait()
+	if r := read(t, open(t), t.Name()); binary.BigEndian.Uint64(append(r.Blob, make([]byte, 8)...)) != nodes*turns {
+		t.Errorf("%d turns come to %x", nodes*turns, r.Blob)
+	}
+}
+
+func refuses(t *testing.T, open func(*testing.T) share.Store) {
+	s := open(t)
+	put(t, s, t.Name(), "before")
+	read(t, s, t.Name())
+	if r := read(t, s, t.Name()); string(r.Blob) != "before" {
+		t.Errorf("after an error of f there is %q", r.Blob)
+	}
+}
+
+// Who thinks for long holds up nobody, and is asked again with what is there then.
+func slow(t *testing.T, open func(*testing.T) share.Store) {
+	a, b := open(t), open(t)
+	put(t, a, t.Name(), "0")
+	calls := 0
+	err := a.Turn(ctx(t), t.Name(), func(r share.Reading) ([]byte, error) {
+		calls++
+		if calls == 1 {
+			began := time.Now()
+			put(t, b, t.Name(), "b")
+			if d := time.Since(began); d > 20*time.Second {
+				t.Errorf("the other was held up for %v", d)
+			}
+			return []byte("lost"), nil
+		}
+		if string(r.Blob) != "b" {
+			t.Errorf("the second time it reads %q", r.Blob)
+		}
+		return append(r.Blob, 'a'), nil
+	})
+	if err != nil || calls != 2 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	if r := read(t, b, t.Name()); string(r.Blob) != "ba" {
+		t.Errorf("there is %q", r.Blob)
+	}
+}
+
+// The clock goes, by nanoseconds of real time, and is one for all.
+func ticks(t *testing.T, open func(*testing.T) share.Store) {
+	a, b := open(t), open(t)
+	before := time.Now()
+	first := read(t, a, t.Name())
+	time.Sleep(100 * time.Millisecond)
+	second := read(t, b, t.Name())
+	d, most := time.Duration(second.Clock-first.Clock), time.Since(before)
+	if d < 90*time.Millisecond || d > most+50*time.Millisecond {
+		t.Errorf("in 100 ms to %v its clock went on by %v", most, d)
+	}
+	if off := time.Until(time.Unix(0, second.Wall)); off > 24*time.Hour || off < -24*time.Hour {
+		t.Errorf("its wall clock is off by %v", off)
+	}
+}
+
+func keys(t *testing.T, open func(*testing.T) share.Store) {
+	s := open(t)
+	odd := t.Name() + " 'ä\"{}:%"
+	put(t, s, t.Name(), "one")
+	put(t, s, odd, "two")
+	for key, want := range map[string]string{t.Name(): "one", odd: "two"} {
+		if r := read(t, s, key); string(r.Blob) != want {
+			t.Errorf("%q has %q, want %q", key, r.Blob, want)
+		}
+	}
+}
+
+// Any bytes come back, and many.
+func bytes(t *testing.T, open func(*testing.T) share.Store) {
+	s := open(t)
+	blob := make([]byte, 200_000)
+	for i := range blob {
+		blob[i] = byte(i * i >> 3)
+	}
+	put(t, s, t.Name(), string(blob))
+	if r := read(t, s, t.Name()); string(r.Blob) != string(blob) {
+		t.Errorf("of %d bytes come back %d others", len(blob), len(r.Blob))
+	}
+}
+
+func cancelled(t *testing.T, open func(*testing.T) share.Store) {
+	s := open(t)
+	put(t, s, t.Name(), "there")
+	c, cancel := context.WithCancel(context.Background())
+	cancel()
+	called := false
+	err := s.Turn(c, t.Name(), func(share.Reading) ([]byte, error) {
+		called = true
+		return []byte("put"), nil
+	})
+	if err == nil {
+		t.Error("a turn with a context that is done was put")
+	}
+	if r := read(t, s, t.Name()); string(r.Blob) == "put" && !called {
+		t.Errorf("there is %q", r.Blob)
+	}
+}
+
+func incarnation(t *testing.T, open func(*testing.T) share.Store) {
+	a, b := read(t, open(t), t.Name()), read(t, open(t), t.Name())
+	if a.Incarnation == "" || a.Incarnation != b.Incarnation || a.Steady != b.Steady {
+		t.Errorf("two read the incarnations %q and %q, steady %v and %v", a.Incarnation, b.Incarnation, a.Steady, b.Steady)
+	}
+}
+
+// forgets is for a share.Lister: it has the names of limits, and loses one alone, as if that had never been there.
+func forgets(t *testing.T, open func(*testing.T) share.Store) {
+	s, ok := open(t).(share.Lister)
+	if !ok {
+		t.Skip("the store is no share.Lister")
+	}
+	a, b := t.Name()+"/a*", t.Name()+"/b"
+	put(t, s, b, "of b")
+	put(t, s, a, "of a")
+	for _, step := range []struct {
+		forget string
+		want   []string
+	}{{"", []string{a, b}}, {t.Name() + "/none", []string{a, b}}, {a, []string{b}}} {
+		if step.forget != "" {
+			if err := s.Forget(ctx(t), step.forget); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := s.Names(ctx(t))
+		var own []string // others may be there
+		for _, name := range all {
+			if strings.HasPrefix(name, t.Name()+"/") {
+				own = append(own, name)
+			}
+		}
+		if err != nil || !slices.Equal(own, step.want) {
+			t.Errorf("after %q is forgotten there are %q, not %q: %v", step.forget, own, step.want, err)
+		}
+	}
+	if r := read(t, s, a); r.Blob != nil {
+		t.Errorf("what was forgotten is %q", r.Blob)
+	}
+	if r := read(t, s, b); string(r.Blob) != "of b" {
+		t.Errorf("the other is %q", r.Blob)
+	}
+}

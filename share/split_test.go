@@ -1,0 +1,97 @@
+package share_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/share"
+)
+
+// While the store is away for all, three send a third each, from a window after all that was granted has come to its end; one that comes
+// meanwhile sends nothing. When it is back, nothing goes until what was sent meanwhile no longer counts. The server refuses none.
+func TestSplit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := newMemory(), newServer(20, time.Second)
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		var members []*share.Member
+		counts := make([]int, 4)
+		join := func(count *int) {
+			m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty, Fallback: share.Split})
+			members = append(members, m)
+			send(ctx, &wg, gate, s, 30, count)
+		}
+		for i := range 3 {
+			join(&counts[i])
+		}
+		time.Sleep(20 * time.Second)
+		store.set(func() { store.away = errors.New("the store is away") })
+		time.Sleep(3 * time.Second)
+		before := s.count()
+		join(&counts[3])
+		time.Sleep(4 * time.Second)
+		if n := s.count() - before; n > 0 {
+			t.Errorf("%d sent before what was granted no longer counts", n)
+		}
+		time.Sleep(13 * time.Second)
+		before = s.count()
+		time.Sleep(10 * time.Second)
+		if n := s.count() - before; n < 150 || n > 183 { // 3 times 6 in a second
+			t.Errorf("%d sent in 10 s without the store", n)
+		}
+		if counts[3] > 0 {
+			t.Errorf("one that had never reached the store sent %d", counts[3])
+		}
+		store.set(func() { store.away = nil })
+		time.Sleep(4 * time.Second)
+		before = s.count()
+		time.Sleep(3 * time.Second)
+		if n := s.count() - before; n > 0 {
+			t.Errorf("%d sent when the store was just back", n)
+		}
+		time.Sleep(10 * time.Second)
+		before = s.count()
+		time.Sleep(10 * time.Second)
+		if n := s.count() - before; n < 185 {
+			t.Errorf("%d sent in 10 s when all was well again", n)
+		}
+		wg.Wait()
+		if s.refused > 0 {
+			t.Errorf("%d of %d refused", s.refused, s.sent)
+		}
+		for _, m := range members {
+			m.Close(context.Background())
+		}
+	})
+}
+
+// What becomes of each kind where it is divided: less than one is none, and windows that the store begins cannot be told.
+func TestDivide(t *testing.T) {
+	bucket, _ := limit.NewBucket(limit.BucketConfig{Limit: 100, Window: time.Second, Burst: 50})
+	weighted, _ := limit.NewWeighted(limit.WeightedConfig{Limit: 100, Window: time.Second})
+	calendar, _ := limit.NewCalendar(limit.CalendarConfig{Limit: 100, Window: time.Minute})
+	for _, c := range []struct {
+		limiter limit.Limiter
+		n       int64
+		rate    int64 // 0: none
+		burst   int64
+	}{
+		{limit.MustRolling(20, time.Second), 3, 6, 6}, {limit.MustRolling(2, time.Second), 3, 0, 0}, {bucket, 4, 25, 12}, {weighted, 3, 33, 33},
+		{calendar, 2, 0, 0}, {limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("x", limit.MustRolling(100, time.Minute))), 5, 4, 4},
+	} {
+		ok := ledger.Divide(c.limiter, 0, c.n)
+		if ok != (c.rate > 0) {
+			t.Errorf("%T by %d: %v", c.limiter, c.n, ok)
+		}
+		if u := limit.AppendUsage(nil, c.limiter, 0)[0]; ok && (u.PerWindow != c.rate || u.Allowed != c.burst) {
+			t.Errorf("%T by %d: %+v", c.limiter, c.n, u)
+		}
+	}
+}

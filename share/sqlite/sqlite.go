@@ -1,0 +1,169 @@
+// Package sqlite keeps shared limits in a SQLite file: for processes of one machine, without a server. On Linux and macOS its clock is the
+// time since the machine started, which nobody can set, so a newcomer goes at once; elsewhere it is the wall clock. No turn waits for the
+// disk: what a crash of the machine loses does not matter, since the limit is quiet after each start of it.
+//
+// Do not put the file on a network's file system. Processes in time namespaces of their own cannot share a file, and are refused.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/uptime"
+	"github.com/paceline-go/paceline/share"
+	engine "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+// Store is a file. It is a share.Store. Safe for concurrent use.
+type Store struct {
+	db   *sql.DB
+	file string
+	boot string
+}
+
+// schema is the table. The version of a row that is made again is not that of the row before.
+const schema = `CREATE TABLE IF NOT EXISTS share (name TEXT PRIMARY KEY, version INTEGER NOT NULL, clock TEXT NOT NULL, blob BLOB NOT NULL) WITHOUT ROWID`
+
+// Open opens the file, or makes it. The error says what is wrong with it.
+func Open(file string) (*Store, error) {
+	q := url.Values{}
+	for _, p := range []string{"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(NORMAL)"} {
+		q.Add("_pragma", p)
+	}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String())
+	if err != nil {
+		return nil, fmt.Errorf("share/sqlite: %s: %w", file, err)
+	}
+	db.SetMaxOpenConns(2)
+	s := &Store{db: db, file: file, boot: uptime.Read().Boot}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err = share.Retry(ctx, func() (bool, error) {
+		_, err := db.ExecContext(ctx, schema)
+		if isBusy(err) && ctx.Err() == nil {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		return nil, errors.Join(s.wrap(err), db.Close())
+	}
+	return s, nil
+}
+
+// isBusy says that another process had the file, and that nothing was done. Where two make the file at once SQLite does not wait for its
+// busy_timeout, as each could wait for the other.
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*engine.Error](err)
+	return ok && e.Code()&0xff == lib.SQLITE_BUSY
+}
+
+// Close closes the file. Close the Members first.
+func (s *Store) Close() error { return s.db.Close() }
+
+// reading is the clock, as of now.
+func (s *Store) reading() share.Reading {
+	wall := time.Now().UnixNano()
+	if s.boot == "" {
+		return share.Reading{Clock: wall, Wall: wall, Incarnation: "sqlite"}
+	}
+	return share.Reading{Clock: int64(uptime.Read().Up), Wall: wall, Incarnation: s.boot, Steady: true}
+}
+
+// Turn implements share.Store.
+func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
+	return share.Retry(ctx, func() (bool, error) {
+		var version int64
+		var boot string
+		var blob []byte
+		err := s.db.QueryRowContext(ctx, `SELECT version, clock, blob FROM share WHERE name = ?`, key).Scan(&version, &boot, &blob)
+		there := err == nil
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return false, s.wrap(err)
+		}
+		r := s.reading()
+		if there {
+			if err := s.sameClock(boot); err != nil {
+				return false, err
+			}
+			r.Blob = blob
+		}
+		next, err := f(r)
+		if err != nil {
+			return false, err
+		}
+		done, err := s.put(ctx, key, there, version, next)
+		if err != nil {
+			return false, s.wrap(err)
+		}
+		return done, nil
+	})
+}
+
+func (s *Store) put(ctx context.Context, key string, there bool, version int64, blob []byte) (bool, error) {
+	var res sql.Result
+	var err error
+	if there {
+		res, err = s.db.ExecContext(ctx, `UPDATE share SET version = version + 1, clock = ?, blob = ? WHERE name = ? AND version = ?`, s.boot, blob, key, version)
+	} else {
+		res, err = s.db.ExecContext(ctx, `INSERT INTO share (name, version, clock, blob) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, key, rand.Int64N(1<<62), s.boot, blob)
+	}
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+// sameClock refuses what was put by a process of this boot whose clock has another zero.
+func (s *Store) sameClock(boot string) error {
+	if boot != s.boot && bootID(boot) != "" && bootID(boot) == bootID(s.boot) {
+		return fmt.Errorf("share/sqlite: %s: a process in another time namespace uses it (%s, here %s): run both in one", s.file, boot, s.boot)
+	}
+	return nil
+}
+
+// bootID is the part of a boot that does not depend on the time namespace.
+func bootID(boot string) string {
+	const uuid = 36
+	if len(boot) < uuid {
+		return ""
+	}
+	return boot[:uuid]
+}
+
+func (s *Store) wrap(err error) error { return fmt.Errorf("share/sqlite: %s: %w", s.file, err) }
+
+// Names implements share.Lister.
+func (s *Store) Names(ctx context.Context) (all []string, err error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT name FROM share ORDER BY name`)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, s.wrap(err)
+		}
+		all = append(all, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.wrap(err)
+	}
+	return all, nil
+}
+
+// Forget implements share.Lister.
+func (s *Store) Forget(ctx context.Context, key string) error {
+	if _, err := s.db.ExecContext(ctx, `DELETE FROM share WHERE name = ?`, key); err != nil {
+		return s.wrap(err)
+	}
+	return nil
+}

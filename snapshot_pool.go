@@ -1,0 +1,192 @@
+package paceline
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/histogram"
+	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// poolLook is what a Pool keeps for its Snapshots, guarded by its lock.
+type poolLook struct {
+	waits  waits
+	atOnce int64
+	resent int64
+	times  histogram.Named // of answers, by host
+	events events
+}
+
+// soon is the time within which a request of a Pool counts as having gone at once.
+const soon = time.Millisecond
+
+// went counts how long the request of an attempt has waited. Only its first attempt counts.
+func (v *poolLook) went(a *dispatch.Attempt) {
+	if a.Number > 1 {
+		v.resent++
+		return
+	}
+	d := a.At.Sub(a.Submitted)
+	if d < soon || len(v.waits.each) == 0 {
+		v.atOnce++
+		return
+	}
+	v.waits.each[v.waits.bound].Add(d)
+}
+
+// sampleLocked looks, now and then, at what the head of the queue waits for: of the key that may go first.
+func (p *Pool) sampleLocked(now mono.Time) {
+	if !p.look.waits.due(now) {
+		return
+	}
+	_, r, ok := p.queue.Head(now)
+	if !ok {
+		return
+	}
+	first, name := limit.Never, "keys"
+	for i := range p.config.Keys {
+		if at, b := p.dispatcher.Explain(now, i, r.Cost); at < first && at > now {
+			first, name = at, b.Name
+		}
+	}
+	p.look.waits.sees(now, name)
+}
+
+// answered notes what an answer has shown.
+func (v *poolLook) answered(now mono.Time, p *Pool, a *dispatch.Attempt, ans *dispatch.Answer) {
+	host := a.Host()
+	if ans.Result == limit.Accepted || ans.Result == limit.Failed || ans.Result == limit.Limited {
+		v.times.Add(time.Duration(now), host, cmp.Or(ans.RTT, now.Sub(a.At)))
+	}
+	whose := Whose{Host: host, Key: p.config.Keys[a.Key].Name}
+	switch {
+	case ans.Banned:
+		v.events.note(p.time(now), Event{Kind: EventBanned, Whose: whose, Text: because("the key is out of use", ans.Reason)})
+	case ans.Result == limit.Limited:
+		text := because("the server refused a request", ans.Reason)
+		if ans.RetryAfter > 0 {
+			text += "; it asks to stay away for " + spell.Span(ans.RetryAfter)
+		}
+		v.events.note(p.time(now), Event{Kind: EventRefused, Whose: whose, Text: text})
+	}
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// outage notes that a host is down, or back.
+func (v *poolLook) outage(h *dispatch.HostInfo) {
+	e := Event{Kind: EventBack, Whose: Whose{Host: h.Host}, Text: "the host is back after " + spell.Span(h.Lasted)}
+	if h.Down {
+		e.Kind, e.Text = EventDown, because(fmt.Sprintf("nothing arrives at the host (%v)", h.Kind), h.Reason)
+	}
+	v.events.note(time.Now(), e)
+}
+
+// time returns an instant of the Pool's scale as a time.
+func (p *Pool) time(t mono.Time) time.Time { return p.epoch.Add(time.Duration(t)) }
+
+// Snapshot returns the state of the Pool now: its keys, the limits of each, and all requests as those of one client without a name.
+func (p *Pool) Snapshot() Snapshot {
+	var s Snapshot
+	p.mu.Lock()
+	now := p.Now()
+	s.At, s.Since = p.time(now), p.began
+	all := past{atOnce: p.look.atOnce}
+	usage := make([]limit.Usage, 0, 8)
+	for i := range p.config.Keys {
+		k := p.dispatcher.KeyInfo(now, i)
+		key := KeyState{Name: k.Name, State: KeyOK, InFlight: k.InFlight, Counts: countsOf(int64(k.Sent), &k.Tally)}
+		pause := PauseState{Whose: Whose{Key: k.Name}}
+		switch k.State {
+		case dispatch.Banned:
+			key.State, key.Why = KeyBanned, k.Reason
+		case dispatch.Cooling:
+			key.State, key.Until = KeyPaused, p.time(k.Until)
+			pause.Until, pause.Next, pause.Why = key.Until, p.time(k.Next), fmt.Sprintf("refused, %d in a row", k.Refusals)
+			key.Why = pause.Why
+			s.Paused = append(s.Paused, pause)
+		}
+		s.Keys, s.InFlight = append(s.Keys, key), s.InFlight+k.InFlight
+		all.Counts.add(&key.Counts)
+		usage = p.dispatcher.AppendUsage(usage[:0], now, i)
+		for _, u := range usage {
+			s.Limits = append(s.Limits, p.limitLocked(now, i, &u, &key))
+		}
+	}
+	p.waitingLocked(now, &s)
+	for _, h := range p.dispatcher.Hosts(now) {
+		if h.Down {
+			s.Paused = append(s.Paused, PauseState{Whose: Whose{Host: h.Host}, Since: p.time(h.Since), Next: p.time(h.Next), Down: true, Why: h.Reason})
+		}
+	}
+	all.waits = append(all.waits, p.look.waits.each...)
+	s.Events, s.Resent = p.look.events.all(), p.look.resent
+	told := p.look.times.Told(time.Duration(now))
+	p.mu.Unlock()
+	for i := range told {
+		h := &told[i]
+		s.Upstream = append(s.Upstream, UpstreamTimes{h.Name, h.P50, h.P90, h.P99, h.Max, times(&h.Classes)})
+	}
+	s.Counts = all.Counts
+	s.Waits = all.appendWaits(nil, "")
+	s.Clients = []ClientState{{Waiting: s.Waiting, InFlight: s.InFlight, LongestWait: s.LongestWait, Weight: 1, Counts: s.Counts}}
+	s.order()
+	return s
+}
+
+func countsOf(sent int64, t *limit.Tally) Counts {
+	return Counts{
+		Sent: sent, Accepted: t.Accepted, Limited: t.Limited, Failed: t.Failed, Unknown: t.Unknown, Unsent: t.Unsent, Used: AmountsOf(t.Used),
+	}
+}
+
+func (p *Pool) limitLocked(now mono.Time, i int, u *limit.Usage, key *KeyState) LimitState {
+	l := limitState(u)
+	l.Key, l.PausedUntil, l.Why = key.Name, key.Until, key.Why
+	cost := limit.One
+	cost[u.Unit] = 1
+	switch at, _ := p.dispatcher.Explain(now, i, cost); {
+	case at >= limit.AfterSettle:
+		l.NextUnknown = true
+	case at > now:
+		l.Next = p.time(at)
+	}
+	return l
+}
+
+// waitingLocked tells who waits: the head for longest, as far as the queue is in the order in which they came.
+func (p *Pool) waitingLocked(now mono.Time, s *Snapshot) {
+	if s.Waiting = p.queue.Counts().Waiting; s.Waiting == 0 {
+		return
+	}
+	t, r, ok := p.queue.Head(now)
+	if !ok {
+		return
+	}
+	s.LongestWait = max(0, now.Sub(p.queue.Info(t).Submitted))
+	on, first := -1, limit.Never
+	var name string
+	for i := range p.config.Keys {
+		if at, b := p.dispatcher.Explain(now, i, r.Cost); at < first {
+			on, first, name = i, at, b.Name
+		}
+	}
+	if on < 0 || first <= now {
+		return
+	}
+	for i := range s.Limits {
+		if l := &s.Limits[i]; l.Key == p.config.Keys[on].Name && l.Name == name {
+			l.Waiting = s.Waiting
+			break
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package paceline_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// A Pool of two keys, of which one is banned and the other used up and then refused: what there is to see of it.
+func TestPoolSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, refused := time.Now(), false
+		p := must(paceline.NewPool(paceline.PoolConfig{
+			Keys:  []dispatch.Key{{Name: "a", Limiter: limit.MustRolling(3, time.Minute)}, {Name: "b", Limiter: limit.MustRolling(3, time.Minute)}},
+			Queue: queue.Config{Host: func(r *queue.Request) string { return "h" }},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				time.Sleep(100 * time.Millisecond)
+				switch {
+				case a.Key == 1:
+					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "401"}
+				case a.Request.ID == "5" && !refused:
+					refused = true
+					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: 90 * time.Second}, Reason: "429"}
+				}
+				return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Money: 5}}}
+			},
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		synctest.Wait()
+		for _, id := range []string{"1", "2", "3", "4", "5", "6", "7"} {
+			if err := p.Submit(t.Context(), queue.Request{ID: id, Cost: limit.One}); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		s := p.Snapshot()
+		if len(s.Keys) != 2 || s.Keys[1].State != paceline.KeyBanned || s.Keys[1].Why != "401" || s.Keys[0].State != paceline.KeyPaused || s.Keys[0].Until.Sub(began).Round(time.Second) != 90*time.Second {
+			t.Errorf("keys: %+v", s.Keys)
+		}
+		if s.Waiting+int(s.Accepted) != 7 || s.Waiting == 0 || s.Limited != 1 || s.Failed != 3 || s.Sent != s.Accepted+s.Limited+s.Failed || s.Used.Money != 5*s.Accepted {
+			t.Errorf("%+v", s)
+		}
+		if len(s.Limits) != 2 || s.Limits[0].Key != "a" || s.Limits[0].Used != 3 || s.Limits[0].PausedUntil.IsZero() || s.Limits[0].Next.IsZero() || s.LongestWait != 10*time.Second {
+			t.Errorf("limits: %+v, longest wait %v", s.Limits, s.LongestWait)
+		}
+		if len(s.Upstream) != 1 || s.Upstream[0].Host != "h" || s.Upstream[0].Count != s.Sent || s.Upstream[0].P50 < 99*time.Millisecond || s.Upstream[0].P50 > 101*time.Millisecond {
+			t.Errorf("%+v", s.Upstream)
+		}
+		kinds := map[string]string{}
+		for _, e := range s.Events {
+			kinds[e.Kind] = e.Text
+		}
+		if kinds[paceline.EventBanned] != "the key is out of use: 401" || kinds[paceline.EventRefused] != "the server refused a request: 429; it asks to stay away for 1 min 30 s" {
+			t.Errorf("%+v", s.Events)
+		}
+		time.Sleep(3 * time.Minute)
+		s = p.Snapshot()
+		var waited, count int64
+		for _, w := range s.Waits {
+			count += w.Count
+			if w.Limit != "" {
+				waited += w.Count
+			}
+		}
+		if count != s.Sent-s.Resent || waited == 0 || s.Accepted != 7 || s.Waiting != 0 || s.Keys[0].State != paceline.KeyOK || s.Resent == 0 {
+			t.Errorf("%d waits, %d of them longer: %+v", count, waited, s)
+		}
+		cancel()
+		<-done
+	})
+}

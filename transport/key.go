@@ -1,0 +1,314 @@
+package transport
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// Key is a credential of the Transport's own: see Config.Keys.
+type Key struct {
+	// Name tells keys apart. It is shown in logs, errors and Partition.Key, so it must not be the secret.
+	Name string
+	// Account names the organization, project or account whose key it is: keys of one Account count in the same limits. Partition.Key
+	// is then the Account. If empty, the Name.
+	Account string
+	// Limit is Config.Limit for this key (its account): for the scopes quota.Key, quota.Model and quota.Route. If nil, that is asked. Of several keys
+	// of an account, the first one's.
+	Limit func(p Partition) limit.Limiter
+	// Apply puts the credential on a request: a clone, which nobody but the Base sees. A credential that the request has of its own is
+	// sent, too, unless Apply removes it. It may be called by several goroutines at once.
+	Apply func(r *http.Request)
+}
+
+// ErrKeys says that all keys are out, so the request was not sent. The Error that wraps it says why each is.
+var ErrKeys = errors.New("transport: no key is left")
+
+// errRedirect is the error of a request that a server has redirected to another host.
+var errRedirect = errors.New("transport: redirected to another host, which is to have none of the Keys")
+
+// key is a Key and its state, which is guarded by the Transport's lock.
+type key struct {
+	Key
+	account *account
+	out     string // why no request goes with it: one of the constants that begin with paceline.Key; empty: some may
+	since   time.Time
+	denials int // how many requests in a row were denied to it and not to another key
+	sent    int64
+	tally   limit.Tally
+}
+
+// account is the keys that count in the same limits. Each leaf has one way for it. All but name and limit is guarded by the
+// Transport's lock.
+type account struct {
+	name  string
+	limit func(Partition) limit.Limiter
+	keys  []*key
+	left  int // how many are not out
+	next  int // whose turn it is
+}
+
+// manyDenials is after how many requests in a row a key is out that were denied to it and not to another key. It is what a Pool takes
+// for a sign, too (dispatch/blame.go); but a Pool goes on to ask such a key with requests that can wait.
+const manyDenials = 3
+
+// takeKeys makes the accounts of the keys.
+func (t *Transport) takeKeys(keys []Key) error {
+	names := map[string]bool{}
+	for i, k := range keys {
+		switch {
+		case k.Name == "":
+			return fmt.Errorf("transport: Keys[%d] has no Name", i)
+		case names[k.Name]:
+			return fmt.Errorf("transport: Keys[%d]: another has the Name %q, too", i, k.Name)
+		case k.Apply == nil:
+			return fmt.Errorf("transport: Keys[%d]: %q has no Apply", i, k.Name)
+		}
+		names[k.Name] = true
+		name := cmp.Or(k.Account, k.Name)
+		at := slices.IndexFunc(t.accounts, func(a *account) bool { return a.name == name })
+		if at < 0 {
+			at = len(t.accounts)
+			t.accounts = append(t.accounts, &account{name: name})
+		}
+		a := t.accounts[at]
+		own := &key{Key: k, account: a}
+		if a.limit == nil {
+			a.limit = k.Limit
+		}
+		a.keys = append(a.keys, own)
+		a.left++
+		t.keys = append(t.keys, own)
+	}
+	if len(keys) > 0 && t.config.Organization != nil {
+		return errors.New("transport: Keys and Organization are set: whose a key is says its Account")
+	}
+	return nil
+}
+
+// take returns the key that an attempt goes with. The keys that are not out, and have not denied this request, take turns; if there is
+// none now, it is any key.
+func (t *Transport) take(a *account, denied []*key) *key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := a.keys[0]
+	for range a.keys {
+		k = a.keys[a.next%len(a.keys)]
+		if a.next++; k.out == "" && !slices.Contains(denied, k) {
+			break
+		}
+	}
+	k.sent++
+	return k
+}
+
+// has reports whether an account has a key that neither is out nor one of those that have denied a request.
+func (t *Transport) has(a *account, denied []*key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(a.keys, func(k *key) bool { return k.out == "" && !slices.Contains(denied, k) })
+}
+
+// keyState returns the state of a key for Snapshots.
+func (t *Transport) keyState(k *key) paceline.KeyState {
+	t.mu.Lock()
+	y := &k.tally
+	stats := paceline.Stats{
+		Admitted: k.sent, InFlight: int(k.sent - y.Sum()), Accepted: y.Accepted, Limited: y.Limited, Failed: y.Failed, Unknown: y.Unknown,
+		Unsent: y.Unsent, Used: y.Used,
+	}
+	state := paceline.KeyState{Name: k.Name, State: paceline.KeyOK, InFlight: stats.InFlight, Counts: plus(paceline.Counts{}, stats)}
+	if k.out != "" {
+		state.State, state.Why = k.out, k.why()
+	}
+	var nodes []*node
+	for p, n := range t.nodes {
+		if p.Scope == quota.Key && p.Key == k.account.name {
+			nodes = append(nodes, n)
+		}
+	}
+	t.mu.Unlock()
+	for _, n := range nodes {
+		if state.State == paceline.KeyOK {
+			t.tellState(&state, n)
+		}
+	}
+	return state
+}
+
+// why is why a key is out, in words.
+func (k *key) why() string {
+	return map[string]string{
+		paceline.KeyBanned: "the server has banned it", paceline.KeyNoCredit: "it has no credit", paceline.KeyDenied: "it is denied what other keys are not",
+	}[k.out] + ", since " + k.since.Format(time.RFC3339)
+}
+
+// Readmit puts a key back into use that is out, as when it was paid for, or its ban is over. It reports whether the key was out.
+func (t *Transport) Readmit(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.keys {
+		if k.Name != name || k.out == "" {
+			continue
+		}
+		k.out, k.denials = "", 0
+		if k.account.left++; k.account.left == 1 {
+			t.closeAccountLocked(k.account, false)
+		}
+		t.log.Info("key is used again", "key", name)
+		t.note(paceline.EventBack, Partition{Key: name}, "the key is used again, as told")
+		return true
+	}
+	return false
+}
+
+// out takes a key out of use until Readmit.
+func (t *Transport) out(k *key, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k.out != "" {
+		return
+	}
+	k.out, k.since = why, time.Now()
+	if k.account.left--; k.account.left == 0 {
+		t.closeAccountLocked(k.account, true)
+	}
+	t.log.Warn("key is out", "key", k.Name, "why", why)
+	t.note(paceline.EventBanned, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why())
+}
+
+// closeAccountLocked closes or opens the limits of an account at all hosts.
+func (t *Transport) closeAccountLocked(a *account, out bool) {
+	for p, n := range t.nodes {
+		if p.Scope == quota.Key && p.Key == a.name {
+			t.closeLocked(n, out)
+		}
+	}
+}
+
+// closeLocked closes or opens the limit of a key at one host.
+func (t *Transport) closeLocked(n *node, out bool) {
+	t.junction.Update(func(mono.Time) {
+		n.out = out
+		n.shutIf(out)
+	}, n.limit)
+}
+
+// noKeys is why all keys are out.
+func (t *Transport) noKeys() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var why []string
+	for _, k := range t.keys {
+		if k.out != "" {
+			why = append(why, k.Name+": "+k.why())
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrKeys, strings.Join(why, "; "))
+}
+
+// clean returns a copy of a request that a key can be put on: nobody else has it.
+func clean(r *http.Request) *http.Request {
+	c := r.Clone(r.Context())
+	c.Response = nil
+	c.Trailer = r.Trailer // they are not cloned, since they are set while the body is read
+	return c
+}
+
+// strays reports whether a request was redirected by a server to another host.
+func strays(r *http.Request) bool {
+	for first := r; first.Response != nil && first.Response.Request != nil; {
+		if first = first.Response.Request; hostOf(first) != hostOf(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeKey notes what an attempt shows of its key. If the request was not processed and another key may help, it is sent again with
+// that. A key is to blame for a denial if another key is then served; if all are denied, the request is to blame.
+func (c *call) judgeKey(s *sent, last bool) {
+	t, v := c.t, &s.verdict
+	others := v.Scope != quota.IP && v.Scope != quota.All // another key may do better
+	switch {
+	case v.Result == limit.Accepted:
+		c.served(s.key)
+		return
+	case v.Banned && others && v.Said.Refusal == quota.Unpaid:
+		t.out(s.key, paceline.KeyNoCredit)
+	case v.Banned && others:
+		t.out(s.key, paceline.KeyBanned)
+	case v.Answer().Denied:
+		c.denied = append(c.denied, s.key)
+		others = c.others()
+	default: // the key stays away for longer than anybody waits
+		others = others && v.Result == limit.Limited && s.way.look() != nil
+	}
+	if others && !last && c.getBody != nil && c.ctx.Err() == nil && c.leaf.look() == nil {
+		v.Again, v.Why, s.wait = true, "", 0
+	}
+}
+
+// served notes that a key was served where others may have been denied.
+func (c *call) served(k *key) {
+	t := c.t
+	t.mu.Lock()
+	k.denials = 0
+	var out []*key
+	for _, d := range c.denied {
+		if d.denials++; d != k && d.denials >= manyDenials {
+			out = append(out, d)
+		}
+	}
+	t.mu.Unlock()
+	c.denied = nil
+	for _, d := range out {
+		t.out(d, paceline.KeyDenied)
+	}
+}
+
+// others makes the next attempt go with another key than those that were denied, and reports whether there is one.
+func (c *call) others() bool {
+	l := c.leaf
+	c.only = c.only[:0]
+	var ways [][]*paceline.Limit
+	for k := range l.ways() {
+		w := l.by(k)
+		if w.look() == nil && c.t.has(w.account, c.denied) {
+			c.only = append(c.only, w)
+			ways = append(ways, l.limits(w))
+		}
+	}
+	if len(c.only) == 0 {
+		return false
+	}
+	c.t.mu.Lock()
+	lane := l.lanes()
+	c.t.mu.Unlock()
+	c.lane = c.t.junction.Lane(lane, ways...)
+	return true
+}
+
+// retire ends the lane that was made for this call alone.
+func (c *call) retire() {
+	if c.lane != nil {
+		c.lane.Retire()
+		c.lane = nil
+	}
+}
+
+// settled counts how an attempt with a key ended.
+func (t *Transport) settled(k *key, o *limit.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k.tally.Settled(o)
+}

@@ -1,0 +1,169 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// kept is what a process leaves behind: entries with the instant at which they were sent, and settled.
+type kept struct {
+	mu      sync.Mutex
+	entries []entry
+	full    bool
+}
+
+type entry struct {
+	p       transport.Partition
+	cost    limit.Cost
+	sent    time.Time
+	settled time.Time
+	result  limit.Result
+}
+
+func (l *kept) Send(p transport.Partition, cost limit.Cost) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.full {
+		return 0, errors.New("no space left")
+	}
+	l.entries = append(l.entries, entry{p: p, cost: cost, sent: time.Now()})
+	return int64(len(l.entries)), nil
+}
+
+func (l *kept) Settle(n int64, _ limit.Cost, o limit.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := &l.entries[n-1]
+	if !e.settled.IsZero() {
+		panic("settled twice")
+	}
+	e.settled, e.result = time.Now(), o.Result
+}
+
+func (l *kept) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		if !e.p.In(p) || e.result == limit.Unsent && !e.settled.IsZero() {
+			continue
+		}
+		at := e.settled
+		if at.IsZero() { // its process died
+			at = e.sent.Add(5 * time.Second)
+		}
+		all = append(all, limit.Past{At: mono.Of(zero, at), Cost: e.cost, Result: e.result})
+	}
+	slices.SortFunc(all, func(a, b limit.Past) int { return int(a.At - b.At) })
+	return all, mono.Min
+}
+
+// A process that dies in the midst of a window is followed by one that is refused nothing: by window, by key and by model.
+func TestLedgerOverRestarts(t *testing.T) {
+	for _, scope := range []quota.Scope{quota.All, quota.IP, quota.Key, quota.Model, quota.Route} {
+		synctest.Test(t, func(t *testing.T) {
+			judge, err := rule.NewRolling(rule.RollingConfig{Limit: 20, Window: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused, served, epoch := 0, 0, time.Now()
+			b := newBase(0, func(n int, r *http.Request) *http.Response {
+				if !judge.Arrive(mono.Time(time.Since(epoch)), 1) {
+					refused++
+					return reply(429, "no")
+				}
+				served++
+				return ok(n, r)
+			})
+			var mu sync.Mutex
+			one := func(r *http.Request) (*http.Response, error) {
+				time.Sleep(10 * time.Millisecond)
+				mu.Lock()
+				resp, err := b.RoundTrip(r)
+				mu.Unlock()
+				time.Sleep(30 * time.Millisecond)
+				return resp, err
+			}
+			var book kept
+			const lives = 6
+			for life := range lives {
+				book.mu.Lock()
+				began := len(book.entries)
+				book.mu.Unlock()
+				c := transport.Config{Base: roundTrip(one), Ledger: &book, Attempts: 1}
+				if scope == quota.All {
+					c.Limiter = limit.MustRolling(20, time.Second)
+				} else {
+					c.Limit = func(p transport.Partition) limit.Limiter {
+						if p.Scope == scope {
+							return limit.MustRolling(20, time.Second)
+						}
+						return nil
+					}
+				}
+				tr := mustNew(t, c)
+				ctx, kill := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				for i := range 100 {
+					wg.Go(func() {
+						q, _ := http.NewRequestWithContext(ctx, "GET", "http://server/models/m:go", nil)
+						q.Header.Set("X-Api-Key", "k")
+						if resp, err := tr.RoundTrip(q); err == nil {
+							resp.Body.Close()
+						}
+						_ = i
+					})
+				}
+				time.Sleep(time.Duration(200+life*150) * time.Millisecond)
+				kill()
+				wg.Wait()
+				book.mu.Lock()
+				if now := len(book.entries); life == 0 && now == began {
+					t.Error("nothing was sent")
+				}
+				book.mu.Unlock()
+			}
+			if refused > 0 || served < 60 {
+				t.Errorf("%v: %d refused, %d served", scope, refused, served)
+			}
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// What cannot be recorded is not sent, and counts nowhere.
+func TestLedgerThatIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, ok)
+		book := &kept{full: true}
+		tr := mustNew(t, transport.Config{Base: b, Ledger: book, Limiter: limit.MustRolling(1, time.Hour), Attempts: 1})
+		q, _ := http.NewRequest("GET", "http://server/", nil)
+		if _, err := tr.RoundTrip(q); err == nil || len(b.at()) != 0 {
+			t.Errorf("%v, %d sent", err, len(b.at()))
+		}
+		book.full = false
+		began := time.Now()
+		resp, err := tr.RoundTrip(q)
+		if err != nil || time.Since(began) > time.Minute {
+			t.Fatal(err, time.Since(began))
+		}
+		resp.Body.Close()
+		if len(book.entries) != 1 || book.entries[0].result != limit.Accepted {
+			t.Errorf("%+v", book.entries)
+		}
+	})
+}

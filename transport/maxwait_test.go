@@ -1,0 +1,185 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/transport"
+)
+
+func atMost(d time.Duration) func(*http.Request) time.Duration {
+	return func(*http.Request) time.Duration { return d }
+}
+
+// Who would wait for longer than it may is told before it waits: by whom it is held up, how long, and how many are ahead. The others wait as long as they may.
+func TestMaxWaitIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := mustNew(t, transport.Config{Base: newGoing(), Limiter: limit.Named("tier 1", rolling(t, 1, time.Second, limit.Requests)), MaxWait: atMost(10 * time.Second)})
+		all := newCrowd(t)
+		defer all.leave()
+		all.ask(t, tr, 30, "", root)
+		synctest.Wait()
+		began := time.Now()
+		_, _, err := do(t, tr, get(t, "http://a.test/"))
+		e, ok := errors.AsType[*transport.Error](err)
+		if !ok || !errors.Is(err, paceline.ErrDeadline) || !e.Timeout() || time.Since(began) > 0 {
+			t.Fatalf("%v after %v", err, time.Since(began))
+		}
+		if e.MaxWait != 10*time.Second || e.Ready.Sub(began) != 11*time.Second || e.Ahead != 10 || e.Name != "tier 1" || e.Unit != limit.Requests {
+			t.Errorf("%+v, ready in %v", e, e.Ready.Sub(began))
+		}
+		if want := "transport: all requests: its turn comes at 2000-01-01T00:00:11Z at the earliest, and it waits for 10s at most, with 10 ahead"; e.Error() != want {
+			t.Errorf("%q, want %q", e, want)
+		}
+	})
+}
+
+// The line of others counts, too, as far as they go before it: among clients by their weights.
+func TestMaxWaitForeseesOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGoing()
+		tr := mustNew(t, transport.Config{
+			Base: g, Limiter: rolling(t, 1, time.Second, limit.Requests), Client: clients(map[string]transport.Client{"heavy": {Weight: 3}}),
+			MaxWait: func(r *http.Request) time.Duration {
+				if r.Header.Get("Client") == "one" {
+					return 30 * time.Second
+				}
+				return 0
+			},
+		})
+		all := newCrowd(t)
+		defer all.leave()
+		all.ask(t, tr, 1, "many", root)
+		synctest.Wait()
+		for i := range 50 {
+			all.ask(t, tr, 1, "many", root)
+			all.ask(t, tr, 1, "heavy", func(int) string { return "http://a.test/" + string(rune('a'+i%26)) })
+		}
+		synctest.Wait()
+		// Of each five that go one is its own, one of many and three of heavy.
+		var mu sync.Mutex
+		n, last := 0, time.Duration(0)
+		for range 20 {
+			all.all.Go(func() {
+				if _, _, err := do(t, tr, get(t, "http://a.test/", "Client", "one")); err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					n, last = n+1, max(last, time.Since(g.begin))
+				} else if e, _ := errors.AsType[*transport.Error](err); e.Client != "one" || time.Since(g.begin) > 0 || e.Ahead < 5 || e.Ahead > 7 || e.Ready.Sub(g.begin) < 31*time.Second || e.Ready.Sub(g.begin) > 36*time.Second {
+					t.Errorf("%v after %v: %d ahead, ready in %v", err, time.Since(g.begin), e.Ahead, e.Ready.Sub(g.begin))
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(40 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if n < 5 || n > 7 || last < 24*time.Second || last > 31*time.Second {
+			t.Errorf("%d went, the last after %v; want the six or so that had to wait for 30 s", n, last)
+		}
+	})
+}
+
+// Only the wait for its turn counts: not how long an answer takes, nor its body, nor the pause after a failure.
+func TestMaxWaitIsOfTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(5*time.Second, func(n int, r *http.Request) *http.Response {
+			if n < 3 {
+				return reply(503, "")
+			}
+			return reply(200, "fine")
+		})
+		tr := mustNew(t, transport.Config{Base: b, Limiter: rolling(t, 10, time.Second, limit.Requests), MaxWait: atMost(time.Second)})
+		if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || time.Since(b.begin) < 15*time.Second {
+			t.Errorf("%d, %v after %v", status, err, time.Since(b.begin))
+		}
+	})
+}
+
+// What was not foreseen ends the wait when it has lasted for so long: here nobody can know when an answer comes.
+func TestMaxWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := newBase(time.Minute, ok)
+		tr := mustNew(t, transport.Config{Base: b, Limiter: slots, MaxWait: atMost(10 * time.Second)})
+		all := newCrowd(t)
+		defer all.leave()
+		all.ask(t, tr, 1, "", root)
+		synctest.Wait()
+		began := time.Now()
+		_, _, err = do(t, tr, get(t, "http://a.test/"))
+		e, _ := errors.AsType[*transport.Error](err)
+		if !errors.Is(err, paceline.ErrDeadline) || time.Since(began) != 10*time.Second || e.MaxWait != 10*time.Second {
+			t.Fatalf("%v after %v", err, time.Since(began))
+		}
+		if want := "transport: all requests: it had no turn, and waits for 10s at most"; e.Error() != want {
+			t.Errorf("%q, want %q", e, want)
+		}
+		// An earlier deadline of its own is what it is told of.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err = do(t, tr, get(t, "http://a.test/").WithContext(ctx))
+		if e, _ := errors.AsType[*transport.Error](err); e == nil || e.MaxWait != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v: %+v", err, e)
+		}
+	})
+}
+
+// The waits of all attempts count together, and a refusal is returned when the pause that it asks for is too long.
+func TestMaxWaitOfAllAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(n int, r *http.Request) *http.Response { return reply(429, "", "Retry-After", "6") })
+		tr := mustNew(t, transport.Config{Base: b, Attempts: 5, MaxWait: atMost(10 * time.Second)})
+		status, _, err := do(t, tr, get(t, "http://a.test/"))
+		if status != 429 || err != nil || len(b.at()) != 2 || time.Since(b.begin) != 6*time.Second {
+			t.Errorf("%d, %v after %v and %v", status, err, b.at(), time.Since(b.begin))
+		}
+	})
+}
+
+// A request that is sent again has the place by when it came, and is not told that it comes after all who have come since.
+func TestMaxWaitOfWhatIsSentAgain(t *testing.T) {
+	for name, client := range map[string]func(*http.Request) transport.Client{"in one line": nil, "among clients": clients(nil)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBase(0, ok)
+				again := func(_ context.Context, a transport.Attempt, _ *http.Response) (bool, error) {
+					return a.Request.URL.Path == "/first" && a.Number == 1, nil
+				}
+				two := backoff.Policy{Base: 2 * time.Second, Jitter: -1}
+				tr := mustNew(t, transport.Config{Base: b, Limiter: rolling(t, 1, time.Second, limit.Requests), CheckRetry: again, Backoff: two, MaxWait: func(r *http.Request) time.Duration {
+					if r.URL.Path == "/first" {
+						return 3 * time.Second
+					}
+					return 0
+				}, Client: client})
+				all := newCrowd(t)
+				defer all.leave()
+				time.AfterFunc(time.Millisecond, func() { all.ask(t, tr, 100, "a", root) })
+				status, _, err := do(t, tr, get(t, "http://a.test/first", "Client", "a"))
+				sent := 0
+				b.mu.Lock()
+				for _, path := range b.paths {
+					if path == "/first" {
+						sent++
+					}
+				}
+				b.mu.Unlock()
+				if d := time.Since(b.begin); status != 200 || d > 4*time.Second || sent != 2 {
+					t.Errorf("%d, %v after %v, sent %d times", status, err, d, sent)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,138 @@
+package transport_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/share"
+	"github.com/paceline-go/paceline/share/sharetest"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// shared is a transport over connections that take so long to open, to a server that tells when requests arrive, within a shared limit.
+type shared struct {
+	transport *transport.Transport
+	store     *sharetest.Memory
+	member    *share.Member
+	arrived   chan mono.Time
+	dialled   chan struct{}
+}
+
+func newShared(t *testing.T, dial time.Duration, c transport.Config) *shared {
+	t.Helper()
+	s := &shared{store: new(sharetest.Memory), arrived: make(chan mono.Time, 100), dialled: make(chan struct{}, 100)}
+	base := time.Now()
+	m, err := share.Limiter(s.store, "it", func() limit.Keeper { return limit.MustRolling(20, time.Second) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.member = m
+	net := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		s.dialled <- struct{}{}
+		time.Sleep(dial)
+		client, server := net.Pipe()
+		go func() {
+			defer server.Close()
+			for in := bufio.NewReader(server); ; {
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				http.MaxBytesReader(nil, r.Body, 1<<20).Read(make([]byte, 1<<10))
+				s.arrived <- mono.Of(base, time.Now())
+				fmt.Fprint(server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+			}
+		}()
+		return client, nil
+	}}
+	c.Base, c.Limiter = net, m
+	s.transport = transport.Must(c)
+	return s
+}
+
+func (s *shared) close() {
+	time.Sleep(10 * time.Second) // connections that are still being opened
+	s.transport.CloseIdleConnections()
+	s.member.Close(context.Background())
+}
+
+// The process is cut off from the store, or stopped, between the grant and the write: what it was granted ends, and others may have it by
+// then. The request is not written; it is back in line, and goes when there is leave again.
+func TestLapsedLeave(t *testing.T) {
+	for name, c := range map[string]transport.Config{
+		"once": {Attempts: 1}, "hedged": {Hedge: transport.Hedge{After: time.Second, Share: 1}},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			t.Run(name+" "+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newShared(t, 4*time.Second, c)
+					defer s.close()
+					began := time.Now()
+					go func() {
+						<-s.dialled
+						s.store.Away(errors.New("cut off"))
+						time.Sleep(6 * time.Second)
+						s.store.Away(nil)
+					}()
+					r := request(t, method, "http://a.test/", "x")
+					resp, err := s.transport.RoundTrip(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp.Body.Close()
+					at, back := <-s.arrived, mono.Time(0).Add(8*time.Second+6*time.Second)                             // a new store is quiet for 8 s
+					if at < back || at > back.Add(6*time.Second) || len(s.arrived) > int(s.transport.Stats().Hedged) { // a copy may go, too
+						t.Errorf("it arrived at %v, %v after it began, not after %v, and %d more", at, time.Since(began), back, len(s.arrived))
+					}
+					if st := s.transport.Stats(); st.Attempts-st.Hedged != 1 || st.Resent != 0 {
+						t.Errorf("%+v", st)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Several who wait get what is fetched, without anybody telling the member whom to tell.
+func TestSharedTransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(t, time.Millisecond, transport.Config{})
+		defer s.close()
+		done := make(chan error, 60)
+		for range 60 {
+			go func() {
+				resp, err := s.transport.RoundTrip(request(t, http.MethodGet, "http://a.test/", ""))
+				if err == nil {
+					resp.Body.Close()
+				}
+				done <- err
+			}()
+		}
+		for range 60 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		var all []mono.Time
+		for range 60 {
+			all = append(all, <-s.arrived)
+		}
+		for i := 20; i < 60; i++ {
+			if all[i].Sub(all[i-20]) < time.Second {
+				t.Errorf("request %d arrived at %v, and %d at %v", i, all[i], i-20, all[i-20])
+			}
+		}
+		if last := all[59]; last > mono.Time(0).Add(12*time.Second) {
+			t.Errorf("the last arrived at %v", last)
+		}
+	})
+}

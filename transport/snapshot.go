@@ -1,0 +1,255 @@
+package transport
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/guard"
+	"github.com/paceline-go/paceline/internal/histogram"
+	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/internal/wording"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// look is what a Transport keeps for its Snapshots, beside what its Junction keeps.
+type look struct {
+	mu    sync.Mutex
+	times histogram.Named             // of answers, by host
+	used  map[string]paceline.Amounts // tokens that answers said were used, by client
+
+	gone map[Partition]paceline.Counts // what forgotten partitions did, by host and key; guarded by the Transport's lock
+}
+
+// answered counts how long an answer of a host took.
+func (v *look) answered(now time.Duration, host string, took time.Duration) {
+	if took <= 0 {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.times.Add(now, host, took)
+}
+
+// uses adds the tokens that an answer says were used, whatever the server counts of them.
+func (v *look) uses(client string, u *tokens.Usage) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.used == nil {
+		v.used = map[string]paceline.Amounts{}
+	}
+	if _, ok := v.used[client]; !ok && len(v.used) >= maxGone {
+		client = histogram.Other
+	}
+	a := v.used[client]
+	a.Input += u.Input
+	a.Output += u.Output
+	a.Tokens += u.Total
+	v.used[client] = a
+}
+
+// whose returns a partition in the form that Snapshots have.
+func (p Partition) whose() paceline.Whose {
+	return paceline.Whose{Host: p.Host, Key: p.Key, Model: p.Model, Route: p.Route, Client: p.Client}
+}
+
+// looks is what a Snapshot says of the limits of a node.
+func (n *node) looks(c paceline.LimitConfig) paceline.LimitConfig {
+	c.Whose = n.partition.whose()
+	c.Paused = n.paused
+	return c
+}
+
+// paused returns what keeps requests away from a node. It is called under the Junction's lock.
+func (n *node) paused(now mono.Time) (s paceline.PauseState, on bool) {
+	at := n.t.junction.Time
+	if p, is := n.guard.Paused(now); is {
+		s = paceline.PauseState{Since: at(p.Since), Until: at(p.Until), Next: at(p.Next), Why: pauseWords(&p, n.refusal)}
+		on = true
+	}
+	s.Whose = n.partition.whose()
+	return s, on
+}
+
+// downs returns the outage for which nothing goes to a host. It is called under the Junction's lock.
+func (n *node) downs(now mono.Time) (s paceline.PauseState, on bool) {
+	st := n.health.State(now)
+	if !st.Down {
+		return s, false
+	}
+	s = paceline.PauseState{Whose: n.partition.whose(), Since: n.t.junction.Time(st.Since), Next: n.t.junction.Time(st.Next), Down: true}
+	s.Why = fmt.Sprintf("nothing arrives at the host (%v)", st.Kind)
+	return s, true
+}
+
+func pauseWords(p *guard.Pause, why quota.Refusal) string {
+	who := map[guard.Why]string{guard.Asked: "the server asks for it", guard.Guessed: "the server did not say for how long", guard.Held: "held"}[p.Why]
+	if why == quota.None {
+		return who
+	}
+	return fmt.Sprintf("refused: %s; %s", why, who)
+}
+
+// note makes an Event of a partition.
+func (t *Transport) note(kind string, p Partition, text string) {
+	t.junction.Note(paceline.Event{Kind: kind, Whose: p.whose(), Text: text})
+}
+
+// noteRefused makes an Event of a refusal, in words.
+func (t *Transport) noteRefused(s *sent, status int, o quota.Observation, p Partition) {
+	kind := paceline.EventRefused
+	if o.Refusal == quota.Banned {
+		kind = paceline.EventBanned
+	}
+	t.note(kind, p, wording.Refused(s.headed, status, o))
+}
+
+// notePaused makes an Event of a pause that begins.
+func (t *Transport) notePaused(p Partition, d time.Duration, asked bool) {
+	text := "stays away for " + spell.Span(d.Round(time.Millisecond))
+	if asked {
+		text += ", as the server asks"
+	}
+	t.note(paceline.EventPaused, p, text)
+}
+
+func (t *Transport) noteMisfit(p Partition, m *limit.Misfit) {
+	t.note(paceline.EventWrong, p, fmt.Sprintf("the limit of %v is wrong, or others use it, too: %d fit", m.Rate, m.Fits))
+}
+
+// forgetsLocked adds what a partition did that is to be forgotten to what is kept of its key.
+func (v *look) forgetsLocked(l *leaf) {
+	if l.partition.Key == "" {
+		return
+	}
+	p := Partition{Host: l.partition.Host, Key: l.partition.Key}
+	if _, ok := v.gone[p]; !ok && len(v.gone) >= maxGone {
+		return
+	}
+	if v.gone == nil {
+		v.gone = map[Partition]paceline.Counts{}
+	}
+	v.gone[p] = plus(v.gone[p], l.lane.Stats())
+}
+
+// maxGone is for how many keys it is remembered what their forgotten partitions did.
+const maxGone = 1000
+
+func plus(c paceline.Counts, s paceline.Stats) paceline.Counts {
+	c.Sent += s.Admitted
+	c.Accepted += s.Accepted
+	c.Limited += s.Limited
+	c.Failed += s.Failed
+	c.Unknown += s.Unknown
+	c.Unsent += s.Unsent
+	c.Never += s.Never
+	c.Late += s.Late
+	c.Full += s.Full
+	c.Cancelled += s.Cancelled
+	used := c.Used.Cost()
+	for u, n := range s.Used {
+		used[u] += n
+	}
+	c.Used = paceline.AmountsOf(used)
+	return c
+}
+
+// Snapshot returns the state of the Transport now. Requests count as often as they were sent.
+func (t *Transport) Snapshot() paceline.Snapshot {
+	s := t.junction.Snapshot()
+	s.Pauses, s.Resent = t.pauses.Load(), t.resent.Load()
+	for _, k := range t.keys {
+		s.Keys = append(s.Keys, t.keyState(k))
+	}
+	s.Keys = append(s.Keys, t.keyStates()...)
+	t.look.mu.Lock()
+	told := t.look.times.Told(t.now())
+	for i := range s.Clients {
+		c := &s.Clients[i]
+		c.Used = withTokens(c.Used, t.look.used[c.Name])
+	}
+	all := paceline.Amounts{}
+	for _, used := range t.look.used {
+		all.Input, all.Output, all.Tokens = all.Input+used.Input, all.Output+used.Output, all.Tokens+used.Tokens
+	}
+	s.Used = withTokens(s.Used, all)
+	t.look.mu.Unlock()
+	for i := range told {
+		h := &told[i]
+		s.Upstream = append(s.Upstream, paceline.UpstreamTimes{
+			Host: h.Name, P50: h.P50, P90: h.P90, P99: h.P99, Max: h.Max, Times: paceline.Times{Count: h.N(), Sum: h.Sum(), Upto: h.Upto(nil)},
+		})
+	}
+	return s
+}
+
+// withTokens puts the tokens that answers said were used in place of those that limits heard of, which may be what was reserved.
+func withTokens(a, told paceline.Amounts) paceline.Amounts {
+	if told.Tokens > 0 {
+		a.Input, a.Output, a.Tokens = told.Input, told.Output, told.Tokens
+	}
+	return a
+}
+
+// keyStates returns the states of the keys that requests came with.
+func (t *Transport) keyStates() (all []paceline.KeyState) {
+	t.mu.Lock()
+	leaves := make([]*leaf, 0, len(t.leaves))
+	for _, l := range t.leaves {
+		if l.partition.Key != "" {
+			l.active.Add(1) // it is not to be forgotten meanwhile
+			leaves = append(leaves, l)
+		}
+	}
+	states := map[Partition]*paceline.KeyState{}
+	state := func(p Partition) *paceline.KeyState {
+		if states[p] == nil {
+			states[p] = &paceline.KeyState{Host: p.Host, Name: p.Key, State: paceline.KeyOK}
+		}
+		return states[p]
+	}
+	for p, c := range t.look.gone {
+		state(p).Counts = c
+	}
+	t.mu.Unlock()
+	for _, l := range leaves {
+		k, stats := state(Partition{Host: l.partition.Host, Key: l.partition.Key}), l.lane.Stats()
+		k.Counts = plus(k.Counts, stats)
+		k.InFlight += stats.InFlight
+		t.tellState(k, l.nodes[l.at(quota.Key)])
+		l.release()
+	}
+	for _, k := range states {
+		all = append(all, *k)
+	}
+	slices.SortFunc(all, func(a, b paceline.KeyState) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// tellState fills in what keeps requests with a key away.
+func (t *Transport) tellState(k *paceline.KeyState, n *node) {
+	if n.partition.Scope != quota.Key {
+		return
+	}
+	t.junction.Update(func(now mono.Time) {
+		p, on := n.guard.Paused(now)
+		if !on {
+			return
+		}
+		k.State, k.Until, k.Why = paceline.KeyPaused, t.junction.Time(p.Until), pauseWords(&p, n.refusal)
+		switch n.refusal {
+		case quota.Banned:
+			k.State = paceline.KeyBanned
+		case quota.Unpaid:
+			k.State = paceline.KeyNoCredit
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package transport
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+)
+
+// The scopes of a request, narrowest first.
+var scopes = [...]quota.Scope{quota.Route, quota.Model, quota.Key, quota.IP}
+
+const maxNodes = len(scopes) + 2 // beside the scopes, the client's own limit and the one that all requests share
+
+// way is the limits that a request counts in if it goes with one key. A leaf has one, or with Config.Keys one per account.
+type way struct {
+	nodes   [maxNodes]*node // narrowest first
+	count   int
+	account *account // nil: the request has its own key
+}
+
+// at returns the index of the node of a scope, or that of the key where the request has no such scope.
+func (w *way) at(s quota.Scope) int {
+	if s == quota.All {
+		s = quota.IP // an answer speaks for its own server alone
+	}
+	key := 0
+	for i, n := range w.nodes[:w.count] {
+		switch n.partition.Scope {
+		case s:
+			return i
+		case quota.Key:
+			key = i
+		}
+	}
+	return key
+}
+
+// has returns a function that reports whether a scope is that of node i.
+func (w *way) has(i int) func(quota.Scope) bool {
+	return func(s quota.Scope) bool { return w.at(s) == i }
+}
+
+// index returns the node that has a limit, -1 if it is the way to the host.
+func (w *way) index(m *paceline.Limit) int {
+	for i, n := range w.nodes[:w.count] {
+		if n.limit == m {
+			return i
+		}
+	}
+	return -1
+}
+
+// look returns why no request may wait to go this way; nil: it may.
+func (w *way) look() *Error {
+	for _, n := range w.nodes[:w.count] {
+		if n.shut.Load() {
+			if err := n.look(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ways is how many there are.
+func (l *leaf) ways() int { return 1 + len(l.more) }
+
+// by returns one of the ways.
+func (l *leaf) by(i int) *way {
+	if i == 0 {
+		return &l.way
+	}
+	return &l.more[i-1]
+}
+
+// node returns the one whose limit stood in the way.
+func (l *leaf) node(err error) *node {
+	if w, ok := errors.AsType[*paceline.WaitError](err); ok && w.Limit != nil {
+		for k := range l.ways() {
+			if i := l.by(k).index(w.Limit); i >= 0 {
+				return l.by(k).nodes[i]
+			}
+		}
+		return l.server
+	}
+	return l.nodes[0]
+}
+
+// narrow returns, of a leaf with several ways, the node that never lets a cost go by one of those that are open; nil: there is none, or
+// none is open.
+func (l *leaf) narrow(cost limit.Cost) *node {
+	for k := range l.ways() {
+		w := l.by(k)
+		if w.look() != nil {
+			continue
+		}
+		for _, n := range w.nodes[:w.count] {
+			if _, _, found := n.most(cost); found {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// look returns why no request may wait in line here; nil: it may. Of several ways, whichever is open first.
+func (l *leaf) look() *Error {
+	first := l.way.look()
+	if first == nil || len(l.more) == 0 {
+		return first
+	}
+	out := errors.Is(first, ErrKeys)
+	for k := range l.more {
+		err := l.more[k].look()
+		if err == nil {
+			return nil
+		}
+		if over := errors.Is(err, ErrKeys); !over && (out || err.Ready.Before(first.Ready)) {
+			first, out = err, false
+		}
+	}
+	return first
+}
+
+// distinct yields the nodes of all ways, each once.
+func (l *leaf) distinct(yield func(*node) bool) {
+	for _, n := range l.nodes[:l.count] {
+		if !yield(n) {
+			return
+		}
+	}
+	for k := range l.more {
+		for _, n := range l.more[k].nodes[:l.more[k].count] {
+			if !slices.Contains(l.nodes[:l.count], n) && !yield(n) { // what ways share is in all of them
+				return
+			}
+		}
+	}
+}
