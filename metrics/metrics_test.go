@@ -84,7 +84,7 @@ func TestSeries(t *testing.T) {
 		`paceline_requests_total{client="c",result="full",source="s"}`: 8, `paceline_requests_total{client="c",result="cancelled",source="s"}`: 11,
 		`paceline_sent_total{client="c",source="s"}`: 9, `paceline_resent_total{source="s"}`: 3, `paceline_pauses_total{source="s"}`: 2,
 		`paceline_waiting{client="c",source="s"}`: 2, `paceline_in_flight{client="c",source="s"}`: 1, `paceline_longest_wait_seconds{client="c",source="s"}`: 1.5,
-		`paceline_last_goes_seconds{client="c",source="s"}`: 75,
+		`paceline_last_goes_seconds{client="c",source="s"}`:         75,
 		`paceline_tokens_total{client="c",kind="input",source="s"}`: 100, `paceline_tokens_total{client="c",kind="output",source="s"}`: 20,
 		`paceline_tokens_total{client="c",kind="other",source="s"}`: 0, `paceline_money_total{client="c",source="s"}`: 1.5,
 		`paceline_limit_used{` + limit + `}`: 5, `paceline_limit_ceiling{` + limit + `}`: 10, `paceline_limit_per_window{` + limit + `}`: 10, `paceline_limit_fits{` + limit + `}`: 8,
