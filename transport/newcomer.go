@@ -282,7 +282,7 @@ func (t *Transport) knownLocked(s *introductions, key, organization Partition) (
 		home, err = t.joinLocked(key, organization)
 	}
 	if g != nil && !g.shares() {
-		t.update(func(mono.Time) { g.door.single, g.door.closed = false, home != "" }, nil, g.limit)
+		update(t.junction, func(mono.Time) { g.door.single, g.door.closed = false, home != "" }, nil, g.limit)
 	}
 	if !named || home != "" || t.joined[key] != "" || slices.Contains(s.homes, key.Key) {
 		return left, home, err
@@ -315,7 +315,7 @@ func (t *Transport) countLocked(v *visit, to *leaf) {
 			more = append(more, n)
 		}
 	}
-	t.update(func(now mono.Time) {
+	update(t.junction, func(now mono.Time) {
 		for _, n := range more {
 			v.extra = append(v.extra, extra{n, n.guard.Admit(now, v.cost)})
 		}
@@ -356,7 +356,7 @@ func (t *Transport) departLocked(g *newcomer, key string) func() {
 		if l.spent != (limit.Cost{}) {
 			v := &visit{of: g, from: l, cost: l.spent}
 			t.countLocked(v, to)
-			t.update(func(now mono.Time) {
+			update(t.junction, func(now mono.Time) {
 				for _, e := range v.extra {
 					e.node.guard.Settle(now, e.lease, limit.Outcome{Result: limit.Unknown})
 				}
@@ -438,7 +438,7 @@ func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	for _, e := range v.extra {
 		changed = append(changed, e.node)
 	}
-	t.update(func(now mono.Time) {
+	update(t.junction, func(now mono.Time) {
 		for _, e := range v.extra {
 			e.node.guard.Settle(now, e.lease, of(e.node.limit))
 		}
