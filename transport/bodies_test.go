@@ -3,6 +3,7 @@ package transport_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -115,8 +116,8 @@ func TestLongPromptsAreSentWhole(t *testing.T) {
 				r.ContentLength = -1
 			}
 			do(t, tr, r)
-			if got != body || given.closed == 0 {
-				t.Errorf("%+v: %d of %d bytes arrived, closed %v", tc, len(got), len(body), given.closed)
+			if got != body || given.closed != 1 {
+				t.Errorf("%+v: %d of %d bytes arrived, closed %d times", tc, len(got), len(body), given.closed)
 			}
 			estimated, err := estimator(t).Estimate(tokens.Chat, []byte(body))
 			if err != nil {
@@ -162,4 +163,39 @@ func TestCheckedAgainWaitsAsAny(t *testing.T) {
 			}
 		})
 	}
+}
+
+// breaks fails once, at its end.
+type breaks struct {
+	err error
+	io.Reader
+}
+
+func (b *breaks) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF && b.err != nil {
+		err, b.err = b.err, nil
+	}
+	return n, err
+}
+
+// Where an answer breaks while CheckRetry looks into it, its caller hears of that, behind what came before.
+func TestBrokenWhileLookedInto(t *testing.T) {
+	gone := errors.New("gone")
+	c := transport.Config{Attempts: 1, Base: roundTripper(func(*http.Request) (*http.Response, error) {
+		resp := reply(400, "")
+		resp.Body = io.NopCloser(&breaks{gone, strings.NewReader("some")})
+		return resp, nil
+	}), CheckRetry: func(_ context.Context, _ transport.Attempt, resp *http.Response) (bool, error) {
+		_, _ = io.ReadAll(resp.Body)
+		return false, nil
+	}}
+	resp, err := mustNew(t, c).RoundTrip(get(t, "http://a.test/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(resp.Body); string(b) != "some" || !errors.Is(err, gone) {
+		t.Errorf("%q, %v", b, err)
+	}
+	resp.Body.Close()
 }

@@ -123,4 +123,13 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+	if transport.Must(transport.Config{Base: newBase(0, ok)}) == nil {
+		t.Error("Must returns nothing")
+	}
+	defer func() {
+		if v, _ := recover().(string); !strings.Contains(v, "Attempts -1") {
+			t.Errorf("Must panicked with %q", v)
+		}
+	}()
+	transport.Must(transport.Config{Attempts: -1})
 }

@@ -1,8 +1,11 @@
 package transport_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +36,7 @@ func concerns(s quota.Scope) func(transport.Partition, quota.Observation) quota.
 func TestKeysOfRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stay := make(chan struct{})
+		var all sync.WaitGroup
 		tr := mustNew(t, transport.Config{
 			Attempts: 1, Provider: telling{}, Scope: concerns(quota.Key),
 			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -57,7 +61,7 @@ func TestKeysOfRequests(t *testing.T) {
 			do(t, tr, get(t, "http://"+c.host+"/", "Key", c.key, "Why", c.why))
 		}
 		for _, path := range []string{"/one", "/two"} {
-			go do(t, tr, get(t, "http://b.test"+path, "Key", "1", "Why", "stay"))
+			all.Go(func() { do(t, tr, get(t, "http://b.test"+path, "Key", "1", "Why", "stay")) })
 		}
 		synctest.Wait()
 		type state struct {
@@ -83,7 +87,7 @@ func TestKeysOfRequests(t *testing.T) {
 			t.Errorf("keys are\n%+v, want\n%+v", got, want)
 		}
 		close(stay)
-		synctest.Wait()
+		all.Wait()
 	})
 }
 
@@ -100,6 +104,10 @@ func TestWhoseBan(t *testing.T) {
 			do(t, tr, get(t, "http://a.test/"))
 			if k := tr.Snapshot().Keys[0]; k.State != state {
 				t.Errorf("banned, scope %s: the key is %s, want %s", scope, k.State, state)
+			}
+			_, _, err := do(t, tr, get(t, "http://b.test/"))
+			if out := state != paceline.KeyOK; errors.Is(err, transport.ErrKeys) != out || out && !strings.Contains(err.Error(), "a: the server has banned it") {
+				t.Errorf("banned, scope %s: elsewhere %v, which is to say why each key is out", scope, err)
 			}
 		})
 	}
