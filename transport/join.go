@@ -145,7 +145,7 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 			var err error
 			if to, err = t.newLeafLocked(p, nil); err != nil {
 				for _, to := range m.to {
-					to.release()
+					to.unuse()
 				}
 				return err
 			}
@@ -169,7 +169,7 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 	}
 	m.begin()
 	for _, l := range m.from {
-		l.release()
+		l.unuse()
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (m *carried) begin() {
 	for i := range m.pairs {
 		changed = append(changed, m.pairs[i].from, m.pairs[i].to)
 	}
-	m.t.update(func(now mono.Time) {
+	update(m.t.junction, func(now mono.Time) {
 		for i := range m.pairs {
 			p := &m.pairs[i]
 			p.carry(now)
@@ -196,13 +196,13 @@ func (m *carried) end() {
 	for i := range m.pairs {
 		changed = append(changed, m.pairs[i].to)
 	}
-	m.t.update(func(now mono.Time) {
+	update(m.t.junction, func(now mono.Time) {
 		for i := range m.pairs {
 			m.pairs[i].settle(now)
 		}
 	}, changed)
 	for _, l := range m.to {
-		l.release()
+		l.unuse()
 	}
 }
 
@@ -290,19 +290,29 @@ func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 
 // release ends one use of a leaf.
 func (l *leaf) release() {
+	if t := l.server.t; l.unuse() && t.retired.Load() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.sweepLocked()
+	}
+}
+
+// unuse is release for who may have the Transport's lock. It reports whether nobody uses the leaf any more.
+func (l *leaf) unuse() bool {
 	if l.active.Add(-1) > 0 {
-		return
+		return false
 	}
 	if m := l.moved.Load(); m != nil && !l.quiet.Swap(true) && m.left.Add(-1) == 0 {
 		m.end()
 	}
+	return true
 }
 
 // update is Junction.Update for changes at nodes.
-func (t *Transport) update(f func(now mono.Time), changed []*node) {
+func update(j *paceline.Junction, f func(now mono.Time), changed []*node) {
 	limits := make([]*paceline.Limit, len(changed))
 	for i, n := range changed {
 		limits[i] = n.limit
 	}
-	t.junction.Update(f, limits...)
+	j.Update(f, limits...)
 }

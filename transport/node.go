@@ -51,11 +51,11 @@ type node struct {
 }
 
 func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
-	if t.config.Fill > 0 && own != nil && !limit.Foresees(own) {
-		return nil, fmt.Errorf("transport: Fill %d: the limiter of %v, %T, does not foresee", t.config.Fill, p, own)
+	if err := t.fills(p, own); err != nil {
+		return nil, err
 	}
 	t.recall(p, own)
-	g, err := guard.New(guard.Config{Limiter: own, Slow: t.slow, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
+	g, err := guard.New(guard.Config{Limiter: own, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
@@ -83,6 +83,14 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	}
 	n.way = t.junction.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
 	return n, nil
+}
+
+// fills returns an error if requests may not pass each other at a limiter, and Config.Fill says that they should.
+func (t *Transport) fills(p Partition, own limit.Limiter) error {
+	if t.config.Fill > 0 && own != nil && !limit.Foresees(own) {
+		return fmt.Errorf("transport: Fill %d: the limiter of %v, %T, does not foresee", t.config.Fill, p, own)
+	}
+	return nil
 }
 
 // settings are what is configured now: With may have changed it since the node was made.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,7 +59,7 @@ func (i *initial) run(cmd *cobra.Command, args []string) error {
 		return usageError{fmt.Errorf("%s is there already, and --init overwrites nothing", args[0])}
 	}
 	if err != nil {
-		return err
+		return exitError{exitConfig, cmp.Or(folderOf(args[0]), err)}
 	}
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, e
 	if s.log != "" {
 		file, err := os.Create(s.log)
 		if err != nil {
-			return fmt.Errorf("--log: %w", err)
+			return exitError{exitConfig, fmt.Errorf("--log %w", cmp.Or(folderOf(s.log), err))}
 		}
 		defer file.Close()
 		log = file
