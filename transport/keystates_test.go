@@ -3,6 +3,7 @@ package transport_test
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -175,5 +176,19 @@ func TestPartitionIn(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What has no path, as OPTIONS of all of a server, is a route of its own.
+func TestRouteWithoutAPath(t *testing.T) {
+	for path, route := range map[string]string{"*": "OPTIONS *", "": "OPTIONS ", "a/7/b": "OPTIONS a/*/b", "7": "OPTIONS *"} {
+		r := request(t, http.MethodOptions, "http://a.test/", "")
+		r.URL.Path = path
+		if got := transport.PartitionOf(r).Route; got != route {
+			t.Errorf("%q: %q, want %q", path, got, route)
+		}
+	}
+	if got := transport.PartitionOf(&http.Request{URL: &url.URL{Scheme: "http", Host: "a.test", Path: "/x"}}).Route; got != "GET /x" {
+		t.Errorf("without a method: %q", got)
 	}
 }
