@@ -37,6 +37,25 @@ func TestToldLaterAsFromTheBeginning(t *testing.T) {
 	}
 }
 
+// A pace that was found is kept, however the quota is told: what so many tokens take stays the same, in whatever unit they are reckoned.
+func TestToldAgainAtTheSamePace(t *testing.T) {
+	a := autoOf(t, AutoConfig{Unit: limit.Tokens})
+	told := func(n int64, per time.Duration) {
+		a.State(0, []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: n, Per: per}, Counts: limit.CountsBucket}})
+	}
+	told(450_000, time.Hour) // in units of 300
+	a.fair.known, a.fair.n = true, 5
+	for _, again := range []struct {
+		n   int64
+		per time.Duration
+	}{{900_000, time.Hour}, {90_000, time.Minute}, {450_000, time.Hour}} {
+		told(again.n, again.per)
+		if got := a.fair.times(a.fair.step, 300); (got - 12*time.Second).Abs() > time.Microsecond {
+			t.Errorf("told %d in %v, 300 tokens take %v, and took 12 s before", again.n, again.per, got)
+		}
+	}
+}
+
 // The first minute is a minute long, to its end; what is refused after it counts as later, and what another limit refused not at all.
 func TestFoundInTheFirstMinute(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
@@ -115,22 +134,35 @@ func TestRatesOfARollingWindow(t *testing.T) {
 	}
 }
 
-// What was served until the first refusal is of a whole window, unless so much was served that its end can be told apart.
-func TestFirstGuessOfFew(t *testing.T) {
-	a := autoOf(t, AutoConfig{})
-	now := second(1000)
-	answer := func(r limit.Result) {
-		now = max(now, a.Ready(now, limit.One))
-		a.Settle(now.Add(100*time.Millisecond), a.Admit(now, limit.One), limit.Outcome{Result: r})
-		now = now.Add(time.Second)
-	}
-	for range 40 {
+// What was served until the first refusal is of a whole window, unless so much was served, and for so long, that the pace of the end can be
+// told: from the last but one of the answers that are multiples of 64.
+func TestFirstGuess(t *testing.T) {
+	for _, c := range []struct {
+		served  int
+		away    float64 // for how long
+		exactly bool
+		first   float64
+	}{
+		{40, 1, true, 40}, {127, 1, true, 127}, {128, 1, false, 64}, {191, 1, false, 127}, {192, 1, false, 64},
+		{192, 90, false, 64}, {192, 110, true, 192},
+	} {
+		a := autoOf(t, AutoConfig{})
+		now := second(1000)
+		answer := func(r limit.Result) {
+			now = max(now, a.Ready(now, limit.One))
+			a.Settle(now, a.Admit(now, limit.One), limit.Outcome{Result: r})
+			now = now.Add(time.Second)
+		}
+		for range c.served {
+			answer(limit.Accepted)
+		}
+		began := now
+		answer(limit.Limited)
+		now = max(now, began.Add(time.Duration(c.away*1e9)))
 		answer(limit.Accepted)
-	}
-	answer(limit.Limited)
-	answer(limit.Accepted)
-	if u := a.fair.unknown; !u.exact || u.first != 40 || u.window < 40 || u.window > 60 || u.stage != measuring {
-		t.Errorf("served 40 in 40 s: a window of %v s, of %v, exactly %v", u.window, u.first, u.exact)
+		if u := a.fair.unknown; u.exact != c.exactly || u.first != c.first || u.stage != measuring {
+			t.Errorf("served %d in as many seconds, and away for %v: %v are of a whole window: %v; want %v, %v", c.served, c.away, u.first, u.exact, c.first, c.exactly)
+		}
 	}
 }
 

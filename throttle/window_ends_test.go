@@ -3,6 +3,8 @@ package throttle
 import (
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/mono"
 )
 
 // A window that was found by what came back at once began between the two answers: so the next leap says better when windows begin.
@@ -25,5 +27,36 @@ func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
 		if w.high != second(high) || w.low != second(mid) {
 			t.Errorf("refused at %v, it ends between %v and %v", second(mid), w.low, w.high)
 		}
+	}
+}
+
+// Where the reset is left out for once, the next window is the next, and begins when the one before was to end.
+func TestWindowThatEndsUntold(t *testing.T) {
+	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
+	f.hears(100, 3000, 500)
+	for at, number := range map[float64]int{599: 0, 600: 0, 601: 1} {
+		w := f.window
+		s := sighting{sent: sent{seq: 2}, mid: second(at), left: 3000, ends: mono.Min}
+		if w.look(f, &s); s.window != number || s.ends != second(600+3600*float64(number)) || s.window != w.number {
+			t.Errorf("at %v it is window %d, which ends at %v", s.mid, s.window, s.ends)
+		}
+	}
+}
+
+// In which order two answers of one instant were given is not known, so what was taken between them is not counted.
+func TestTwoAnswersOfOneInstant(t *testing.T) {
+	f := fairOf(t, FairConfig{Kind: RollingWindow, Limit: 3600, Window: time.Hour})
+	look := func(at, left float64) {
+		f.rolling.look(f, &sighting{sent: sent{seq: 1}, mid: second(at), left: left})
+	}
+	look(10, 3600)
+	look(20, 3590)
+	look(20, 3580)
+	if w := &f.rolling; w.took != 10 || w.time != 10 {
+		t.Errorf("%v were taken in %v s", w.took, w.time)
+	}
+	look(19, 3570)
+	if w := &f.rolling; w.took != 10 || w.time != 10 {
+		t.Errorf("%v were taken in %v s", w.took, w.time)
 	}
 }
