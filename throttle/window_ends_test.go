@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
 
@@ -58,5 +59,17 @@ func TestTwoAnswersOfOneInstant(t *testing.T) {
 	look(19, 3570)
 	if w := &f.rolling; w.took != 10 || w.time != 10 {
 		t.Errorf("%v were taken in %v s", w.took, w.time)
+	}
+}
+
+// A refusal that says nothing of when to come again says nothing of when the window ends.
+func TestRefusalWithoutAWord(t *testing.T) {
+	for after, ends := range map[time.Duration]float64{0: 3600, -time.Hour: 3600, 3000 * time.Second: 3010} {
+		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
+		f.hears(0, 500, 3600)
+		f.Settle(second(10), f.Admit(second(10), limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: after})
+		if f.window.ends != second(ends) || f.window.number != 0 {
+			t.Errorf("refused for %v, it is window %d that ends at %v", after, f.window.number, f.window.ends)
+		}
 	}
 }

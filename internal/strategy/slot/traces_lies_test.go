@@ -53,6 +53,19 @@ var lies = []trace{
 	{"slot: short waits, and weights", 3, 60 * ms, 1, newSlot, func(i int, c *slot.Config) {
 		c.MaxWait, c.Weight = time.Duration(i+1)*4*time.Second, []float64{1, 8, 0.2}[i]
 	}, func(w *world) { w.refill = func(float64) float64 { return w.rate / 5 } }},
+	{"slot: more than there can be in a small bucket, now and then", 2, 60 * ms, 1, newSlot, func(_ int, c *slot.Config) { c.Burst = 60 }, func(w *world) {
+		w.burst = 60
+		w.says = func(level float64, k int) (int64, bool) {
+			if k%12 < 2 {
+				return 61, true
+			}
+			return int64(level), true
+		}
+	}},
+	{"slot: waits of a second, and a bucket of which nothing is said at first", 3, 60 * ms, 1, newSlot, func(_ int, c *slot.Config) { c.MaxWait = time.Second }, func(w *world) {
+		w.says = func(level float64, k int) (int64, bool) { return int64(level), k > 500 && k%700 > 10 }
+	}},
+	{"headerless: waits of a second", 3, 60 * ms, 1, newHeaderless, func(_ int, c *slot.Config) { c.MaxWait = time.Second }, func(w *world) { w.says = mute }},
 	{"headerless: short waits, and weights", 3, 60 * ms, 1, newHeaderless, func(i int, c *slot.Config) {
 		c.MaxWait, c.Weight = time.Duration(i+1)*4*time.Second, []float64{1, 8, 0.2}[i]
 	}, func(w *world) { w.says, w.refill = mute, func(float64) float64 { return w.rate / 5 } }},
