@@ -177,3 +177,16 @@ func TestNothingIsStated(t *testing.T) {
 		t.Errorf("found %v", f)
 	}
 }
+
+// The narrower of two limits under two names stays, however narrow it is.
+func TestTheNarrowestLimitStays(t *testing.T) {
+	a := autoOf(t, AutoConfig{})
+	narrow := limit.Stated{Rate: limit.Rate{Limit: "core", N: 1, Per: time.Hour}}
+	for range 2 {
+		a.State(0, []limit.Stated{narrow})
+		a.State(0, []limit.Stated{{Rate: limit.Rate{Limit: "search", N: 30, Per: time.Minute}}})
+		if f := a.Found(); f.Rate != narrow.Rate {
+			t.Errorf("found %v", f)
+		}
+	}
+}
