@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/proxy/configfile"
 	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 )
@@ -41,7 +42,7 @@ func newProxyCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), shown.Lines(proxyInWords(args[0], f)))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), tables.Fit(shown.Lines(proxyInWords(args[0], f)), tables.Width))
 			return err
 		},
 	}

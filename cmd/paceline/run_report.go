@@ -86,8 +86,8 @@ func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) 
 		}
 	}
 	if f.output == "json" {
-		s.Line(string(line))
-		return nil
+		_, err := fmt.Fprintln(s, shown.Text(string(line)))
+		return err
 	}
 	var parts []string
 	add := func(n int, what, color string) {

@@ -23,6 +23,7 @@ import (
 	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/sim/scenario"
@@ -305,7 +306,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, tables.Fit(b.String(), tables.Width))
 	return err
 }
 

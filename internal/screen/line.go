@@ -118,18 +118,3 @@ func (f *fitting) say(i int, text string) bool {
 	}
 	return true
 }
-
-// unpainted returns text without its colours.
-func unpainted(text string) string {
-	for {
-		from := strings.Index(text, "\x1b[")
-		if from < 0 {
-			return text
-		}
-		n := strings.IndexByte(text[from:], 'm')
-		if n < 0 {
-			return text[:from]
-		}
-		text = text[:from] + text[from+n+1:]
-	}
-}

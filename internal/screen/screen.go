@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/columns"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/tables"
 )
 
 // rewriteEvery is how often a terminal has its last lines rewritten: often enough to look alive, too rarely to flicker.
@@ -37,7 +38,8 @@ type Config struct {
 type Screen struct {
 	every, after time.Duration
 	color        bool
-	size         func() (columns, rows int) // the size of the terminal; nil: no lines are rewritten
+	size         func() (columns, rows int) // of the terminal; nil: there is none
+	rewrites     bool                       // whether lines are rewritten
 
 	mu     sync.Mutex
 	w      io.Writer
@@ -52,8 +54,10 @@ func New(w io.Writer, c Config) *Screen {
 	force := os.Getenv("CLICOLOR_FORCE")
 	s.color = c.Color == "always" || c.Color != "never" && os.Getenv("NO_COLOR") == "" &&
 		(terminal && os.Getenv("TERM") != "dumb" || force != "" && force != "0")
-	if terminal && !c.Plain && os.Getenv("TERM") != "dumb" {
+	if s.rewrites = terminal && !c.Plain && os.Getenv("TERM") != "dumb"; s.rewrites {
 		s.every = rewriteEvery
+	}
+	if terminal {
 		fd := int(w.(*os.File).Fd())
 		s.size = func() (columns, rows int) {
 			wide, rows, err := term.GetSize(fd)
@@ -80,11 +84,17 @@ func (s *Screen) Paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// Line writes a line that may have text of strangers in it.
+// Line writes a line that may have text of strangers in it. On a terminal it is broken at spaces.
 func (s *Screen) Line(text string) { s.Ours(shown.Text(text)) }
 
-// Ours writes a line of our own as it is, with its colours.
-func (s *Screen) Ours(text string) { _, _ = s.Write([]byte(text + "\n")) }
+// Ours writes a line of our own, with its colours. On a terminal it is broken at spaces.
+func (s *Screen) Ours(text string) {
+	if s.size != nil {
+		wide, _ := s.size()
+		text = tables.Fit(text, wide)
+	}
+	_, _ = s.Write([]byte(text + "\n"))
+}
 
 // Say writes a Line so that it fits the terminal, or, if there is none, in full.
 func (s *Screen) Say(l Line) {
@@ -95,7 +105,8 @@ func (s *Screen) Say(l Line) {
 	s.Ours(l.Fit(wide, s.Paint))
 }
 
-// Write implements io.Writer, for a log. It has to be given whole lines, and writes them above those that are rewritten.
+// Write implements io.Writer, for a log and what programs read. It has to be given whole lines, and writes them as they are, above those
+// that are rewritten.
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +164,7 @@ func (s *Screen) Follow(look func() []Line) (stop func()) {
 func (s *Screen) show(lines []Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.size == nil {
+	if !s.rewrites {
 		s.tellLocked(lines)
 		return
 	}
@@ -164,7 +175,7 @@ func (s *Screen) show(lines []Line) {
 		// The last column stays free: after it some terminals go on in the next row.
 		if text := l.Fit(max(wide-1, 1), s.Paint); text != "" {
 			texts = append(texts, text)
-			s.drawn = append(s.drawn, columns.Of(unpainted(text)))
+			s.drawn = append(s.drawn, columns.Of(text))
 		}
 	}
 	_, _ = io.WriteString(s.w, strings.Join(texts, "\n"))
