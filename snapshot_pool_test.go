@@ -2,6 +2,7 @@ package paceline_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,10 +82,13 @@ func TestPoolSnapshot(t *testing.T) {
 // When the last of a Pool goes, by two keys of which one lets through twice as much as the other, is told as long as anybody waits.
 func TestPoolLastGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var last time.Time
 		p := must(paceline.NewPool(paceline.PoolConfig{
 			Keys: []dispatch.Key{{Name: "a", Limiter: limit.MustRolling(10, time.Minute)}, {Name: "b", Limiter: limit.MustRolling(20, time.Minute)}, {Name: "c", Limiter: limit.MustRolling(1, time.Hour)}},
 			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				mu.Lock()
+				defer mu.Unlock()
 				last = time.Now()
 				return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
 			},
@@ -102,11 +106,13 @@ func TestPoolLastGoes(t *testing.T) {
 		time.Sleep(4*time.Minute + 30*time.Second)
 		later := p.Snapshot()
 		time.Sleep(time.Hour)
+		mu.Lock()
 		for _, s := range []paceline.Snapshot{first, later} {
 			if off := s.Clients[0].LastGoes.Sub(last); s.Waiting == 0 || off < -time.Second || off > time.Second {
 				t.Errorf("with %d waiting the last goes at %v, %v was told", s.Waiting, last.Sub(first.At), s.Clients[0].LastGoes.Sub(first.At))
 			}
 		}
+		mu.Unlock()
 		if s := p.Snapshot(); s.Waiting != 0 || !s.Clients[0].LastGoes.IsZero() {
 			t.Errorf("when all have gone: %+v", s.Clients)
 		}
