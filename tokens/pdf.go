@@ -14,11 +14,12 @@ import (
 // (ISO 32000-1, 7.5.7, 7.7.3). So one pass over the file finds them, whatever its table of objects says.
 
 const (
-	pdfName  = 24        // of a name so much is kept; those that matter are shorter
-	pdfDepth = 32        // dictionaries within dictionaries
-	inflated = 12        // object streams are inflated to so many times the size of the file at most, and
-	leastPDF = 256 << 10 // so much at least
-	pageSize = 16        // bytes of a page at least, so that no /Count makes a file a giant
+	pdfName   = 24        // of a name so much is kept; those that matter are shorter
+	pdfDepth  = 32        // dictionaries within dictionaries
+	inflated  = 12        // object streams are inflated to so many times the size of the file at most, and
+	leastPDF  = 256 << 10 // so much at least
+	perStream = 2 << 10   // what each of them costs besides
+	pageSize  = 16        // bytes of a page at least, so that no /Count makes a file a giant
 )
 
 // pdfPages returns how many pages a PDF has that is inlined as base64 in JSON, with or without "data:" before it. It is false for what is
@@ -56,6 +57,8 @@ type pdfScan struct {
 	unread bool  // an object stream could not be read
 	budget int   // how many bytes may still be inflated
 	dicts  []pdfDict
+
+	inflate io.Reader // it is large, so there is one; nil: none yet
 }
 
 // pdfDict is what matters of a dictionary.
@@ -221,12 +224,18 @@ func (s *pdfScan) objects(r *bufio.Reader, d *pdfDict) {
 		s.unread = true
 		return
 	}
-	z, err := zlib.NewReader(r) // it reads byte by byte from what can, and so not beyond its end
+	s.budget -= perStream
+	var err error
+	if s.inflate == nil {
+		s.inflate, err = zlib.NewReader(r) // it reads byte by byte from what can, and so not beyond its end
+	} else {
+		err = s.inflate.(zlib.Resetter).Reset(r, nil)
+	}
 	if err != nil {
 		s.unread = true
 		return
 	}
-	within := &pdfBudget{from: z, scan: s}
+	within := &pdfBudget{from: s.inflate, scan: s}
 	s.scan(bufio.NewReader(within), false)
 	s.unread = s.unread || within.failed
 }
