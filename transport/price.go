@@ -27,7 +27,7 @@ func (b *bill) micros(input, output int64) int64 {
 // reserved for its output is what counts, as elsewhere: what the model could write at most would be more than most limits a day.
 func (c *call) price(body tokens.Body) {
 	b := &c.bill
-	if c.t.config.Price == nil || c.api == tokens.NoAPI {
+	if c.t.config.Price == nil {
 		return
 	}
 	if b.price, b.known = c.t.config.Price(c.leaf.partition, c.est.Model); !b.known {
@@ -58,7 +58,7 @@ func (c *call) unpriced() error {
 	return nil
 }
 
-// spent is what an attempt has cost in money, beside what Config.Cost says; false: nobody knows.
+// spent is what an attempt has cost in money, beside what Config.Cost says; false: nobody knows, or it was not sent.
 func (s *sent) spent(o *limit.Outcome) (micros int64, known bool) {
 	switch o.Result {
 	case limit.Limited, limit.Failed:
@@ -74,7 +74,7 @@ func (s *sent) spent(o *limit.Outcome) (micros int64, known bool) {
 
 // billed is an outcome with what the attempt has cost in money, of a cost that is known otherwise; false: it is as it was.
 func (s *sent) billed(o limit.Outcome) (limit.Outcome, bool) {
-	if s.bill.reserved == 0 || o.Result == limit.Unsent {
+	if s.bill.reserved == 0 {
 		return o, false
 	}
 	spent, known := s.spent(&o)

@@ -245,11 +245,8 @@ func (t *Transport) tellState(k *paceline.KeyState, n *node) {
 			return
 		}
 		k.State, k.Until, k.Why = paceline.KeyPaused, t.junction.Time(p.Until), pauseWords(&p, n.refusal)
-		switch n.refusal {
-		case quota.Banned:
+		if n.refusal == quota.Banned {
 			k.State = paceline.KeyBanned
-		case quota.Unpaid:
-			k.State = paceline.KeyNoCredit
 		}
 	})
 }
