@@ -223,7 +223,8 @@ const (
 	EventRefused = "refused" // the server refused requests because of a limit
 	EventPaused  = "paused"  // somebody stays away because of that
 	EventBanned  = "banned"  // a key, or an address, was refused for good or for long
-	EventDown    = "down"    // nothing arrives at a host
+	EventDown    = "down"    // nothing arrives at a host, or at the store of a shared limit
+	EventAlone   = "alone"   // the store of a shared limit is away, and a process goes on with its part
 	EventBack    = "back"    // what was paused, banned or down is back
 	EventWrong   = "wrong"   // a configured limit is not what the server keeps to
 )

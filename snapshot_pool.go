@@ -91,6 +91,15 @@ func (v *poolLook) outage(h *dispatch.HostInfo) {
 	v.events.note(time.Now(), e)
 }
 
+// noteOf returns what makes an Event of what happened to the limit of a key.
+func (p *Pool) noteOf(key string) func(kind, text string) {
+	return func(kind, text string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.look.events.note(time.Now(), Event{Kind: kind, Whose: Whose{Key: key}, Text: text})
+	}
+}
+
 // time returns an instant of the Pool's scale as a time.
 func (p *Pool) time(t mono.Time) time.Time { return p.epoch.Add(time.Duration(t)) }
 

@@ -205,7 +205,7 @@ func (s *serveLLM) run(ctx context.Context) error {
 
 var apis = map[string]tokens.API{"chat": tokens.Chat, "responses": tokens.Responses, "embeddings": tokens.Embeddings, "messages": tokens.Messages}
 
-// vocabularies never learns from answers, so it always counts alike.
+// vocabularies counts tokens by the published vocabularies. It never learns from answers, so the same text always has the same count.
 var vocabularies = sync.OnceValue(func() *tokens.Estimator {
 	e, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary, CountMax: 1 << 20})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,6 +157,20 @@ func checkChart(file string) error {
 	}
 	if err := chart.CheckPath(file); err != nil {
 		return usageError{fmt.Errorf("--chart: %w", err)}
+	}
+	if err := folderOf(file); err != nil {
+		return exitError{exitConfig, fmt.Errorf("--chart %w", err)}
+	}
+	return nil
+}
+
+// folderOf returns an error if the folder of a file to be written is not there.
+func folderOf(file string) error {
+	switch info, err := os.Stat(filepath.Dir(file)); {
+	case err != nil:
+		return fmt.Errorf("%s: there is no folder %s", file, filepath.Dir(file))
+	case !info.IsDir():
+		return fmt.Errorf("%s: %s is a file, expected a folder", file, filepath.Dir(file))
 	}
 	return nil
 }

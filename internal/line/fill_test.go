@@ -70,3 +70,25 @@ func TestFillIsCounted(t *testing.T) {
 		want(t, lane.Granted(), []uint64{1, 1, 2}[i])
 	}
 }
+
+// A lane may be filled where others of its Line are not.
+func TestFillOfALane(t *testing.T) {
+	for _, c := range []struct {
+		line, lane int
+		want       string
+	}{{0, 0, ""}, {0, 4, "b"}, {4, 0, "b"}, {4, 1, "b"}} {
+		l := line.New(line.Config{Fill: c.line})
+		lane := l.Lane(line.LaneConfig{Fill: c.lane}, []*line.Limit{l.Limit(rolling(t, 100, 10*time.Second), line.Sharing{})})
+		first := limit.Cost{limit.Requests: 90}
+		pass, _ := l.Try(0, lane, &first, &first)
+		l.Settle(0, pass, accepted)
+		for i, n := range []int64{80, 10} {
+			u := ticket(string(rune('a'+i)), 0)
+			u.Cost = limit.Cost{limit.Requests: n}
+			want(t, l.Enter(0, lane, u), line.Waiting)
+		}
+		if got := next(l, 0); got != c.want {
+			t.Errorf("Fill %d of the line, %d of the lane: %q goes ahead, want %q", c.line, c.lane, got, c.want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	case first:
 		l.parkAll(a, t, at)
 		l.watch(now, a)
-	case l.config.Fill > 0 && a.sole != nil && a.count <= l.config.Fill+1:
+	case a.fill > 0 && a.sole != nil && a.count <= int(a.fill)+1:
 		l.mark(a.sole.at)
 	}
 	return Waiting
@@ -135,7 +135,7 @@ func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *l
 		at = min(at, l.bound(now, w, cost, n, ahead))
 	}
 	// Only the next Fill tickets may pass the first, and only until it was passed Fill times.
-	if n == 0 || n < 2*l.config.Fill || within(&a.ends[0].head.Cost, cost) {
+	if n == 0 || n < 2*int(a.fill) || within(&a.ends[0].head.Cost, cost) {
 		return at
 	}
 	turn := limit.Never
@@ -164,7 +164,7 @@ func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limi
 	}
 	for _, m := range w.limits {
 		k, some := n, *ahead
-		if fill := int64(l.config.Fill); fill > 0 && n > 0 { // so many of those before it may end up behind it
+		if fill := int64(w.lane.fill); fill > 0 && n > 0 { // so many of those before it may end up behind it
 			k = max(n-int(fill), 0)
 			for u := range some {
 				if most := w.lane.largest[u]; most > 0 && some[u]/most < fill {
@@ -209,7 +209,7 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 	l.Tick(now)
 	a := t.lane
 	l.end(t, None)
-	if l.config.Fill > 0 && a.count > 0 && a.sole != nil {
+	if a.fill > 0 && a.count > 0 && a.sole != nil {
 		l.mark(a.sole.at) // another is among those looked at
 	}
 	return true
@@ -317,7 +317,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 		}
 		t = next
 	}
-	if a.count > 0 && a.count < waiting && l.config.Fill > 0 && a.sole != nil {
+	if a.count > 0 && a.count < waiting && a.fill > 0 && a.sole != nil {
 		l.mark(w.at) // others have moved up
 	}
 }
@@ -514,7 +514,7 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		l.rerank(w, t)
 		return true
 	}
-	if l.config.Fill == 0 || a.sole == nil {
+	if a.fill == 0 || a.sole == nil {
 		l.rouse(m, at)
 		l.watch(now, a)
 		return false
@@ -565,10 +565,10 @@ func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
 // went, and when the next one may, if that is before at.
 func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
 	again = at
-	u := t.next[0]
+	fill, u := w.lane.fill, t.next[0]
 	// Whoever goes ahead overtakes everybody before it, the first always among them. So nobody was overtaken more often than the first,
 	// and its count bounds all.
-	for n := l.config.Fill; n > 0 && u != nil && int(t.passed) < l.config.Fill && at < limit.AfterSettle; {
+	for n := fill; n > 0 && u != nil && t.passed < fill && at < limit.AfterSettle; {
 		next := u.next[0]
 		may, when := l.mayPass(now, w, u, t, at)
 		if !may {

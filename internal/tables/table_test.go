@@ -109,7 +109,7 @@ func TestFit(t *testing.T) {
 		{"one two three four five  six", 12, "one two\n  three four\n  five  six"}, // two spaces are no label so far on
 		{"日本 日本 日本", 9, "日本 日本\n  日本"},
 		{"\x1b[31mred\x1b[0m and \x1b[32mgreen\x1b[0m", 13, "\x1b[31mred\x1b[0m and \x1b[32mgreen\x1b[0m"}, // colours take no columns
-		{"label     one two", 14, "label     one\n         two"}, // a third of the columns is for what goes on
+		{"label     one two", 14, "label     one\n         two"},                                           // a third of the columns is for what goes on
 		{"much-too-long a", 5, "much-too-long\n  a"},
 		{"", 5, ""},
 	} {

@@ -510,7 +510,7 @@
     nothing: ["none", "nothing yet"], idle: ["none", "idle"], free: ["ok", "nobody waits"], full: ["ok", "as fast as allowed"],
     waiting: ["wait", "waiting"], paused: ["stop", "staying away"], down: ["stop", "server away"],
   };
-  const happened = {refused: "stop", paused: "wait", banned: "stop", down: "stop", back: "ok", wrong: "wait"};
+  const happened = {refused: "stop", paused: "wait", banned: "stop", down: "stop", alone: "wait", back: "ok", wrong: "wait"};
 
   function show() {
     $("main").hidden = false;
