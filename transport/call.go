@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	billing "github.com/paceline-go/paceline/internal/bill"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
@@ -371,6 +372,9 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 		c.blind(p, "the model reads more than the body has")
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
+	if c.t.config.Price != nil {
+		c.bill.times = billing.Times(api, raw)
+	}
 	if p.Model == "" {
 		p.Model = body.Model
 	}
