@@ -135,7 +135,7 @@ upstreams:
     answer_timeout: none
     tls: {ca: proxy.pem}
   - {to: "http://127.0.0.1:9000/v1/", host: rest.local, limits: auto}
-  - {name: bare, to: "http://127.0.0.1:9001", prices: [{input: 1, output: 2}], request_price: 0.01}
+  - {name: bare, to: "http://127.0.0.1:9001", prices: [{input: 1, output: 2, cached: 0.5}], request_price: 0.01}
 `
 
 const checkedWords = `checked.yaml is right. With it, paceline proxy
@@ -172,7 +172,7 @@ sends https://rest.local:8443/… to http://127.0.0.1:9000/v1/… (127.0.0.1:900
 
 sends https://0.0.0.0:8443/… to http://127.0.0.1:9001/… (bare)
   limit: none is given; it keeps to what answers say
-  prices: each other model 1 and 2 USD per million tokens of input and output; 0.01 USD each request
+  prices: each other model 1 and 2 USD per million tokens of input and output, 0.5 of input from a cache; 0.01 USD each request
   key: the clients' own
   sends a request up to 3 times, where that is safe; connects within 10s, waits 10m for its answer
 
