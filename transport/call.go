@@ -370,6 +370,9 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	if body.Hidden {
 		c.blind(p, "the model reads more than the body has")
 	}
+	if body.Guessed {
+		c.blind(p, "a file whose pages cannot be counted is guessed by its bytes")
+	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
 	if p.Model == "" {
 		p.Model = body.Model
