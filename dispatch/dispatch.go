@@ -530,6 +530,20 @@ func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (mono.Time
 	return d.keys[key].guard.Explain(now, cost)
 }
 
+// Expect guesses when the last of n requests would go that cost so much each, if all of them went with one key and nobody else came. At
+// limit.AfterSettle or limit.Never no instant is known.
+func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Time {
+	g, ahead := d.keys[key].guard, cost.Least()
+	for u := range ahead {
+		ahead[u] *= int64(n - 1)
+	}
+	ready := g.Ready(now, cost)
+	if ready >= limit.AfterSettle {
+		return ready
+	}
+	return max(g.NotBefore(now, n-1, ahead, cost), ready) // a pause may end at once, but is not expected to
+}
+
 // AppendUsage appends what is used of the limits of a key: see limit.Gauged.
 func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
 	return d.keys[key].guard.AppendUsage(to, now)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -327,9 +326,7 @@ func (s *serveLLM) check() (err error) {
 func (s *serveLLM) write(r llm.Report) error {
 	switch s.output {
 	case "json":
-		encoder := json.NewEncoder(s.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return writeJSON(s.out, r)
 	case "csv":
 		c := csv.NewWriter(s.out)
 		c.Write([]string{"key", "model", "accepted", "limited", "limit_name", "limit", "counted_most", "worst_window", "worst_window_percent", "worst_window_sent", "worst_window_sent_percent"})

@@ -50,9 +50,6 @@ func ParseForm(s string) (Form, error) {
 	return Unknown, fmt.Errorf("%q, expected %s", s, strings.Join(formNames[:], ", "))
 }
 
-// HasColumns says whether an input of the form can have columns for templates. JSON has columns if its elements are objects.
-func (f Form) HasColumns() bool { return f != Curl }
-
 // Item is one line, row, element or command.
 type Item struct {
 	Line, Column int // where the item begins, both from 1
