@@ -46,6 +46,7 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 		{"a cookie, repeated", "https://h.test/", with("Cookie", "lang=en; sid="+hush+"; x"), "of " + hush, []string{"body", "header Cookie"}, []string{"of [Cookie]"}},
 		{"in a field that shows nothing", "https://h.test/", http.Header{"X-Api-Key": {hush}, "X-Note": {"key " + hush, "none"}}, "", []string{"header X-Api-Key", "header X-Note"}, []string{`"X-Note":["key [X-Api-Key]","none"]`}},
 		{"a user and password", "https://me-myself:" + hush + "@h.test/a", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a"}},
+		{"a user, and another URL", "https://" + hush + "@h.test/a?u=http://x", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a?u=http://x"}},
 		{"a user alone", "https://" + hush + "@h.test/a", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a"}},
 		{"a parameter", "https://h.test/?a=1&api_key=" + hush + "&b=2", plain, "", []string{"url"}, []string{"?a=1&api_key=" + hiddenText + "&b=2"}},
 		{"a parameter whose name is escaped", "https://h.test/?api%5Fkey=" + hush + "&b", plain, "", []string{"url"}, []string{"&b"}},
@@ -86,6 +87,11 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 		secrets := strings.Contains(tc.address+tc.body, hush) || len(tc.hidden) > 0
 		if secrets != (len(q.own) > 0) && tc.name != "no text" {
 			t.Errorf("%s: its secrets are %+v", tc.name, q.own)
+		}
+		for i, k := range q.own {
+			if k.Value == "" || k.Value == hiddenText || slices.Contains(q.own[:i], k) {
+				t.Errorf("%s: its secrets are %+v", tc.name, q.own)
+			}
 		}
 		elsewhere, _ := url.Parse("https://h.test/next?cursor=" + hush)
 		if _, found := s.ownIn(q, elsewhere); found != (len(q.own) > 0 && !strings.Contains(tc.address, "%zz")) { // there the secret is longer
