@@ -132,7 +132,9 @@ func (j *Junction) Limit(c LimitConfig) *Limit {
 	m := &Limit{j.line.Limit(c.Limiter, line.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose, c.Paused}
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
-	limit.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) })
+	limit.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
+		j.Note(Event{Kind: kind, Whose: c.Whose, Text: text})
+	})
 	return m
 }
 

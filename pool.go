@@ -179,7 +179,7 @@ func NewPool(c PoolConfig) (*Pool, error) {
 		return nil, err
 	}
 	for i := range c.Keys {
-		limit.Supply(c.Keys[i].Limiter, p.again, p.waiting)
+		limit.Supply(c.Keys[i].Limiter, p.again, p.waiting, p.noteOf(c.Keys[i].Name))
 	}
 	return p, nil
 }

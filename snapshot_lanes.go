@@ -296,6 +296,8 @@ func limitState(u *limit.Usage) LimitState {
 	case u.PerWindow > 0:
 		l.Share = float64(u.Recent) / float64(u.PerWindow)
 	}
+	// Beside what flows into a bucket goes what it had in store, and a limit may have been lowered: more than the ceiling is all of it.
+	l.Share = min(l.Share, 1)
 	return l
 }
 

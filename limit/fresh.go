@@ -56,16 +56,17 @@ func (f *Fitted) Fresh(lease Lease) bool { return Fresh(f.own, f.book.At(lease).
 // fetched some. The driver that it belongs to tells it, by Supply, whom to tell of that. Gate, Junction, Pool and transport do.
 type Supplied interface {
 	Limiter
-	// Supply is called before the first request. again has the driver ask for Ready again, of all who wait; waiting is how many those are.
-	// Neither may be called from within Ready, Admit or Settle.
-	Supply(again func(), waiting func() int)
+	// Supply is called before the first request. again has the driver ask for Ready again, of all who wait; waiting is how many those are;
+	// note has something that happened shown to people, with its kind, in words (paceline.Event). None may be called from within Ready,
+	// Admit or Settle.
+	Supply(again func(), waiting func() int, note func(kind, text string))
 }
 
 // Supply calls it for whatever is Supplied in l.
-func Supply(l Limiter, again func(), waiting func() int) {
+func Supply(l Limiter, again func(), waiting func() int, note func(kind, text string)) {
 	for _, part := range Parts(l) {
 		if s, ok := part.(Supplied); ok {
-			s.Supply(again, waiting)
+			s.Supply(again, waiting, note)
 		}
 	}
 }

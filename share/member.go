@@ -32,7 +32,8 @@ type Config struct {
 	Who string
 	// Fallback is what the process does while it cannot reach the store. If zero, Wait.
 	Fallback Fallback
-	// Logger is told, at level warn, when the store cannot be reached or refuses, and at level info when it can again. If nil, nobody is.
+	// Logger is told, at level warn, when the store cannot be reached or refuses, when Split begins and ends, and when nothing is granted for a
+	// while as the store has lost what it kept; and at level info when all is well again. If nil, nobody is. The driver's Events have the same.
 	Logger *slog.Logger
 }
 
@@ -54,7 +55,8 @@ type Member struct {
 	waiting func() int // how many wait there; nil: nobody says
 	closing bool
 	ended   chan struct{} // closed when the goroutine has ended; nil: there is none
-	err     error
+	note    func(kind, text string)
+	news    news
 }
 
 // Driver is a Gate, a Pool or a Junction's part: its Update has f called under its lock, and asks the limiter again.
@@ -123,14 +125,14 @@ func (m *Member) Attach(d Driver) {
 	if s, ok := d.(interface{ Stats() paceline.Stats }); ok {
 		waiting = func() int { return s.Stats().Waiting }
 	}
-	m.Supply(func() { d.Update(func(mono.Time) {}) }, waiting)
+	m.Supply(func() { d.Update(func(mono.Time) {}) }, waiting, nil)
 }
 
 // Supply implements limit.Supplied: Gate, Junction, Pool and transport call it.
-func (m *Member) Supply(again func(), waiting func() int) {
+func (m *Member) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.again, m.waiting = again, waiting
+	m.again, m.waiting, m.note = again, waiting, note
 }
 
 // Ready implements limit.Limiter. That there is demand is noted: it is what is fetched for.
@@ -216,11 +218,15 @@ func (m *Member) SetLimit(f func(l limit.Limiter, now mono.Time) error) error {
 	return nil
 }
 
-// Err returns why nothing is fetched, if that is so: the last turn's error, nil after one that was put.
+// Err returns why nothing is fetched, if that is so: the last turn's error; after one that was put, why nothing is granted for a while, as
+// where the store has lost or damaged what it kept; and otherwise nil.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.err
+	if m.news.err != nil {
+		return m.news.err
+	}
+	return m.node.View().Quiet.Why
 }
 
 // Close gives back at once what was granted and not sent, tells what is to be told, and ends. Nothing is ready afterwards. What is in
@@ -331,10 +337,15 @@ func (m *Member) turn(ctx context.Context) error {
 		return blob, err
 	})
 	m.mu.Lock()
-	m.node.End(m.clock.now(), err)
-	m.noteLocked(err)
+	p, tell := m.clock.now(), func() {}
+	m.node.End(p, err)
+	if !m.closing {
+		m.news.turned(p, m.node, m.config.Fallback, err)
+		tell = m.news.tell(&m.config, m.note)
+	}
 	again := m.again
 	m.mu.Unlock()
+	tell()
 	if again != nil && (err == nil || m.config.Fallback == Split) { // it may go by its part
 		again()
 	}
@@ -348,20 +359,4 @@ func (m *Member) supplied() func() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.waiting
-}
-
-// noteLocked keeps and logs what became of a turn.
-func (m *Member) noteLocked(err error) {
-	if errors.Is(err, ledger.ErrWait) {
-		return
-	}
-	was := m.err
-	m.err = err
-	switch log := m.config.Logger; {
-	case log == nil || m.closing:
-	case err != nil && (was == nil || was.Error() != err.Error()):
-		log.Warn("the shared limit cannot be fetched: nothing is sent beyond what was granted", "limit", m.config.Name, "error", err)
-	case err == nil && was != nil:
-		log.Info("the shared limit is fetched again", "limit", m.config.Name)
-	}
 }

@@ -26,9 +26,12 @@ type leaf struct {
 	other   atomic.Bool             // its model is not that of the preset, and that has not been logged yet
 	belongs atomic.Bool             // Organization, or an answer, has said whose key this is
 	moved   atomic.Pointer[carried] // its key has joined another, and nobody may wait here any more
+	unknown atomic.Bool             // no answer has come since its key was new here
 	quiet   atomic.Bool             // it has moved, and the last request that went from here has ended
 
 	// Guarded by the Transport's lock:
+	newcomer   *newcomer     // whose it is if its key is new here, and others may share its limits; does not change
+	spent      limit.Cost    // what a newcomer has used in another key's limits, of which no answer came
 	used       time.Duration // when it was last looked up
 	prev, next *leaf         // in the ring
 }
@@ -90,6 +93,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 		}
 		l.client = c
 	}
+	l.meetLocked(t)
 	ways := make([][]*paceline.Limit, l.ways())
 	for k := range ways {
 		if err := t.nodesLocked(l, k, p); err != nil {
@@ -118,6 +122,9 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 	}
 	l.lane = t.junction.Lane(t.lanes(l), ways...)
 	t.leaves[p] = l
+	if l.newcomer != nil {
+		l.newcomer.leaves = append(l.newcomer.leaves, l)
+	}
 	return l, nil
 }
 
@@ -125,6 +132,9 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
 	w := l.by(k)
 	limits := t.config.Limit
+	if l.newcomer != nil {
+		p.Key = l.newcomer.home
+	}
 	if len(t.accounts) > 0 {
 		w.account = t.accounts[k]
 		p.Key = w.account.name
@@ -199,6 +209,9 @@ func (l *leaf) limits(w *way) (all []*paceline.Limit) {
 	if all = append(all, l.server.way); l.room != nil {
 		all = append(all, l.room.limit)
 	}
+	if l.newcomer != nil {
+		all = append(all, l.newcomer.limit)
+	}
 	return all
 }
 
@@ -246,6 +259,14 @@ func (t *Transport) forgetLocked(now time.Duration) {
 func (t *Transport) dropLocked(l *leaf) {
 	t.recent.remove(l)
 	delete(t.leaves, l.partition)
+	if g := l.newcomer; g != nil {
+		g.leaves = slices.DeleteFunc(g.leaves, func(own *leaf) bool { return own == l })
+	}
+	t.unlinkLocked(l)
+}
+
+// unlinkLocked has nobody know a leaf any more that is not found any more.
+func (t *Transport) unlinkLocked(l *leaf) {
 	t.look.forgetsLocked(l)
 	l.lane.Retire()
 	l.leaveLocked()

@@ -69,15 +69,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if d, ok := quota.ForHost(p.Host); ok {
 		n.provider = d
 	}
-	for _, d := range []quota.Dialect{t.config.Provider, n.provider} { // what is configured goes before what the host is known by
-		if row, ok := lookup(d); ok {
-			n.known.Store(&known{row: row, sure: true})
-			break
-		}
-	}
-	if n.known.Load() == nil && t.config.Preset != "" {
-		n.known.Store(&known{row: t.publisher, sure: true})
-	}
+	n.known.Store(t.runs(p.Host))
 	if n.health, err = health.New(health.Config{Rand: t.jitter}); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}

@@ -88,18 +88,19 @@ func (s *sent) billed(o limit.Outcome) (limit.Outcome, bool) {
 	return o, true
 }
 
-// settleBilled is permit.SettleEach for an attempt that has cost money: limits of money hear how much, and so do those who look. Others do not:
-// to limit.Produced, a failure that is metered is one that has produced all of it.
-func (s *sent) settleBilled(o, billed limit.Outcome, of func(*paceline.Limit) limit.Outcome) {
-	looked := billed
+// looked is what those hear who look at an attempt that has cost money. Of what else it has cost they hear only what is known: to
+// limit.Produced, a failure that is metered is one that has produced all of it.
+func looked(o, billed limit.Outcome) limit.Outcome {
 	if !o.Metered {
-		looked.Actual = limit.Cost{limit.Money: billed.Actual[limit.Money]}
+		billed.Actual = limit.Cost{limit.Money: billed.Actual[limit.Money]}
 	}
-	s.permit.SettleEach(looked, func(m *paceline.Limit) limit.Outcome {
-		o := of(m)
-		if i := s.way.index(m); i >= 0 && s.way.nodes[i].money.Load() {
-			o.Metered, o.Actual = true, billed.Actual
-		}
-		return o
-	})
+	return billed
+}
+
+// bills tells a limit of money what an attempt has cost. To others an outcome stays as it is.
+func (s *sent) bills(m *paceline.Limit, o, billed limit.Outcome) limit.Outcome {
+	if i := s.way.index(m); i >= 0 && s.way.nodes[i].money.Load() {
+		o.Metered, o.Actual = true, billed.Actual
+	}
+	return o
 }

@@ -81,8 +81,9 @@ type Config struct {
 	// it leaves Model empty, the model is the body's, if Tokens is set.
 	Partition func(r *http.Request) Partition
 	// Organization names whose key a request has: all keys of one organization, project or account count in the same limits, as if they
-	// were one key. If nil or empty, the keys of a provider that names the organization in its answers count together as soon as
-	// an answer has told so, with what was sent before; limits of another kind than rates, such as limit.Concurrency, begin anew then.
+	// were one key. If nil, the keys of a provider that names the organization in its answers (OpenAI, Anthropic) count together until the first
+	// answer of each tells whose it is, where Limit is set; from then on they count where they belong, with what was sent before. A key that
+	// comes when several organizations are known sends one request, and the others when that is answered.
 	Organization func(r *http.Request) string
 	// Cost changes what a request costs: c is one request and, with Tokens, what is estimated. If nil, it costs c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
@@ -257,14 +258,15 @@ type state struct {
 	accounts []*account
 	keys     []*key
 
-	mu     sync.Mutex // guards the partitions, and the states of keys
-	leaves map[Partition]*leaf
-	nodes  map[Partition]*node
-	homes  map[Partition]string // by host and organization, the key that its limits are known by
-	joined map[Partition]string // by host and key, that key
-	others map[string]bool      // models that are not the preset's
-	blind  map[Partition]bool   // by host and route, where it was logged that tokens cannot be counted
-	recent ring
+	mu            sync.Mutex // guards the partitions, and the states of keys
+	leaves        map[Partition]*leaf
+	nodes         map[Partition]*node
+	homes         map[Partition]string      // by host and organization, the key that its limits are known by
+	joined        map[Partition]string      // by host and key, that key
+	introductions map[string]*introductions // by host
+	others        map[string]bool           // models that are not the preset's
+	blind         map[Partition]bool        // by host and route, where it was logged that tokens cannot be counted
+	recent        ring
 
 	random   sync.Mutex // guards rng
 	rng      *rand.Rand
@@ -346,7 +348,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t.state = &state{
 		epoch: clients.epoch, clients: clients, junction: clients.junction, view: clients.junction.View(), jitter: random(), rng: random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, introductions: map[string]*introductions{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
 	}
 	t.latest.Store(t)
 	t.hedges.share = c.Hedge.share()

@@ -16,8 +16,8 @@ import (
 // initial has the flags with which a verb that reads a file prints one to begin with, or its schema, and does nothing else.
 type initial struct {
 	verb   string // paceline sim
-	what   string // it writes: a scenario with comments
-	files  string // scenarios
+	what   string // what --init writes, such as: a scenario with comments
+	files  string // what the schema describes, such as: scenarios
 	next   string // what to type next, with %s for the file
 	text   []byte
 	schema func() []byte

@@ -36,7 +36,7 @@ func newServe() *cobra.Command {
 	return family(c, append(verbs, exchange, gcra)...)
 }
 
-// server is what attend needs of the servers of package ratetest.
+// server has the methods of package ratetest's servers that attend calls.
 type server interface {
 	StartListener(net.Listener)
 	URL() string

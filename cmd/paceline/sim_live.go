@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,11 +113,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	report.Series = nil
 	write := writeLive
 	if output == "json" {
-		write = func(w io.Writer, r *live.Report) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(r)
-		}
+		write = func(w io.Writer, r *live.Report) error { return writeJSON(w, r) }
 	}
 	err = errors.Join(write(harmless(cmd.OutOrStdout(), output), &report), err)
 	if err == nil && !report.Complete {

@@ -73,6 +73,7 @@ type Guard struct {
 	lapses   bool // leases of own may
 	again    func()
 	waiting  func() int
+	note     func(kind, text string)
 
 	closed   bool
 	pause    pause
@@ -229,7 +230,7 @@ func (g *Guard) Follow(now mono.Time) {
 	g.fitted.Follow(g.last)
 	g.later, g.lapses = arrivesLater(g.own), limit.Lapses(g.own)
 	if g.again != nil {
-		limit.Supply(g.own, g.again, g.waiting)
+		limit.Supply(g.own, g.again, g.waiting, g.note)
 	}
 }
 
@@ -242,9 +243,9 @@ func (g *Guard) Fresh(lease limit.Lease) bool {
 }
 
 // Supply implements limit.Supplied, for the configured limit.
-func (g *Guard) Supply(again func(), waiting func() int) {
-	g.again, g.waiting = again, waiting
-	limit.Supply(g.own, again, waiting)
+func (g *Guard) Supply(again func(), waiting func() int, note func(kind, text string)) {
+	g.again, g.waiting, g.note = again, waiting, note
+	limit.Supply(g.own, again, waiting, note)
 }
 
 // arrivesLater tells whether the server counts some of a cost only later.

@@ -4,26 +4,33 @@ package ledger
 type Fault uint8
 
 const (
-	NoFault        Fault = iota
-	KeepsGrants          // grants are used after their end, and after the node was given up
-	NotFresh             // nobody asks whether a request may still be written
-	ToldTwice            // what was told in a turn of unknown outcome is told again although it was put
-	ForgetsAnswers       // what was told in a turn of unknown outcome is taken for put
-	BoundsSwapped        // the clock's bounds are used the wrong way round
-	ShiftAhead           // a clock that was set is corrected to the latest that it can be
-	NoSlack              // what the ledger was set behind is not taken off what others know
-	NoQuiet              // a store that forgot grants at once
-	TrustsClock          // newcomers believe the store's clock
-	EraKept              // a newcomer believes it without a new era, and may set the ledger's time back
-	GivesUpEarly         // units of a node that is silent are given up at the end of its grants
-	QuickAnswers         // requests count as arrived when they were sent
-	GrantsAtOnce         // what is granted ahead is used at once
+	NoFault         Fault = iota
+	KeepsGrants           // grants are used after their end, and after the node was given up
+	NotFresh              // nobody asks whether a request may still be written
+	ToldTwice             // what was told in a turn of unknown outcome is told again although it was put
+	ForgetsAnswers        // what was told in a turn of unknown outcome is taken for put
+	BoundsSwapped         // the clock's bounds are used the wrong way round
+	ShiftAhead            // a clock that was set is corrected to the latest that it can be
+	NoSlack               // what the ledger was set behind is not taken off what others know
+	NoQuiet               // a store that forgot grants at once
+	TrustsClock           // newcomers believe the store's clock
+	EraKept               // a newcomer believes it without a new era, and may set the ledger's time back
+	GivesUpEarly          // units of a node that is silent are given up at the end of its grants
+	QuickAnswers          // requests count as arrived when they were sent
+	GrantsAtOnce          // what is granted ahead is used at once
+	SplitsEarly           // a node goes on with its part once grants have ended, while what was granted still counts
+	SplitsUnknown         // a node that was stopped, or has just come, takes a part, too
+	SplitEndsAtOnce       // what went by parts is forgotten as soon as the store is back
+	SplitUnseen           // whoever comes first when the store is back does not see that others may send by their parts
+	SplitsStopped         // a node that was stopped goes on with its part
 	faults
 )
 
 var faultNames = [faults]string{"none", "grants kept after their end", "Fresh not asked", "told twice", "answers forgotten", "clock bounds swapped",
 	"shift ahead", "slack not taken off", "quiet time left out", "newcomers trust the clock", "no new era", "given up early",
-	"arrived when sent", "granted ahead and used at once"}
+	"arrived when sent", "granted ahead and used at once",
+	"part taken early", "part taken unknown", "parts forgotten", "parts unseen",
+	"part kept after a stop"}
 
 func (f Fault) String() string { return faultNames[f] }
 

@@ -141,6 +141,9 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
 			at = limit.AfterSettle
 		}
 	}
+	if n.pending != nil { // the store is there, it seems
+		return at
+	}
 	return min(at, n.split.ready(p, cost))
 }
 
@@ -273,10 +276,10 @@ func (n *Node) holds() limit.Cost {
 	return c
 }
 
-// View is what a node saw at its last turn, for people.
+// View is what a node saw at its last turn that was put, for people.
 type View struct {
 	Book  *Book
-	Error error // why it holds nothing, if it knows
+	Quiet Quiet
 }
 
 // View returns it.

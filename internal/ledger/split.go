@@ -1,50 +1,88 @@
 package ledger
 
 import (
+	"errors"
+
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
 
 // split is what a node does by itself while the store is away for all: it sends its part of the limit.
 //
-// It begins when nothing counts any more that anybody was granted. The store was away at the first turn that failed, so grants have ended TTL
-// after that, have arrived Late after that, and count for a span more. Each node takes 1/n, n being those in the book at its last turn. The
-// parts are no more than one together: whoever takes one was in the book for TTL, in which each of the others has taken a turn and has seen it.
+// It begins when nothing counts any more that anybody was granted. The store was away at the second turn in a row that failed, if not at the
+// first, whose answer alone may have been lost; so grants have ended TTL after that, have arrived Late after that, and count for a span more.
+// Each node takes 1/n, n being those in the book at its last turn. The parts are no more than one together: whoever takes one was in the book
+// for TTL + Late, and each of the others has seen it there, as its own last turn was less than twice TTL before it noticed. One that was
+// stopped has not, and takes no part. It needs the store, where that comes back, to be there for as long as each that runs takes to notice: twice TTL.
 type split struct {
 	limiter limit.Keeper // of its part; nil: there is none for it
+	of      int          // that is 1/of
 	from    mono.Time
+	failed  mono.Time // when the last turn that failed began: the store was away then
+	until   mono.Time // unless another turn fails: who was stopped does not know whether the store is still away
 }
 
-// beginSplit finds out, at the first turn that fails, what the node's part is.
-func (n *Node) beginSplit(p mono.Time) {
-	if !n.config.Split || n.split != nil {
+// on says that the part is used, until it is said otherwise. The store was still away when nothing granted counted any more.
+func (s *split) on() bool { return s != nil && s.limiter != nil && s.failed >= s.from }
+
+// failedAlone takes in that a turn failed: at the first the node finds out what its part is, and at the second from when on. Where the store
+// was read, and the put was lost or came too late, it is there for others.
+func (n *Node) failedAlone(p mono.Time, wasRead bool) {
+	if !n.config.Split {
 		return
 	}
+	if n.split == nil || n.began >= n.split.until { // stopped for so long it does not know whether the store was there meanwhile
+		n.beginSplit(p)
+	}
+	s := n.split
+	if n.failures <= 2 || wasRead && !s.on() {
+		s.from = p.Add(n.config.TTL + n.config.Late).Add(n.fresh.Span())
+		if n.config.Fault == SplitsEarly {
+			s.from = p.Add(n.config.TTL)
+		}
+	}
+	if wasRead {
+		return
+	}
+	s.failed, s.until = n.began, n.began.Add(2*n.config.TTL)
+	if n.config.Fault == SplitsStopped {
+		s.until = limit.Never
+	}
+}
+
+func (n *Node) beginSplit(p mono.Time) {
 	n.splits++
-	n.split = &split{from: p.Add(n.config.TTL + n.config.Late).Add(n.fresh.Span())}
-	if n.view.Book == nil || !n.in || n.put.Sub(n.joined) < n.config.TTL {
+	n.split = &split{failed: mono.Min, until: n.began.Add(2 * n.config.TTL)}
+	known := n.put.Sub(n.joined) >= n.config.TTL+n.config.Late && p.Sub(n.put) < 2*n.config.TTL
+	if n.view.Book == nil || !n.in || !known && n.config.Fault != SplitsUnknown {
 		return
 	}
 	l := n.config.New()
-	if Divide(l, p, int64(len(n.view.Book.Nodes))) {
-		n.split.limiter = l
+	if of := len(n.view.Book.Nodes); Divide(l, n.fresh, p, int64(of)) {
+		n.split.limiter, n.split.of = l, of
 	}
 }
 
-// Divide lowers a limiter that was just made to one of n parts, and tells whether that could be done: not where less than one would be left,
-// nor a Calendar, whose windows begin when the store says.
-func Divide(l limit.Limiter, now mono.Time, n int64) bool {
-	for _, part := range limit.Parts(l) {
+// Away says of a turn's error that the store is, as far as that tells: it is there where it is read and has something else.
+func Away(err error) bool {
+	var there *ConfigurationError
+	var version *VersionError
+	return !errors.As(err, &there) && !errors.As(err, &version)
+}
+
+// Divide has a limiter that was just made be one of n parts of what it is elsewhere, as seen, where that may have been set to another limit
+// since. It tells whether that could be done: not where less than one would be left, nor a Calendar, whose windows begin when the store says.
+func Divide(l, seen limit.Limiter, now mono.Time, n int64) bool {
+	was := limit.Parts(seen)
+	for i, part := range limit.Parts(l) {
 		var err error
-		switch u := limit.AppendUsage(nil, part, now); part := part.(type) {
+		switch u := limit.AppendUsage(nil, was[i], now); part := part.(type) {
 		case *limit.Rolling:
-			err = part.SetLimit(now, u[0].PerWindow/n)
+			err = errors.Join(part.SetWindow(now, u[0].Window), part.SetLimit(now, u[0].PerWindow/n))
 		case *limit.Weighted:
-			err = part.SetLimit(now, u[0].PerWindow/n)
+			err = errors.Join(part.SetWindow(now, u[0].Window), part.SetLimit(now, u[0].PerWindow/n))
 		case *limit.Bucket:
-			if err = part.SetLimit(now, u[0].PerWindow/n); err == nil {
-				err = part.SetBurst(now, u[0].Allowed/n)
-			}
+			err = errors.Join(part.SetWindow(now, u[0].Window), part.SetLimit(now, u[0].PerWindow/n), part.SetBurst(now, u[0].Allowed/n))
 		case *limit.Cooldown:
 		default:
 			return false
@@ -58,30 +96,49 @@ func Divide(l limit.Limiter, now mono.Time, n int64) bool {
 
 // ready is when a cost may go by the node's part; AfterSettle: not by that.
 func (s *split) ready(p mono.Time, cost limit.Cost) mono.Time {
-	if s == nil || s.limiter == nil {
+	if !s.on() {
 		return limit.AfterSettle
 	}
-	return min(s.limiter.Ready(max(p, s.from), cost), limit.AfterSettle)
+	if at := s.limiter.Ready(p, cost); at < s.until {
+		return at
+	}
+	return limit.AfterSettle
 }
 
-// goesAlone tells whether the node sends by its part now.
+// goesAlone tells whether the node sends by its part now: not while a turn is under way that has read what the store has, and may be put.
 func (n *Node) goesAlone(p mono.Time) bool {
-	return n.split != nil && n.split.limiter != nil && p >= n.split.from
+	return n.split.on() && n.pending == nil && p < n.split.until
 }
 
-// endSplit has nothing granted, once the store is back, until all have told what they sent meanwhile, or nothing of it counts any more.
+// endSplit has nothing granted, once the store is back, until all have told what they sent meanwhile, or nothing of it counts any more. What
+// was granted before is given back: it was kept for the node, and what went by its part was not.
+//
+// Whoever comes first may have had no part, as it was stopped or is new. It sees that nobody had a turn for so long that others may send by
+// their parts.
 func (t *pending) endSplit() {
-	if t.split != nil && t.split.limiter != nil && t.began >= t.split.from {
-		t.book.Quiet = max(t.book.Quiet, t.now.Add(t.config.TTL+t.config.Late).Add(t.limiter.Span()))
+	if !t.config.Split || t.config.Fault == SplitEndsAtOnce {
+		return
 	}
+	counts := t.config.Late + t.limiter.Span()
+	own := t.split.on()
+	others := !t.alone(t.book) && t.now.Sub(t.book.Latest) >= t.config.TTL+counts && t.config.Fault != SplitUnseen
+	if !own && !others {
+		return
+	}
+	t.quiet(ErrAlone, t.now.Add(2*t.config.TTL+counts)) // parts are kept for twice TTL after a turn that failed
+	t.parted = true
+	t.pieces++
+	t.limiter.Settle(t.now, t.held, limit.Outcome{Result: limit.Unsent})
+	t.pool.parts = nil
 }
 
-// Alone says since when the node sends by its part alone, on its own clock, or from when on it will; ok is false where it does not.
-func (n *Node) Alone() (from mono.Time, ok bool) {
-	if n.split == nil || n.split.limiter == nil {
-		return 0, false
+// Alone says from when on the node sends by its part alone, on its own clock, that this is 1/of of the limit, and whether it has begun; of is
+// 0 where it has none, or does not split, or the store is there.
+func (n *Node) Alone() (from mono.Time, of int, on bool) {
+	if n.split == nil {
+		return 0, 0, false
 	}
-	return n.split.from, true
+	return n.split.from, n.split.of, n.split.on()
 }
 
 // alone is what is kept of a request that went by the node's part.
@@ -104,5 +161,5 @@ func (n *Node) freshAlone(s *sent, p mono.Time) bool {
 }
 
 func (n *Node) admitAlone(p mono.Time, cost limit.Cost) alone {
-	return alone{n.split.limiter.Admit(p, cost), n.splits, p.Add(n.config.TTL)}
+	return alone{n.split.limiter.Admit(p, cost), n.splits, n.split.until}
 }

@@ -32,7 +32,9 @@ type pending struct {
 	wantsNow bool
 	held     limit.Lease // of what is in the pool
 	shift    time.Duration
-	heirs    int // nodes that want more, with this one
+	heirs    int   // nodes that want more, with this one
+	parted   bool  // some sent by their parts before it
+	why      error // nothing is granted for a while, as this turn found out
 }
 
 // Begin notes that a turn begins. Call Read with what the store says, as often as it says something, and End when the store's call returns.
@@ -47,19 +49,21 @@ func (n *Node) Begin(p mono.Time) {
 // Read makes a turn of a reading that was taken between began and read. It returns what to put, or an error: then nothing is to be put.
 func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	n.pending = nil
-	b, err := n.decode(&r)
+	b, why, err := n.decode(&r)
 	if err != nil {
-		n.view.Error = err
 		return nil, err
 	}
 	t, err := n.read(b, began, read, &r)
 	var damaged *damagedState
 	if errors.As(err, &damaged) {
-		n.view.Error = err
+		why = err
 		t, err = n.read(n.blank(&r, n.bounds.era), began, read, &r)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if why != nil {
+		t.why = why
 	}
 	n.pending = t
 	return t.book.encode(), nil
@@ -67,25 +71,26 @@ func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 
 type damagedState struct{ error }
 
-// decode returns the book that a reading has, or a new one where what was there is lost.
-func (n *Node) decode(r *Reading) (*Book, error) {
+func (e *damagedState) Error() string { return "share: the blob is damaged: " + e.error.Error() }
+
+// decode returns the book that a reading has, or a new one where what was there is lost, and why that is.
+func (n *Node) decode(r *Reading) (b *Book, why, err error) {
 	if len(r.Blob) == 0 {
-		return n.blank(r, n.bounds.era), nil
+		return n.blank(r, n.bounds.era), ErrNew, nil
 	}
-	b, err := Decode(r.Blob)
+	b, err = Decode(r.Blob)
 	var version *VersionError
 	switch {
 	case errors.As(err, &version):
-		return nil, err
+		return nil, nil, err
 	case err != nil:
-		n.view.Error = err
-		return n.blank(r, n.bounds.era), nil
+		return n.blank(r, n.bounds.era), err, nil
 	case b.Incarnation != r.Incarnation:
-		return n.blank(r, b.Era), nil
+		return n.blank(r, b.Era), ErrForgotten, nil
 	case b.Configuration != n.says:
-		return nil, &ConfigurationError{n.says, b.Configuration}
+		return nil, nil, &ConfigurationError{n.says, b.Configuration}
 	}
-	return b, nil
+	return b, nil, nil
 }
 
 // blank is a book in which nothing is granted until all that was granted before no longer counts, whoever got it.
@@ -368,10 +373,8 @@ func (n *Node) End(p mono.Time, err error) {
 		n.pace.waits = true
 	default:
 		n.pace.failed()
-		var there *ConfigurationError
-		var version *VersionError
-		if !errors.As(err, &there) && !errors.As(err, &version) { // else the store is there
-			n.beginSplit(n.last)
+		if Away(err) {
+			n.failedAlone(n.last, t != nil)
 		}
 		if t == nil {
 			break
@@ -385,19 +388,18 @@ func (n *Node) End(p mono.Time, err error) {
 			n.wasPut(n.turn)
 		}
 	}
-	n.view.Error = err
 }
 
 func (n *Node) commit(t *pending) {
 	n.bounds, n.seen, n.split = t.bounds, nil, nil
-	if n.put = t.began; !n.in {
+	if n.put = t.began; !n.in || t.parted { // parts of others are not known before they have come
 		n.joined = t.began
 	}
 	n.in, n.wanted = !t.leaves, t.wantsNow
 	n.until = t.began.Add(n.config.TTL)
 	n.served = t.mine.Served
 	n.fresh = t.limiter
-	n.view = View{Book: t.book}
+	n.view = View{Book: t.book, Quiet: n.silence(t)}
 	for i := range n.answers[:t.told] {
 		minus(&n.flight, &n.answers[i].cost)
 	}

@@ -33,7 +33,7 @@ const MaxLimits = 8
 type Config struct {
 	// Fill is how many tickets behind the first of a lane are looked at for one that may go ahead of it: one that has room now at all
 	// its limits, and leaves enough for the first to go at the instant foreseen for it. It is also how often a ticket may be overtaken.
-	// Lanes of several ways are not filled. If zero, nobody is overtaken, but in lanes with a Fill of their own.
+	// A lane of several ways is filled at each of them, and the first of it goes by any. If zero, nobody is overtaken, but in lanes with a Fill of their own.
 	Fill int
 	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
 	Size int

@@ -24,7 +24,7 @@ type Part struct {
 	Keep bool
 	// Least, if not 0, allows the last form to be cut, to no fewer columns than this.
 	Least int
-	// Color is one of those above, or empty.
+	// Color is Green, Red or empty.
 	Color string
 }
 

@@ -1,5 +1,5 @@
-// Package tables lays rows of cells out for people: in columns of a terminal, two spaces apart, with what they say broken into lines
-// where together they are too wide. A row that has fewer cells than others ends there.
+// Package tables lays rows of cells out for people, in columns that are two spaces apart. If a row would be too wide, the text of its cells is
+// broken into lines. A row may have fewer cells than others. Wrap and Fit break text that is no table.
 //
 // It is not for programs: those read JSON or CSV.
 package tables
@@ -11,12 +11,12 @@ import (
 	"github.com/paceline-go/paceline/internal/columns"
 )
 
-// Width is how many columns a table takes that says no more than fits.
+// Width is how many columns of a terminal our tables take, unless the user asks for wide ones.
 const Width = 100
 
 const gap = 2
 
-// lastLeast is how many columns are enough for the last of them.
+// lastLeast is the width to which the last column of a table may be narrowed, even if it has longer words.
 const lastLeast = 32
 
 // Table is a table. Its zero value is empty. It is not safe for concurrent use.

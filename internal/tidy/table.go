@@ -78,7 +78,7 @@ var Table = []Package{
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/histogram internal/line internal/spell", Std: pure + " context log/slog runtime sync sync/atomic"},
 	{Name: "ratelike", Ours: "paceline mono limit", Std: pure + " context"},
 
-	{Name: "share", Ours: "paceline mono limit internal/ledger internal/uptime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os sync time"},
+	{Name: "share", Ours: "paceline mono limit internal/ledger internal/spell internal/uptime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
 	{Name: "internal/shared", Ours: "mono limit share internal/ledger internal/spell", Std: "context crypto/sha256 encoding/hex errors fmt io log/slog slices strings sync time weak"},
 	{Name: "share/sharetest", Ours: "share", Std: "any"},
 	{Name: "share/sqlite", Ours: "share internal/uptime", Std: "any", Modules: "modernc.org/sqlite"},

@@ -147,6 +147,20 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	},
 	ledger.QuickAnswers: func(c *ledgersim.Config) {},
 	ledger.GrantsAtOnce: func(c *ledgersim.Config) {},
+	ledger.SplitsEarly:  func(c *ledgersim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) },
+	ledger.SplitsUnknown: func(c *ledgersim.Config) {
+		*c = splitting(rolling(20, time.Second), c.Nodes, c.Seed)
+		c.Pause = 5 * time.Second
+	},
+	ledger.SplitUnseen: func(c *ledgersim.Config) {
+		*c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed)
+		c.Kill = 5 * time.Second
+	},
+	ledger.SplitsStopped: func(c *ledgersim.Config) {
+		*c = splitting(rolling(20, time.Second), c.Nodes, c.Seed)
+		c.Pause = 2 * time.Second
+	},
+	ledger.SplitEndsAtOnce: func(c *ledgersim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) },
 }
 
 // What is planted is found, by runs that are aimed at it, in which nothing is wrong without it. Without PACELINE_LONG the first find ends it.

@@ -43,7 +43,7 @@ func (w *world) start(place int) {
 	if !w.NoClock {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
-	n.core = ledger.New(ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Fault: w.Fault})
+	n.core = ledger.New(ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Split: w.Split, Fault: w.Fault})
 	n.late = w.nodes[place] != nil
 	w.nodes[place] = n
 	if w.Newborn && w.ids > w.Nodes {
@@ -235,10 +235,15 @@ func (n *node) end(err error) {
 	n.serve()
 }
 
+// isCut says that the node cannot reach the store now.
+func (n *node) isCut() bool {
+	return n.cut > n.now() || n.store.away > n.now() || n.place < n.Cut && n.now() >= mono.Time(n.CutFrom)
+}
+
 // read is the first half of a turn: there, read, and back.
 func (n *node) read(tries int) {
 	began := n.p()
-	if n.cut > n.now() {
+	if n.isCut() {
 		n.later(200*time.Millisecond, func() { n.end(errLost) })
 		return
 	}
@@ -264,7 +269,7 @@ func (n *node) read(tries int) {
 
 // put is the second half.
 func (n *node) put(blob []byte, version, tries int) {
-	if n.cut > n.now() {
+	if n.isCut() {
 		n.later(200*time.Millisecond, func() { n.end(errLost) })
 		return
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	// Warm is how much of the beginning is left out of the figures.
 	Warm time.Duration
 	Poll time.Duration
+	// Split has nodes go on with their parts while they cannot reach the store.
+	Split bool
 	Trouble
 	Fault ledger.Fault
 }
@@ -51,6 +53,10 @@ type Trouble struct {
 	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
 	Newborn bool          // whenever a process starts, the store's clock was just set
 	Short   bool
+	Away    time.Duration // the store, for all, for up to 40 s, and then it is there for 4 s at least
+	// Cut is how many of the nodes cannot reach the store from CutFrom on.
+	Cut     int
+	CutFrom time.Duration
 	NoClock bool // nodes' clocks run as the store's; if false, up to 50 ppm apart
 }
 
@@ -100,6 +106,7 @@ type world struct {
 type store struct {
 	blob        []byte
 	version     int
+	away        mono.Time // from all until then
 	set         time.Duration
 	incarnation int
 	noticed     time.Duration // how it was set when somebody put last
@@ -151,6 +158,9 @@ func (w *world) after(d time.Duration, f func()) { w.loop.At(w.now().Add(d), f) 
 func (w *world) trouble() {
 	w.every(w.Kill, func() {
 		i := w.rng.IntN(w.Nodes)
+		if w.nodes[i].dead {
+			return
+		}
 		w.nodes[i].dead = true
 		w.after(time.Second, func() { w.start(i) })
 	})
@@ -165,6 +175,11 @@ func (w *world) trouble() {
 	w.every(w.Outage, func() {
 		n := w.nodes[w.rng.IntN(w.Nodes)]
 		n.cut = max(n.cut, w.now().Add(w.upTo(6*time.Second)))
+	})
+	w.every(w.Away, func() {
+		if w.now() > w.store.away.Add(4*time.Second) {
+			w.store.away = w.now().Add(w.upTo(40 * time.Second))
+		}
 	})
 	w.every(w.Set, func() { w.store.set += w.upTo(10*time.Second) - 5*time.Second })
 	w.every(w.Forget, func() {

@@ -1,0 +1,114 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// news is what is told to people of the turns of a Member: each thing once, when it begins and when it is over.
+type news struct {
+	err   error         // of the last turn
+	part  int           // it goes on with 1/part of the limit; 0: it does not
+	alone mono.Time     // since when
+	quiet time.Duration // for so long nothing is granted, from the last turn on
+	there bool          // it has taken a turn that was put
+	items []item
+}
+
+// item is one line of it: for the Logger, and for the driver's Events.
+type item struct {
+	level slog.Level
+	kind  string // of paceline.Event
+	err   error
+	text  string
+}
+
+func (n *news) say(level slog.Level, kind string, err error, text string, args ...any) {
+	n.items = append(n.items, item{level, kind, err, fmt.Sprintf(text, args...)})
+}
+
+// turned takes in how a turn ended at p.
+func (n *news) turned(p mono.Time, node *ledger.Node, fallback Fallback, err error) {
+	if errors.Is(err, ledger.ErrWait) {
+		return
+	}
+	was := n.err
+	n.err = err
+	from, part, on := node.Alone()
+	switch {
+	case err == nil && was != nil:
+		n.say(slog.LevelInfo, paceline.EventBack, nil, "the shared limit is fetched again")
+	case err != nil && (was == nil || was.Error() != err.Error()):
+		text := "the shared limit cannot be fetched: nothing is sent beyond what was granted"
+		switch {
+		case part > 0:
+			text += fmt.Sprintf(" for %s, and then 1/%d of the limit until it can", whole(from.Sub(p)), part)
+		case fallback == Split && ledger.Away(err):
+			text += ", and there is no part of it for this process to go on with"
+		}
+		n.say(slog.LevelWarn, paceline.EventDown, err, "%s", text)
+	}
+	switch {
+	case n.part == 0 && on:
+		n.part, n.alone = part, from
+		n.say(slog.LevelWarn, paceline.EventAlone, nil, "without the store this process goes on with 1/%d of the shared limit: more than the limit is sent if others still reach the store", part)
+	case n.part > 0 && !on:
+		why := "the store is back"
+		if err != nil {
+			why = "it was stopped, and does not know what became of the store meanwhile"
+		}
+		n.say(slog.LevelWarn, paceline.EventBack, nil, "%s: this process no longer goes on with 1/%d of the shared limit, after %s", why, n.part, whole(p.Sub(n.alone)))
+		n.part = 0
+	}
+	if err == nil {
+		n.silent(node.View().Quiet)
+	}
+}
+
+// silent takes in that nothing is granted for a while.
+func (n *news) silent(q ledger.Quiet) {
+	was, newcomer := n.quiet, !n.there
+	n.quiet, n.there = q.For, true
+	if was > 0 || q.For <= 0 {
+		return
+	}
+	level := slog.LevelWarn
+	if errors.Is(q.Why, ledger.ErrNew) || q.Why == nil && newcomer { // as it is when several begin together
+		level = slog.LevelInfo
+	}
+	if q.Why == nil {
+		q.Why = errors.New("share: another process has found that what was granted is not known")
+	}
+	n.say(level, paceline.EventPaused, q.Why, "nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))
+}
+
+func whole(d time.Duration) string { return spell.Span(max(d, 0).Round(100 * time.Millisecond)) }
+
+// tell returns what tells people what there is to tell. It is called without the Member's lock, as a Logger may ask the Member something.
+func (n *news) tell(c *Config, note func(kind, text string)) func() {
+	items := n.items
+	n.items = nil
+	return func() {
+		for _, i := range items {
+			attrs, text := []slog.Attr{slog.String("limit", c.Name)}, c.Name+": "+i.text
+			if i.err != nil {
+				attrs, text = append(attrs, slog.Any("error", i.err)), text+": "+strings.TrimPrefix(i.err.Error(), "share: ")
+			}
+			if c.Logger != nil {
+				c.Logger.LogAttrs(context.Background(), i.level, i.text, attrs...)
+			}
+			if note != nil {
+				note(i.kind, text)
+			}
+		}
+	}
+}
