@@ -116,7 +116,7 @@ var Table = []Package{
 	{Name: "internal/live", Ours: "paceline mono limit throttle quota internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "internal/proxybench", Ours: "mono rule internal/daemon internal/tables", Std: "any"},
-	{Name: "internal/aims", Ours: "limit latency throttle internal/cores internal/strategy sim/fleet sim/compare", Std: "any"},
+	{Name: "internal/aims", Ours: "limit latency throttle internal/cores internal/strategy sim/fleet sim/compare internal/tables", Std: "any"},
 	{Name: "internal/published", Ours: "mono latency limit throttle rule window sim sim/fleet internal/strategy internal/bench internal/tables", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
 
 	// Help for the tests.
