@@ -14,11 +14,13 @@ const whyChecked = "CheckRetry says no"
 func (c *call) check(v *verdict.Verdict, a *Attempt, resp *http.Response, last bool) error {
 	shown := resp
 	if resp != nil && resp.Body != nil {
-		p := &peeked{rest: resp.Body}
-		copied := *resp
-		copied.Body = p
-		shown = &copied
-		defer func() { resp.Body = p.whole() }()
+		copied := &struct {
+			http.Response
+			peeked
+		}{*resp, peeked{rest: resp.Body}}
+		copied.Response.Body = &copied.peeked
+		shown = &copied.Response
+		defer func() { resp.Body = copied.peeked.whole() }()
 	}
 	again, err := c.t.config.CheckRetry(c.ctx, *a, shown)
 	switch {

@@ -70,7 +70,8 @@ func (p *Proxy) build(before routes) error {
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := &visit{proxy: p.latest.Load(), in: r, w: &writer{ResponseWriter: w}, came: time.Now()}
+	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now()}
+	v.answer.ResponseWriter, v.w = w, &v.answer
 	defer v.log()
 	if refusal := v.enter(); refusal != nil {
 		if r.ContentLength != 0 {

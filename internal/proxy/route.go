@@ -41,8 +41,10 @@ func (all routes) find(r *http.Request) *upstream {
 // hostname is the host of a Host field, as Upstream.Host has it.
 func hostname(hostport string) string {
 	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
+	if strings.IndexByte(hostport, ':') >= 0 { // otherwise there would be an error to make
+		if h, _, err := net.SplitHostPort(hostport); err == nil {
+			host = h
+		}
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }

@@ -31,7 +31,9 @@ type visit struct {
 	upstream   *upstream // nil: it has none
 	client     *client   // nil: not known yet
 	in         *http.Request
-	w          *writer
+	w          *writer // answer, which is a part of the visit so that it needs no memory of its own
+	answer     writer
+	within     within
 	keyField   string // the field of the request that has the client's key for the proxy
 	body       *body  // nil: none
 	looksAhead bool   // some of it is read while the request waits
@@ -52,6 +54,20 @@ type visit struct {
 
 type visitKey struct{}
 
+// within is the context of a visit. It is a part of that, and needs no memory of its own.
+type within struct {
+	context.Context
+	visit *visit
+}
+
+// Value implements context.Context.
+func (c *within) Value(key any) any {
+	if key == (visitKey{}) {
+		return c.visit
+	}
+	return c.Context.Value(key)
+}
+
 func visitOf(ctx context.Context) *visit {
 	v, _ := ctx.Value(visitKey{}).(*visit)
 	return v
@@ -59,7 +75,8 @@ func visitOf(ctx context.Context) *visit {
 
 // serve sends the request on and its answer back.
 func (v *visit) serve() {
-	ctx, cancel := context.WithCancelCause(context.WithValue(v.in.Context(), visitKey{}, v))
+	v.within = within{v.in.Context(), v}
+	ctx, cancel := context.WithCancelCause(&v.within)
 	defer cancel(nil)
 	v.cancel = cancel
 	v.in = v.in.WithContext(ctx)
