@@ -103,6 +103,13 @@ func (s *strictly) count() (served, refused int) {
 	return s.served, s.refused
 }
 
+// wait returns when so many were served.
+func (s *strictly) wait(n int) {
+	for served, _ := s.count(); served < n; served, _ = s.count() {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // rate is how many it served in a second, from the first to the last.
 func (s *strictly) rate() float64 {
 	s.mu.Lock()
@@ -165,9 +172,7 @@ func sharingRuns(t *testing.T, s *strictly, address string, n int64, processes, 
 		all, says = append(all, c), append(says, errs)
 	}
 	if kill > 0 {
-		for served, _ := s.count(); served < kill; served, _ = s.count() {
-			time.Sleep(10 * time.Millisecond)
-		}
+		s.wait(kill)
 		all[0].Process.Kill()
 		all[0].Wait()
 		all[0], says[0] = start(dirs[0])

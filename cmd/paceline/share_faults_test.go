@@ -1,0 +1,73 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Eight processes of run at a server that counts strictly, one of which is killed with -9 or stopped for up to 9 s every three seconds, while the
+// store crashes, too: none is refused. PostgreSQL crashes every 6 s, and is there again a second later; Redis every 20 s, as it has no disk, and
+// nothing is sent for 7 s and a window each time.
+func TestSharedThroughFaults(t *testing.T) {
+	if os.Getenv("PACELINE_LONG") == "" {
+		t.Skip("it takes minutes: PACELINE_LONG=1")
+	}
+	const n, lasts = 200, time.Minute
+	every := map[string]time.Duration{"postgres": 6 * time.Second, "redis": 20 * time.Second}
+	for name, engine := range engines {
+		t.Run(name, func(t *testing.T) {
+			address, crash := engine(t)
+			ripe(t, address, "api", func() limit.Keeper { return limit.MustRolling(n, time.Second) })
+			s := serveStrictly(t, n, time.Second)
+			file := urlFile(t, s.URL, n*300)
+			start := func() *exec.Cmd {
+				c, _ := process(t, "run", file, "--limit", fmt.Sprintf("%d/s", n), "--share", address, "--share-name", "api", "--out", filepath.Join(t.TempDir(), "out.jsonl"), "--quiet")
+				return c
+			}
+			var all [8]*exec.Cmd
+			for i := range all {
+				all[i] = start()
+			}
+			s.wait(n)
+			kills, stops, crashes := 0, 0, 0
+			began := time.Now()
+			before, _ := s.count()
+			crashed := began
+			for step := 0; time.Since(began) < lasts; step++ {
+				time.Sleep(3 * time.Second)
+				i := rand.IntN(len(all))
+				if c := all[i]; step%2 == 0 {
+					kills++
+					c.Process.Kill()
+					c.Wait()
+					all[i] = start()
+				} else {
+					stops++
+					c.Process.Signal(syscall.SIGSTOP)
+					time.AfterFunc(time.Duration(rand.Int64N(int64(9*time.Second))), func() { c.Process.Signal(syscall.SIGCONT) })
+				}
+				if crash != nil && time.Since(crashed) >= every[name] {
+					crashes++
+					crashed = time.Now()
+					crash()
+				}
+			}
+			served, refused := s.count()
+			rate := float64(served-before) / time.Since(began).Seconds()
+			t.Logf("%s: %.1f a second of %d served (%.0f%%), through %d kills, %d stops and %d crashes of the store; %d refused", name, rate, n, 100*rate/n, kills, stops, crashes, refused)
+			if refused > 0 || served == before {
+				t.Errorf("%d served, %d refused", served, refused)
+			}
+		})
+	}
+}
