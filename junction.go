@@ -1,6 +1,7 @@
 package paceline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -46,7 +47,7 @@ type Junction struct {
 	lapses  atomic.Bool  // permits of one of the limits may
 
 	notices []notice // to be logged by whoever lets go of the lock
-	look    look     // what Snapshots are made of
+	view    View     // of the lanes that are in no other
 
 	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
 	free  *waiter
@@ -90,6 +91,7 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 	}
 	j.base, j.armed = time.Now(), notArmed
 	j.line = line.New(line.Config{Fill: c.Fill, Size: c.MaxWaiting, Watch: watched})
+	j.view = View{junction: j, since: j.base}
 	j.hint.clear()
 	return nil
 }
@@ -162,6 +164,7 @@ func (j *Junction) waitingFor(m *Limit) int {
 type Lane struct {
 	junction *Junction
 	lane     *line.Lane
+	view     *View  // that shows it
 	share    *Share // nil: it is alone
 	start    time.Duration
 	log      *slog.Logger // nil: none
@@ -187,6 +190,10 @@ type LaneConfig struct {
 	MaxWaiting int
 	// Logger is told what the first waits for: see GateConfig. If nil, nobody is told.
 	Logger *slog.Logger
+	// Fill is JunctionConfig.Fill for this lane, if it is larger than that. It must not be negative.
+	Fill int
+	// View shows the lane in its Snapshots. If nil, the Junction's own show it.
+	View *View
 	// Client names who waits in it. Snapshots show lanes of the same Client together.
 	Client string
 	// Told says that the owner of the lane reports refusals itself, by Junction.Note. If false, each refusal that is settled becomes
@@ -206,12 +213,12 @@ func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a := &Lane{junction: j, share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
-	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting}, all...)
+	a := &Lane{junction: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
+	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill}, all...)
 	a.lane.Of = a
 	a.lane.Watched = logs
 	a.about = about{client: c.Client, told: c.Told, weight: c.Weight}
-	j.look.add(a)
+	a.view.look.add(a)
 	return a
 }
 
@@ -221,7 +228,7 @@ func (a *Lane) Retire() {
 	a.junction.mu.Lock()
 	defer a.junction.mu.Unlock()
 	a.junction.line.Retire(a.lane)
-	a.junction.look.retire(a)
+	a.view.look.retire(a)
 }
 
 // Permit is leave to send one request now. Every Permit must be settled, exactly once: until then it counts in full
@@ -246,7 +253,7 @@ func (p Permit) Settle(o limit.Outcome) {
 	}
 	a.counts.tally.Settled(&o)
 	if o.Result == limit.Limited {
-		j.refusedLocked(a, &o)
+		a.noteRefusalLocked(&o)
 	}
 	j.deliverLocked(now)
 }
@@ -266,7 +273,7 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	}
 	a.counts.tally.Settled(&o)
 	if o.Result == limit.Limited {
-		j.refusedLocked(a, &o)
+		a.noteRefusalLocked(&o)
 	}
 	j.deliverLocked(now)
 }

@@ -132,8 +132,8 @@ type LimitState struct {
 	Recent int64 `json:"recent"`
 	// Fits is what was found to be allowed per Window, where that is less than PerWindow: see limit.Fitted. 0: it is as configured.
 	Fits int64 `json:"fits,omitempty"`
-	// Share is what of the ceiling is used: what was counted in the last Window of PerWindow, 1 being all; without a Window, Used of
-	// Allowed. Of a bucket that was full it can be more than 1.
+	// Share is what of the ceiling is used: what was counted in the last Window of PerWindow; without a Window, Used of Allowed. It is 0 to 1,
+	// which is all: also where a bucket that was full has let through more (see Recent), or the limit was lowered.
 	Share float64 `json:"share"`
 	// Next is when one more, of cost 1 in Unit, may go: the zero Time if now. NextUnknown: only an answer can tell.
 	Next        time.Time `json:"next,omitzero"`
@@ -156,8 +156,8 @@ type ClientState struct {
 	Counts
 	// Share is which part of what was served was this client's, by Accepted: 0 to 1.
 	Share float64 `json:"share"`
-	// LastGoes is about when the last goes that waits now, if nobody leaves and nobody else comes. The zero Time: nobody waits, or nobody
-	// knows; it is guessed for 64 lanes in which somebody waits.
+	// LastGoes is about when the last goes that waits now, if nobody leaves and nobody else comes; of a Pool, if all that wait cost as much
+	// as the first. The zero Time: nobody waits, or nobody knows; it is guessed for 64 lanes in which somebody waits.
 	LastGoes time.Time `json:"last_goes,omitzero"`
 }
 

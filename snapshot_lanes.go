@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// look is what a Junction keeps for its Snapshots, guarded by its lock.
+// look is what a View keeps for its Snapshots, guarded by the Junction's lock.
 type look struct {
 	lanes  []*Lane          // all but those that were retired, in any order
 	leaves []*Lane          // retired, with permits that are not settled
@@ -122,16 +122,30 @@ func (c *Counts) add(d *Counts) {
 	c.Used = AmountsOf(used)
 }
 
-// Note adds an Event, which is then in Snapshots. Its Number, At, Last and Count are filled in. An Event of the same Kind and Whose as
-// one of the last second is counted with that one.
-func (j *Junction) Note(e Event) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.look.events.note(time.Now(), e)
+// View is some lanes of a Junction, looked at by themselves: of one server of several, say, whose clients have limits in common. What is
+// said of a limit is of all that it counts, by whichever lanes. Made by Junction.View. Safe for concurrent use.
+type View struct {
+	junction *Junction
+	since    time.Time
+	look     look // guarded by the Junction's lock
 }
 
-// refusedLocked notes that the server refused a request of a lane.
-func (j *Junction) refusedLocked(a *Lane, o *limit.Outcome) {
+// View returns a View without lanes: see LaneConfig.View.
+func (j *Junction) View() *View { return &View{junction: j, since: time.Now()} }
+
+// Note is View.Note, for the Junction's own Snapshots.
+func (j *Junction) Note(e Event) { j.view.Note(e) }
+
+// Note adds an Event, which is then in Snapshots. Its Number, At, Last and Count are filled in. An Event of the same Kind and Whose as
+// one of the last second is counted with that one.
+func (v *View) Note(e Event) {
+	v.junction.mu.Lock()
+	defer v.junction.mu.Unlock()
+	v.look.events.note(time.Now(), e)
+}
+
+// noteRefusalLocked notes that the server refused a request of a lane.
+func (a *Lane) noteRefusalLocked(o *limit.Outcome) {
 	if a.about.told {
 		return
 	}
@@ -139,23 +153,28 @@ func (j *Junction) refusedLocked(a *Lane, o *limit.Outcome) {
 	if o.RetryAfter > 0 {
 		text += ", and asks to stay away for " + spell.Span(o.RetryAfter)
 	}
-	j.look.events.note(time.Now(), Event{Kind: EventRefused, Whose: Whose{Client: a.about.client}, Text: text})
+	a.view.look.events.note(time.Now(), Event{Kind: EventRefused, Whose: Whose{Client: a.about.client}, Text: text})
 }
 
 // Snapshot returns the state of the Gate now. It has one client, without a name.
 func (g *Gate) Snapshot() Snapshot { return g.junction.Snapshot() }
 
-// Snapshot returns the state of all lanes now. With more than 64 lanes, each 64 are of one instant: between them the lock is let go.
-func (j *Junction) Snapshot() Snapshot {
+// Snapshot returns the state of all lanes now, but for those of another View. With more than 64 lanes, each 64 are of one instant: between
+// them the lock is let go.
+func (j *Junction) Snapshot() Snapshot { return j.view.Snapshot() }
+
+// Snapshot is Junction.Snapshot, of the lanes of the View.
+func (v *View) Snapshot() Snapshot {
+	j := v.junction
 	s := snapshot{clients: map[string]*client{}, limits: map[*Limit]int{}}
 	j.mu.Lock()
-	s.At, s.Since = time.Now(), j.base
-	j.look.fold()
-	lanes := slices.Concat(j.look.lanes, j.look.leaves)
-	for name, p := range j.look.gone {
+	s.At, s.Since = time.Now(), v.since
+	v.look.fold()
+	lanes := slices.Concat(v.look.lanes, v.look.leaves)
+	for name, p := range v.look.gone {
 		s.client(name).past.add(p)
 	}
-	s.Events = j.look.events.all()
+	s.Events = v.look.events.all()
 	for i, a := range lanes {
 		if i > 0 && i%lookAtOnce == 0 {
 			j.mu.Unlock()
@@ -277,6 +296,8 @@ func limitState(u *limit.Usage) LimitState {
 	case u.PerWindow > 0:
 		l.Share = float64(u.Recent) / float64(u.PerWindow)
 	}
+	// Beside what flows into a bucket goes what it had in store, and a limit may have been lowered: more than the ceiling is all of it.
+	l.Share = min(l.Share, 1)
 	return l
 }
 

@@ -3,6 +3,7 @@ package paceline
 import (
 	"cmp"
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
@@ -131,6 +132,7 @@ func (p *Pool) Snapshot() Snapshot {
 			s.Limits = append(s.Limits, p.limitLocked(now, i, &u, &key))
 		}
 	}
+	s.Clients = make([]ClientState, 1)
 	p.waitingLocked(now, &s)
 	for _, h := range p.dispatcher.Hosts(now) {
 		if h.Down {
@@ -147,7 +149,8 @@ func (p *Pool) Snapshot() Snapshot {
 	}
 	s.Counts = all.Counts
 	s.Waits = all.appendWaits(nil, "")
-	s.Clients = []ClientState{{Waiting: s.Waiting, InFlight: s.InFlight, LongestWait: s.LongestWait, Weight: 1, Counts: s.Counts}}
+	one := &s.Clients[0]
+	one.Waiting, one.InFlight, one.LongestWait, one.Weight, one.Counts = s.Waiting, s.InFlight, s.LongestWait, 1, s.Counts
 	s.order()
 	return s
 }
@@ -189,6 +192,9 @@ func (p *Pool) waitingLocked(now mono.Time, s *Snapshot) {
 			on, first, name = i, at, b.Name
 		}
 	}
+	if at := p.lastGoesLocked(now, s.Waiting, r.Cost); at > now && at < limit.AfterSettle {
+		s.Clients[0].LastGoes = p.time(at)
+	}
 	if on < 0 || first <= now {
 		return
 	}
@@ -198,4 +204,37 @@ func (p *Pool) waitingLocked(now mono.Time, s *Snapshot) {
 			break
 		}
 	}
+}
+
+// mostKeys is how many keys are asked for a guess. Where there are more, they stand for the others.
+const mostKeys = 8
+
+// lastGoesLocked guesses when the last of n requests goes, if all cost as much as the head of the queue does: with all keys together, each of
+// which takes as many as it can. At limit.AfterSettle or limit.Never no instant is known.
+func (p *Pool) lastGoesLocked(now mono.Time, n int, cost limit.Cost) mono.Time {
+	var keys []int
+	step := (len(p.config.Keys) + mostKeys - 1) / mostKeys
+	for i := 0; i < len(p.config.Keys); i += step {
+		if p.dispatcher.KeyInfo(now, i).State != dispatch.Banned {
+			keys = append(keys, i)
+		}
+	}
+	n = (n + step - 1) / step
+	together := func(at mono.Time) (sum int) { // how many go until then
+		for _, i := range keys {
+			sum += sort.Search(n, func(k int) bool { return p.dispatcher.Expect(now, i, k+1, cost) > at })
+		}
+		return sum
+	}
+	last := limit.Never
+	for _, i := range keys {
+		last = min(last, p.dispatcher.Expect(now, i, n, cost))
+	}
+	if last >= limit.AfterSettle {
+		return last
+	}
+	const parts = 1 << 10 // so exact is a guess
+	between := last.Sub(now)
+	k := sort.Search(parts, func(k int) bool { return together(now.Add(between/parts*time.Duration(k))) >= n })
+	return now.Add(between / parts * time.Duration(k))
 }

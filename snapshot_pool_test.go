@@ -2,6 +2,7 @@ package paceline_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,48 @@ func TestPoolSnapshot(t *testing.T) {
 		}
 		if count != s.Sent-s.Resent || waited == 0 || s.Accepted != 7 || s.Waiting != 0 || s.Keys[0].State != paceline.KeyOK || s.Resent == 0 {
 			t.Errorf("%d waits, %d of them longer: %+v", count, waited, s)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// When the last of a Pool goes, by two keys of which one lets through twice as much as the other, is told as long as anybody waits.
+func TestPoolLastGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var last time.Time
+		p := must(paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "a", Limiter: limit.MustRolling(10, time.Minute)}, {Name: "b", Limiter: limit.MustRolling(20, time.Minute)}, {Name: "c", Limiter: limit.MustRolling(1, time.Hour)}},
+			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+				mu.Lock()
+				defer mu.Unlock()
+				last = time.Now()
+				return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+			},
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		for range 300 {
+			if err := p.Submit(t.Context(), queue.Request{Cost: limit.One}); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		first := p.Snapshot()
+		time.Sleep(4*time.Minute + 30*time.Second)
+		later := p.Snapshot()
+		time.Sleep(time.Hour)
+		mu.Lock()
+		for _, s := range []paceline.Snapshot{first, later} {
+			if off := s.Clients[0].LastGoes.Sub(last); s.Waiting == 0 || off < -time.Second || off > time.Second {
+				t.Errorf("with %d waiting the last goes at %v, %v was told", s.Waiting, last.Sub(first.At), s.Clients[0].LastGoes.Sub(first.At))
+			}
+		}
+		mu.Unlock()
+		if s := p.Snapshot(); s.Waiting != 0 || !s.Clients[0].LastGoes.IsZero() {
+			t.Errorf("when all have gone: %+v", s.Clients)
 		}
 		cancel()
 		<-done

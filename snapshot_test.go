@@ -323,3 +323,20 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// What a full bucket gives beside what flows into it is no more than all of the ceiling.
+func TestShareOfABucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := paceline.NewGate(must(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: 10 * time.Second, Burst: 10})))
+		for range 15 {
+			must(g.Wait(t.Context(), limit.One)).Settle(limit.Outcome{Result: limit.Accepted})
+		}
+		if l := g.Snapshot().Limits[0]; l.Recent != 15 || l.Share != 1 {
+			t.Errorf("after a burst: %d counted lately, share %v", l.Recent, l.Share)
+		}
+		time.Sleep(8 * time.Second)
+		if l := g.Snapshot().Limits[0]; l.Share <= 0 || l.Share >= 0.5 {
+			t.Errorf("8 s later: %d counted lately, share %v", l.Recent, l.Share)
+		}
+	})
+}

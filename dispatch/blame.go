@@ -10,40 +10,48 @@ import (
 )
 
 const (
-	manyRefusals = 2   // so many in a row are the fault of the key or the server, not of the requests
-	manyReturns  = 100 // after so many attempts of one request that were not counted, they are counted
-	manyDenials  = 3   // after so many denials of different requests in a row the key stays away
-	manyBelieved = 2   // so many requests in a row may die of denials; after that the keys are to blame
-	mostBelieved = 100 // what manyBelieved may grow to, where it was the requests time and again
-	manyAgain    = 5   // how often one key is asked again about one request where no other can be asked
-	fewDenied    = 64  // of so many denied requests it is remembered whether they still live or not
+	// From the manyRefusals-th refusal in a row on, the key or the server is to blame, and not the request.
+	manyRefusals = 2
+	// A request may have manyReturns attempts that are not counted. The attempts after those are counted.
+	manyReturns = 100
+	// A key that has denied manyDenials different requests in a row stays away for a while.
+	manyDenials = 3
+	// Of the requests that every key denies, the first manyBelieved in a row become dead letters. From the next one on the keys are to
+	// blame. Each time that a request turns out to be at fault after all, more are believed in a row, up to mostBelieved.
+	manyBelieved = 2
+	mostBelieved = 100
+	// Where only one key can be asked, a request that it denies is sent to it manyAgain times more.
+	manyAgain = 5
+	// blame.denied may grow to fewDenied requests before those that have ended are looked for and forgotten.
+	fewDenied = 64
 
-	// longestDenied is the longest pause of a key that has served. What it denies may be a stretch of requests that are at fault.
+	// longestDenied is the longest pause of a key that denies, if the key has ever served anything: it may be in order, and a long row of
+	// requests at fault.
 	longestDenied = 10 * time.Second
-	// longestProbing is for how long a request that all keys denied waits for others to go first.
+	// longestProbing is the longest time that a request which all keys denied lets other requests go first.
 	longestProbing = time.Hour
 )
 
 // blame finds out who is at fault for how an attempt ended.
 type blame struct {
-	denied map[queue.Ticket]denial
-	most   int    // when more are denied, those that have ended otherwise are forgotten
-	row    int    // how many requests in a row all keys denied, with nothing served between
-	own    int    // how many requests were given another chance lately and turned out to be at fault themselves
-	served uint64 // how many requests all keys have served
+	denied map[queue.Ticket]denial // the requests that were denied and go on
+	most   int                     // when denied has so many, those that have ended meanwhile are removed from it
+	row    int                     // how many requests in a row were denied by all keys, since something was served
+	own    int                     // how many requests were denied again after others were served, since a denial was a key's fault
+	served uint64                  // how many requests all keys together have served
 }
 
-// believes tells whether the requests are taken to be at fault, after so many denied in a row.
+// believes tells whether a request that all keys deny is taken to be at fault. It is not if too many in a row were denied.
 func (b *blame) believes() bool { return b.row < min(manyBelieved+2*b.own, mostBelieved) }
 
-// denial is which key denied a request, and how often; it begins anew with another key.
+// denial is the latest key that denied a request, and how many times in a row that key did.
 type denial struct {
 	key, times int
-	served     uint64 // blame.served when the request was denied first
+	served     uint64 // blame.served when the request was denied for the first time
 }
 
-// isToBlame tells whether the key or the server is at fault, and not the request: if the key has refused twice in a row, or denies what no
-// other key has denied, or denies everything.
+// isToBlame tells whether the key or the server is at fault, and not the request. That is so if the key has refused twice in a row, if it
+// denies a request that no other key has denied, or if it denies everything.
 func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	k := &d.keys[a.Key]
 	switch {
@@ -53,7 +61,7 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 		b.served++
 		b.row = 0
 		if _, was := b.denied[a.Ticket]; was {
-			b.own = 0 // this time a key was at fault
+			b.own = 0 // this request was denied before and is served now, so a key was at fault
 		}
 	case ans.Misordered && !ans.Invalid && k.nonce != nil:
 		d.misorders(now, a)
@@ -72,8 +80,8 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	return false
 }
 
-// mayAnother tells whether a request whose key is to blame may go again at once: if that key stays away, and another serves. It may not do
-// so without end, since the wait for the other keys could last longer than the pauses.
+// mayAnother tells whether a request whose key is to blame may go again at once. It may if that key stays away and another key serves, but
+// only manyAgain times: it could have to wait for the other key for longer than the first one stays away.
 func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	if _, away := d.keys[a.Key].guard.Paused(now); !away || d.queue.Info(a.Ticket).Returned >= manyAgain {
 		return false
@@ -87,8 +95,8 @@ func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	return false
 }
 
-// misorders takes in that a key refused a nonce. The request goes again with a new one. If nothing was sent after it, the nonce was in
-// order, and after three such refusals in a row the key stays away for a while.
+// misorders takes in that a key refused a nonce. The request goes again with a new nonce. If no request with a later nonce was sent
+// meanwhile, the refused one was in order, and after three such refusals in a row the key stays away for a while.
 func (d *Dispatcher) misorders(now mono.Time, a *Attempt) {
 	k := &d.keys[a.Key]
 	if k.nonce.Last() != a.Nonce {
@@ -113,8 +121,9 @@ func (k *key) away(row int) time.Duration {
 	return pause.Delay(row-manyDenials+1, nil)
 }
 
-// isDenied takes in that a key denied a request, and tells whether the request goes on. It is at fault itself if all keys that can be
-// asked deny it. But where they serve nothing any more, that is believed of two requests only, and of the others once something was served.
+// isDenied takes in that a key denied a request, and tells whether the request goes on. A request that all keys deny is at fault itself. But
+// if the keys serve nothing any more, only the first two such requests are taken to be at fault; each of the others goes on until it is
+// denied again after something was served.
 func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	b, k := &d.blame, &d.keys[a.Key]
 	if !d.lives(a) || d.queue.Info(a.Ticket).Returned >= manyReturns {
@@ -134,9 +143,9 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 		return false
 	case agreed && !d.together(a):
 		b.row++
-		k.denials = max(k.denials, manyDenials-1) // two are dead of it already
+		k.denials = max(k.denials, manyDenials-1) // the requests that have died of denials count for this key, too
 		d.denies(now, a)
-	case !agreed && !again, k.denials >= manyDenials: // else it is no news
+	case !agreed && !again, k.denials >= manyDenials: // a request that this key has denied before says nothing new of the key
 		d.denies(now, a)
 	}
 	if !again {
@@ -150,13 +159,13 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	return true
 }
 
-// together tells whether an attempt was in flight when its key was sent away. Then its denial is nothing new.
+// together tells whether an attempt was already in flight when its key was told to stay away. Such a denial is no further evidence.
 func (d *Dispatcher) together(a *Attempt) bool {
 	k := &d.keys[a.Key]
 	return k.denials >= manyDenials && a.At <= k.stayed
 }
 
-// denies counts a denial by a key. After many in a row the key stays away, and after that one request goes first.
+// denies counts a denial by a key. After manyDenials in a row the key stays away, and when it is back, one request goes alone first.
 func (d *Dispatcher) denies(now mono.Time, a *Attempt) {
 	if d.together(a) {
 		return
@@ -169,8 +178,8 @@ func (d *Dispatcher) denies(now mono.Time, a *Attempt) {
 	}
 }
 
-// othersFirst is how long a denied request waits where a key denies everything, so that requests that were not denied yet go first, for
-// several probes: they tell more. Otherwise a stretch of forbidden requests would be every probe.
+// othersFirst is how long a denied request waits while its key denies everything. Meanwhile requests that nobody has denied are sent to try
+// the key, as they tell more: otherwise the key could be tried with nothing but requests that are at fault.
 func (d *Dispatcher) othersFirst(a *Attempt) time.Duration {
 	k := &d.keys[a.Key]
 	if k.denials < manyDenials || d.queue.Counts().Waiting < len(d.blame.denied) {
@@ -180,7 +189,8 @@ func (d *Dispatcher) othersFirst(a *Attempt) time.Duration {
 	return wait.Delay(d.queue.Info(a.Ticket).Returned+1, nil)
 }
 
-// forget makes room for one more denied request. Nobody tells blame of requests that expire or are killed, so it looks at a few each time.
+// forget makes room for one more denied request. Nobody tells blame that a request has expired or was killed, so forget looks for those
+// whenever their number has doubled.
 func (d *Dispatcher) forget() {
 	b := &d.blame
 	if len(b.denied) < b.most {

@@ -58,7 +58,7 @@ type Key struct {
 	Nonce *NonceConfig
 	// Gap is the least time between two sends of this key. With Nonce, it is that of a limit.Sequence: it allows several in
 	// flight, and it must cover the difference between the largest and the smallest one-way latency, and how late a write
-	// may follow its decision. Give Outcome.Misordered with every bad nonce: the first ends it for a while.
+	// may follow its decision. Give Outcome.Misordered with every bad nonce: after it requests go one at a time for a while.
 	Gap time.Duration
 	// LearnGap has the Sequence learn Gap from the round trips. Not with Gap or InFlight.
 	LearnGap bool
@@ -174,13 +174,13 @@ type key struct {
 	nonce       *Nonce
 	inFlight    int
 	sent        uint64
-	pauses      bool // after refusals that name no time
+	pauses      bool // whether the key stays away after refusals that name no time
 	tally       limit.Tally
-	learned     uint64    // by its guard, as far as it was told
-	denials     int       // in a row
-	stayed      mono.Time // when the latest of them had it stay away
-	misnumbered int       // nonces in order that were refused, in a row
-	banned      string    // the reason
+	learned     uint64    // how much of what its guard has learned was passed to Config.Learned
+	denials     int       // how many in a row, with nothing served between
+	stayed      mono.Time // when the latest denial had the key stay away
+	misnumbered int       // how many nonces in a row were refused although they were in order
+	banned      string    // why the key is banned
 	isBanned    bool
 	generation  uint64
 }
@@ -385,7 +385,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	return e
 }
 
-// asked returns when a key in use is asked again: now, if one is not paused.
+// asked returns the earliest instant at which one of the keys in use is asked again: now if one of them is not paused.
 func (d *Dispatcher) asked(now mono.Time) mono.Time {
 	at := limit.Never
 	for i := range d.keys {
@@ -412,8 +412,8 @@ func (d *Dispatcher) lives(a *Attempt) bool {
 	return info.State == queue.InFlight && info.Seq == a.life
 }
 
-// moveOn has a request go on after an attempt. With free the attempt is not counted, since the fault was not the request's. With atOnce
-// it need not wait, since another key can take it.
+// moveOn has a request go on after an attempt. free says that the attempt is not counted, since the request was not at fault. atOnce says
+// that the request need not wait, since another key can take it.
 func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce bool) (e queue.Ended) {
 	switch {
 	case !d.lives(a):
@@ -423,8 +423,8 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 	case ans.Banned || ans.Returned || atOnce:
 		return d.queue.Return(now, a.Ticket, now)
 	case free:
-		// It waits, and longer than until the first key is asked again: so a request that is at fault itself does not spin, and other
-		// requests find out whether the key serves.
+		// The request waits for longer than it takes until the first key is asked again. So one that is at fault itself does not go
+		// round and round, and other requests find out whether the key serves.
 		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
 		if ans.Denied {
 			wait = max(wait, d.othersFirst(a))
@@ -528,6 +528,20 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 // server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
 func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (mono.Time, limit.Bound) {
 	return d.keys[key].guard.Explain(now, cost)
+}
+
+// Expect guesses when the last of n requests would go that cost so much each, if all of them went with one key and nobody else came. At
+// limit.AfterSettle or limit.Never no instant is known.
+func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Time {
+	g, ahead := d.keys[key].guard, cost.Least()
+	for u := range ahead {
+		ahead[u] *= int64(n - 1)
+	}
+	ready := g.Ready(now, cost)
+	if ready >= limit.AfterSettle {
+		return ready
+	}
+	return max(g.NotBefore(now, n-1, ahead, cost), ready) // a pause may end at once, but is not expected to
 }
 
 // AppendUsage appends what is used of the limits of a key: see limit.Gauged.

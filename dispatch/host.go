@@ -21,13 +21,13 @@ type hosts struct {
 	rand  *rand.Rand
 	told  func(HostInfo)
 	all   map[string]*host
-	most  int   // when there are more, those are forgotten of which nothing is known
-	last  *host // the one that was asked for last; nil: none
+	most  int   // when there are more, hosts of which nothing is known are forgotten
+	last  *host // the host that was asked for last; nil: none
 	held  held
 	down  []*host // in the order in which they went down
 }
 
-// fewHosts is how many are kept in any case.
+// fewHosts is how many hosts are kept before any is forgotten.
 const fewHosts = 1024
 
 type host struct {
@@ -92,8 +92,8 @@ func (s *hosts) sweep() {
 	s.most = max(fewHosts, 2*len(s.all))
 }
 
-// lets returns the host of that name if a request may go there now. Otherwise it holds the host, so that the queue has another head, and
-// returns nil.
+// lets returns the host of that name if a request may go there now. Otherwise it holds the host, so that a request to another host becomes
+// the head of the queue, and returns nil.
 func (s *hosts) lets(now mono.Time, name string, cost *limit.Cost) *host {
 	h := s.of(name)
 	if h.ready = h.health.Ready(now, *cost); h.ready <= now {
@@ -146,7 +146,8 @@ func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 		h.ready = h.health.Ready(now, a.Request.Cost)
 		heap.Fix(&s.held, h.place)
 	}
-	// What shows no more than that it was not sent may be the request's own fault, unless the host is known to be down.
+	// That an attempt was not sent may be the request's own fault. It says something of the host only if what was seen says more, or if
+	// the host is known to be down.
 	tells := ans.Sight >= limit.Unreachable || ans.Sight == limit.Silent && h.health.State(now).Down
 	return ans.Result == limit.Unsent && tells
 }

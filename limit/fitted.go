@@ -139,8 +139,7 @@ func (f *Fitted) Follow(now mono.Time) {
 	f.cause, f.bound, f.deaf, f.began = cause{}, false, false, f.last
 	f.news++
 	for r := range f.book.All() {
-		r.front = Lease{}
-		if f.front != nil {
+		if f.front != nil { // else nobody looks at r.front
 			r.front = f.front.Admit(f.last, r.cost)
 		}
 	}

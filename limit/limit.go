@@ -22,6 +22,7 @@
 //	several of these at once                                  [All]
 //	in flight; apart; in order; told to stay away             [Concurrency], [Spacing], [Sequence], [Cooldown]
 //	in flight, and nobody states how many                     [Adaptive]
+//	limits that may be wrong; limits that come and go         [Fitted], [Varying]
 //
 // A quota that strangers use too wants package throttle; events that one can date oneself want package window.
 //

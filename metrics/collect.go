@@ -40,6 +40,13 @@ func (c *collection) requests(s *source, v *paceline.Snapshot) {
 		c.gauge(waiting, float64(is.Waiting), name)
 		c.gauge(inFlight, float64(is.InFlight), name)
 		c.gauge(longestWait, is.LongestWait.Seconds(), name)
+		if known := !is.LastGoes.IsZero(); known || is.Waiting == 0 {
+			left := 0.0
+			if known {
+				left = max(is.LastGoes.Sub(v.At).Seconds(), 0)
+			}
+			c.gauge(lastGoes, left, name)
+		}
 		c.count(tokens, float64(is.Used.Input), name, "input")
 		c.count(tokens, float64(is.Used.Output), name, "output")
 		c.count(tokens, float64(max(is.Used.Tokens-is.Used.Input-is.Used.Output, 0)), name, "other")
@@ -53,6 +60,9 @@ func add(sum, is *paceline.ClientState) {
 	sum.Waiting += is.Waiting
 	sum.InFlight += is.InFlight
 	sum.LongestWait = max(sum.LongestWait, is.LongestWait)
+	if is.LastGoes.After(sum.LastGoes) {
+		sum.LastGoes = is.LastGoes
+	}
 	for _, f := range [...]struct {
 		to *int64
 		n  int64

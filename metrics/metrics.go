@@ -87,6 +87,7 @@ var (
 	waiting     = desc("waiting", "Requests in line.", "source", "client")
 	inFlight    = desc("in_flight", "Requests that went and are not answered.", "source", "client")
 	longestWait = desc("longest_wait_seconds", "For how long the first in line of a client has waited.", "source", "client")
+	lastGoes    = desc("last_goes_seconds", "In how long about the last in line of a client goes, if nobody else comes; it is missing where nobody knows.", "source", "client")
 	waits       = desc("wait_seconds", "How long requests were in line, by the limit that took most of it; none: they went at once.", "source", "limit", "client")
 	tokens      = desc("tokens_total", "Tokens that were used, as answers told them; other: of servers that tell no more than the sum.", "source", "client", "kind")
 	money       = desc("money_total", "Money that was used, as answers told it, in whatever the limit is in.", "source", "client")
@@ -106,7 +107,7 @@ var (
 	keyState   = desc("key_state", "1 for the state that a key is in.", "source", "host", "key", "state")
 	upstream   = desc("upstream_seconds", "How long answers took, from when a request was written to the header of its answer.", "source", "host")
 	everything = []*prometheus.Desc{
-		requests, sent, resent, waiting, inFlight, longestWait, waits, tokens, money, limitUsed, limitCeiling, limitRate, limitFits, limitWindow,
+		requests, sent, resent, waiting, inFlight, longestWait, lastGoes, waits, tokens, money, limitUsed, limitCeiling, limitRate, limitFits, limitWindow,
 		limitShare, limitCounted, limitWaiting, pauses, paused, hostDown, keyState, upstream,
 	}
 )

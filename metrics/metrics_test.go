@@ -68,7 +68,7 @@ func TestSeries(t *testing.T) {
 		Limits: []paceline.LimitState{{
 			Whose: paceline.Whose{Host: "h", Key: "k", Model: "m"}, Name: "requests", Unit: "requests", Used: 5, Allowed: 10, Window: time.Minute, PerWindow: 10, Total: 70, Share: 0.4, Waiting: 2, Fits: 8,
 		}, {Name: "concurrency", Unit: "in flight", Used: 1, Allowed: 4}},
-		Clients: []paceline.ClientState{{Name: "c", Waiting: 2, InFlight: 1, LongestWait: 1500 * time.Millisecond, Counts: paceline.Counts{
+		Clients: []paceline.ClientState{{Name: "c", Waiting: 2, InFlight: 1, LongestWait: 1500 * time.Millisecond, LastGoes: now.Add(75 * time.Second), Counts: paceline.Counts{
 			Sent: 9, Accepted: 4, Limited: 1, Failed: 2, Unknown: 1, Never: 6, Late: 7, Full: 8, Cancelled: 11, Used: paceline.Amounts{Input: 100, Output: 20, Tokens: 120, Money: 1_500_000},
 		}}},
 		Keys:     []paceline.KeyState{{Host: "h", Name: "k", State: paceline.KeyBanned}},
@@ -84,6 +84,7 @@ func TestSeries(t *testing.T) {
 		`paceline_requests_total{client="c",result="full",source="s"}`: 8, `paceline_requests_total{client="c",result="cancelled",source="s"}`: 11,
 		`paceline_sent_total{client="c",source="s"}`: 9, `paceline_resent_total{source="s"}`: 3, `paceline_pauses_total{source="s"}`: 2,
 		`paceline_waiting{client="c",source="s"}`: 2, `paceline_in_flight{client="c",source="s"}`: 1, `paceline_longest_wait_seconds{client="c",source="s"}`: 1.5,
+		`paceline_last_goes_seconds{client="c",source="s"}`:         75,
 		`paceline_tokens_total{client="c",kind="input",source="s"}`: 100, `paceline_tokens_total{client="c",kind="output",source="s"}`: 20,
 		`paceline_tokens_total{client="c",kind="other",source="s"}`: 0, `paceline_money_total{client="c",source="s"}`: 1.5,
 		`paceline_limit_used{` + limit + `}`: 5, `paceline_limit_ceiling{` + limit + `}`: 10, `paceline_limit_per_window{` + limit + `}`: 10, `paceline_limit_fits{` + limit + `}`: 8,

@@ -97,7 +97,7 @@ func TestPageSaysWhatTheSnapshotSays(t *testing.T) {
 				Counts: paceline.Counts{Sent: sent, Accepted: sent - 20, Limited: 8, Failed: 9, Late: 5, Used: paceline.Amounts{Tokens: 123_456, Money: 2_500_000}},
 				Limits: []paceline.LimitState{
 					{Whose: host, Name: "requests", Unit: "requests", Used: 57, Open: 3, Allowed: 60, Window: time.Minute, PerWindow: 60, Share: 0.999, Next: now.Add(90 * time.Second), Waiting: waiting},
-					{Name: "day", Unit: "money", Used: 2_500_000, Allowed: 5_000_000, Window: 24 * time.Hour, PerWindow: 5_000_000, Share: 1.9},
+					{Name: "day", Unit: "money", Used: 2_500_000, Allowed: 5_000_000, Window: 24 * time.Hour, PerWindow: 5_000_000, Recent: 9_500_000, Share: 1},
 					{Whose: paceline.Whose{Client: "ann"}, Name: "concurrency", Unit: "in flight", Used: 3, Allowed: 3, Share: 0.004, NextUnknown: true},
 					{Whose: paceline.Whose{Host: "b", Model: "m", Route: "GET /x"}, Name: "requests", Unit: "requests", Allowed: 10, Window: time.Second, PerWindow: 5, PausedUntil: now.Add(time.Hour), Why: "429"},
 				},

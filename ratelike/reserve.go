@@ -47,11 +47,10 @@ func (l *Limiter) ReserveN(n int) *Reservation {
 // book finds the instant of r and opens its lease there. So long as there is another instant to be found the leases of those before it
 // stay open, so that they can be cancelled; when all that is allowed is open the oldest of them is counted on.
 func (l *Limiter) book(now mono.Time, r *Reservation, cost limit.Cost) {
-	from := max(now, l.last)
-	at := l.limiter.Ready(from, cost)
+	at := l.limiter.Ready(now, cost) // no earlier than any instant that was reserved: that was a change
 	for at == limit.AfterSettle && len(l.held) > 0 {
 		l.settle(now, l.held[0], l.arrives(now, l.held[0]))
-		at = l.limiter.Ready(from, cost)
+		at = l.limiter.Ready(now, cost)
 	}
 	if at >= limit.AfterSettle {
 		return
@@ -85,7 +84,7 @@ func (l *Limiter) settle(now mono.Time, r *Reservation, o limit.Outcome) {
 	r.held = false
 	r.timer.Stop()
 	l.held = slices.DeleteFunc(l.held, func(h *Reservation) bool { return h == r })
-	l.limiter.Settle(max(now, l.last), r.lease, o)
+	l.limiter.Settle(now, r.lease, o)
 }
 
 // OK reports whether it holds an instant. If not, nothing may go.

@@ -62,7 +62,7 @@ func ExampleNewExchange() {
 
 // A quota that strangers share, as Heroku's: the clock of the server runs a hundred times faster.
 func ExampleNewGCRA() {
-	quota, err := ratetest.NewGCRA(ratetest.GCRAConfig{Level: 2, Scale: 100})
+	quota, err := ratetest.NewGCRA(ratetest.GCRAConfig{Limit: 60, Window: time.Hour, Level: 2})
 	if err != nil {
 		fmt.Println(err)
 		return

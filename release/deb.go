@@ -14,8 +14,8 @@ import (
 
 const summary = "send requests at the highest rate a server's limits allow"
 
-// deb is the package for Debian and what is made of it. The program is static, and so it depends on nothing; certificates
-// are for https alone.
+// deb writes the package for Debian. The program is static, so the package depends on no other. It recommends certificates, which are needed
+// for https alone.
 func (b *build) deb(p platform, program file) error {
 	dir, err := os.MkdirTemp(b.tmp, "deb")
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *build) deb(p platform, program file) error {
 			"stopped, says what the answers of a server mean for its limits, and has servers to try a client on.",
 	}
 	info.Recommends = []string{"ca-certificates"}
-	info.Deb.Compression = "gzip" // xz takes a minute for a tenth less
+	info.Deb.Compression = "gzip" // xz would make the file a tenth smaller and take a minute
 	placed, err := placed(append([]file{program}, b.shared...))
 	if err != nil {
 		return err

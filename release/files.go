@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// file is one of an archive. Its name is below the archive's root, with slashes.
+// file is a file of an archive. Its name is a path with slashes, below the root of the archive.
 type file struct {
 	name       string
 	data       []byte
@@ -30,12 +30,12 @@ func (f file) mode() int64 {
 	return 0o644
 }
 
-// sorted returns the files by name, so that no order of reading a folder or a map gets into an archive.
+// sorted returns the files in the order of their names. Otherwise the order in which a folder or a map is read would be part of an archive.
 func sorted(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }
 
-// tarball is a tar archive of files, with the folders they are in; all are root's, and of the same date.
+// tarball returns a tar archive of files and of the folders that they are in. All of them belong to root and have the same date.
 func tarball(date time.Time, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -65,7 +65,7 @@ func tarball(date time.Time, files []file) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// gzipped has neither a name nor a date in its head.
+// gzipped compresses data. Its header has neither a name nor a date, so that the same data always gives the same bytes.
 func gzipped(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -101,7 +101,7 @@ func zipped(date time.Time, files []file) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// archive is what one unpacks where there is no package: all in one folder.
+// archive writes the archive for platforms without a package. It has everything in one folder.
 func (b *build) archive(p platform, program file) error {
 	name := fmt.Sprintf("paceline_%s_%s_%s", b.version, p.os, p.arch)
 	var files []file

@@ -44,7 +44,7 @@ func (b *build) image(programs map[platform]file) error {
 	if err != nil {
 		return err
 	}
-	// The first name is OCI's, the second is what docker load goes by.
+	// The first annotation is the name as OCI has it; the second is the one that docker load reads.
 	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{
 		"org.opencontainers.image.ref.name": b.version, "io.containerd.image.name": "docker.io/library/paceline:" + b.version,
 	})); err != nil {
@@ -107,7 +107,7 @@ func (b *build) imageOf(p platform, program file) (v1.Image, error) {
 	config.Config = v1.Config{
 		Entrypoint: []string{"/usr/bin/paceline"},
 		Env:        []string{"PATH=/usr/bin"},
-		// Where one mounts the files that run reads and writes; the engine makes it.
+		// Users mount the folder with their files here. The container engine makes the mount point.
 		WorkingDir: "/work",
 		Labels: map[string]string{
 			"org.opencontainers.image.title":       "paceline",
@@ -121,12 +121,13 @@ func (b *build) imageOf(p platform, program file) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// certificates are the roots that Mozilla trusts without a condition: a file cannot say one, such as a last day.
+// certificates returns the root certificates that Mozilla trusts without a condition. A file of certificates cannot state conditions, such as
+// a last day of trust.
 func certificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writing to a buffer cannot fail
 		}
 	}
 	return out.Bytes()

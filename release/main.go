@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// platform is one of those that are built for.
+// platform is an operating system and an architecture that the program is built for.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -44,12 +44,12 @@ func main() {
 	}
 }
 
-// build is a release while it is made.
+// build has the state of a release that is being made.
 type build struct {
 	source
-	out    string // where its files go
+	out    string // the folder for the files of the release
 	tmp    string
-	shared []file // what goes beside the program everywhere
+	shared []file // the files that go beside the program on every platform
 }
 
 func release(out, tag, only string) error {
@@ -113,7 +113,7 @@ func choose(only string) ([]platform, error) {
 	return chosen, nil
 }
 
-// emptied makes a folder that has nothing in it, so that no sum is of what another build left.
+// emptied makes an empty folder, so that SHA256SUMS has no files of an earlier build.
 func emptied(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -125,7 +125,7 @@ func emptied(dir string) error {
 	return err
 }
 
-// documents are the files that go beside the program: the same everywhere.
+// documents returns the files that go beside the program, which are the same on every platform.
 func (b *build) documents() ([]file, error) {
 	var files []file
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {

@@ -13,7 +13,7 @@ import (
 // embedded are modules of which we have data, not code: the vocabularies of tokens/tiktoken.
 var embedded = []string{"github.com/tiktoken-go/tokenizer"}
 
-// notices has the licences of all whose code or data is in the program, on any platform: most demand to be handed on.
+// notices returns the licences of all modules whose code or data is in the program on any platform. Most licences demand to be handed on.
 func (b *build) notices() ([]byte, error) {
 	texts := map[string]map[string]string{} // of "module version" by the name of the file
 	for _, p := range platforms {
@@ -62,7 +62,7 @@ func (b *build) notices() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// gather adds the licences in a folder of a module, and in those above it up to the module's.
+// gather adds the licences in a folder of a module, and in the folders above it up to the root of the module.
 func gather(texts map[string]map[string]string, module, root, dir string) error {
 	if texts[module] == nil {
 		texts[module] = map[string]string{}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed" // of the script
+	_ "embed" // for launcher
 	"encoding/json"
 	"fmt"
 )
@@ -14,7 +14,7 @@ var launcher []byte
 //go:embed npm/README.md
 var npmReadme []byte
 
-// Node's names of what Go calls otherwise.
+// These map Go's names of systems and architectures to Node's.
 var (
 	nodeOS   = map[string]string{"linux": "linux", "darwin": "darwin", "windows": "win32"}
 	nodeArch = map[string]string{"amd64": "x64", "arm64": "arm64"}

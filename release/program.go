@@ -10,7 +10,7 @@ import (
 
 const command = "./cmd/paceline"
 
-// environment is that of all calls of go: nothing of the machine gets into what they build.
+// environment returns the environment for every call of go. It leaves out whatever would let the machine influence what is built.
 func (b *build) environment(p platform) []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "GOEXPERIMENT=") || strings.HasPrefix(s, "GODEBUG=") || strings.HasPrefix(s, "PACELINE_")
@@ -41,11 +41,11 @@ func (b *build) program(p platform) (file, error) {
 	return file{name: name, data: data, executable: true}, err
 }
 
-var shells = map[string]string{ // to the file of its completion
+var shells = map[string]string{ // the file of each shell's completions
 	"bash": "paceline.bash", "zsh": "_paceline", "fish": "paceline.fish", "powershell": "paceline.ps1",
 }
 
-// manual has the man pages and the completions, as a program for this machine writes them.
+// manual returns the man pages and the completions. A program that is built for this machine writes them.
 func (b *build) manual(here platform) ([]file, error) {
 	path, err := b.compile(here, "paceline-manual", "-tags=manual")
 	if err != nil {

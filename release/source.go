@@ -26,8 +26,8 @@ type source struct {
 // versionTag is a tag of Semantic Versioning, without build metadata, which Go's modules do not have.
 var versionTag = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
-// readSource looks at the clone that it is run in. It is an error if that has changes, or if the version has no heading in
-// CHANGELOG.md.
+// readSource describes the clone that it is run in. It returns an error if the clone has changes that are not committed, or if CHANGELOG.md has
+// no heading for the version.
 func readSource(tag string) (source, error) {
 	root, err := git(".", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -60,7 +60,7 @@ func readSource(tag string) (source, error) {
 	return s, nil
 }
 
-// chooseTag finds the tag that is released, or makes the version of a snapshot.
+// chooseTag finds the tag to be released. For a commit without a tag it makes up the version of a snapshot.
 func (s *source) chooseTag(wanted string) (string, error) {
 	if wanted != "" && !versionTag.MatchString(wanted) {
 		return "", fmt.Errorf("--tag %s: want a version such as v1.2.3 or v1.2.3-rc.1", wanted)
@@ -96,7 +96,8 @@ func (s *source) chooseTag(wanted string) (string, error) {
 	return "", fmt.Errorf("CHANGELOG.md has no heading %q for the tag %s; what is under \"## [Unreleased]\" goes below it", heading+" - YYYY-MM-DD", tag)
 }
 
-// checkMajor: from v2 on a version is in the module's path, or Go takes it for none.
+// checkMajor returns an error if the tag is of another major version than the module's path. From v2 on Go takes a tag for a version of the
+// module only if the path ends in it.
 func (s *source) checkMajor(tag string) error {
 	major, _, _ := strings.Cut(tag, ".")
 	if major == "v0" || major == "v1" {
@@ -113,7 +114,7 @@ func git(dir string, args ...string) (string, error) {
 	return output(dir, append(os.Environ(), "TZ=UTC"), "git", args...)
 }
 
-// output runs a program and returns what it printed. The error has what it said.
+// output runs a program and returns its standard output. If it fails, the error has what it wrote to standard error.
 func output(dir string, env []string, name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Dir, c.Env = dir, env

@@ -1,35 +1,46 @@
 package rule_test
 
 import (
-	"math/rand/v2"
+	"math"
 	"testing"
-	"time"
 
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/rule"
 )
 
-// From whatever guess, what is left passes and one more does not.
-func TestLeft(t *testing.T) {
-	for seed := range uint64(50) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		most := 1 + rng.Int64N(1<<uint(1+rng.IntN(20)))
-		b, err := rule.NewBucket(rule.BucketConfig{Limit: most, Window: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := mono.Time(0)
-		for range 20 {
-			now = now.Add(time.Duration(rng.Int64N(int64(time.Hour))))
-			b.Arrive(now, 1+rng.Int64N(most))
-			guess := rng.Int64N(2*most) - most/2
-			n := rule.Left(b, now, most, guess)
-			if n < 0 || n > most || !b.Fits(now, n) || n < most && b.Fits(now, n+1) {
-				t.Fatalf("seed %d: %d of %d left by a guess of %d", seed, n, most, guess)
+// asked has so much left, and counts how often it is asked.
+type asked struct {
+	rule.Rule
+	left      int64
+	questions int
+}
+
+func (a *asked) Fits(_ mono.Time, cost int64) bool {
+	a.questions++
+	return cost <= a.left
+}
+
+// What is left is found whatever was guessed, and at about twice the logarithm of how far off that was.
+func TestLeftFromAnyGuess(t *testing.T) {
+	for most := int64(-1); most <= 40; most++ {
+		for left := int64(0); left <= 45; left++ {
+			for guess := int64(-3); guess <= 50; guess++ {
+				a := &asked{left: left}
+				if got, want := rule.Left(a, 0, most, guess), max(min(left, most), 0); got != want {
+					t.Fatalf("of %d at most, with a guess of %d, %d are left, want %d", most, guess, got, want)
+				}
 			}
 		}
 	}
-	if n := rule.Left(rule.All(), 0, 0, 5); n != 0 {
-		t.Errorf("%d of 0 left", n)
+	const most = 1 << 40
+	for _, left := range []int64{0, 5, 1 << 20, most - 1000, most} {
+		for _, off := range []int64{0, 1, -1, 100, -100, 1 << 30, -1 << 30} {
+			guess := min(max(left+off, 0), most)
+			a := &asked{left: left}
+			rule.Left(a, 0, most, guess)
+			if bound := 2*math.Log2(math.Abs(float64(guess-left))+1) + 4; float64(a.questions) > bound {
+				t.Errorf("with %d left and a guess of %d, it asked %d times, want %.0f at most", left, guess, a.questions, bound)
+			}
+		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package sim runs the decisions of limit, queue and dispatch in virtual time, against the rules of servers and over links with latency.
-// It runs the same code as production, a thousand times faster than the clock, and the same seed gives the same bytes. Package sim/fleet
-// has clients that share a quota, sim/compare compares strategies, and package ratetest has servers over HTTP, to test a client of your
-// own.
+// It runs the same code as production, a thousand times faster than the clock, and the same seed gives the same bytes. Use it to measure
+// what a limiter or a queue of yours does to an exchange client or to prompts, before a real server sees it. Package sim/fleet has clients
+// that share a quota, sim/compare compares strategies, and package ratetest has servers over HTTP, to test a client of your own.
 package sim
 
 import "github.com/paceline-go/paceline/mono"

@@ -48,7 +48,7 @@ type AutoConfig struct {
 	Rng *rand.Rand
 }
 
-// unknownQuota is what Fair is made with until something is found: then times in tokens are in seconds.
+// unknownQuota is what Fair is made with until something is found: then times in tokens are in seconds, and a unit is a cost of 1.
 const unknownQuota = 1
 
 // NewAuto checks the configuration and returns an Auto that has sent nothing.
@@ -71,9 +71,6 @@ func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 		f.Kind = FixedWindow
 	case limit.CountsRolling:
 		f.Kind = RollingWindow
-	}
-	if q.N == unknownQuota {
-		f.MeanCost = 1
 	}
 	return f
 }

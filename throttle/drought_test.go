@@ -45,3 +45,17 @@ func TestFairDrought(t *testing.T) {
 		})
 	}
 }
+
+// Of what little is left where nothing flows in, nobody takes the last at once: the less there is the longer he waits.
+func TestFairAtTheEndOfADrought(t *testing.T) {
+	f := fair(t, throttle.FairConfig{Kind: throttle.TokenBucket, Limit: 3600, Window: time.Hour, Start: 10 * time.Second})
+	now, waited := mono.Time(0), map[int64]time.Duration{}
+	for left := int64(200); left >= 1; left-- {
+		now = now.Add(3 * time.Second)
+		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{limit.Requests: left}})
+		waited[left] = f.Sleep()
+	}
+	if !(waited[1] > 2*waited[4] && waited[4] > 2*waited[9] && waited[9] > 0 && waited[1] < 10*ms) {
+		t.Errorf("with 9 left the next waits for %v, with 4 for %v, with the last for %v", waited[9], waited[4], waited[1])
+	}
+}

@@ -178,8 +178,7 @@ func (u *silentUnknown) served(f *Fair, now mono.Time, s *sighting) {
 		step = max(step, u.way(now, s))
 	}
 	pace := step * (1 + jitters*(f.config.Rng.Float64()-0.5))
-	since := (f.sum - s.sum) / f.config.MeanCost
-	f.account.plan(now, s, f.span(pace-step+step*since), f.span(step))
+	f.account.plan(now, s, f.span(pace-step+step*(f.sum-s.sum)), f.span(step))
 	f.planned = f.span(pace)
 }
 

@@ -89,6 +89,8 @@ type Body struct {
 	// Hidden says that the model reads more than is in the body: an earlier response, a stored file or prompt, or the results of a tool
 	// that the server runs.
 	Hidden bool
+	// Guessed says that it has a file, as of a PDF, whose pages cannot be counted: what the model reads of it is guessed by its bytes.
+	Guessed bool
 
 	raw      []byte
 	spare    int64 // bytes of raw that are surely no text: media, and what escapes take beyond their characters
@@ -111,6 +113,7 @@ type medium struct {
 	width, height int
 	low           bool
 	tokens        int64 // if it is not an image
+	pages         int64 // of a PDF
 }
 
 // maxMedia bounds the memory for attachments; each one beyond it costs what the last one does.
@@ -368,7 +371,7 @@ func (w *walker) part(v []byte, depth int) {
 		if inner := field(v, "file"); first(inner) == '{' {
 			file = inner
 		}
-		w.file(field(file, "file_data"), bytesPerFileToken)
+		w.document(field(file, "file_data"))
 	case "document":
 		source := field(v, "source")
 		switch str(field(source, "type")) {
@@ -377,7 +380,7 @@ func (w *walker) part(v []byte, depth int) {
 		case "content":
 			w.nested(field(source, "content"), depth)
 		default:
-			w.file(field(source, "data"), bytesPerFileToken)
+			w.document(field(source, "data"))
 		}
 		w.text(field(v, "title"))
 		w.text(field(v, "context"))
@@ -452,7 +455,7 @@ func (w *walker) visible(v []byte, depth int) {
 	}
 }
 
-// bytesPerFileToken is a guess for PDFs: a page of 50 kB counts as 1,500 to 3,000 tokens.
+// bytesPerFileToken is a guess for files whose pages cannot be counted: a page of 50 kB counts as 1,500 to 3,000 tokens.
 const bytesPerFileToken = 16
 
 func (w *walker) file(data []byte, perToken int) {
@@ -462,6 +465,19 @@ func (w *walker) file(data []byte, perToken int) {
 	}
 	w.body.spare += int64(len(data))
 	w.medium(medium{tokens: int64(len(data)*3/4/perToken) + 1})
+}
+
+// document is file for what may be a PDF.
+func (w *walker) document(data []byte) {
+	if w.count == nil && len(data) > 0 { // the second pass does not look at media again
+		if pages, ok := pdfPages(data); ok {
+			w.body.spare += int64(len(data))
+			w.medium(medium{pages: pages})
+			return
+		}
+		w.body.Guessed = w.body.Guessed || !null(data)
+	}
+	w.file(data, bytesPerFileToken)
 }
 
 func (w *walker) image(data []byte, low bool) {

@@ -375,6 +375,8 @@ func (b *Body) fixed(known *family) float64 {
 		switch {
 		case m.tokens > 0:
 			last = m.tokens
+		case m.pages > 0:
+			last = m.pages * b.page(look)
 		case b.API == Messages || strings.Contains(b.Model, "claude"):
 			last = claudeImage(b.Model, m.width, m.height)
 		case b.API == Gemini || b.API == GeminiEmbed:

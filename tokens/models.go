@@ -148,3 +148,20 @@ func geminiImage(model string, width, height int) int64 {
 	}
 	return int64(math.Ceil(float64(width)/768) * math.Ceil(float64(height)/768) * tile)
 }
+
+// page is what a page of a PDF counts at most, by the documentation of whose model it is. Anthropic says 1,500 to 3,000, of its text and an
+// image of it. Google says 560 since Gemini 3, and 258 before. OpenAI counts its text and an image of it, and does not say how many
+// tokens the text of a full page has: 1,000 are taken.
+// https://platform.claude.com/docs/en/build-with-claude/pdf-support, https://ai.google.dev/gemini-api/docs/document-processing,
+// https://platform.openai.com/docs/guides/pdf-files
+func (b *Body) page(look imageCost) int64 {
+	switch {
+	case b.API == Messages || strings.Contains(b.Model, "claude"):
+		return 3000
+	case b.API != Gemini && b.API != GeminiEmbed:
+		return 1000 + look.tokens(1224, 1584, false) // a letter at 144 dpi
+	case strings.Contains(b.Model, "gemini-1") || strings.Contains(b.Model, "gemini-2"):
+		return 258
+	}
+	return 560
+}

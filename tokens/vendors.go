@@ -186,7 +186,7 @@ func (w *walker) vendorPart(v []byte, depth int) {
 			if text := field(source, "text"); text != nil {
 				w.text(text)
 			} else {
-				w.file(field(source, "bytes"), bytesPerFileToken)
+				w.document(field(source, "bytes"))
 			}
 		case "cachePoint", "cache_control", "thought", "thoughtSignature", "thought_signature", "type", "videoMetadata":
 		default:
@@ -206,7 +206,7 @@ func (w *walker) inline(mime string, data []byte) {
 	case strings.HasPrefix(mime, "video/"):
 		w.file(data, 12500/263)
 	default:
-		w.file(data, bytesPerFileToken)
+		w.document(data)
 	}
 }
 

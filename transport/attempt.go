@@ -33,6 +33,7 @@ type sent struct {
 	heeded  bool
 	wait    time.Duration // how long its request has to wait before the next attempt, as heed found
 	entry   int64         // in Config.Ledger
+	visit   *visit        // nil: its key is no newcomer that counts in another's limits
 
 	api   tokens.API
 	est   tokens.Estimate
@@ -42,8 +43,8 @@ type sent struct {
 }
 
 // begin makes an attempt of a leave.
-func (c *call) begin(p paceline.Permit, w *way) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, way: w, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count, bill: c.bill}
+func (c *call) begin(p paceline.Permit, w *way, v *visit) *sent {
+	s := &sent{t: c.t, leaf: c.leaf, way: w, visit: v, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count, bill: c.bill}
 	if w.account != nil {
 		s.key = c.t.take(w.account, c.denied)
 	}
@@ -104,7 +105,7 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 // wait.
 func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	t := c.t
-	s := c.begin(c.permit, c.way)
+	s := c.begin(c.permit, c.way, c.visit)
 	a = Attempt{Request: c.req, Partition: s.partition(), Key: s.keyName(), Number: number, Cost: c.cost, Waits: c.waits, Sent: s.began}
 	c.waits = paceline.WaitStats{}
 	returns := false
@@ -197,7 +198,8 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 	if resp != nil {
 		t.look.answered(t.now(), s.leaf.partition.Host, in.RTT)
 		s.leaf.server.learn(v.Shown, resp.Header)
-		t.belongs(s.leaf, resp.Header)
+		t.belongs(s.leaf, resp)
+		s.turns()
 	}
 	if t.config.Scope != nil && v.Said.Refusal != quota.None {
 		if scope := t.config.Scope(s.partition(), v.Said); scope != "" {
@@ -331,23 +333,23 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.key != nil {
 		s.t.settled(s.key, &o)
 	}
+	if s.visit != nil {
+		s.visit.end(s.t, o.Result)
+		s.turns()
+	}
 	l, w, v := s.leaf, s.way, &s.verdict
 	if len(v.Said.Policies) > 0 {
 		s.teach()
 	}
-	each := func(m *paceline.Limit) limit.Outcome {
-		if l.room != nil && m == l.room.limit {
-			return s.inRoom(o)
-		}
-		return s.own(w.index(m), o)
-	}
 	switch {
+	case s.visit != nil:
+		s.settleVisit(o, billed, paid)
 	case paid:
-		s.settleBilled(o, billed, each)
-	case o.Result != limit.Limited && len(v.Said.Limits) == 0:
-		s.permit.Settle(o)
+		s.permit.SettleEach(looked(o, billed), func(m *paceline.Limit) limit.Outcome { return s.bills(m, s.hears(m, o), billed) })
+	case o.Result == limit.Limited || len(v.Said.Limits) > 0:
+		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.hears(m, o) })
 	default:
-		s.permit.SettleEach(o, each)
+		s.permit.Settle(o)
 	}
 	if h := l.server; h.down.Load() && o.Result == limit.Accepted {
 		h.served()
@@ -364,6 +366,14 @@ func (s *sent) settle(o limit.Outcome) {
 			n.hear(stated, capacity, &o)
 		}
 	}
+}
+
+// hears returns what a limit hears of an outcome.
+func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
+	if s.leaf.room != nil && m == s.leaf.room.limit {
+		return s.inRoom(o)
+	}
+	return s.own(s.way.index(m), o)
 }
 
 // teach tells the limiters that want to hear it what the answer states of limits, before they settle it. The limiter that all requests

@@ -31,7 +31,9 @@ type call struct {
 	body    io.ReadCloser // of the next attempt; nil: none, or the Base has it
 	getBody func() (io.ReadCloser, error)
 	permit  paceline.Permit
-	way     *way // that the permit is of
+	way     *way   // that the permit is of
+	visit   *visit // that goes with the permit
+	leads   bool   // it waits before all others of its key: see newcomer.go
 	waits   paceline.WaitStats
 	came    time.Time      // when the request came: its place in line, at later attempts too
 	again   bool           // the client itself sent the same request before
@@ -93,7 +95,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if !c.permit.Fresh() { // the process was stopped meanwhile: back in line, with all that was to be sent
-			c.permit.Settle(limit.Outcome{Result: limit.Unsent})
+			t.giveBack(c.permit, c.visit)
 			n--
 			continue
 		}
@@ -176,6 +178,9 @@ func (c *call) acquire() error {
 			}
 		}
 		if err := c.leaf.look(); err != nil {
+			if c.t.alone(c.leaf) {
+				continue
+			}
 			err.Client = c.leaf.partition.Client
 			return err
 		}
@@ -183,6 +188,7 @@ func (c *call) acquire() error {
 		if c.maxWait > 0 {
 			turn.MaxWait = max(c.maxWait-c.waited, 1)
 		}
+		turn = c.t.turn(c, turn)
 		lane := c.leaf.lane
 		if c.lane != nil {
 			lane = c.lane
@@ -190,8 +196,13 @@ func (c *call) acquire() error {
 		p, waited, err := lane.WaitTurn(c.ctx, c.cost, turn)
 		c.waits = c.waits.Add(waited)
 		c.waited += waited.Waited
+		ok := err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil
+		if ok {
+			c.visit, ok = c.t.enter(c.leaf, c.cost)
+		}
+		c.t.ends(c, ok)
 		switch {
-		case err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil:
+		case ok:
 			c.permit, c.way = p, c.leaf.by(p.Way())
 			if c.lane != nil {
 				c.way = c.only[p.Way()]
@@ -213,6 +224,9 @@ func (c *call) acquire() error {
 			}
 		}
 		if errors.Is(err, paceline.ErrNever) && (n.shut.Load() || c.shrink(n)) {
+			continue
+		}
+		if c.ctx.Err() == nil && !errors.Is(err, paceline.ErrFull) && c.t.alone(c.leaf) {
 			continue
 		}
 		e := n.refuse(err, c.cost)
@@ -355,6 +369,9 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	}
 	if body.Hidden {
 		c.blind(p, "the model reads more than the body has")
+	}
+	if body.Guessed {
+		c.blind(p, "a file whose pages cannot be counted is guessed by its bytes")
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
 	if p.Model == "" {

@@ -14,5 +14,13 @@ func Active(t *Transport) (n int64) {
 func Remembered(t *Transport) (leaves, clients, nodes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.leaves), len(t.clients), len(t.nodes)
+	t.clients.mu.Lock()
+	defer t.clients.mu.Unlock()
+	nodes = len(t.nodes)
+	for _, c := range t.clients.byName {
+		if c.own != nil {
+			nodes++
+		}
+	}
+	return len(t.leaves), len(t.clients.byName), nodes
 }

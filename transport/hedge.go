@@ -267,6 +267,7 @@ func (p *pair) begins() *http.Request {
 		c.t.hedges.back()
 		return nil
 	}
+	visit, ok := c.t.enter(c.leaf, c.cost)
 	var body io.ReadCloser
 	var err error
 	if p.body {
@@ -274,15 +275,15 @@ func (p *pair) begins() *http.Request {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken || err != nil {
+	if p.taken || err != nil || !ok {
 		if body != nil {
 			body.Close()
 		}
-		permit.Settle(limit.Outcome{Result: limit.Unsent})
+		c.t.giveBack(permit, visit)
 		c.t.hedges.back()
 		return nil
 	}
-	p.copy = c.begin(permit, c.leaf.by(permit.Way()))
+	p.copy = c.begin(permit, c.leaf.by(permit.Way()), visit)
 	p.copy.wire.Stops = true
 	c.req = p.req.Clone(p.req.Context())
 	return c.with(body)

@@ -57,29 +57,32 @@ func (c *call) partition() (p Partition, said bool) {
 }
 
 // belongs notes whose key it was, as the answer says.
-func (t *Transport) belongs(l *leaf, h http.Header) {
+func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	k := l.server.known.Load()
 	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
 		return
 	}
-	name := h.Get(k.row.Organization)
-	if name == "" {
+	name := resp.Header.Get(k.row.Organization)
+	if name == "" && (resp.StatusCode >= 500 || !l.unknown.Load()) {
 		return
 	}
-	l.belongs.Store(true)
 	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
 	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own()
-	if home, err := t.join(key, organization); err != nil {
+	t.mu.Lock()
+	left, home, err := t.introduceLocked(key, organization, resp.StatusCode < 300)
+	t.mu.Unlock()
+	l.belongs.Store(name != "") // not before: other answers of the key, at the same time, are not to be settled before it is known whose it is
+	l.unknown.Store(false)
+	left()
+	if err != nil {
 		t.log.Error("keys share limits, and are told apart", "partition", key, "organization", organization.Key, "err", err)
 	} else if home != "" {
 		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization.Key)
 	}
 }
 
-// join notes whose key it is, and returns the key that it has joined by that, if any.
-func (t *Transport) join(key, organization Partition) (home string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// joinLocked notes whose key it is, and returns the key that it has joined by that, if any.
+func (t *Transport) joinLocked(key, organization Partition) (home string, err error) {
 	home, known := t.homes[organization]
 	home = t.homeLocked(Partition{Host: key.Host, Key: home})
 	switch {
@@ -110,7 +113,9 @@ type carried struct {
 	from  []*leaf
 	to    []*leaf
 	pairs []pairOf
-	left  atomic.Int64 // how many requests of the old limits are under way
+	left  atomic.Int64 // how many leaves of the old limits have requests under way
+	// parted says that a newcomer has left, and each of its requests counts in its new limits by itself: see newcomer.go.
+	parted bool
 }
 
 type pairOf struct {
@@ -145,7 +150,7 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 			var err error
 			if to, err = t.newLeafLocked(p, nil); err != nil {
 				for _, to := range m.to {
-					to.release()
+					to.unuse()
 				}
 				return err
 			}
@@ -169,7 +174,7 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 	}
 	m.begin()
 	for _, l := range m.from {
-		l.release()
+		l.unuse()
 	}
 	return nil
 }
@@ -181,7 +186,7 @@ func (m *carried) begin() {
 	for i := range m.pairs {
 		changed = append(changed, m.pairs[i].from, m.pairs[i].to)
 	}
-	m.t.update(func(now mono.Time) {
+	update(m.t.junction, func(now mono.Time) {
 		for i := range m.pairs {
 			p := &m.pairs[i]
 			p.carry(now)
@@ -196,13 +201,13 @@ func (m *carried) end() {
 	for i := range m.pairs {
 		changed = append(changed, m.pairs[i].to)
 	}
-	m.t.update(func(now mono.Time) {
+	update(m.t.junction, func(now mono.Time) {
 		for i := range m.pairs {
 			m.pairs[i].settle(now)
 		}
 	}, changed)
 	for _, l := range m.to {
-		l.release()
+		l.unuse()
 	}
 }
 
@@ -290,19 +295,33 @@ func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 
 // release ends one use of a leaf.
 func (l *leaf) release() {
-	if l.active.Add(-1) > 0 {
-		return
-	}
-	if m := l.moved.Load(); m != nil && !l.quiet.Swap(true) && m.left.Add(-1) == 0 {
-		m.end()
+	if t := l.server.t; l.unuse() && t.retired.Load() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.sweepLocked()
 	}
 }
 
-// update is Junction.Update for changes at nodes.
-func (t *Transport) update(f func(now mono.Time), changed []*node) {
-	limits := make([]*paceline.Limit, len(changed))
-	for i, n := range changed {
-		limits[i] = n.limit
+// unuse is release for who may have the Transport's lock. It reports whether nobody uses the leaf any more.
+func (l *leaf) unuse() bool {
+	if l.active.Add(-1) > 0 {
+		return false
 	}
-	t.junction.Update(f, limits...)
+	m := l.moved.Load()
+	switch {
+	case m == nil || l.quiet.Swap(true):
+	case m.parted:
+		l.forget()
+	case m.left.Add(-1) == 0:
+		m.end()
+	}
+	return true
+}
+
+// update is Junction.Update for changes at nodes.
+func update(j *paceline.Junction, f func(now mono.Time), changed []*node, limits ...*paceline.Limit) {
+	for _, n := range changed {
+		limits = append(limits, n.limit)
+	}
+	j.Update(f, limits...)
 }

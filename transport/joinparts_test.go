@@ -61,6 +61,7 @@ func TestJoiningForgetsNoneInFlight(t *testing.T) {
 			}
 			return l
 		}})
+		muted(t, tr)
 		var all sync.WaitGroup
 		send := func(key, path string) {
 			all.Go(func() { do(t, tr, get(t, "https://api.openai.com/v1/models"+path, "Authorization", "Bearer "+key)) })
@@ -106,6 +107,7 @@ func TestJoiningForgetsNoOutput(t *testing.T) {
 			}
 			return c
 		}})
+		muted(t, tr)
 		var all sync.WaitGroup
 		send := func(key, path string) {
 			all.Go(func() { do(t, tr, get(t, "https://api.openai.com/v1/models"+path, "Authorization", "Bearer "+key)) })

@@ -291,10 +291,7 @@ func (c *call) others() bool {
 	if len(c.only) == 0 {
 		return false
 	}
-	c.t.mu.Lock()
-	lane := l.lanes()
-	c.t.mu.Unlock()
-	c.lane = c.t.junction.Lane(lane, ways...)
+	c.lane = c.t.junction.Lane(c.t.lanes(l), ways...)
 	return true
 }
 

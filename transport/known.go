@@ -22,6 +22,20 @@ func lookup(d quota.Dialect) (row quota.Provider, ok bool) {
 	return quota.LookupProvider(d.Name())
 }
 
+// runs returns who runs a host, as far as the configuration and the host's name say; nil: they do not.
+func (t *Transport) runs(host string) *known {
+	named, _ := quota.ForHost(host)
+	for _, d := range []quota.Dialect{t.config.Provider, named} { // what is configured goes before what the host is known by
+		if row, ok := lookup(d); ok {
+			return &known{row: row, sure: true}
+		}
+	}
+	if t.config.Preset != "" {
+		return &known{row: t.publisher, sure: true}
+	}
+	return nil
+}
+
 // learn notes what a server was said to be (d, unless that is nil), and what an answer shows it to be.
 func (n *node) learn(d quota.Dialect, h http.Header) {
 	k := n.known.Load()

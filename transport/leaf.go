@@ -26,9 +26,12 @@ type leaf struct {
 	other   atomic.Bool             // its model is not that of the preset, and that has not been logged yet
 	belongs atomic.Bool             // Organization, or an answer, has said whose key this is
 	moved   atomic.Pointer[carried] // its key has joined another, and nobody may wait here any more
+	unknown atomic.Bool             // no answer has come since its key was new here
 	quiet   atomic.Bool             // it has moved, and the last request that went from here has ended
 
 	// Guarded by the Transport's lock:
+	newcomer   *newcomer     // whose it is if its key is new here, and others may share its limits; does not change
+	spent      limit.Cost    // what a newcomer has used in another key's limits, of which no answer came
 	used       time.Duration // when it was last looked up
 	prev, next *leaf         // in the ring
 }
@@ -70,7 +73,7 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 		}
 	}
 	if l.client != nil {
-		l.client.becomeLocked(who)
+		t.clients.become(l.client, who)
 	}
 	l.active.Add(1)
 	l.used = now
@@ -84,27 +87,27 @@ const maxOthers = 100
 func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 	l := &leaf{partition: p, more: make([]way, max(len(t.accounts)-1, 0))}
 	if t.config.Client != nil {
-		c, err := t.clientLocked(p, who)
+		c, err := t.clients.enter(p, who, t)
 		if err != nil {
 			return nil, err
 		}
 		l.client = c
 	}
+	l.meetLocked(t)
 	ways := make([][]*paceline.Limit, l.ways())
 	for k := range ways {
 		if err := t.nodesLocked(l, k, p); err != nil {
+			if l.client != nil {
+				t.clients.leave(l.client, t.now())
+			}
 			return nil, err
 		}
 	}
-	for n := range l.distinct {
-		if n == t.shared {
-			continue
+	for n := range l.partitions {
+		if n.leaves++; n.leaves == 1 {
+			t.nodes[n.partition] = n
+			t.clients.own(n)
 		}
-		t.nodes[n.partition] = n
-		if own := n.guard.Own(); canCompare(own) {
-			t.owners[own] = n
-		}
-		n.leaves++
 	}
 	l.server = l.nodes[l.at(quota.IP)]
 	if t.config.Adaptive != nil {
@@ -117,11 +120,11 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 		t.others[m] = true
 		l.other.Store(true)
 	}
-	if l.client != nil {
-		t.enterClientLocked(l.client)
-	}
-	l.lane = t.junction.Lane(l.lanes(), ways...)
+	l.lane = t.junction.Lane(t.lanes(l), ways...)
 	t.leaves[p] = l
+	if l.newcomer != nil {
+		l.newcomer.leaves = append(l.newcomer.leaves, l)
+	}
 	return l, nil
 }
 
@@ -129,6 +132,9 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
 	w := l.by(k)
 	limits := t.config.Limit
+	if l.newcomer != nil {
+		p.Key = l.newcomer.home
+	}
 	if len(t.accounts) > 0 {
 		w.account = t.accounts[k]
 		p.Key = w.account.name
@@ -186,11 +192,11 @@ func (t *Transport) shareOf(p Partition, made func() limit.Limiter) limit.Limite
 	return t.config.Share(p, made)
 }
 
-// lanes is what its lanes are like. The Transport's lock must be held.
-func (l *leaf) lanes() paceline.LaneConfig {
-	lane := paceline.LaneConfig{Told: true, Client: l.partition.Client}
+// lanes is what its lanes are like.
+func (t *Transport) lanes(l *leaf) paceline.LaneConfig {
+	lane := paceline.LaneConfig{Told: true, Client: l.partition.Client, View: t.view, Fill: t.config.Fill}
 	if l.client != nil {
-		lane.Share, lane.Weight = l.client.share, l.client.is.Weight
+		lane.Share, lane.Weight = l.client.share, t.clients.weight(l.client)
 	}
 	return lane
 }
@@ -203,29 +209,25 @@ func (l *leaf) limits(w *way) (all []*paceline.Limit) {
 	if all = append(all, l.server.way); l.room != nil {
 		all = append(all, l.room.limit)
 	}
+	if l.newcomer != nil {
+		all = append(all, l.newcomer.limit)
+	}
 	return all
 }
 
-// checkOwnLocked panics if a limiter belongs to another partition already, which would never hear of the requests of this one.
+// checkOwnLocked panics if a limiter belongs to another partition already, which would never hear of the requests of this one. also is the
+// leaf that it is made for.
 func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also *leaf) {
 	if !canCompare(own) {
 		return
 	}
-	if t.shared != nil && t.shared.guard.Own() == own {
-		panic("transport: Limit returns the Limiter that all requests share")
-	}
-	other := t.owners[own]
-	if also != nil {
-		for k := range also.ways() { // a leaf in the making may not have all of its ways
-			for _, n := range also.by(k).nodes[:also.by(k).count] {
-				if n.guard.Own() == own {
-					other = n
-				}
+	t.clients.checkOwn(p, own)
+	for k := range also.ways() { // a leaf in the making may not have all of its ways
+		for _, n := range also.by(k).nodes[:also.by(k).count] {
+			if n.guard.Own() == own {
+				panicOwned(n.partition, p)
 			}
 		}
-	}
-	if other != nil {
-		panic("transport: Limit returns one limiter for " + other.partition.String() + " and for " + p.String())
 	}
 }
 
@@ -257,25 +259,24 @@ func (t *Transport) forgetLocked(now time.Duration) {
 func (t *Transport) dropLocked(l *leaf) {
 	t.recent.remove(l)
 	delete(t.leaves, l.partition)
+	if g := l.newcomer; g != nil {
+		g.leaves = slices.DeleteFunc(g.leaves, func(own *leaf) bool { return own == l })
+	}
+	t.unlinkLocked(l)
+}
+
+// unlinkLocked has nobody know a leaf any more that is not found any more.
+func (t *Transport) unlinkLocked(l *leaf) {
 	t.look.forgetsLocked(l)
 	l.lane.Retire()
 	l.leaveLocked()
-	for n := range l.distinct {
-		if n == t.shared {
-			continue
-		}
-		if n.leaves--; n.leaves == 0 && n.partition.Scope != ScopeClient {
-			t.dropNodeLocked(n)
+	for n := range l.partitions {
+		if n.leaves--; n.leaves == 0 {
+			delete(t.nodes, n.partition)
+			t.clients.disown(n)
 		}
 	}
-	if c := l.client; c != nil {
-		t.leaveClientLocked(c, l.used)
-	}
-}
-
-func (t *Transport) dropNodeLocked(n *node) {
-	delete(t.nodes, n.partition)
-	if own := n.guard.Own(); canCompare(own) {
-		delete(t.owners, own)
+	if l.client != nil {
+		t.clients.leave(l.client, l.used)
 	}
 }

@@ -51,11 +51,11 @@ type node struct {
 }
 
 func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
-	if t.config.Fill > 0 && own != nil && !limit.Foresees(own) {
-		return nil, fmt.Errorf("transport: Fill %d: the limiter of %v, %T, does not foresee", t.config.Fill, p, own)
+	if err := t.fills(p, own); err != nil {
+		return nil, err
 	}
 	t.recall(p, own)
-	g, err := guard.New(guard.Config{Limiter: own, Slow: t.slow, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
+	g, err := guard.New(guard.Config{Limiter: own, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
@@ -69,20 +69,20 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if d, ok := quota.ForHost(p.Host); ok {
 		n.provider = d
 	}
-	for _, d := range []quota.Dialect{t.config.Provider, n.provider} { // what is configured goes before what the host is known by
-		if row, ok := lookup(d); ok {
-			n.known.Store(&known{row: row, sure: true})
-			break
-		}
-	}
-	if n.known.Load() == nil && t.config.Preset != "" {
-		n.known.Store(&known{row: t.publisher, sure: true})
-	}
+	n.known.Store(t.runs(p.Host))
 	if n.health, err = health.New(health.Config{Rand: t.jitter}); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
 	n.way = t.junction.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
 	return n, nil
+}
+
+// fills returns an error if requests may not pass each other at a limiter, and Config.Fill says that they should.
+func (t *Transport) fills(p Partition, own limit.Limiter) error {
+	if t.config.Fill > 0 && own != nil && !limit.Foresees(own) {
+		return fmt.Errorf("transport: Fill %d: the limiter of %v, %T, does not foresee", t.config.Fill, p, own)
+	}
+	return nil
 }
 
 // settings are what is configured now: With may have changed it since the node was made.

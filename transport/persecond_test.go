@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,4 +114,61 @@ func TestPerSecondOfWhoDoesNotSaySo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"anthropic:start" does not say`) || alone == nil || unknown == nil {
 		t.Error(err, alone, unknown)
 	}
+}
+
+// unhurried is a quick server whose answers take 1 to 3 s.
+func unhurried() llm.Config {
+	c := quick()
+	c.First = latency.Uniform(time.Second, 3*time.Second)
+	return c
+}
+
+// While an answer is awaited nobody can tell whether its request has been counted yet. So what is in flight is never more than a second's
+// share, and where answers are slow that is what limits: of 500 a second one of 300, or two of 250, in the time of an answer; of 8 requests a
+// second, 8. That much goes, and nothing is refused.
+func TestPerSecondSlowAnswers(t *testing.T) {
+	for size, inFlight := range map[int]float64{300: 1, 250: 2, 100: 5, 25: 8} {
+		const mean = 2.015 // of an answer, with the way there and back
+		n := int(240 * inFlight / mean)
+		a, tokens := flood(t, n, []int{size}, unhurried(), transport.Config{Preset: "openai:tier1", PerSecond: true})
+		safe, got := inFlight*float64(size)/mean, float64(tokens)/a.took.Seconds()
+		t.Logf("%d tokens each: %.0f of 500 a second, %.0f %% of what is safe; %d refused", size, got, 100*got/safe, a.limited)
+		if a.limited > 0 || a.served != n || got < 0.9*safe {
+			t.Errorf("%d tokens each: %d of %d served, %d refused, %.0f of %.0f a second", size, a.served, n, a.limited, got, safe)
+		}
+	}
+}
+
+// One more in flight may be refused, however long after the first it is sent, as long as that has not been answered: the first may have been
+// on its way, and arrive at the same instant.
+func TestPerSecondOneMoreIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := llm.New(unhurried())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		var refused atomic.Int64
+		var all sync.WaitGroup
+		for _, way := range []time.Duration{2 * time.Second, 50 * time.Millisecond} {
+			all.Go(func() {
+				r := request(t, http.MethodPost, chat, sentence(300), "Authorization", "Bearer k", "Content-Type", "application/json")
+				resp, err := within{server, way}.RoundTrip(r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				io.Copy(io.Discard, resp.Body)
+				if resp.StatusCode == http.StatusTooManyRequests {
+					refused.Add(1)
+				}
+			})
+			time.Sleep(1950 * time.Millisecond) // the bucket of the first is long full again, had it arrived
+		}
+		all.Wait()
+		if refused.Load() != 1 {
+			t.Errorf("%d of two were refused", refused.Load())
+		}
+	})
 }

@@ -27,7 +27,7 @@ func (b *bill) micros(input, output int64) int64 {
 // reserved for its output is what counts, as elsewhere: what the model could write at most would be more than most limits a day.
 func (c *call) price(body tokens.Body) {
 	b := &c.bill
-	if c.t.config.Price == nil || c.api == tokens.NoAPI {
+	if c.t.config.Price == nil {
 		return
 	}
 	if b.price, b.known = c.t.config.Price(c.leaf.partition, c.est.Model); !b.known {
@@ -58,7 +58,7 @@ func (c *call) unpriced() error {
 	return nil
 }
 
-// spent is what an attempt has cost in money, beside what Config.Cost says; false: nobody knows.
+// spent is what an attempt has cost in money, beside what Config.Cost says; false: nobody knows, or it was not sent.
 func (s *sent) spent(o *limit.Outcome) (micros int64, known bool) {
 	switch o.Result {
 	case limit.Limited, limit.Failed:
@@ -74,7 +74,7 @@ func (s *sent) spent(o *limit.Outcome) (micros int64, known bool) {
 
 // billed is an outcome with what the attempt has cost in money, of a cost that is known otherwise; false: it is as it was.
 func (s *sent) billed(o limit.Outcome) (limit.Outcome, bool) {
-	if s.bill.reserved == 0 || o.Result == limit.Unsent {
+	if s.bill.reserved == 0 {
 		return o, false
 	}
 	spent, known := s.spent(&o)
@@ -88,18 +88,19 @@ func (s *sent) billed(o limit.Outcome) (limit.Outcome, bool) {
 	return o, true
 }
 
-// settleBilled is permit.SettleEach for an attempt that has cost money: limits of money hear how much, and so do those who look. Others do not:
-// to limit.Produced, a failure that is metered is one that has produced all of it.
-func (s *sent) settleBilled(o, billed limit.Outcome, of func(*paceline.Limit) limit.Outcome) {
-	looked := billed
+// looked is what those hear who look at an attempt that has cost money. Of what else it has cost they hear only what is known: to
+// limit.Produced, a failure that is metered is one that has produced all of it.
+func looked(o, billed limit.Outcome) limit.Outcome {
 	if !o.Metered {
-		looked.Actual = limit.Cost{limit.Money: billed.Actual[limit.Money]}
+		billed.Actual = limit.Cost{limit.Money: billed.Actual[limit.Money]}
 	}
-	s.permit.SettleEach(looked, func(m *paceline.Limit) limit.Outcome {
-		o := of(m)
-		if i := s.way.index(m); i >= 0 && s.way.nodes[i].money.Load() {
-			o.Metered, o.Actual = true, billed.Actual
-		}
-		return o
-	})
+	return billed
+}
+
+// bills tells a limit of money what an attempt has cost. To others an outcome stays as it is.
+func (s *sent) bills(m *paceline.Limit, o, billed limit.Outcome) limit.Outcome {
+	if i := s.way.index(m); i >= 0 && s.way.nodes[i].money.Load() {
+		o.Metered, o.Actual = true, billed.Actual
+	}
+	return o
 }

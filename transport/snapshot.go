@@ -98,7 +98,7 @@ func pauseWords(p *guard.Pause, why quota.Refusal) string {
 
 // note makes an Event of a partition.
 func (t *Transport) note(kind string, p Partition, text string) {
-	t.junction.Note(paceline.Event{Kind: kind, Whose: p.whose(), Text: text})
+	t.view.Note(paceline.Event{Kind: kind, Whose: p.whose(), Text: text})
 }
 
 // noteRefused makes an Event of a refusal, in words.
@@ -162,7 +162,7 @@ func plus(c paceline.Counts, s paceline.Stats) paceline.Counts {
 
 // Snapshot returns the state of the Transport now. Requests count as often as they were sent.
 func (t *Transport) Snapshot() paceline.Snapshot {
-	s := t.junction.Snapshot()
+	s := t.view.Snapshot()
 	s.Pauses, s.Resent = t.pauses.Load(), t.resent.Load()
 	for _, k := range t.keys {
 		s.Keys = append(s.Keys, t.keyState(k))
@@ -245,11 +245,8 @@ func (t *Transport) tellState(k *paceline.KeyState, n *node) {
 			return
 		}
 		k.State, k.Until, k.Why = paceline.KeyPaused, t.junction.Time(p.Until), pauseWords(&p, n.refusal)
-		switch n.refusal {
-		case quota.Banned:
+		if n.refusal == quota.Banned {
 			k.State = paceline.KeyBanned
-		case quota.Unpaid:
-			k.State = paceline.KeyNoCredit
 		}
 	})
 }

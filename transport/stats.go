@@ -124,6 +124,9 @@ func (t *Transport) Lift(p Partition) (lifted bool) {
 	t.mu.Lock()
 	n := t.nodes[p]
 	t.mu.Unlock()
+	if p.Scope == ScopeClient {
+		n = t.clients.node(p.Client)
+	}
 	if n == nil {
 		return false
 	}

@@ -32,7 +32,6 @@ package transport
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -82,8 +81,9 @@ type Config struct {
 	// it leaves Model empty, the model is the body's, if Tokens is set.
 	Partition func(r *http.Request) Partition
 	// Organization names whose key a request has: all keys of one organization, project or account count in the same limits, as if they
-	// were one key. If nil or empty, the keys of a provider that names the organization in its answers count together as soon as
-	// an answer has told so, with what was sent before; limits of another kind than rates, such as limit.Concurrency, begin anew then.
+	// were one key. If nil, the keys of a provider that names the organization in its answers (OpenAI, Anthropic) count together until the first
+	// answer of each tells whose it is, where Limit is set; from then on they count where they belong, with what was sent before. A key that
+	// comes when several organizations are known sends one request, and the others when that is answered.
 	Organization func(r *http.Request) string
 	// Cost changes what a request costs: c is one request and, with Tokens, what is estimated. If nil, it costs c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
@@ -120,6 +120,10 @@ type Config struct {
 	// for its own part alone. It is called once for each request and must not read the body; what it says of a client holds from then
 	// on, but for its Limit. If nil, all wait in the order in which they came.
 	Client func(r *http.Request) Client
+	// Clients has the Transports that are given the same Clients know one another's: the Limit and the MaxWaiting of a Client are then of
+	// what it asks of all of them together. Config.MaxWaiting must be 0. One that is not needed any more is to be told: see Transport.Retire. If nil, its
+	// clients are its own.
+	Clients *Clients
 	// Fill lets requests that do not delay the first in line go ahead of it; see paceline.GateConfig. 64 is right for prompts of
 	// many sizes under a limit of tokens. If zero, all go in the order in which they came.
 	Fill int
@@ -238,30 +242,31 @@ type Transport struct {
 
 // state is what a Transport and those that With made of it have in common.
 type state struct {
-	epoch  time.Time
-	latest atomic.Pointer[Transport]
+	epoch   time.Time
+	latest  atomic.Pointer[Transport]
+	retired atomic.Bool
 
 	shared *node // nil: no Limiter
 	senses bool  // it finds its rate by refusals
 
-	junction *paceline.Junction
+	clients  *Clients
+	junction *paceline.Junction // that of the clients
+	view     *paceline.View     // of the lanes there
 	look     look
 	jitter   *rand.Rand // under the Junction's lock
 
 	accounts []*account
 	keys     []*key
 
-	mu      sync.Mutex // guards the partitions, and the states of keys
-	leaves  map[Partition]*leaf
-	nodes   map[Partition]*node
-	owners  map[limit.Limiter]*node // of limiters that can be compared
-	homes   map[Partition]string    // by host and organization, the key that its limits are known by
-	joined  map[Partition]string    // by host and key, that key
-	others  map[string]bool         // models that are not the preset's
-	clients map[string]*client      // by name, with Config.Client
-	idle    list.List               // of clients without a leaf, those that have been so for longest first
-	blind   map[Partition]bool      // by host and route, where it was logged that tokens cannot be counted
-	recent  ring
+	mu            sync.Mutex // guards the partitions, and the states of keys
+	leaves        map[Partition]*leaf
+	nodes         map[Partition]*node
+	homes         map[Partition]string      // by host and organization, the key that its limits are known by
+	joined        map[Partition]string      // by host and key, that key
+	introductions map[string]*introductions // by host
+	others        map[string]bool           // models that are not the preset's
+	blind         map[Partition]bool        // by host and route, where it was logged that tokens cannot be counted
+	recent        ring
 
 	random   sync.Mutex // guards rng
 	rng      *rand.Rand
@@ -332,7 +337,7 @@ func New(c Config) (*Transport, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	c.fill()
-	j, err := paceline.NewJunction(paceline.JunctionConfig{Fill: c.Fill, MaxWaiting: c.MaxWaiting})
+	clients, err := c.clientsOf()
 	if err != nil {
 		return nil, err
 	}
@@ -342,8 +347,8 @@ func New(c Config) (*Transport, error) {
 		policy: verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
 	}
 	t.state = &state{
-		epoch: time.Now(), junction: j, jitter: random(), rng: random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, owners: map[limit.Limiter]*node{}, homes: map[Partition]string{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{}, clients: map[string]*client{},
+		epoch: clients.epoch, clients: clients, junction: clients.junction, view: clients.junction.View(), jitter: random(), rng: random(),
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, introductions: map[string]*introductions{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
 	}
 	t.latest.Store(t)
 	t.hedges.share = c.Hedge.share()
@@ -357,6 +362,7 @@ func New(c Config) (*Transport, error) {
 			return nil, err
 		}
 		t.shared, t.senses = n, limit.Senses(c.Limiter)
+		t.clients.own(n)
 	}
 	return t, nil
 }

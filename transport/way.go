@@ -125,6 +125,16 @@ func (l *leaf) look() *Error {
 	return first
 }
 
+// partitions yields the nodes of all ways, each once, but for those that other leaves have as well whatever they are of: that of a client,
+// and that of all requests.
+func (l *leaf) partitions(yield func(*node) bool) {
+	for n := range l.distinct {
+		if s := n.partition.Scope; s != ScopeClient && s != quota.All && !yield(n) {
+			return
+		}
+	}
+}
+
 // distinct yields the nodes of all ways, each once.
 func (l *leaf) distinct(yield func(*node) bool) {
 	for _, n := range l.nodes[:l.count] {

@@ -111,7 +111,7 @@ func (s *Slots) Remove(at mono.Time, n int64) {
 // f must be quick, and must not use s. It replaces the function that was set before; with nil nobody is told, which costs nothing.
 func (s *Slots) OnLeave(f func(at mono.Time, n int64)) { s.leave = f }
 
-// tell empties the slots that have left the window by now, and tells of them.
+// tell tells of the slots that have left the window by now: those that advance empties right after it.
 func (s *Slots) tell(now mono.Time) {
 	since, oldest := uint64(now)-uint64(s.start), uint64(len(s.ring)-1)
 	age := s.rest + oldest*s.precision // the age of the beginning of a slot that has just left the window
@@ -121,7 +121,6 @@ func (s *Slots) tell(now mono.Time) {
 			i += len(s.ring)
 		}
 		if n := s.ring[i]; n > 0 {
-			s.empty(i)
 			s.leave(s.start-mono.Time(back*s.precision), n)
 		}
 		if back == 0 {

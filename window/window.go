@@ -1,4 +1,6 @@
-// Package window counts what happened lately: how many events are in the window that ends now.
+// Package window counts what happened lately: how many events are in the window that ends now. Use it for events whose instants you know:
+// orders on their way out, errors, bytes, calls that arrive. To have requests that a server never refuses, use limit.Rolling: a server
+// counts arrivals, and a client knows only when it sent.
 //
 // Windows are closed: an event exactly as old as the window still counts, as strict servers have it. All memory is
 // allocated at construction. A counter is arithmetic on the now it is given: it owns no clock, lock or goroutine, is not
@@ -57,11 +59,6 @@
 //	the previous window in proportion (slidingwindow)    600
 //
 // The tests here and in module bench measure each line.
-//
-// # What it is not for
-//
-// A server counts arrivals, and a client knows only when it sent. To have requests that a server never refuses, use limit.Rolling. The
-// counters here are for events whose instants you know: orders on their way out, errors, bytes, calls that arrive.
 package window
 
 import (

@@ -48,6 +48,9 @@ func newChart() *cobra.Command {
 			if err := chart.CheckPath(out); err != nil {
 				return usageError{fmt.Errorf("--chart: %w", err)}
 			}
+			if err := folderOf(out); err != nil {
+				return exitError{exitConfig, fmt.Errorf("--chart %w", err)}
+			}
 			name := ""
 			if len(args) == 1 {
 				name = args[0]

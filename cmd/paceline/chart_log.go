@@ -52,14 +52,14 @@ type logLine struct {
 type requestLog struct {
 	ofRun   bool
 	events  []logEvent
-	undated int                  // attempts of a run that were refused, nobody knows when
-	limits  map[string]rate.Rate // the limits that requests waited for, by their text
-	keys    map[string]bool      // each of them has those limits for itself
+	undated int                  // how many attempts of a run were refused at an instant that the log does not have
+	limits  map[string]rate.Rate // the limits that requests waited for; the keys are their texts
+	keys    map[string]bool      // the API keys; each has those limits for itself
 	ceiling []logPoint           // how many requests per second the limits of a run allowed
 	left    map[leftOf][]logPoint
 }
 
-// leftOf is a limit of a server and who shares it, of which something is left. Both are empty where the log has one limit.
+// leftOf names a limit of a server and who shares it, as a key for what is left. Both are empty if the log is of a server with one limit.
 type leftOf struct{ policy, who string }
 
 type logPoint struct{ at, y float64 } // at is in seconds
@@ -68,7 +68,7 @@ type logPoint struct{ at, y float64 } // at is in seconds
 type logEvent struct {
 	at      float64 // seconds
 	kind    string  // "done", "refused", "failed"
-	wait    float64 // seconds; in the log of a server, until a refused request would pass; negative: none that is known
+	wait    float64 // in seconds; in the log of a server, the time until a refused request would pass; negative: it is not known
 	latency float64 // seconds
 }
 
@@ -103,7 +103,7 @@ func readLog(r io.Reader) (l requestLog, ok bool, err error) {
 	return l, true, nil
 }
 
-// add takes in a line. It returns false if nothing of it is drawn.
+// add takes in a line. It returns false if the line has nothing that is drawn.
 func (l *requestLog) add(line *logLine) bool {
 	at := line.CheckedNS
 	for _, other := range []*int64{line.AtNS, line.UnixNS} {
@@ -130,8 +130,8 @@ func secondsOf(text string) (at float64, ok bool) {
 	return float64(t.UnixNano()) / 1e9, err == nil
 }
 
-// result takes in a line of a run's results: the request, and its attempts that were refused. Of the results of runs that did not write
-// these, no more is known than that the last one was.
+// result takes in a line of a run's results: the request, and the attempts of it that were refused. Older versions did not write these
+// attempts; of their results it is only known whether the last attempt was refused.
 func (l *requestLog) result(line *logLine, ended float64) {
 	e := logEvent{at: ended, kind: "done", wait: line.WaitedMS / 1e3, latency: line.LatencyMS / 1e3}
 	if line.State != "done" {
@@ -181,7 +181,8 @@ func (l *requestLog) checked(line *logLine, at float64) {
 	}
 }
 
-// loadLog reads the log of this name. ok is false if that is no log. Dead letters in a file beside results belong to the same run.
+// loadLog reads the log of this name. ok is false if the file is no log. If it has the results of a run, and a file beside it has the dead
+// letters, both are drawn together.
 func loadLog(name string) (figure chart.Figure, ok bool, err error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -264,7 +265,7 @@ func (l *requestLog) figure(title string) chart.Figure {
 	return f
 }
 
-// caption is the log in a line, which is also what is printed of it.
+// caption is the log in one line. The same line is printed.
 func (l *requestLog) caption(counts map[string]int, span float64) string {
 	in := time.Duration(span * 1e9).Round(time.Second)
 	if !l.ofRun {
@@ -300,7 +301,7 @@ func (l *requestLog) ratePanel(rates map[string][]float64, at []float64, slot, f
 		r := l.limits[name]
 		all := float64(r.N) / r.Per.Seconds() * float64(len(l.keys))
 		if len(p.References) == most || slices.ContainsFunc(l.ceiling, func(c logPoint) bool { return math.Abs(c.y-all) < all/1000 }) {
-			continue // a limit that is the ceiling is drawn as that
+			continue // this limit is the ceiling, which is drawn already
 		}
 		if len(l.keys) > 1 {
 			name += fmt.Sprintf(" × %d keys", len(l.keys))
@@ -310,7 +311,7 @@ func (l *requestLog) ratePanel(rates map[string][]float64, at []float64, slot, f
 	return p
 }
 
-// ceilingLine is what the limits of a run allowed, with the last word of each slot.
+// ceilingLine is what the limits of a run allowed. For each slot it has the latest value within the slot.
 func (l *requestLog) ceilingLine(slot, first float64) (line chart.Reference, ok bool) {
 	line.Name = "ceiling"
 	for _, c := range l.ceiling {

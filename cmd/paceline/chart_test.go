@@ -67,7 +67,10 @@ func TestChart(t *testing.T) {
 		}
 	}
 	// Where it cannot be drawn the figures are printed all the same.
-	if code, stdout, text := command("sim", scenario, "--chart", filepath.Join(dir, "nowhere", "x.svg")); code != exitFailure || !strings.Contains(stdout, "requests") || !strings.Contains(text, "nowhere") {
+	if err := os.Mkdir(file("nowhere.svg"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, text := command("sim", scenario, "--chart", file("nowhere.svg")); code != exitFailure || !strings.Contains(stdout, "requests") || !strings.Contains(text, "nowhere") {
 		t.Errorf("exit %d, %s, %s", code, stdout, text)
 	}
 	_, list, _ := command("chart", "--list")

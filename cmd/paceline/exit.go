@@ -8,7 +8,7 @@ const (
 	exitFailure     = 1   // something went wrong that is not the requests' fault
 	exitUsage       = 2   // a flag or an argument is wrong
 	exitSomeFailed  = 3   // finished, some requests failed
-	exitConfig      = 4   // bad configuration
+	exitConfig      = 4   // bad configuration or input; nothing was sent
 	exitBudget      = 5   // a deadline or a budget was reached; the run can be resumed
 	exitExhausted   = 6   // every key is exhausted or banned
 	exitInterrupted = 130 // Ctrl-C

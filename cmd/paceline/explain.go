@@ -157,7 +157,7 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 			return e.row(p)
 		}
 		if a, err = pasted.Parse(text); err != nil {
-			return fmt.Errorf("%s, %w", label(from), err)
+			return exitError{exitConfig, fmt.Errorf("%s, %w", label(from), err)}
 		}
 		date, _ = http.ParseTime(a.Header.Get("Date"))
 	}
@@ -265,7 +265,7 @@ func (e *explain) load(name string, unasked bool) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, noSuchFile(name, err)
+			return nil, exitError{exitConfig, noSuchFile(name, err)}
 		}
 		defer f.Close()
 		in = f
@@ -279,7 +279,7 @@ func (e *explain) load(name string, unasked bool) ([]byte, error) {
 	const most = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(in, most))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", label(name), err)
+		return nil, exitError{exitConfig, noSuchFile(label(name), fmt.Errorf("%s: %w", label(name), err))}
 	}
 	return text, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -373,8 +372,4 @@ func (e *explain) published(p quota.Preset) error {
 	return err
 }
 
-func (e *explain) encode(v any) error {
-	enc := json.NewEncoder(e.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
+func (e *explain) encode(v any) error { return writeJSON(e.out, v) }

@@ -16,9 +16,9 @@ import (
 // answerer is the provider that is taken to have answered, and the evidence for it.
 type answerer struct {
 	quota.Dialect
-	by     string   // what of the text gives the provider away; empty: --provider, the host or the fields of the answer do
+	by     string   // what in the text names the provider; empty if --provider, the host or the header fields tell
 	others []string // other providers that refuse with the same body
-	blank  bool     // a body without status and fields, which is no provider's refusal
+	blank  bool     // the text is a body without status and header fields, and no provider refuses with such a body
 }
 
 // who finds out which provider answered. It goes by --provider, the host that was asked, the fields and the body, an address in the text,

@@ -19,7 +19,8 @@ type explained struct {
 	// Assumed tells that the text had no status.
 	Assumed bool   `json:"status_assumed,omitempty"`
 	Host    string `json:"host,omitempty"`
-	// ToldBy is what gives the provider away where neither a host nor the fields do. Others are providers that refuse in the same words.
+	// ToldBy is what in the text names the provider, if neither a host nor the header fields do. Others are providers that refuse in the
+	// same words.
 	ToldBy string    `json:"told_by,omitempty"`
 	Others []string  `json:"others,omitempty"`
 	At     time.Time `json:"at"`

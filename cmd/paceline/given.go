@@ -44,7 +44,7 @@ func (g *givenFlags) flags(cmd *cobra.Command) (given []string) {
 	return given
 }
 
-// form returns the form that the flags say the input has.
+// form returns the form of the input as the flags state it.
 func (g *givenFlags) form() (handed.Form, error) {
 	form, err := handed.ParseForm(g.format)
 	if err != nil {
@@ -229,8 +229,8 @@ func (g *givenFlags) command(in *runInput, f *runFlags, names []string) string {
 // sniffed is how many bytes of an input are looked at to recognize it.
 const sniffed = 64 << 10
 
-// begin returns the beginning of the input, which can still be read from there. Of a file that is much; of a stream it is the first line
-// and what arrived with it. Text in gzip or UTF-16 is decoded.
+// begin returns the beginning of the input, without taking it away from whoever reads the input later. Of a file it is sniffed bytes; of a
+// stream it is the first line and what arrived together with it. Text in gzip or UTF-16 is decoded.
 func (in *runInput) begin() ([]byte, error) {
 	first := bufio.NewReaderSize(in.reader, sniffed)
 	raw, _ := first.Peek(4)

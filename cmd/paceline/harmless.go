@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"log"
 	"strings"
@@ -16,6 +17,13 @@ func harmless(w io.Writer, output string) io.Writer {
 		return shown.JSONTo(w)
 	}
 	return shown.LinesTo(w)
+}
+
+// writeJSON writes what a verb reports with -o json.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // overhear passes to tell what other packages, above all net/http, write to package log. Of each kind of line it passes one, until stop is

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,8 +16,8 @@ import (
 // initial has the flags with which a verb that reads a file prints one to begin with, or its schema, and does nothing else.
 type initial struct {
 	verb   string // paceline sim
-	what   string // it writes: a scenario with comments
-	files  string // scenarios
+	what   string // what --init writes, such as: a scenario with comments
+	files  string // what the schema describes, such as: scenarios
 	next   string // what to type next, with %s for the file
 	text   []byte
 	schema func() []byte
@@ -58,7 +59,7 @@ func (i *initial) run(cmd *cobra.Command, args []string) error {
 		return usageError{fmt.Errorf("%s is there already, and --init overwrites nothing", args[0])}
 	}
 	if err != nil {
-		return err
+		return exitError{exitConfig, cmp.Or(folderOf(args[0]), err)}
 	}
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
 )
 
@@ -39,7 +40,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return exitOK
 	}
 	if msg := err.Error(); msg != "" {
-		fmt.Fprintln(stderr, "paceline:", shown.Lines(msg))
+		screen.New(stderr, screen.Config{}).Ours("paceline: " + shown.Lines(msg))
 	}
 	if !began {
 		return exitUsage

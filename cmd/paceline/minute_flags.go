@@ -28,7 +28,7 @@ type minute struct {
 	unit limit.Unit
 }
 
-// add adds the flags. only says for what those of tokens are, in brackets; empty: for anything.
+// add adds the flags. only is text, in brackets, that says what the flags about tokens are for; it is empty if they are for any request.
 func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
 	p.Int64Var(&f.rpm, "rpm", 0, "most requests per minute; this and the next three are a bucket, and replace the preset's")
 	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output"+only)
@@ -55,7 +55,7 @@ func (f *minuteFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// replaces tells whether a flag is in place of a published limit.
+// replaces tells whether a flag takes the place of a published limit.
 func (f *minuteFlags) replaces(p quota.Policy) bool {
 	for _, m := range f.all() {
 		if m.n > 0 && p.Window == time.Minute && knows(p.Unit) && units[p.Unit] == m.unit {
@@ -65,7 +65,7 @@ func (f *minuteFlags) replaces(p quota.Policy) bool {
 	return false
 }
 
-// published returns a published limit as one of flags.
+// published returns a published limit in the form in which limits of flags are kept.
 func (f *minuteFlags) published(cmd *cobra.Command, p quota.Policy) rate.Limit {
 	l := rateOf(p.Limit, p.Window, units[p.Unit], f.isBucket(cmd, p.Rule), p.Burst)
 	l.EachModel = p.Scope == quota.Model
@@ -80,7 +80,7 @@ func (f *minuteFlags) isBucket(cmd *cobra.Command, documented quota.Rule) bool {
 	return documented == quota.Bucket
 }
 
-// limits returns those of each model, as the provider's are, and used the flags that count tokens.
+// limits returns the limits that hold for each model by itself, as those of providers do. used are the given flags that count tokens.
 func (f *minuteFlags) limits() (all []rate.Limit, used []string) {
 	for _, m := range f.all() {
 		if m.n == 0 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -32,9 +31,7 @@ func newModels() *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				w := json.NewEncoder(cmd.OutOrStdout())
-				w.SetIndent("", "  ")
-				return w.Encode(found)
+				return writeJSON(cmd.OutOrStdout(), found)
 			}
 			return printModels(cmd.OutOrStdout(), found)
 		},

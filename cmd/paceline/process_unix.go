@@ -16,5 +16,5 @@ func cpuSeconds() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// ownGroup keeps a child out of our process group, to which the terminal sends its signals.
+// ownGroup puts a child into a process group of its own, since a terminal sends Ctrl-C to all processes of our group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

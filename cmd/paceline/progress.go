@@ -24,7 +24,7 @@ func following(s *screen.Screen, at func(elapsed time.Duration) screen.Share) (s
 	return s.Follow(func() []screen.Line { return []screen.Line{at(time.Since(began)).Line()} })
 }
 
-// ofTime is how far work has come that is at instant at of all, both by a clock of its own.
+// ofTime is the progress of work that lasts for all and has come to at, both by the work's own clock. elapsed is by the wall clock.
 func ofTime(at, all, elapsed time.Duration) screen.Share {
 	at = min(at, all)
 	return screen.Share{

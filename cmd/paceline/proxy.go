@@ -55,7 +55,7 @@ func newProxy() *cobra.Command {
 	return c
 }
 
-// arguments are a file for --init; without that there are none.
+// arguments checks the arguments: --init takes the name of a file, and without --init there are none.
 func (f *proxyFlags) arguments(c *cobra.Command, args []string) error {
 	switch {
 	case f.instead.instead():
@@ -66,7 +66,7 @@ func (f *proxyFlags) arguments(c *cobra.Command, args []string) error {
 	return noArguments(c, args)
 }
 
-// run is a proxy from its flags to its end.
+// run makes a proxy of the flags and serves until a signal comes.
 func (f *proxyFlags) run(cmd *cobra.Command) error {
 	if cmd.Flags().NFlag() == 0 {
 		return usageError{errors.New("expected a server and what it allows, such as: paceline proxy --to https://api.example.com --limit 100/m; see paceline proxy --help")}
@@ -92,7 +92,7 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	return attendProxy(cmd, p, c)
 }
 
-// attendProxy serves until signals say that it is enough.
+// attendProxy serves until a signal comes. The second signal breaks off what is in flight.
 func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config) error {
 	main, admin, err := proxyListeners(c)
 	if err != nil {
@@ -108,7 +108,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config) error {
 	defer watched.Close()
 	p.Mount("/", watched)
 	p.Mount("/metrics", proxyMetrics(p))
-	if admin != nil { // whoever looks first sees what was before
+	if admin != nil { // the page begins to record now, so that its first visitor sees the past, too
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
 		go watched.Record(ctx)
@@ -138,7 +138,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config) error {
 	}
 }
 
-// proxyListeners opens the addresses, unless systemd has.
+// proxyListeners opens the addresses. Those that systemd has opened already are taken from it.
 func proxyListeners(c proxy.Config) (main, admin net.Listener, err error) {
 	if main, admin, err = proxy.Inherited(os.Getenv); err != nil {
 		return nil, nil, exitError{exitConfig, err}
@@ -173,7 +173,7 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 	return g
 }
 
-// inFlags says what is wrong with a configuration in the words of the flags that it was made of.
+// inFlags turns an error that names a field of the configuration into one that names the flag which the field was made from.
 func inFlags(err error) error {
 	e, ok := errors.AsType[*proxy.ConfigError](err)
 	if !ok {
@@ -187,13 +187,13 @@ func inFlags(err error) error {
 	return err
 }
 
-// proxyFields are the flags that fields of a configuration are made of.
+// proxyFields maps fields of the configuration to the flags that they are made from.
 var proxyFields = map[string]string{
 	"Listen": "listen", "State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to", "Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
 	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query", "Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections",
 }
 
-// logOf returns the logger of one form. Where there is to be no line per request, what goes wrong is said as text.
+// logOf returns a logger that writes in the form of --log, json or text. With any other form it writes text.
 func logOf(cmd *cobra.Command, form string, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if form == "json" {

@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/proxy/configfile"
 	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 )
@@ -41,7 +42,7 @@ func newProxyCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), shown.Lines(proxyInWords(args[0], f)))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), tables.Fit(shown.Lines(proxyInWords(args[0], f)), tables.Width))
 			return err
 		},
 	}
@@ -56,14 +57,14 @@ func loadProxy(name string) (configfile.File, error) {
 	case err != nil:
 		return f, exitError{exitConfig, err}
 	}
-	f.Config, err = f.Config.Checked() // it has been: this puts in the defaults
+	f.Config, err = f.Config.Checked() // Load has checked it already; this fills in the defaults
 	return f, err
 }
 
-// defaultWaiting is proxy.Client.MaxWaiting where nothing is said.
+// defaultWaiting is the value of proxy.Client.MaxWaiting that holds if the file does not set it.
 const defaultWaiting = 10000
 
-// proxyWords are what proxy check prints.
+// proxyWords collects the text that proxy check prints.
 type proxyWords struct {
 	strings.Builder
 	file configfile.File
@@ -89,7 +90,7 @@ func proxyInWords(name string, f configfile.File) string {
 
 func (w *proxyWords) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// scheme is by what URL clients come.
+// scheme is the scheme of the URLs that clients use to reach the proxy.
 func scheme(c *proxy.Config) string {
 	if c.TLS != nil {
 		return "https"
@@ -130,7 +131,7 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	}
 }
 
-// comes says who may send, and what each gets.
+// comes says who may send, and what share each client gets.
 func (w *proxyWords) comes(c *proxy.Config) {
 	keyed := 0
 	for _, k := range c.Clients.List {
@@ -191,7 +192,7 @@ func waits(d time.Duration) string {
 	return "waits up to " + plain(d)
 }
 
-// upstream says where its requests go, and by what limits.
+// upstream says where the requests of an upstream go, and within what limits.
 func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 	host := c.Listen
 	if u.Host != "" {
@@ -303,7 +304,7 @@ func whoseInWords(l proxy.Limit) string {
 	return words
 }
 
-// rateInWords is a limit as it is counted.
+// rateInWords is a limit with the way in which it is counted.
 func rateInWords(l rate.Limit) string {
 	if !l.Bucket {
 		return l.Text + " " + ruleWords[quota.Rolling]
@@ -319,7 +320,7 @@ func ratesInWords(all []rate.Limit) string {
 	return strings.Join(words, " and ")
 }
 
-// sees says what a client meets.
+// sees says what a client notices: how long its requests wait, and how they are answered.
 func (w *proxyWords) sees(c *proxy.Config) {
 	w.line("A client sends at once. Its request %s for its turn; one that would wait longer is answered 429 at once, with Retry-After, and is not sent.", waits(c.MaxWait))
 	w.line("Answers, also refusals that are not sent again, come as the server gave them, with Paceline-Waited.")
@@ -329,7 +330,7 @@ func (w *proxyWords) sees(c *proxy.Config) {
 	w.line("What is for none of these is answered 404.")
 }
 
-// or is a list of what each would do.
+// or joins a list for a sentence: a, b or c.
 func or(all []string) string {
 	if n := len(all); n > 1 {
 		return strings.Join(all[:n-1], ", ") + " or " + all[n-1]

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/proxy/configfile"
 )
 
-// runFile is a proxy that a file configures.
+// runFile runs a proxy that a file configures.
 func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	beside := map[string]bool{"config": true, "log": true, "log-level": true}
 	var others []string
@@ -60,18 +60,19 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	return attendProxy(cmd, p, c)
 }
 
-// reload applies the file again when it changes, or another that it names, and at SIGHUP: whole or, with an error in the log, not at all.
+// reload applies the configuration again at SIGHUP, and when its file or a file that it names has changed. What is wrong with the new
+// configuration is logged, and then none of it is applied.
 type reload struct {
 	name      string
 	last      configfile.File
-	stamp     string // of the files, as they were looked at last
-	unsettled bool   // they have just changed, and may be written yet
+	stamp     string // stampOf the files at the last look
+	unsettled bool   // the files have just changed, and somebody may still be writing them
 	hup       chan os.Signal
 	apply     func(proxy.Config) error
 	log, told *slog.Logger
 }
 
-// look is how often the files are looked at. A change is applied when they are the same at two looks.
+// look is the time between two looks at the files. A change is applied when two looks in a row have found the same files.
 const look = time.Second
 
 func (r *reload) run(ctx context.Context) {
@@ -96,7 +97,7 @@ func (r *reload) run(ctx context.Context) {
 	}
 }
 
-// again reads the file and applies it, if it says something else or somebody asked for it.
+// again reads the file, and applies it if it says something new. asked says that somebody has asked for it, by SIGHUP, and wants to be told.
 func (r *reload) again(asked bool) {
 	file, err := loadProxy(r.name)
 	if err == nil && file.Sum == r.last.Sum && !asked {
@@ -115,7 +116,7 @@ func (r *reload) again(asked bool) {
 	r.told.Info("the configuration is applied", "file", r.name)
 }
 
-// stampOf changes when one of the files does.
+// stampOf describes the files by their sizes and times, so that it changes when one of the files does.
 func stampOf(names []string) string {
 	var s strings.Builder
 	for _, name := range names {

@@ -132,7 +132,7 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	return c, nil
 }
 
-// logs are for what happens to the proxy, and for requests.
+// logs returns two loggers: log for what happens to the proxy itself, and access for a line per request.
 func (f *proxyFlags) logs(cmd *cobra.Command) (log, access *slog.Logger, err error) {
 	if !slices.Contains([]string{"text", "json", "off"}, f.log) {
 		return nil, nil, usageError{fmt.Errorf("--log %q, expected text, json or off", f.log)}
@@ -148,7 +148,7 @@ func (f *proxyFlags) logs(cmd *cobra.Command) (log, access *slog.Logger, err err
 	return logOf(cmd, f.log, level), access, nil
 }
 
-// orNone and orAny write what a flag means by 0 as a configuration has it.
+// orNone and orAny translate the 0 of a flag into what means the same in a configuration, where 0 stands for the default.
 func orNone(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -181,7 +181,7 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 	return nil
 }
 
-// clients are those that have keys.
+// clients returns the clients that the flags give keys to.
 func (f *proxyFlags) clients() (all []proxy.Client, err error) {
 	keys, err := batch.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
 	for _, k := range keys {
@@ -190,7 +190,7 @@ func (f *proxyFlags) clients() (all []proxy.Client, err error) {
 	return all, err
 }
 
-// upstream is the one that the flags describe.
+// upstream returns the upstream that the flags describe.
 func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) {
 	usage := func(format string, args ...any) (proxy.Upstream, error) {
 		return u, usageError{fmt.Errorf(format, args...)}
@@ -258,7 +258,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	return u, nil
 }
 
-// allLimits are those of --limit, in the words of run. auto says that they are to be found out.
+// allLimits reads the values of --limit, which are written as for run. auto says that --limit auto was given.
 func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 	switch perMinute, _ := f.minuteFlags.limits(); {
 	case len(f.limits) > 0 || f.preset != "" || f.inFlight > 0 || len(perMinute) > 0:

@@ -15,7 +15,7 @@ import (
 // liveHeap is what was still in use at the end of the latest garbage collection: the one number that shows a leak, whatever the load.
 var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/(heap/live:bytes|cycles/total:gc-cycles)$`)}
 
-// proxyMetrics serves what the proxy does, and what its process takes: goroutines, memory, open files, processor time.
+// proxyMetrics serves the metrics of the proxy and those of its process: goroutines, memory, open files, processor time.
 func proxyMetrics(p *proxy.Proxy) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(metrics.Live(p.Sources), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),

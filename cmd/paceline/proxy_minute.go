@@ -13,8 +13,9 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// perMinute adds the limits of --rpm and its like to an upstream. As in run, they replace those of --preset that count the same, and a model with
-// limits of its own has no others; so what is left of the preset is written out as limits.
+// perMinute adds the limits of --rpm and the flags like it to an upstream. As in run, they replace the limits of --preset that count the same
+// thing, and a model with limits of its own has no others. So the upstream cannot refer to the preset any more: the limits of it that still
+// hold are added one by one.
 func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 	all, _ := f.minuteFlags.limits()
 	models, _, err := f.ofModels()
@@ -47,7 +48,7 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 	return nil
 }
 
-// writeOut puts the limits of the preset that hold among those of an upstream, in place of its name.
+// writeOut replaces the preset of an upstream by those of its limits that the flags do not replace.
 func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 	preset, ok := quota.LookupPreset(u.Preset)
 	if !ok {

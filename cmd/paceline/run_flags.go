@@ -100,7 +100,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if err := f.pages.config(cmd, &c); err != nil {
 		return c, usageError{err}
 	}
-	if err := f.token.config(&c); err != nil {
+	if err := f.token.config(cmd, &c); err != nil {
 		return c, err
 	}
 	for _, h := range f.keyHosts {

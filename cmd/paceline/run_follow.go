@@ -71,7 +71,12 @@ func (f *tokenFlags) add(p *pflag.FlagSet) {
 }
 
 // config has requests carry a token, if the flags name something that gives one.
-func (f *tokenFlags) config(c *batch.Config) error {
+func (f *tokenFlags) config(cmd *cobra.Command, c *batch.Config) error {
+	for _, name := range []string{"auth-command", "oauth-token-url"} { // a variable of a script that was not set
+		if flag := cmd.Flag(name); flag.Changed && flag.Value.String() == "" {
+			return usageError{fmt.Errorf("--%s is empty, expected what gives tokens", name)}
+		}
+	}
 	if err := f.check(); err != nil {
 		return usageError{err}
 	}

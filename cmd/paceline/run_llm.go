@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/batch"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/spell"
 	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
@@ -282,20 +283,18 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 // printPlan prints what --dry-run shows.
 func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	if output == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(p)
+		return writeJSON(w, p)
 	}
 	var t tables.Table
 	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
 	var text strings.Builder
-	text.WriteString(grouped(int64(p.Requests)) + " to send")
+	text.WriteString(spell.Thousands(int64(p.Requests)) + " to send")
 	for _, v := range []struct {
 		n    int
 		what string
 	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.Invalid, "invalid lines"}} {
 		if v.n > 0 {
-			fmt.Fprintf(&text, ", %s %s", grouped(int64(v.n)), v.what)
+			fmt.Fprintf(&text, ", %s %s", spell.Thousands(int64(v.n)), v.what)
 		}
 	}
 	line("requests", "%s", text.String())
@@ -303,7 +302,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		const most = 5
 		for _, m := range p.Models[:min(most, len(p.Models))] {
 			if len(p.Models) > 1 {
-				text := fmt.Sprintf("%s, %s tokens in, at most %s out", grouped(int64(m.Requests)), grouped(m.Input), grouped(m.Output))
+				text := fmt.Sprintf("%s, %s tokens in, at most %s out", spell.Thousands(int64(m.Requests)), spell.Thousands(m.Input), spell.Thousands(m.Output))
 				if m.USDMax != nil {
 					text += ", at most " + moneyText(*m.USDMax)
 				}
@@ -313,10 +312,10 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		if more := len(p.Models) - most; more > 0 {
 			line("", "and %d more models", more)
 		}
-		line("input", "%s tokens", grouped(p.Input))
-		text := fmt.Sprintf("at most %s tokens", grouped(p.Output))
+		line("input", "%s tokens", spell.Thousands(p.Input))
+		text := fmt.Sprintf("at most %s tokens", spell.Thousands(p.Output))
 		if p.Expected != nil {
-			text += fmt.Sprintf("; expected %s, by %s answers so far", grouped(*p.Expected), grouped(int64(p.Answers)))
+			text += fmt.Sprintf("; expected %s, by %s answers so far", spell.Thousands(*p.Expected), spell.Thousands(int64(p.Answers)))
 		} else {
 			text += "; how many is not known before the first answers"
 		}
@@ -335,7 +334,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 			line("batch API", "%s", batchText(b))
 		}
 		if p.Largest != nil {
-			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, grouped(p.Largest.Tokens))
+			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, spell.Thousands(p.Largest.Tokens))
 		}
 		line("counted", "%s", map[string]string{"reserved": "the larger of input and max_tokens, whatever is used (--count reserved)",
 			"sum": "input and max_tokens, whatever is used (--count sum)", "used": "input and max_tokens, and what was used once it is answered (--count used)",
@@ -350,7 +349,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		if l.Model != "" {
 			of = ", for " + l.Model
 		}
-		line("limit "+l.Limit, "%s: %v%s%s", grouped(l.Cost), seconds(l.Seconds), of, binds)
+		line("limit "+l.Limit, "%s: %v%s%s", spell.Thousands(l.Cost), seconds(l.Seconds), of, binds)
 	}
 	switch {
 	case p.Seconds > 0:
@@ -365,7 +364,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		line("until", "%s, and then no more is sent (--until)", p.Until.Format("Mon 2 Jan 2006 15:04:05 MST"))
 	}
 	if d := p.ReadingSeconds; d > 0 {
-		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", grouped(int64(p.Lines)), float64(p.Bytes)/1e6, d, grouped(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
+		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", spell.Thousands(int64(p.Lines)), float64(p.Bytes)/1e6, d, spell.Thousands(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
 	}
 	for _, n := range p.Notes {
 		line("note", "%s", n)
@@ -395,7 +394,7 @@ func batchText(b *batch.PlanBatch) string {
 // announce is the text before a batch is sent.
 func announce(p batch.Plan) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", grouped(int64(p.Requests)), grouped(p.Input), grouped(p.Output))
+	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", spell.Thousands(int64(p.Requests)), spell.Thousands(p.Input), spell.Thousands(p.Output))
 	for _, l := range p.Limits {
 		if l.Binds {
 			fmt.Fprintf(&text, "; limit %s takes %v, until %s", l.Limit, seconds(l.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
@@ -418,13 +417,4 @@ func moneyText(usd float64) string {
 		return fmt.Sprintf("$%.4f", usd)
 	}
 	return fmt.Sprintf("$%.2f", usd)
-}
-
-// grouped writes 1234567 as 1,234,567.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

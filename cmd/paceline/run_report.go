@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/batch"
 	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/spell"
 )
 
 // interruption is the error of a run that a signal ended.
@@ -86,8 +87,8 @@ func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) 
 		}
 	}
 	if f.output == "json" {
-		s.Line(string(line))
-		return nil
+		_, err := fmt.Fprintln(s, shown.Text(string(line)))
+		return err
 	}
 	var parts []string
 	add := func(n int, what, color string) {
@@ -158,7 +159,7 @@ func usedText(t *batch.Totals) string {
 	if t.InputTokens+t.OutputTokens == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("; %s tokens in, %s out", grouped(t.InputTokens), grouped(t.OutputTokens))
+	text := fmt.Sprintf("; %s tokens in, %s out", spell.Thousands(t.InputTokens), spell.Thousands(t.OutputTokens))
 	usd, unknown := 0.0, []string(nil)
 	for _, m := range t.Models {
 		if m.USD == nil {
@@ -182,7 +183,7 @@ func usedText(t *batch.Totals) string {
 
 // modelText describes a model in figures.
 func modelText(m *batch.ModelTotals) string {
-	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, grouped(int64(m.Done)), grouped(m.InputTokens), grouped(m.OutputTokens))
+	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, spell.Thousands(int64(m.Done)), spell.Thousands(m.InputTokens), spell.Thousands(m.OutputTokens))
 	if m.USD != nil {
 		text += ", " + moneyText(*m.USD)
 	}

@@ -53,7 +53,7 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *batch.Config) e
 		return fmt.Errorf("--out-dir with --out: the results without their bodies are in %s", batch.IndexOf(f.outDir))
 	}
 	if what := batch.NoFolder(f.outDir); what != "" {
-		return fmt.Errorf("--out-dir %s is %s, expected a folder", f.outDir, what)
+		return exitError{exitConfig, fmt.Errorf("--out-dir %s is %s, expected a folder", f.outDir, what)}
 	}
 	*out = batch.IndexOf(f.outDir)
 	c.OutDir, c.MaxFile = f.outDir, int64(f.maxFile)

@@ -42,7 +42,8 @@ func (f *sharingFlags) ceiling() string {
 	return "the ceiling"
 }
 
-// weight is how many shares to take of what strangers use, too.
+// weight is how many shares the run takes of a quota that strangers use, too: --share with --strangers. isNumber is false if --share names a
+// store instead.
 func (f *sharingFlags) weight() (w float64, isNumber bool) {
 	if f.address == "" {
 		return 1, true
@@ -56,7 +57,7 @@ func (f *sharingFlags) config(cmd *cobra.Command, c *batch.Config) (err error) {
 	if c.Strangers, err = f.sharing(cmd, c.Limits, c.Auto != nil); err != nil {
 		return err
 	}
-	if c.Auto != nil && c.Strangers != nil { // it shares in any case
+	if c.Auto != nil && c.Strangers != nil { // --limit auto shares with strangers in any case
 		c.Auto.Weight, c.Auto.Sharers, c.Strangers = c.Strangers.Weight, c.Strangers.Sharers, nil
 	}
 	return nil

@@ -126,8 +126,14 @@ func TestRunRefuses(t *testing.T) {
 ` + bad + `:3:35: id "x" is already on line 1, expected each id once
 ` + bad + `:4:37: cost 21 can never go: the limits allow at most 20 at once
 paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-invalid sends the others)`},
-		{"--limit 20/s --out " + good + "/x/out.jsonl " + good, 1, "stat " + good + "/x/out.jsonl: not a directory; nothing was sent"},
-		{"--limit 20/s --out-dir " + good + " " + good, 2, "--out-dir " + good + " is a file, expected a folder"},
+		{"--limit 20/s --out " + good + "/x/out.jsonl " + good, 4, good + "/x/out.jsonl: " + good + " is a file, expected a folder; nothing was sent"},
+		{"--limit 20/s --dead " + good + "/dead.jsonl " + good, 4, good + "/dead.jsonl: " + good + " is a file, expected a folder; nothing was sent"},
+		{"--limit 20/s --summary " + good + "/summary.json " + good, 4, good + "/summary.json: " + good + " is a file, expected a folder; nothing was sent"},
+		{"--limit 20/s --out-dir " + good + "/x " + good, 4, good + "/x/results.jsonl: " + good + " is a file, expected a folder; nothing was sent"},
+		{"--limit 20/s --dry-run --out " + good + "/x/out.jsonl " + good, 4, good + "/x/out.jsonl: " + good + " is a file, expected a folder; nothing was sent"},
+		{"--limit 20/s --auth-command= " + good, 2, "--auth-command is empty, expected what gives tokens"},
+		{"--limit 20/s --oauth-token-url= " + good, 2, "--oauth-token-url is empty, expected what gives tokens"},
+		{"--limit 20/s --out-dir " + good + " " + good, 4, "--out-dir " + good + " is a file, expected a folder"},
 		{"--limit 20/s --out-dir x --out y " + good, 2, "--out-dir with --out: the results without their bodies are in x/results.jsonl"},
 		{"--limit 20/s --out-dir x --ordered " + good, 2, "--out-dir with --ordered: files have no order"},
 		{"--limit 20/s --out-dir x --select .id " + good, 2, "--out-dir with --select: a file has all of an answer, a table some of it; expected one of them"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func newServe() *cobra.Command {
 	return family(c, append(verbs, exchange, gcra)...)
 }
 
-// server is what attend needs of the servers of package ratetest.
+// server has the methods of package ratetest's servers that attend calls.
 type server interface {
 	StartListener(net.Listener)
 	URL() string
@@ -104,7 +105,7 @@ func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, e
 	if s.log != "" {
 		file, err := os.Create(s.log)
 		if err != nil {
-			return fmt.Errorf("--log: %w", err)
+			return exitError{exitConfig, fmt.Errorf("--log %w", cmp.Or(folderOf(s.log), err))}
 		}
 		defer file.Close()
 		log = file

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -184,9 +183,7 @@ func (s *serveExchange) write(r ratetest.Report) error {
 	}
 	switch s.output {
 	case "json":
-		encoder := json.NewEncoder(s.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(e)
+		return writeJSON(s.out, e)
 	case "csv":
 		return e.writeCSV(s.out)
 	}

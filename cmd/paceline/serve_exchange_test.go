@@ -157,7 +157,7 @@ func TestServeExchangeRefuses(t *testing.T) {
 	}{
 		{[]string{"exchange", "--addr", addr, "--log", log}, exitFailure, addr + " is in use"},
 		{[]string{"exchange", "--addr", "nowhere"}, exitUsage, `--addr "nowhere", expected HOST:PORT`},
-		{[]string{"exchange", "--addr", "127.0.0.1:0", "--log", filepath.Join(log, "x")}, exitFailure, "--log: "},
+		{[]string{"exchange", "--addr", "127.0.0.1:0", "--log", filepath.Join(log, "x")}, exitConfig, log + " is a file, expected a folder"},
 		{[]string{"exchange", "--latency", "unifrom:0-50ms"}, exitUsage, `--latency: latency: "unifrom:0-50ms"`},
 		{[]string{"exchange", "--latency-after", "constant:50"}, exitUsage, `--latency-after: latency: "constant:50"`},
 		{[]string{"exchange", "--latency", "recorded:" + log}, exitUsage, log + `:1: "of the server that runs"`},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -106,9 +105,7 @@ func (s *serveGCRA) check() (err error) {
 
 func (s *serveGCRA) write(r ratetest.GCRAReport) error {
 	if s.output == "json" {
-		encoder := json.NewEncoder(s.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return writeJSON(s.out, r)
 	}
 	total := r.Accepted + r.Limited
 	percent := 0.0

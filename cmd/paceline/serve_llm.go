@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -205,7 +204,7 @@ func (s *serveLLM) run(ctx context.Context) error {
 
 var apis = map[string]tokens.API{"chat": tokens.Chat, "responses": tokens.Responses, "embeddings": tokens.Embeddings, "messages": tokens.Messages}
 
-// vocabularies never learns from answers, so it always counts alike.
+// vocabularies counts tokens by the published vocabularies. It never learns from answers, so the same text always has the same count.
 var vocabularies = sync.OnceValue(func() *tokens.Estimator {
 	e, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary, CountMax: 1 << 20})
 	if err != nil {
@@ -327,9 +326,7 @@ func (s *serveLLM) check() (err error) {
 func (s *serveLLM) write(r llm.Report) error {
 	switch s.output {
 	case "json":
-		encoder := json.NewEncoder(s.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return writeJSON(s.out, r)
 	case "csv":
 		c := csv.NewWriter(s.out)
 		c.Write([]string{"key", "model", "accepted", "limited", "limit_name", "limit", "counted_most", "worst_window", "worst_window_percent", "worst_window_sent", "worst_window_sent_percent"})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -211,9 +210,7 @@ func parseLimit(v string, known []quota.Policy) (quota.Policy, error) {
 
 func (s *serveProvider) write(r service.Report) error {
 	if s.output == "json" {
-		encoder := json.NewEncoder(s.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return writeJSON(s.out, r)
 	}
 	if len(r.Limits) > 0 {
 		t := tables.Table{Right: true}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/sim/compare"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/sim/scenario"
@@ -156,6 +158,20 @@ func checkChart(file string) error {
 	}
 	if err := chart.CheckPath(file); err != nil {
 		return usageError{fmt.Errorf("--chart: %w", err)}
+	}
+	if err := folderOf(file); err != nil {
+		return exitError{exitConfig, fmt.Errorf("--chart %w", err)}
+	}
+	return nil
+}
+
+// folderOf returns an error if the folder of a file to be written is not there.
+func folderOf(file string) error {
+	switch info, err := os.Stat(filepath.Dir(file)); {
+	case err != nil:
+		return fmt.Errorf("%s: there is no folder %s", file, filepath.Dir(file))
+	case !info.IsDir():
+		return fmt.Errorf("%s: %s is a file, expected a folder", file, filepath.Dir(file))
 	}
 	return nil
 }
@@ -306,7 +322,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, tables.Fit(b.String(), tables.Width))
 	return err
 }
 

@@ -88,7 +88,7 @@ func TestSimInitRefuses(t *testing.T) {
 		says string
 	}{
 		{"--init mine.yaml", exitUsage, "mine.yaml is there already, and --init overwrites nothing"},
-		{"--init gone/mine.yaml", exitFailure, "gone/mine.yaml: no such file or directory"},
+		{"--init gone/mine.yaml", exitConfig, "gone/mine.yaml: there is no folder gone"},
 		{"--init a b", exitUsage, "--init writes one file, and there are 2"},
 		{"--init --schema", exitUsage, "--init and --schema"},
 		{"--schema x.json", exitUsage, "paceline sim --schema > x.json"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/screen"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -121,11 +121,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	report.Series = nil
 	write := writeLive
 	if output == "json" {
-		write = func(w io.Writer, r *live.Report) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(r)
-		}
+		write = func(w io.Writer, r *live.Report) error { return writeJSON(w, r) }
 	}
 	err = errors.Join(write(harmless(cmd.OutOrStdout(), output), &report), err)
 	if err == nil && !report.Complete {
@@ -218,7 +214,7 @@ func writeLive(w io.Writer, r *live.Report) error {
 	if s := r.Server; s != nil {
 		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %s at once at most\n", s.Unused, s.Left, shown.Count(s.Peak, "request", "requests"))
 	}
-	_, err := fmt.Fprintf(w, `%s, live: %d clients, %s at scale %v
+	text := fmt.Sprintf(`%s, live: %d clients, %s at scale %v
 
 requests        %d: %d served, %d limited
 limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes
@@ -231,5 +227,6 @@ request_count: %s
 		r.Requests, r.Served, r.Limited, r.RetryPercent, r.RetryPercentPooled, r.LimitedLate,
 		sleepText(r.Sleep), r.OptimumSleep, r.RequestSD, r.Jain,
 		server, listed(r.MaxSleep, hundredths), listed(r.RetryRatio, hundredths), listed(r.RequestCount, strconv.Itoa))
+	_, err := io.WriteString(w, tables.Fit(text, tables.Width))
 	return err
 }

@@ -57,6 +57,9 @@ func unknownCommand(c *cobra.Command, name string) error {
 
 // noSuchFile adds to the error for a missing file the name of a file that may be meant.
 func noSuchFile(name string, err error) error {
+	if info, bad := os.Stat(name); bad == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder, expected a file", name)
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -222,7 +223,12 @@ func TestModelsTable(t *testing.T) {
 func TestTextFits(t *testing.T) {
 	unraced(t)
 	t.Parallel()
-	for _, c := range []string{"explain --providers", "bench exchange --virtual --seeds 1 --seconds 20 --row lease", "sim throttle --aims --only jump --seeds 1"} {
+	long := write(t, "long.yaml", strings.Replace(strings.Replace(tenMinutes, "threads: 2", "threads: 25", 1), "name: two groups", "name: "+strings.Repeat("many words ", 12), 1))
+	proxy := filepath.Join(t.TempDir(), "proxy.yaml")
+	if code, _, stderr := command("proxy", "--init", proxy); code != exitOK {
+		t.Fatal(stderr)
+	}
+	for _, c := range []string{"sim " + long, "proxy check " + proxy, "sim published --seeds 1", "explain --providers", "bench exchange --virtual --seeds 1 --seconds 20 --row lease", "sim throttle --aims --only jump --seeds 1"} {
 		_, text, _ := command(strings.Fields(c)...)
 		if text == "" {
 			t.Errorf("%s prints nothing", c)

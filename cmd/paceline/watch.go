@@ -17,14 +17,14 @@ import (
 	"github.com/paceline-go/paceline/page"
 )
 
-// watchFlags have a page to watch a run.
+// watchFlags says where the page is served on which a run can be watched.
 type watchFlags struct{ addr string }
 
 func (f *watchFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.addr, "page", "", "serve a page to watch the run at HOST:PORT, or at a PORT of this machine alone; port 0 is any free one")
 }
 
-// listen takes the address, so that one that cannot be had is known before anything is sent. It returns nil if no page is wanted.
+// listen begins to listen, so that an address which cannot be used is an error before anything is sent. It returns nil if no page is wanted.
 func (f *watchFlags) listen() (*watching, error) {
 	if f.addr == "" {
 		return nil, nil
@@ -37,7 +37,7 @@ func (f *watchFlags) listen() (*watching, error) {
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return nil, usageError{fmt.Errorf("--page %q, expected HOST:PORT such as 127.0.0.1:7879, or a PORT; port 0 is any free one", f.addr)}
 	}
-	if host == "" { // whoever wants others to see it says so
+	if host == "" { // other machines may see the page only if an address of theirs is asked for
 		host = "127.0.0.1"
 	}
 	w := &watching{}
@@ -63,7 +63,8 @@ type watching struct {
 	stop     context.CancelFunc
 }
 
-// serve shows the page of a run until it is closed, and says where. Whoever looks first sees what was before, too.
+// serve serves the page of a run until close is called, and tells its address. The page records from now on, so that its first visitor sees
+// the past, too.
 func (w *watching) serve(title string, r *batch.Run, tell func(string)) error {
 	if w == nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/internal/filename"
@@ -329,15 +330,29 @@ func (filed) entry(line []byte, dead bool) (entry, bool) { return slowEntry(line
 
 // makeFolder makes the folder of a file, if it is not there, and says whether it did.
 func makeFolder(path string) (made bool, err error) {
-	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
+	if err := folderFor(path); err != nil {
 		return false, err
 	}
-	return true, os.MkdirAll(dir, privateFolder)
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); err == nil {
+		return false, nil
+	}
+	if err := os.MkdirAll(dir, privateFolder); err != nil {
+		return false, noFolder{err}
+	}
+	return true, nil
 }
 
 // privateFolder is the mode of new folders: answers are for their owner's eyes only.
 const privateFolder = 0o700
+
+// noFolder says why the folder for a file cannot be there. It is an ErrConfig.
+type noFolder struct{ error }
+
+func (e noFolder) Unwrap() []error { return []error{ErrConfig, e.error} }
+
+// absent says that a file is not there, or that one of the folders above it is none.
+func absent(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
 // folderFor returns an error if the folder for a file cannot be there.
 func folderFor(path string) error {
@@ -347,10 +362,10 @@ func folderFor(path string) error {
 		case err == nil && info.IsDir():
 			return nil
 		case err == nil:
-			return fmt.Errorf("%s: %s is a file, expected a folder", path, dir)
-		case errors.Is(err, os.ErrNotExist) && dir != filepath.Dir(dir):
+			return noFolder{fmt.Errorf("%s: %s is a file, expected a folder", path, dir)}
+		case absent(err) && dir != filepath.Dir(dir):
 		default:
-			return fmt.Errorf("%s: %w", path, err)
+			return noFolder{fmt.Errorf("%s: %w", path, err)}
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (r *Run) Peek() error {
 			continue
 		}
 		info, err := os.Stat(path)
-		if errors.Is(err, os.ErrNotExist) {
+		if absent(err) {
 			// It is better to fail now than after a million lines.
 			if err := folderFor(path); err != nil {
 				return noStart{err}

@@ -9,13 +9,13 @@ import (
 	"github.com/paceline-go/paceline/rule"
 )
 
-// Exchange is what the clients of the table meet, and what their requests are worth. All but Latency may be zero: that is the exchange on
-// which the published clients were measured, with a ban.
+// Exchange describes the exchange that the clients of the table send to, and how long their requests are of use. All fields but Latency may be
+// zero; that is the exchange on which the published clients were measured, and it bans keys.
 type Exchange struct {
 	Latency latency.Law // each way: before the server's check, and after it
 	// Slack is by how much a path may exceed the largest latency that clients are told.
 	Slack time.Duration
-	// Keys with a limit of Limit requests per Window each. If zero, 5, 20 and 1 s.
+	// Keys is how many keys there are. Each has a limit of Limit requests per Window. If zero, 5, 20 and 1 s.
 	Keys   int
 	Limit  int
 	Window time.Duration
@@ -41,7 +41,7 @@ func (e Exchange) rule() rule.ExchangeConfig {
 	return rule.ExchangeConfig{Keys: e.Keys, Limit: e.Limit, Window: e.Window, BanAfter: e.BanAfter}
 }
 
-// Check returns an error for an exchange that cannot be.
+// Check returns an error if a field has an impossible value.
 func (e Exchange) Check() error {
 	e = e.filled()
 	if e.TTL < 0 {
@@ -60,7 +60,7 @@ func (e Exchange) Check() error {
 // mostSlots bounds the memory of a run: an exchange and its clients hold some 100 bytes per key and slot.
 const mostSlots = 1_000_000
 
-// attempts returns how often a queue tries a request, if by itself it would try it own times.
+// attempts returns how often a queue tries a request. own is how often it does so if Retries does not say.
 func (e Exchange) attempts(own int) int {
 	if e.Retries == 0 {
 		return own

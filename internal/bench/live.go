@@ -25,7 +25,7 @@ import (
 	"github.com/paceline-go/paceline/sim"
 )
 
-// Metric is a line of a live run: what a row has done so far, and since the line before.
+// Metric is what a row of a live run has done so far, and since the Metric before.
 type Metric struct {
 	Row                      string
 	Elapsed, Interval        time.Duration
@@ -47,7 +47,7 @@ func Live(ctx context.Context, rows []Row, law latency.Law, seed uint64, length,
 	return results, errors.Join(errs...)
 }
 
-// client is one row's: either a Pool or the published workers.
+// client is the client of one row: either a Pool or the published workers.
 type client struct {
 	row      *Row
 	rng      *rand.Rand
@@ -55,10 +55,10 @@ type client struct {
 	url      string
 	keys     []string
 	began    time.Time
-	mu       sync.Mutex // guards what is below
+	mu       sync.Mutex // guards the fields below
 	samples  samples
 	tally    sim.Tally
-	made     time.Duration // sum of latencies since making
+	made     time.Duration // the sum of the times from the making of requests to their answers
 	within   int           // successes within the length of the run, as a ceiling counts them
 	requests int
 	ended    int
@@ -165,8 +165,8 @@ func (c *client) tick(ctx context.Context, every time.Duration, metric func(Metr
 	}
 }
 
-// generate makes requests until ctx ends, when sim's does. It keeps to its schedule where it only woke late, and begins
-// the next interval anew where submit waited for room.
+// generate makes requests at the instants of sim's generator, until ctx ends. If it woke late, it keeps to the schedule; if submit had to wait
+// for room, the next interval begins when submit returns.
 func (c *client) generate(ctx context.Context, submit func(context.Context) (waited bool, err error)) {
 	x := &c.row.Scenario
 	next := c.began
@@ -187,11 +187,11 @@ func (c *client) generate(ctx context.Context, submit func(context.Context) (wai
 	}
 }
 
-// liveInFlight bounds the connections of a row: its first moment would otherwise open one for every request that a window
-// allows, 10,000 with 500 keys, and time out on dialling them.
+// liveInFlight bounds the connections of a row. Otherwise the row would begin with a connection for each request that a window allows, which
+// is 10,000 with 500 keys, and many would time out while they are dialled.
 const liveInFlight = 500
 
-// sleepUntil reports whether t came before the end of ctx, which a t at its deadline does not.
+// sleepUntil sleeps until t, and returns false if ctx ends first or at the same time.
 func sleepUntil(ctx context.Context, t time.Time) bool {
 	if end, ok := ctx.Deadline(); ok && !t.Before(end) {
 		<-ctx.Done()
@@ -260,7 +260,7 @@ func (c *client) runPool(ctx context.Context) error {
 		err = nil
 	}
 	c.tally.Counts = pool.Counts()
-	c.tally.WakeUps = int(pool.WakeUps()) + c.tally.Sent // each sending has one end
+	c.tally.WakeUps = int(pool.WakeUps()) + c.tally.Sent // the end of each sending wakes the client, too
 	c.tally.Lost = c.requests - c.ended - c.tally.Counts.Waiting - c.tally.Counts.InFlight
 	return err
 }
@@ -287,9 +287,9 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	if nonce != "" {
 		values.Set("nonce", nonce)
 	}
-	// The RTT must not begin before the write, or a promised largest latency would be counted from too early: that is
-	// after dialling, and after any stall of ours. The transport says that it wrote a request when it lies in its
-	// buffer, which is flushed next, since ours fit.
+	// The round trip begins when the request is written, which is after dialling and after any stall of this process: the promise of a
+	// largest latency counts from there. The transport reports a request as written when it is in the transport's buffer. That is flushed
+	// right afterwards, as our requests are smaller than the buffer.
 	var wrote atomic.Pointer[time.Time]
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { now := time.Now(); wrote.Store(&now) },
@@ -310,7 +310,7 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
 		return dispatch.Answer{Reason: err.Error()}
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // to the end, or the connection is not used again
+	_, _ = io.Copy(io.Discard, resp.Body) // a body that is not read to its end keeps the connection from being used again
 	ans := dispatch.Answer{Reason: body.Message}
 	if t := wrote.Load(); t != nil {
 		ans.RTT = time.Since(*t)

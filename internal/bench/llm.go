@@ -33,19 +33,20 @@ type LLMRow struct {
 	Name     string `json:"name"`
 	Arrivals string `json:"arrivals"`
 	Note     string `json:"note"`
-	Filled   int    `json:"filled"` // how many behind the head may go ahead of it: GateConfig.Fill
+	Filled   int    `json:"filled"` // how many of those that wait may go ahead of the first one: GateConfig.Fill
 	Stated   bool   `json:"stated"` // answers say for how long the server worked on them
-	// Documented: the server has a bucket of each, and counts the larger of input and max_tokens, as OpenAI documents.
+	// Documented says that the server has a bucket of requests and one of tokens, and counts the larger of input and max_tokens as the
+	// tokens of a request, as OpenAI documents.
 	Documented bool `json:"documented,omitempty"`
 	Sent       int  `json:"sent"` // attempts
 	Rejected   int  `json:"rejected"`
-	Lost       int  `json:"lost"` // prompts never answered
-	// Seconds is from the start to the arrival of the last prompt that was served. Ideal is the least time in which anyone
-	// could have had what was served arrive: sim.LLM.Ideal.
+	Lost       int  `json:"lost"` // prompts that were never answered
+	// Seconds is the time from the start until the last prompt that was served arrived. Ideal is the least time in which anybody could have
+	// sent those prompts: sim.LLM.Ideal.
 	Seconds        float64 `json:"seconds"`
 	Ideal          float64 `json:"ideal_seconds"`
 	PercentOfIdeal float64 `json:"percent_of_ideal"`
-	// What arrived in the fullest window, in percent of the limit, with what was refused.
+	// WorstRequests and WorstTokens are how much arrived in the fullest window, in percent of the limit. Refused prompts count, too.
 	WorstRequests       float64 `json:"worst_window_requests_percent"`
 	WorstTokens         float64 `json:"worst_window_tokens_percent"`
 	WakeUpsPerAdmission float64 `json:"wakeups_per_admission"`
@@ -53,9 +54,9 @@ type LLMRow struct {
 	Wait LLMWait `json:"wait_ms"`
 	// Overrun is about answers with more tokens than were reserved.
 	OverrunPercent float64 `json:"overrun_percent"` // of the answers
-	OverrunTokens  float64 `json:"overrun_tokens"`  // mean of those
+	OverrunTokens  float64 `json:"overrun_tokens"`  // by how many tokens on average
 	OverrunMost    int64   `json:"overrun_tokens_most"`
-	Overtaken      int64   `json:"overtaken_tokens_most"` // that went ahead of one prompt, out of turn
+	Overtaken      int64   `json:"overtaken_tokens_most"` // the most tokens of later prompts that went ahead of one prompt
 }
 
 // LLMWait sums up waits, in milliseconds.
@@ -65,19 +66,19 @@ type LLMWait struct {
 	Max float64 `json:"max"`
 }
 
-// LLMClaim is a saying about the shape of waits, and what was measured.
+// LLMClaim is what somebody has claimed of the distribution of waits, and what was measured.
 type LLMClaim struct {
 	Claim    string `json:"claim"`
 	Name     string `json:"name"` // of the policy
 	Arrivals string `json:"arrivals"`
-	// NoWait is how many percent did not wait.
+	// NoWait is the percentage of prompts that did not wait.
 	NoWait float64 `json:"no_wait_percent"`
-	// KS is the largest distance between the distribution of the waits above 0 and the exponential one with their mean; CV
-	// is their deviation over their mean, which is 1 for an exponential.
+	// KS is the largest distance between the distribution of the waits above 0 and the exponential distribution of the same mean. CV is the
+	// standard deviation of these waits divided by their mean, which is 1 for an exponential distribution.
 	KS float64 `json:"exponential_ks"`
 	CV float64 `json:"cv"`
-	// R2 is the share of the variance of waits that a straight line over the place in the burst explains: the mean over
-	// the bursts in which waits differed, 0 if there was none.
+	// R2 is the share of the variance of waits in a burst that a straight line explains, from the first prompt of the burst to the last. It
+	// is the mean over all bursts in which waits differed, and 0 if there was none.
 	R2        float64 `json:"linear_r2"`
 	Confirmed bool    `json:"confirmed"`
 }
@@ -107,10 +108,10 @@ func llmPolicies() []llmPolicy {
 		unstated = "nothing is known but when the answer came"
 		fill     = 64
 	)
-	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares(), Fill: fill} // 0.95: as dense as 0.9, and with a tenth of the refusals
+	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares(), Fill: fill} // with 0.95 the limit is used as fully as with 0.9, and there are a tenth of the refusals
 	documented := sim.LLMLine{Reserve: sim.AsDocumented, Fill: fill}
 	return []llmPolicy{
-		// What a user gets comes first.
+		// The policy that users get comes first.
 		{"paceline-bounded-unstated", "input and max_tokens; " + filled + unstated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, false, false},
 		{"seed-gates", "as described; refused twice is lost", sim.LLMGates{}, true, false},
 		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100}, true, false},
@@ -128,7 +129,7 @@ func llmPolicies() []llmPolicy {
 	}
 }
 
-// seenShares are what an estimator has learned from 500 answers of another day.
+// seenShares is what an estimator has learned from 500 answers of an earlier run, drawn with another seed.
 func seenShares() (shares []float64) {
 	for _, p := range (sim.LLMWork{Prompts: 500, Seed: 1 << 40}).Make() {
 		shares = append(shares, float64(p.Output)/float64(p.MaxTokens))
@@ -136,8 +137,8 @@ func seenShares() (shares []float64) {
 	return shares
 }
 
-// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores. If only names some, it runs those,
-// and leaves out what is produced.
+// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores. If only names policies, it runs those
+// alone, and leaves out LLM.Produced.
 func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int), only ...string) (LLM, error) {
 	began := time.Now()
 	policies := slices.DeleteFunc(llmPolicies(), func(p llmPolicy) bool { return len(only) > 0 && !slices.Contains(only, p.name) })
@@ -234,8 +235,8 @@ func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTal
 	return row
 }
 
-// A claim is confirmed if the distance from the exponential is at most 0.05, or the line explains 98 % of the variance, and
-// not where nine in ten do not wait.
+// A claim is confirmed if the distance from the exponential distribution is at most 0.05, or if the line explains 98 % of the variance. It is
+// not confirmed if nine in ten prompts do not wait at all.
 const (
 	ksMost  = 0.05
 	r2Least = 0.98
@@ -292,8 +293,8 @@ func llmClaim(name string, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMT
 	return c, true
 }
 
-// exponentiality returns the largest distance of the distribution of v, which it sorts, from the exponential one with the
-// same mean, and its coefficient of variation.
+// exponentiality returns the largest distance between the distribution of v and the exponential distribution of the same mean, and the
+// coefficient of variation of v. It sorts v.
 func exponentiality(v []float64) (ks, cv float64) {
 	slices.Sort(v)
 	n, sum, squares := float64(len(v)), 0.0, 0.0
@@ -325,7 +326,7 @@ func linearity(x, y []float64) float64 {
 	return xy * xy / (xx * yy)
 }
 
-// Failed says which forbidden thing a row of ours did, or nothing.
+// Failed says which row of ours did something that must not happen, and what. It returns "" if all is well.
 func (r *LLM) Failed() string {
 	for _, p := range r.Policies {
 		most := 0.0
@@ -333,7 +334,7 @@ func (r *LLM) Failed() string {
 		case "seed-gates", "seed-gates-100", "seed-gates-retried", "bucket-full", "bucket-full-documented":
 			continue
 		case "paceline-estimated":
-			most = max(2, 0.001*float64(r.Prompts*r.Seeds)) // of a short run, chance is allowed for
+			most = max(2, 0.001*float64(r.Prompts*r.Seeds)) // in a short run there may be some by chance
 		}
 		if p.Lost > 0 || float64(p.Rejected) > most {
 			return fmt.Sprintf("%s, %s: %d rejected, %d lost", p.Name, p.Arrivals, p.Rejected, p.Lost)

@@ -12,16 +12,16 @@ import (
 	"github.com/paceline-go/paceline/sim"
 )
 
-// LLMProducedRow is a client of a server that counts output as it is produced, by how much comes of its prompts: sums over the
-// seeds, and means.
+// LLMProducedRow is about a client of a server that counts output as it is produced. There is a row for each length of the answers. Counts are
+// sums over the seeds, and times and percentages are means.
 type LLMProducedRow struct {
 	Name     string `json:"name"`
 	Note     string `json:"note"`
 	Outputs  string `json:"outputs"`
 	Prompts  int    `json:"prompts"` // of each run
 	Rejected int    `json:"rejected"`
-	// Seconds is to the last answer, Ideal when it could have been, Steady how much of the refill was used from the first minute
-	// on, in percent; 0: it took no longer.
+	// Seconds is the time until the last answer, and Ideal the least that it could have been. Steady is how many percent of the refill were
+	// used after the first minute; it is 0 if the run did not last for longer than that.
 	Seconds float64 `json:"seconds"`
 	Ideal   float64 `json:"ideal_seconds"`
 	Steady  float64 `json:"steady_percent"`

@@ -34,23 +34,23 @@ type ProofRow struct {
 	FirstRejected    string  `json:"first_rejected,omitempty"`
 	VirtualSeconds   float64 `json:"virtual_seconds"`
 	PercentOfCeiling float64 `json:"percent_of_ceiling"`
-	// Stationary is false for the laws without a mean, those that depend on time, and loads that end: the ceiling is one of
-	// means, for a load that does not.
+	// Stationary is false for latencies that have no mean or change over time, and for loads that end. The ceiling is computed from the mean
+	// latency, for a load that never ends.
 	Stationary bool `json:"stationary"`
-	// FloorPercent is what PercentOfCeiling must not be under where the row is Stationary.
+	// FloorPercent is the least PercentOfCeiling that is promised. It holds if the row is Stationary.
 	FloorPercent float64 `json:"floor_percent"`
 }
 
 // held reports whether the row reaches the share that is promised for its kind.
 func (r *ProofRow) held() bool { return !r.Stationary || r.PercentOfCeiling >= r.FloorPercent }
 
-// ProofAttack is one kind of server and somebody who knows its state and picks every arrival: a sim.Adversary.
+// ProofAttack is one kind of server under attack by a sim.Adversary, which knows the state of the server and chooses when requests arrive.
 type ProofAttack struct {
 	Server        string `json:"server"`
 	Requests      int    `json:"requests"`
 	Rejected      int    `json:"rejected"`
 	FirstRejected string `json:"first_rejected,omitempty"`
-	// TightPercent is of how many sends the server would have let nothing more pass, with all that was under way.
+	// TightPercent is after how many percent of the sends the server had no room left, if all that was under way had arrived.
 	TightPercent float64 `json:"tight_percent"`
 }
 
@@ -61,16 +61,16 @@ type ProofMutant struct {
 	// Slow says that it was found by a share below the floor, not because a server refused a request.
 	Slow     bool   `json:"slow,omitempty"`
 	Killed   bool   `json:"killed"`
-	Latency  string `json:"latency,omitempty"` // over which path
-	Requests int    `json:"requests"`          // sent until then, the whole run in which it was counted
+	Latency  string `json:"latency,omitempty"` // the path over which it was found
+	Requests int    `json:"requests"`          // how many were sent until then, with all of the run in which it was found
 }
 
-// adversaries is how much of the requests theirs are: one in so many. Theirs are the dearest.
+// adversaries says that one in so many requests is sent by adversaries. Their requests take the longest to compute.
 const adversaries = 5
 
-// RunProof sends about that many requests in all: a fifth of them as an adversary likes, the others evenly over every kind of
-// server and every path, on all cores. Then come the mutants, each until it is found out. progress, if not nil, is told of
-// every row. If ctx ends, what there is by then is returned.
+// RunProof sends about that many requests in all, on all cores. An adversary sends a fifth of them; the others are shared evenly by all kinds
+// of servers and all paths. Then each mutant is run until it is found. progress, if not nil, is told of each row that is finished. If ctx
+// ends, RunProof returns the rows that are finished by then.
 func RunProof(ctx context.Context, requests int, seed uint64, progress func(done, all int, p *Proof)) Proof {
 	began := time.Now()
 	kinds, paths, mutants := sim.ProofKinds(), sim.ProofPaths(), sim.Mutants()
@@ -83,10 +83,10 @@ func RunProof(ctx context.Context, requests int, seed uint64, progress func(done
 	done := 0
 	finished := make([]bool, all)
 	stop := func() bool { return ctx.Err() != nil }
-	_ = cores.OnAll(ctx, all, cores.Each(func(i int) (func(), error) { // none fails
+	_ = cores.OnAll(ctx, all, cores.Each(func(i int) (func(), error) { // no job returns an error
 		var keep func()
 		switch {
-		case i < len(attacked): // the longest first
+		case i < len(attacked): // adversaries come first, since they take longest
 			a := runAttack(attacked[i], perAttack, seed, stop)
 			keep = func() { p.Adversaries[i], p.Requests, p.Rejected = a, p.Requests+a.Requests, p.Rejected+a.Rejected }
 		case i < len(attacked)+rows:
@@ -129,15 +129,15 @@ func kept[T any](all []T, keep []bool) []T {
 
 func runProofRow(kind sim.ProofKind, path sim.ProofPath, requests int, seed uint64, stop func() bool) ProofRow {
 	tally, percent := kind.Prove(path, requests, seed, stop)
-	if tally.End.Sub(0) < kind.Window { // all went at once: there is nothing yet of which it could be a share
+	if tally.End.Sub(0) < kind.Window { // the run was shorter than a window, so there is no ceiling to compare with
 		path.Stationary, percent = false, 0
 	}
 	return ProofRow{Server: kind.Name, Latency: path.Name, Requests: tally.Requests, Rejected: tally.Rejected, FirstRejected: tally.First,
 		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary, FloorPercent: kind.Floor}
 }
 
-// runAttack has many adversaries, of a few thousand requests each: they differ in their costs, in limits that change, and in
-// what they find out first.
+// runAttack runs many adversaries with a few thousand requests each. They differ in the costs of requests, in whether limits change, and in
+// what they try first.
 func runAttack(kind sim.ProofKind, requests int, seed uint64, stop func() bool) ProofAttack {
 	const each = 5000
 	a := ProofAttack{Server: kind.Name}
@@ -163,7 +163,7 @@ func runMutant(m sim.Mutant, requests int, seed uint64, stop func() bool) ProofM
 	return found
 }
 
-// Failed says in a line what the Proof failed to show, or nothing.
+// Failed says in one line what the proof failed to show. It returns "" if nothing failed.
 func (p *Proof) Failed() string {
 	var lines []string
 	if p.Rejected > 0 {
@@ -187,12 +187,12 @@ func (p *Proof) WriteJSON(w io.Writer) error { return writeJSON(w, p) }
 
 // proofKind sums up the rows of a kind of server.
 type proofKind struct {
-	ProofRow           // their sums
-	low      *ProofRow // the stationary one with the lowest share; one without a share if there is none
+	ProofRow           // the sums of its rows
+	low      *ProofRow // the stationary row with the lowest share; if none is stationary, a row without a share
 	paths    int
 }
 
-// kinds returns them in order.
+// kinds sums up the rows by kind of server, in the order in which kinds first appear.
 func (p *Proof) kinds() (kinds []proofKind) {
 	for i := range p.Servers {
 		r := &p.Servers[i]
@@ -248,11 +248,10 @@ var proofMutants = []column[ProofMutant]{
 	}},
 }
 
-// WriteText writes a line per kind of server, what of the rows needs a look, and the mutants, within 100 columns; WriteWide as wide as it
-// gets.
+// WriteText writes a line per kind of server, the rows that failed, and the mutants, within 100 columns.
 func (p *Proof) WriteText(w io.Writer) error { return p.writeTables(w, tables.Width) }
 
-// WriteWide is described at WriteText.
+// WriteWide writes what WriteText does, with lines of any length.
 func (p *Proof) WriteWide(w io.Writer) error { return p.writeTables(w, 0) }
 
 func (p *Proof) writeTables(w io.Writer, most int) error {

@@ -1,6 +1,7 @@
-// Package columns knows how many columns of a terminal a text takes: two for what is wide, as most of Chinese, Japanese and Korean, and
-// emoji, none for what combines with the character before it. Of emoji that are joined it is as many as a terminal needs that does not
-// join them. It is for text that package shown has made harmless.
+// Package columns knows how many columns of a terminal a text takes. Wide characters take two, such as most of Chinese, Japanese and Korean,
+// and emoji. Characters that combine with the one before take none. Joined emoji count as in a terminal that shows them one by one.
+//
+// It is for text that package shown has made harmless. Colours that we put into it take no columns.
 package columns
 
 import (
@@ -12,8 +13,16 @@ import (
 
 // Of is how many columns a text takes.
 func Of(s string) (n int) {
+	colour := false // from an escape character to the m at its end
 	for _, r := range s {
-		n += of(r)
+		switch {
+		case colour:
+			colour = r != 'm'
+		case r == '\x1b':
+			colour = true
+		default:
+			n += of(r)
+		}
 	}
 	return n
 }

@@ -4,7 +4,7 @@ import "testing"
 
 func TestOf(t *testing.T) {
 	for s, want := range map[string]int{
-		"": 0, "plain": 5, "ünï": 3, "日本": 4, "ｱｲ": 2, "Ａ": 2, "é": 1, "👍": 2, "12 × 503": 8, "…": 1, "한글": 4, "a\u200db": 2,
+		"": 0, "plain": 5, "ünï": 3, "日本": 4, "ｱｲ": 2, "Ａ": 2, "é": 1, "👍": 2, "12 × 503": 8, "…": 1, "한글": 4, "a\u200db": 2, "\x1b[31mred\x1b[0m m": 5, "\x1b[1;31": 0, "a\x1b[1mb": 2, "m\x1b[0mm": 2,
 	} {
 		if got := Of(s); got != want {
 			t.Errorf("%q takes %d, want %d", s, got, want)

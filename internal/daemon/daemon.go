@@ -1,5 +1,8 @@
 // Package daemon starts programs that serve on a port of the loopback interface: nginx, HAProxy, a program of ours. Each listens on a free
 // port, keeps its files in a folder that it is given, and does not outlive this process.
+//
+// A port that was found free may be another program's a moment later, and HAProxy shares a port with whoever allows it. So each has an
+// address of its own where the whole network 127.0.0.0/8 is loopback: on Linux.
 package daemon
 
 import (
@@ -57,7 +60,7 @@ func Start(c Config) (*Daemon, error) {
 }
 
 func launch(c *Config) (*Daemon, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", loopback()+":0")
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +85,16 @@ func launch(c *Config) (*Daemon, error) {
 		up = accepts
 	}
 	for deadline := time.Now().Add(startsWithin); ; {
-		if up(address) {
+		serves := up(address)
+		select {
+		case <-d.ended: // whoever answers, it is another
+			return nil, fmt.Errorf("it ended: %s", d.output())
+		default:
+		}
+		if serves {
 			return d, nil
 		}
-		select {
-		case <-d.ended:
-			return nil, fmt.Errorf("it ended: %s", d.output())
-		case <-time.After(5 * time.Millisecond):
-		}
+		time.Sleep(5 * time.Millisecond)
 		if time.Now().After(deadline) {
 			d.Stop()
 			return nil, fmt.Errorf("it does not answer: %s", d.output())

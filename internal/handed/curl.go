@@ -12,14 +12,14 @@ import (
 	"github.com/paceline-go/paceline/internal/near"
 )
 
-// option is what curl's mean here.
+// option says what an option of curl means here.
 type option struct {
 	long  string
 	short byte
-	value bool // it has one
-	// take takes it in. Nil: it is passed over, or refused where no says why.
+	value bool // whether the option has a value
+	// take adds the option to the request. If it is nil, the option is refused for the reason in no, or passed over if no is empty.
 	take func(b *builder, v string) error
-	// instead says what paceline has in its place, of those that are passed over.
+	// instead says of an option that is passed over what paceline has in its place.
 	instead, no string
 }
 
@@ -111,14 +111,14 @@ type builder struct {
 	url           string
 	urlAt         word
 	header        http.Header
-	without       []string // fields that curl would add, taken away
+	without       []string // header fields that curl would add by itself, and that the command takes away
 	body          []byte
 	hasBody, json bool
 	get, head     bool
 	globoff       bool
 }
 
-// call reads the options of a command.
+// call makes a request of the words of a command.
 func (c *commands) call(words []word) (*Call, error) {
 	b := &builder{c: c, header: http.Header{}}
 	wrong := func(w word, format string, args ...any) error { return c.Errorf(w.line, w.column, format, args...) }
@@ -175,7 +175,7 @@ func (c *commands) call(words []word) (*Call, error) {
 	return b.finish(wrong)
 }
 
-// take takes in one option, at the word with its value.
+// take adds one option to the request. at is the word that errors point to: the one with the option's value.
 func (b *builder) take(o *option, name, value string, at word, wrong func(word, string, ...any) error) error {
 	switch {
 	case o.no != "":
@@ -196,7 +196,7 @@ func (b *builder) take(o *option, name, value string, at word, wrong func(word, 
 	return nil
 }
 
-// globs are what curl makes several URLs of.
+// globs matches the parts of a URL from which curl makes several URLs.
 var globs = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
 
 func (b *builder) addURL(v string) error {
@@ -204,13 +204,14 @@ func (b *builder) addURL(v string) error {
 		return fmt.Errorf("a second URL, expected each in a command of its own")
 	}
 	if !strings.Contains(v, "://") {
-		v = "http://" + v // as curl does
+		v = "http://" + v // curl takes a URL without a scheme for http
 	}
 	b.url = v
 	return nil
 }
 
-// WireFields are those that say how bytes are put on the wire, which is not for whoever says what to send. They do not change.
+// WireFields are the header fields that say how a message is put on the wire. Whoever sends the request decides that, so they are not taken
+// over from a command. The map must not be changed.
 var WireFields = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true,
 	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -222,7 +223,7 @@ func (b *builder) addHeader(v string) error {
 		return fmt.Errorf("a file of fields, expected 'Name: value'")
 	}
 	if strings.HasPrefix(v, ":") {
-		return nil // :authority, :path: of HTTP/2, and said by the URL
+		return nil // a pseudo-header of HTTP/2, such as :authority or :path: the URL says the same
 	}
 	if !colon {
 		empty, isEmpty := strings.CutSuffix(v, ";")
@@ -234,7 +235,7 @@ func (b *builder) addHeader(v string) error {
 	name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 	value = strings.TrimSpace(value)
 	switch {
-	case WireFields[name], name == "Accept-Encoding": // a browser reads what nobody here could
+	case WireFields[name], name == "Accept-Encoding": // a browser can read encodings that we cannot
 		b.c.ignore("-H "+name, "how it goes over the wire is decided here")
 	case colon && value == "":
 		b.without = append(b.without, name)
@@ -251,7 +252,7 @@ func (c *commands) ignore(what, instead string) {
 	}
 }
 
-// add appends to the body as curl joins them.
+// add appends a piece to the body. Like curl it puts & between pieces, except those of --json.
 func (b *builder) add(v string) {
 	if b.hasBody && !b.json {
 		b.body = append(b.body, '&')
@@ -259,7 +260,7 @@ func (b *builder) add(v string) {
 	b.body, b.hasBody = append(b.body, v...), true
 }
 
-// file reads what is named by @FILE.
+// file reads the file of @FILE.
 func (b *builder) file(name string) (string, error) {
 	if name == "-" || name == "" || b.c.c.ReadFile == nil {
 		return "", fmt.Errorf("expected the text itself, or @FILE")
@@ -274,7 +275,7 @@ func (b *builder) addData(v string) error {
 		if err != nil {
 			return err
 		}
-		v = strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(text) // as curl does
+		v = strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(text) // curl leaves these out of a file, too
 	}
 	b.add(v)
 	return nil
@@ -291,7 +292,7 @@ func (b *builder) addBinary(v string) error {
 	return nil
 }
 
-// addEncoded reads content, =content, name=content, @file and name@file.
+// addEncoded adds a value of --data-urlencode, in any of its forms: content, =content, name=content, @file and name@file.
 func (b *builder) addEncoded(v string) error {
 	name, content := "", v
 	if i := strings.IndexAny(v, "=@"); i >= 0 {
@@ -334,7 +335,7 @@ func (b *builder) addCookie(v string) error {
 	return nil
 }
 
-// finish puts together what was read, as curl does.
+// finish makes the request of the options that were read, as curl would send it.
 func (b *builder) finish(wrong func(word, string, ...any) error) (*Call, error) {
 	if !b.globoff && globs.MatchString(b.url) {
 		return nil, wrong(b.urlAt, "curl makes several URLs of what is in {} or [] here; expected one (with -g they are text)")

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Coding is how the text of an input is written in bytes, if it is not UTF-8 as it is.
+// Coding is how the text of an input is encoded, if it is not plain UTF-8.
 type Coding uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	UTF16BE
 )
 
-// CodingOf tells it by the first bytes.
+// CodingOf tells the Coding of an input by its first bytes.
 func CodingOf(head []byte) Coding {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -34,7 +34,7 @@ func CodingOf(head []byte) Coding {
 	return UTF8
 }
 
-// Decode returns the text of an input that has a Coding, from its beginning.
+// Decode returns a reader of the text of an input in UTF-8. in has to be at the beginning of the input.
 func Decode(in io.Reader, c Coding) io.Reader {
 	switch c {
 	case Gzip:
@@ -45,7 +45,7 @@ func Decode(in io.Reader, c Coding) io.Reader {
 	return in
 }
 
-// unzipped reads gzip. What is in there may be UTF-16.
+// unzipped reads gzip. The text that was compressed may be UTF-16.
 type unzipped struct {
 	in   io.Reader
 	text io.Reader
@@ -73,12 +73,12 @@ func (u *unzipped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wide reads UTF-16 as UTF-8, without its byte order mark. What is no character becomes U+FFFD.
+// wide turns UTF-16 into UTF-8 and leaves out the byte order mark. What stands for no character becomes U+FFFD.
 type wide struct {
 	in    *bufio.Reader
 	big   bool
 	begun bool
-	left  []byte // that has not been asked for
+	left  []byte // UTF-8 that was decoded and not read yet
 }
 
 func (w *wide) Read(b []byte) (n int, err error) {
@@ -97,7 +97,7 @@ func (w *wide) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// next reads a character into what is left.
+// next decodes one more character into left.
 func (w *wide) next() error {
 	r, err := w.unit()
 	if !w.begun && err == nil {

@@ -1,11 +1,11 @@
 // Package handed reads what people have and hand over (lists of URLs, tables, JSON, curl commands) as requests.
 //
-// Recognize says by the beginning of an input what it is, or in words why it is not taken and which command would make it so.
-// A Reader makes an Item of each line, row, element or command, and a Maker fills an Item's columns into templates: each value
-// is escaped for where it stands, and is never itself read as a template.
+// Recognize tells the form of an input by its beginning. Its error says what the input is instead, and which command would turn it into a
+// form that is read. A Reader makes an Item of each line, row, element or command, and a Maker fills the columns of an Item into
+// templates: each value is escaped for the place where it stands, and is never read as a template itself.
 //
-// It is not for what requests have to be: whether a URL or a header is right is for whoever sends it. It owns no clock and opens
-// no file.
+// The package does not check requests: whether a URL or a header is right is for whoever sends it to say. It owns no clock and opens no
+// file.
 package handed
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/paceline-go/paceline/internal/strict"
 )
 
-// Form is what an input is.
+// Form is the form of an input.
 type Form uint8
 
 const (
 	Unknown Form = iota
 	JSONL        // an object a line
 	JSON         // an array of objects, or of URLs
-	URLs         // one a line
-	Lines        // anything a line, as the column line
-	CSV          // a table, its columns separated by whatever it is
+	URLs         // a URL on each line
+	Lines        // any text on each line; it is in the column named line
+	CSV          // a table; the first rows tell what separates its columns
 	TSV          // a table, its columns separated by tabs
 	Curl         // commands as copied from a browser
 )
@@ -37,7 +37,7 @@ var formNames = [...]string{"auto", "jsonl", "json", "urls", "lines", "csv", "ts
 
 func (f Form) String() string { return formNames[f] }
 
-// FormNames are those that ParseForm reads.
+// FormNames are the names that ParseForm reads.
 func FormNames() []string { return formNames[:] }
 
 // ParseForm reads the name of a form; auto is Unknown.
@@ -50,24 +50,22 @@ func ParseForm(s string) (Form, error) {
 	return Unknown, fmt.Errorf("%q, expected %s", s, strings.Join(formNames[:], ", "))
 }
 
-// HasColumns says whether an input of the form can have columns for templates. JSON has some where its elements are rows.
-func (f Form) HasColumns() bool { return f != Curl }
-
 // Item is one line, row, element or command.
 type Item struct {
-	Line, Column int // where it begins
-	// Number tells it from all others of its input: its line, or of an array which element it is.
+	Line, Column int // where the item begins, both from 1
+	// Number tells the item from all others of its input: it is the item's line or, in an array, the number of the element.
 	Number int
-	// Row is what its columns say. Nil of a command.
+	// Row has the columns of the item. It is nil for a command.
 	Row *Row
-	// JSON is the text of an element of JSON, as it is written.
+	// JSON is the text of the item as it is written, if the item is JSON.
 	JSON []byte
 	// Call is what a command asks for.
 	Call *Call
-	sum  [sha256.Size]byte // of what it says
+	sum  [sha256.Size]byte // of the content of the item
 }
 
-// ID is the same whenever the same is on the same line, and of another line another.
+// ID names the item. It is the same in each run as long as the item has the same content at the same place, and two items of an input never
+// have the same.
 func (i *Item) ID() string {
 	what := "line"
 	if i.Number != i.Line {
@@ -81,13 +79,13 @@ type Config struct {
 	Form Form
 	// Comma separates the columns of a CSV. If zero, a comma.
 	Comma byte
-	// NoHeader says that the first row of a table is one like the others: then its columns are 1, 2, 3 and so on.
+	// NoHeader says that the first row of a table is not a header. The columns are then called 1, 2, 3 and so on.
 	NoHeader bool
 	// MaxLine is the most bytes of a line, row, element or command.
 	MaxLine int
-	// ReadFile reads what a curl command names by @FILE. If nil, that is an error.
+	// ReadFile reads a file that a curl command names by @FILE. If it is nil, @FILE is an error.
 	ReadFile func(name string) ([]byte, error)
-	// Ignored is told of each option of curl that is passed over: of each once. If nil, nobody is.
+	// Ignored, if not nil, is told of the options of curl that are passed over, once of each.
 	Ignored func(option, instead string)
 }
 
@@ -97,11 +95,11 @@ type Reader struct {
 	*strict.Lines
 }
 
-// items is a form of input.
+// items reads one form of input.
 type items interface {
 	// next returns the next item, whose texts are valid until the one after it.
 	next() (*Item, error)
-	// columns are known of a table before its first row. It reads them. Of other forms there are none.
+	// columns returns the columns of a table, for which it reads the header. For other forms it returns nil.
 	columns() (*columns, error)
 }
 
@@ -130,8 +128,8 @@ func New(name string, in io.Reader, c Config) *Reader {
 	return r
 }
 
-// Next returns the next item. It fails with io.EOF after the last; with a *strict.Error if there is something wrong with one,
-// after which the one that follows can be read; with an *Unreadable if nothing can be read after it; and with what reading fails with.
+// Next returns the next item, and io.EOF after the last. A *strict.Error says that something is wrong with one item; Next can be called
+// again and returns the item after it. An *Unreadable says that nothing further can be read. Other errors are those of the reader.
 func (r *Reader) Next() (*Item, error) { return r.next() }
 
 // Columns are the names of a table's columns, or nil.
@@ -143,12 +141,12 @@ func (r *Reader) Columns() ([]string, error) {
 	return c.names, nil
 }
 
-// Unreadable is an error after which nothing can be read: it is of the whole input.
+// Unreadable is an error that concerns the whole input: nothing further can be read.
 type Unreadable struct{ err error }
 
 func (e *Unreadable) Error() string { return e.err.Error() }
 
-// sumOf is short for several texts, and another for others.
+// sumOf is a hash of several texts. It depends on where one text ends and the next begins.
 func sumOf(texts func(yield func(string) bool)) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	var size [8]byte
@@ -161,7 +159,7 @@ func sumOf(texts func(yield func(string) bool)) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Call is a request as a command has it, complete.
+// Call is the whole request that a command describes.
 type Call struct {
 	Method, URL string
 	URLColumn   int

@@ -45,7 +45,7 @@ func (o *objects) next() (*Item, error) {
 	}
 }
 
-// element makes an item of a value of JSON: an object is a row, and a string that of a URL.
+// element makes an item of a value of JSON: of an object a row, and of a string a row with the column url.
 func element(in *strict.Lines, line, column, number int, text []byte) (*Item, error) {
 	item := &Item{Line: line, Column: column, Number: number, JSON: text, Row: &Row{}}
 	item.sum = sumOf(slices.Values([]string{string(text)}))
@@ -81,7 +81,7 @@ func element(in *strict.Lines, line, column, number int, text []byte) (*Item, er
 	return item, nil
 }
 
-// place says on which line and in which column a place in a text is that begins at line and column.
+// place returns the line and the column of the byte at in a text that begins at line and column.
 func place(text []byte, line, column, at int) (int, int) {
 	before := text[:at]
 	if i := bytes.LastIndexByte(before, '\n'); i >= 0 {
@@ -90,7 +90,8 @@ func place(text []byte, line, column, at int) (int, int) {
 	return line, column + at
 }
 
-// Place corrects an error within an element, in which columns were counted on over its lines.
+// Place corrects the line and the column of an error about an element that goes over several lines: until then its column was counted from
+// the beginning of the element, across line breaks.
 func (i *Item) Place(err error) error {
 	e, ok := errors.AsType[*strict.Error](err)
 	if ok && e.Line == i.Line && e.Column >= i.Column {
@@ -104,7 +105,7 @@ func invalidJSON(text []byte) error {
 	return json.Unmarshal(text, &any)
 }
 
-// offset is where in a text it stops being JSON.
+// offset returns the index of the first byte at which a text is not JSON.
 func offset(text []byte) int {
 	if e, ok := errors.AsType[*json.SyntaxError](invalidJSON(text)); ok {
 		return max(int(e.Offset)-1, 0)
@@ -112,12 +113,12 @@ func offset(text []byte) int {
 	return 0
 }
 
-// array is an array of JSON, of whatever length and on however few lines: one element of it is held at a time.
+// array reads an array of JSON. It holds one element at a time, so that the array may be of any length, also on a single line.
 type array struct {
 	*strict.Lines
-	part   []byte // of a line, that is being read
-	at     int    // in it
-	column int    // of its beginning
+	part   []byte // the part of a line that is being read
+	at     int    // the index in part of the next byte
+	column int    // the column at which part begins
 	number int
 	opened bool
 	ended  bool
@@ -125,7 +126,7 @@ type array struct {
 
 func (a *array) columns() (*columns, error) { return nil, nil }
 
-// more reads the next part when this one is used up. It fails with io.EOF after the last.
+// more reads the next part if this one is used up. It returns io.EOF after the last one.
 func (a *array) more() error {
 	for a.at >= len(a.part) {
 		column := a.column + len(a.part)
@@ -144,7 +145,7 @@ func (a *array) more() error {
 	return nil
 }
 
-// token passes over white space and returns what is next, without passing over that.
+// token passes over white space and returns the byte that follows, without passing over it.
 func (a *array) token() (byte, error) {
 	for {
 		if err := a.more(); err != nil {
@@ -157,7 +158,7 @@ func (a *array) token() (byte, error) {
 	}
 }
 
-// broken is an error after which nothing can be told apart.
+// broken returns an error after which it cannot be told where elements begin.
 func (a *array) broken(format string, args ...any) error {
 	n, _ := a.Read()
 	return &Unreadable{a.Errorf(max(n, 1), max(a.column, 1)+a.at, format, args...)}
@@ -219,7 +220,7 @@ func (a *array) next() (*Item, error) {
 	return element(a.Lines, line, column, a.number, text)
 }
 
-// value reads as far as an element goes, by its brackets and quotes alone.
+// value reads an element to its end, which brackets and quotes alone tell.
 func (a *array) value(line, column int) ([]byte, error) {
 	var text []byte
 	depth, quoted, escaped := 0, false, false

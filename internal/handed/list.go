@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/internal/strict"
 )
 
-// list is a text a line: the column url, or line. Blank lines are passed over, and of URLs those that begin with #.
+// list reads lines of text as rows with a single column, which is called url or line. Blank lines are passed over and, in a list of URLs,
+// lines that begin with #.
 type list struct {
 	*strict.Lines
 	urls bool

@@ -8,13 +8,13 @@ import (
 
 // Maker makes requests of rows. Safe for concurrent use once it is made.
 type Maker struct {
-	// URL, Body and ID are filled in for each row. Without a Body there is none, and without an ID it is that of the item.
+	// URL, Body and ID are filled in for each row. If Body is nil, requests have no body; if ID is nil, they have the id of the item.
 	URL, Body, ID *Template
-	// More are the columns that whoever sends the request fills in.
+	// More names further columns whose cells are wanted, for templates that the sender of the request fills in.
 	More []string
 }
 
-// Made is what a row becomes.
+// Made is the request that was made of a row.
 type Made struct {
 	ID, URL string
 	Body    []byte
@@ -22,14 +22,14 @@ type Made struct {
 	More []Cell
 }
 
-// Check says whether a table has the columns that are filled in: its error is of the whole input.
+// Check returns an error if the input is a table that lacks one of the columns to be filled in. The error concerns the whole input.
 func (m *Maker) Check(r *Reader) error {
 	c, err := r.columns()
 	if c == nil || err != nil {
 		return err
 	}
 	if len(c.names) == 0 {
-		return nil // it is empty
+		return nil // the input is empty
 	}
 	for _, ref := range m.refs() {
 		if _, err := c.find(ref); err != nil {
@@ -47,7 +47,7 @@ func (m *Maker) refs() []string {
 	return all
 }
 
-// Make fills in what a row has. Its error says where in the input.
+// Make makes a request of an item. Its error says where in the input the mistake is.
 func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 	made.ID = i.ID()
 	if m.ID != nil {
@@ -75,7 +75,7 @@ func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 	return made, nil
 }
 
-// at is an error with the place in the input that it is about.
+// at adds to an error the place in the input that it is about.
 func (i *Item) at(in *strict.Lines, what string, err error) error {
 	if bad, ok := errors.AsType[*badCell](err); ok {
 		return in.Errorf(bad.cell.Line, bad.cell.Column, "%s: %s", what, bad.reason)

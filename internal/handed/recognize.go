@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Found is what an input is.
+// Found is what Recognize has found out about an input.
 type Found struct {
 	Form  Form
-	Comma byte // of a CSV
+	Comma byte // what separates the columns of a CSV
 }
 
-// Recognize says what an input is, by how it begins, what its file is called, and which columns are wanted of it. Its error says in words
-// what an input is that is not taken, and how it is made into one that is; it is for somebody at a command line, and names FILE.
+// Recognize tells the form of an input by its beginning, the name of its file, and the columns that are wanted of it. If the form is none
+// that is read, the error is for somebody at a command line: it says what the input seems to be and how to convert it, and calls it FILE.
 //
-// A line of JSON is JSONL whatever is wrong with it, so that whoever reads it says what.
+// A line that begins like JSON is taken for JSONL even if it is malformed, so that the error comes from its reader, which says where.
 func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	if what := notText(head, name); what != "" {
 		return Found{}, errors.New(what)
@@ -29,7 +29,7 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	suffix = filepath.Ext(suffix)
 	line, rest := firstLine(head)
 	if line == "" {
-		if suffix == ".csv" || suffix == ".tsv" { // with nothing in it
+		if suffix == ".csv" || suffix == ".tsv" { // a table without rows
 			return Found{Form: CSV, Comma: ','}, nil
 		}
 		return Found{Form: JSONL}, nil
@@ -39,7 +39,7 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	case line[0] == '{':
 		return object(head, line)
 	case line[0] == '}', line[0] == ']':
-		return Found{Form: JSONL}, nil // with something wrong in it
+		return Found{Form: JSONL}, nil // malformed: its reader says where
 	case line[0] == '[':
 		return Found{Form: JSON}, nil
 	case low == "curl" || strings.HasPrefix(low, "curl ") || strings.HasPrefix(low, "curl\t") || strings.HasPrefix(low, "curl.exe "):
@@ -72,7 +72,7 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		"Expected one of those; --input-format csv is a table of one column, --input-format lines any text a line, with --url 'https://…/{row.line}'", shortly(line))
 }
 
-// firstLine is the first line that is neither blank nor a comment, without white space around it, and what follows it.
+// firstLine returns the first line that is neither blank nor a comment, without white space around it. rest is the text after that line.
 func firstLine(head []byte) (line string, rest []byte) {
 	for len(head) > 0 {
 		l, after, _ := bytes.Cut(head, []byte("\n"))
@@ -84,7 +84,7 @@ func firstLine(head []byte) (line string, rest []byte) {
 	return "", nil
 }
 
-// shortly quotes a line without filling the screen.
+// shortly quotes the beginning of a line for an error.
 func shortly(line string) string {
 	const most = 50
 	r := []rune(line)
@@ -94,8 +94,8 @@ func shortly(line string) string {
 	return fmt.Sprintf("%q", line)
 }
 
-// separator finds what separates the columns of a table: what is in its first line outside of quotes, and as often in those after it. Without any it
-// is or.
+// separator finds the byte that separates the columns of a table: one that stands as often in the lines of rest as in the first line, outside
+// of quotes. If there is none it returns or.
 func separator(line string, rest []byte, or byte) byte {
 	if len(line) == len("sep=")+1 && strings.HasPrefix(line, "sep=") {
 		return line[len("sep=")]
@@ -116,12 +116,12 @@ func separator(line string, rest []byte, or byte) byte {
 		}
 	}
 	if or == 0 && best < 1000 && next != "" && !strings.Contains(next, `"`) {
-		return 0 // a sentence with a comma in it
+		return 0 // the first line is a sentence with a comma
 	}
 	return found
 }
 
-// outside counts a separator outside of quotes.
+// outside counts how often a byte stands in a line outside of quotes.
 func outside(line string, c byte) (n int) {
 	quoted := false
 	for i := range len(line) {
@@ -135,7 +135,7 @@ func outside(line string, c byte) (n int) {
 	return n
 }
 
-// object tells lines of JSON from other things that begin with a brace.
+// object tells JSONL from other texts that begin with a brace, such as a whole document of JSON.
 func object(head []byte, line string) (Found, error) {
 	if json.Valid([]byte(line)) {
 		var one map[string]json.RawMessage
@@ -147,9 +147,9 @@ func object(head []byte, line string) (Found, error) {
 		return Found{Form: JSONL}, nil
 	}
 	if line != "{" && !strings.HasSuffix(line, ",") && !strings.HasSuffix(line, "{") && !strings.HasSuffix(line, "[") {
-		return Found{Form: JSONL}, nil // a line with something wrong in it
+		return Found{Form: JSONL}, nil // a malformed line: its reader says where
 	}
-	// It goes over several lines: what it has is told by the names near its beginning.
+	// The object goes over several lines. The names of its first members tell what it is.
 	all := map[string]json.RawMessage{}
 	d := json.NewDecoder(bytes.NewReader(head))
 	depth := 0
@@ -184,7 +184,7 @@ func object(head []byte, line string) (Found, error) {
 	return Found{}, errors.New("an object of JSON over several lines, expected one object a line, or an array of them: jq -c . FILE | paceline run …")
 }
 
-// document says what a whole document of JSON is that is no line of its own.
+// document says what a document of JSON is that goes over several lines. names are its members.
 func document(names map[string]json.RawMessage) string {
 	has := func(all ...string) bool {
 		for _, n := range all {
@@ -212,7 +212,7 @@ func document(names map[string]json.RawMessage) string {
 	return ""
 }
 
-// magics are files by their first bytes.
+// magics are kinds of files and the bytes that they begin with.
 var magics = []struct{ magic, what string }{
 	{"PAR1", `a Parquet file. As a table: duckdb -csv -c "from 'FILE'" | paceline run … -`},
 	{"SQLite format 3\x00", `a database of SQLite. As a table: sqlite3 -csv -header FILE 'select * from TABLE' | paceline run … -`},
@@ -226,7 +226,7 @@ var magics = []struct{ magic, what string }{
 	{"ARROW1", `an Arrow file. As a table: duckdb -csv -c "from 'FILE'" | paceline run … -`},
 }
 
-// notText says what a file is that is no text.
+// notText says what kind of file an input is that is not text. It returns "" if the input is text.
 func notText(head []byte, name string) string {
 	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
 		low := strings.ToLower(name)
@@ -252,7 +252,7 @@ func notText(head []byte, name string) string {
 	return ""
 }
 
-// foreign says what a text is that others read.
+// foreign says what a text is that other programs read, such as HTML or YAML. low is line in lower case.
 func foreign(line, low string) string {
 	for _, f := range []struct{ begins, what string }{
 		{"<!doctype html", "a page of HTML, perhaps what a server answered in place of a file; expected the file itself"},
@@ -281,7 +281,7 @@ func foreign(line, low string) string {
 	return ""
 }
 
-// HasLine says whether a beginning is enough to recognize what it is the beginning of.
+// HasLine says whether the beginning of an input is enough for Recognize: it has a whole line that is neither blank nor a comment.
 func HasLine(head []byte) bool {
 	for len(head) > 0 {
 		line, after, whole := bytes.Cut(head, []byte("\n"))

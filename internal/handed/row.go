@@ -17,13 +17,13 @@ import (
 type Row struct {
 	of    *columns
 	cells []Cell
-	json  []byte // the object that it is, for what is within its members
+	json  []byte // the object that the row was, to look into its members; nil for other rows
 }
 
-// Cell is what a row has in a column.
+// Cell is the value of a row in a column.
 type Cell struct {
 	Text string
-	// JSON is the value as it is written where the row is an object. Empty: the cell is text.
+	// JSON is the value as it is written, if the row is an object of JSON. Otherwise it is empty, and the cell is text.
 	JSON         string
 	Line, Column int
 }
@@ -31,7 +31,7 @@ type Cell struct {
 // columns are the names of a table's columns.
 type columns struct {
 	names []string
-	at    map[string]int // the first of each name
+	at    map[string]int // the index of the first column of each name
 }
 
 func newColumns(names []string) *columns {
@@ -44,7 +44,8 @@ func newColumns(names []string) *columns {
 	return c
 }
 
-// find says which column is meant: the one of that name, else the only one of that name in other letters, else the one of that number, from 1.
+// find returns the index of the column that is meant: the one with that name, else the only one whose name differs in capitals alone, else
+// the one with that number, counted from 1.
 func (c *columns) find(ref string) (int, error) {
 	if i, ok := c.at[ref]; ok {
 		if again := slices.Index(c.names[i+1:], ref); again >= 0 {
@@ -70,7 +71,7 @@ func (c *columns) find(ref string) (int, error) {
 	return 0, noColumn("column", ref, c.names)
 }
 
-// noColumn says which there are.
+// noColumn is the error for a column that does not exist. It names those that do.
 func noColumn(what, ref string, names []string) error {
 	const most = 30
 	more := ""
@@ -96,7 +97,7 @@ func (r *Row) Get(ref string) (Cell, error) {
 // First is the first cell.
 func (r *Row) First() Cell { return r.cells[0] }
 
-// All are the cells by the names of their columns, which are numbers where they have none.
+// All returns all cells with the names of their columns. A column without a name is called by its number.
 func (r *Row) All() iter.Seq2[string, Cell] {
 	return func(yield func(string, Cell) bool) {
 		for i, name := range r.of.names {
@@ -110,7 +111,7 @@ func (r *Row) All() iter.Seq2[string, Cell] {
 	}
 }
 
-// within looks into the objects of a row, by names with dots between them.
+// within finds a value within the objects of a row by a path of names such as address.city.
 func (r *Row) within(ref string) (Cell, bool) {
 	raw := r.json
 	if raw == nil || !strings.Contains(ref, ".") {
@@ -126,12 +127,13 @@ func (r *Row) within(ref string) (Cell, bool) {
 	return cellOf(strict.At("", 0, 0, raw), r.cells[0].Line, r.cells[0].Column), true
 }
 
-// cellOf is a value of JSON as a cell: a string as what it says, null as nothing, all else as it is written.
+// cellOf makes a cell of a value of JSON. The text of a string is its content, that of null is empty, and that of any other value is the
+// value as it is written.
 func cellOf(v strict.Value, line, column int) Cell {
 	c := Cell{JSON: string(v.Raw), Text: string(v.Raw), Line: line, Column: column}
 	switch v.Raw[0] {
 	case '"':
-		_ = json.Unmarshal(v.Raw, &c.Text) // it is JSON
+		_ = json.Unmarshal(v.Raw, &c.Text) // it cannot fail: v.Raw was read as a string of JSON
 	case 'n':
 		c.Text = ""
 	case '{', '[':

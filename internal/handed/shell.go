@@ -13,18 +13,18 @@ import (
 	"github.com/paceline-go/paceline/internal/strict"
 )
 
-// commands are curl commands as a shell reads them. Which lines are one command is found out here, so that what is wrong with one is
-// no matter to the next; what its words are is the shell parser's to say.
+// commands reads curl commands as a shell would. It finds out by itself which lines belong to one command, so that a mistake in one command
+// does not spoil the next. The shell parser then splits each command into words.
 type commands struct {
 	*strict.Lines
 	c    Config
-	told map[string]bool // options that were passed over
+	told map[string]bool // the passed-over options that Config.Ignored has been told of
 	text []byte
 }
 
 func (c *commands) columns() (*columns, error) { return nil, nil }
 
-// word is one of a command, without its quotes.
+// word is a word of a command, without its quotes.
 type word struct {
 	text         string
 	line, column int
@@ -68,7 +68,7 @@ func (c *commands) command() (first int, err error) {
 		n, _ := c.Read()
 		switch {
 		case err == io.EOF && len(c.text) > 0:
-			return first, nil // what is open the shell's parser says
+			return first, nil // the shell parser says what is left open
 		case err != nil:
 			return 0, err
 		case tooLong:
@@ -94,13 +94,13 @@ func (c *commands) command() (first int, err error) {
 	}
 }
 
-// quoting is where in quotes a command is at the end of a line.
+// quoting is the state of a command between two lines: which quote is open, if any.
 type quoting struct {
 	in     byte // ' or ", or $ for $'…'
-	within bool // a word
+	within bool // whether the line ended within a word
 }
 
-// open reads a line, without its end, and says whether the command goes on after it.
+// open reads a line, which has no line break, and says whether the command goes on in the next line.
 func (q *quoting) open(line []byte) bool {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
@@ -146,7 +146,7 @@ func (q *quoting) open(line []byte) bool {
 	return true
 }
 
-// words parts the command that c.text has into words, and refuses all that is more than a command.
+// words splits the command in c.text into words. Whatever is more than a simple command (pipes, variables, redirections) is an error.
 func (c *commands) words(first int) ([]word, error) {
 	wrong := func(at syntax.Pos, format string, args ...any) error {
 		return c.Errorf(first+int(at.Line())-1, int(at.Col()), format, args...)
@@ -168,7 +168,7 @@ func (c *commands) words(first int) ([]word, error) {
 		return nil, c.Errorf(first, 1, "expected a curl command as bash reads it")
 	}
 	if len(file.Stmts) == 0 {
-		return nil, nil // comments
+		return nil, nil // there are only comments
 	}
 	if len(file.Stmts) > 1 {
 		return nil, wrong(file.Stmts[1].Pos(), "a second command on the line, expected each on a line of its own")
@@ -197,7 +197,7 @@ func (c *commands) words(first int) ([]word, error) {
 	return words, nil
 }
 
-// windows is where a command is as Chrome copies it for cmd.exe, or -1.
+// windows returns the index of the first sign that a command was copied for cmd.exe, as Chrome offers it, or -1.
 func windows(text []byte) int {
 	if i := bytes.Index(text, []byte(`^"`)); i >= 0 && !bytes.ContainsAny(text[:i], `'"`) {
 		return i
@@ -208,7 +208,7 @@ func windows(text []byte) int {
 	return -1
 }
 
-// textOf joins the parts of a word. It returns the part that would have to be filled in, if there is one.
+// textOf joins the parts of a word. If a shell would have to fill in one of them, such as a variable, it returns that part.
 func textOf(parts []syntax.WordPart) (string, syntax.Node) {
 	var b strings.Builder
 	for _, part := range parts {
@@ -243,7 +243,7 @@ func kindOf(n syntax.Node) string {
 	return "something for the shell to find out"
 }
 
-// unescaped takes the backslashes away that quote the next character: any, or only those given.
+// unescaped removes the backslashes that quote the character after them. If only is not empty, just the characters in it can be quoted.
 func unescaped(s, only string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -281,7 +281,7 @@ func ansi(s string) string {
 		r, isRune, size := escape(s[i+1:])
 		i += 1 + size
 		if !isRune {
-			if size == 0 { // no escape: the backslash is one
+			if size == 0 { // this is no escape, so the backslash stands for itself
 				r = '\\'
 			}
 			b = append(b, byte(r))
@@ -301,7 +301,8 @@ func ansi(s string) string {
 	return string(b)
 }
 
-// escape reads what follows a backslash: a byte, or a character; and how much of s it was.
+// escape reads an escape from s, which begins after the backslash. It stands for a character or, if isRune is false, for a byte. size is how
+// many bytes of s belong to it.
 func escape(s string) (r rune, isRune bool, size int) {
 	if c, ok := plain[s[0]]; ok {
 		return rune(c), false, 1

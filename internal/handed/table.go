@@ -8,18 +8,18 @@ import (
 	"github.com/paceline-go/paceline/internal/strict"
 )
 
-// table is CSV: RFC 4180 with any separator, and quotes within a field that does not begin with one are text.
+// table reads CSV as RFC 4180 has it, with any separator. Within a field that does not begin with a quote, quotes are text.
 type table struct {
 	*strict.Lines
 	comma    byte
 	noHeader bool
 	header   *columns
 	failed   error
-	first    []Cell // of a table without a header, until it is read
+	first    []Cell // the first row of a table without a header, until next returns it
 	cells    []Cell
 }
 
-// columns reads the header, which is the first row that has anything.
+// columns reads the header, which is the first row that is not empty.
 func (t *table) columns() (*columns, error) {
 	if t.header != nil || t.failed != nil {
 		return t.header, t.failed
@@ -46,15 +46,15 @@ func (t *table) columns() (*columns, error) {
 		t.first = append([]Cell(nil), cells...)
 	}
 	t.header = newColumns(names)
-	delete(t.header.at, "") // a column without a name has its number
+	delete(t.header.at, "") // a column without a name is called by its number
 	return t.header, nil
 }
 
-// separator reads the line sep=; that Excel may put before a table.
+// separator tells whether cells are the line sep=; which Excel may put before a table, and takes the separator from it.
 func (t *table) separator(cells []Cell) bool {
 	text := cells[0].Text
 	if len(cells) == 2 && text == "sep=" && cells[1].Text == "" {
-		return true // it is the one that is known
+		return true // the line was split at its separator, so that is the one in use
 	}
 	if len(cells) != 1 || len(text) != len("sep=")+1 || !strings.HasPrefix(text, "sep=") {
 		return false
@@ -96,7 +96,7 @@ func (t *table) next() (*Item, error) {
 	return item, nil
 }
 
-// row reads the next one that has anything.
+// row reads the next row that is not empty.
 func (t *table) row() ([]Cell, error) {
 	for {
 		line, err := t.line()
@@ -118,7 +118,7 @@ func (t *table) row() ([]Cell, error) {
 	}
 }
 
-// line reads a line as it is in a row: without its end, and text.
+// line reads a line without its line break, and checks that it is text.
 func (t *table) line() ([]byte, error) {
 	line, tooLong, err := t.Line()
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *table) line() ([]byte, error) {
 	return line, nil
 }
 
-// fields parts a row, reading on where a field goes over several lines.
+// fields splits a row into cells. It reads more lines while a field in quotes is open.
 func (t *table) fields(line []byte) ([]Cell, error) {
 	cells := make([]Cell, 0, max(len(t.cells), 8))
 	for at := 0; ; {
@@ -171,7 +171,7 @@ func (t *table) fields(line []byte) ([]Cell, error) {
 	}
 }
 
-// quoted reads a field from after its first quote to after its last, and returns the line that this is on, and where on that.
+// quoted reads a field from behind its first quote to behind its last. rest is the line in which the field ends, and end the index behind it.
 func (t *table) quoted(line []byte, at int, opened Cell) (rest []byte, end int, text string, err error) {
 	var b strings.Builder
 	for {

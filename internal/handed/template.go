@@ -13,13 +13,13 @@ import (
 	"github.com/paceline-go/paceline/internal/strict"
 )
 
-// Template is text with {row.NAME} and {id} in it. What is filled in is text, and never read for templates itself.
+// Template is text with {row.NAME} and {id} in it. The values that are filled in are not searched for templates.
 type Template struct {
 	parts []part
 	kind  kind
 }
 
-// part is text, and then what is filled in after it: a column, the id, or at the end nothing.
+// part is a piece of text and what is filled in behind it: a column, the id or, in the last part, nothing.
 type part struct {
 	text string
 	row  string
@@ -27,7 +27,7 @@ type part struct {
 	spot spot
 }
 
-// kind is what a template is as a whole.
+// kind says what a template becomes: a URL, an id, or which kind of body.
 type kind uint8
 
 const (
@@ -43,10 +43,10 @@ type spot uint8
 
 const (
 	asText spot = iota
-	asURL       // the beginning of a URL: all of it, or a scheme and host
+	asURL       // at the beginning of a URL: the value is a whole URL, or a scheme and a host
 	asHost
 	asPath
-	asQuery // of a URL, or in a form
+	asQuery // in the query of a URL, or in a form
 	asJSONText
 	asJSON
 	asXML
@@ -54,10 +54,11 @@ const (
 
 var hole = regexp.MustCompile(`\{(row\.[^{}]+|key|token|nonce|id|attempt)\}`)
 
-// inURL finds anything in braces, as a URL has none.
+// inURL finds any text in braces, since a URL has no braces of its own.
 var inURL = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// URLTemplate reads one of a URL. Values are escaped as segments of its path and as parts of its query; one at its beginning is a URL itself.
+// URLTemplate reads the template of a URL. Values are escaped as segments of its path or as parts of its query. A value at its beginning is a
+// URL itself.
 func URLTemplate(text string) (*Template, error) {
 	t := &Template{kind: aURL}
 	at := 0
@@ -78,7 +79,7 @@ func URLTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// spotAfter is where what follows the beginning of a URL stands.
+// spotAfter returns in which part of a URL a value stands that follows the text before.
 func spotAfter(before string) spot {
 	_, rest, scheme := strings.Cut(before, "://")
 	switch {
@@ -92,8 +93,8 @@ func spotAfter(before string) spot {
 	return asPath
 }
 
-// BodyTemplate reads one of a body: JSON, a form, XML or plain text, by its content type, or by what it looks like where that is empty.
-// It returns the content type.
+// BodyTemplate reads the template of a body: JSON, a form, XML or plain text. contentType says which; if it is empty, the text does. The
+// content type is returned.
 func BodyTemplate(text, contentType string) (*Template, string, error) {
 	kind, looks := kindOfBody(text, contentType)
 	t := &Template{kind: kind}
@@ -155,7 +156,7 @@ func beginsWithHole(text string) bool {
 	return at != nil && at[0] == 0
 }
 
-// inQuotes says whether a text of JSON ends within a string.
+// inQuotes says whether a piece of JSON ends within a string. in says whether it begins within one.
 func inQuotes(text string, in bool) bool {
 	for i := 0; i < len(text); i++ {
 		switch {
@@ -168,7 +169,7 @@ func inQuotes(text string, in bool) bool {
 	return in
 }
 
-// isJSON says whether a template is JSON once it is filled.
+// isJSON returns an error if a template would not be JSON when it is filled in.
 func (t *Template) isJSON() error {
 	var b []byte
 	for _, p := range t.parts {
@@ -188,7 +189,7 @@ func (t *Template) isJSON() error {
 	return fmt.Errorf("line %d, column %d: %w; expected JSON, with {row.COLUMN} for a value, or \"{row.COLUMN}\" for text", line, column, invalidJSON(b))
 }
 
-// IDTemplate reads one of an id.
+// IDTemplate reads the template of an id.
 func IDTemplate(text string) (*Template, error) {
 	t := &Template{}
 	at := 0
@@ -222,7 +223,7 @@ func (t *Template) add(before, word string, s spot) error {
 	return nil
 }
 
-// Wanted are the columns that templates have, whatever is wrong with them otherwise.
+// Wanted returns the columns that templates name, even if something else is wrong with the templates.
 func Wanted(templates ...string) (columns []string) {
 	for _, text := range templates {
 		for _, m := range hole.FindAllStringSubmatch(text, -1) {
@@ -247,7 +248,7 @@ func (t *Template) Rows() (refs []string) {
 	return refs
 }
 
-// badCell is a value that cannot stand where it would.
+// badCell is the error for a value that cannot stand in its place, such as a line break in a header.
 type badCell struct {
 	cell   Cell
 	reason string
@@ -294,7 +295,7 @@ func (t *Template) fill(row *Row, id string) (string, error) {
 	return b.String(), nil
 }
 
-// escape writes a value as it has to be where it stands, or says why it cannot stand there.
+// escape returns a value escaped for the place where it stands. If it cannot stand there, bad says why.
 func (s spot) escape(c Cell) (text, bad string) {
 	switch s {
 	case asURL:
@@ -339,7 +340,7 @@ func (s spot) escape(c Cell) (text, bad string) {
 	return c.Text, ""
 }
 
-// jsonText is a text as it is within the quotes of JSON.
+// jsonText escapes a text for a string of JSON, without the quotes around it.
 func jsonText(s string) string {
 	q := quoteJSON(s)
 	return q[1 : len(q)-1]
@@ -349,6 +350,6 @@ func quoteJSON(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always can be
+	_ = e.Encode(s) // encoding a string cannot fail
 	return strings.TrimSuffix(b.String(), "\n")
 }

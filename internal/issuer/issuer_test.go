@@ -246,3 +246,46 @@ func TestFirstIsNotAnswered(t *testing.T) {
 		}
 	})
 }
+
+// The others go as soon as the first with a token is answered, and not when it was waited for long enough.
+func TestOthersGoOnTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept(t, &mint{})
+		defer k.Close()
+		first := k.take(t.Context())
+		time.AfterFunc(2*time.Second, func() { k.Answered(first) })
+		var others sync.WaitGroup
+		for range 3 {
+			others.Go(func() {
+				p := k.take(t.Context())
+				if at := time.Since(k.mint.began); at != 3*time.Second || p.Value != "token 1" {
+					t.Errorf("goes with %q after %v, want token 1 after 3s", p.Value, at)
+				}
+			})
+		}
+		others.Wait()
+	})
+}
+
+// What is told of a token that others do not wait for wakes nobody: who waits for another token waits on.
+func TestNoNewsWakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept(t, &mint{})
+		defer k.Close()
+		first := k.take(t.Context())
+		k.Answered(first)
+		k.Refused(first, false, "401")
+		var woken time.Duration
+		go func() {
+			k.Take(t.Context())
+			woken = time.Since(k.mint.began)
+		}()
+		synctest.Wait()
+		k.Answered(first)
+		k.Unanswered(first)
+		time.Sleep(10 * time.Second)
+		if woken != 2*time.Second {
+			t.Errorf("woken after %v, want 2s, when there is a new token", woken)
+		}
+	})
+}

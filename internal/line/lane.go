@@ -19,14 +19,15 @@ type Lane struct {
 	count   int
 	granted uint64
 	claims  int32 // how many of its ways claim
+	fill    int32 // how many tickets behind the first are looked at, and how often one may be overtaken
 	// Watched says that Config.Watch is to be told.
 	Watched bool
 	alone   bool // no other lane has its limits
 	own     bool // each limit is in one way only: each way is the first where it is parked, and looked at when its instant comes
 	ends    [levels]struct{ head, tail *Ticket }
 
-	reviewed uint64     // line.changes of the latest Review
 	least    limit.Cost // what those that wait surely use
+	reviewed uint64     // line.changes of the latest Review
 
 	// Of is the driver's.
 	Of      any
@@ -134,7 +135,7 @@ func (a *Lane) insert(t *Ticket) {
 	}
 	a.count++
 	more(&a.least, t.uses())
-	if a.line.config.Fill > 0 {
+	if a.fill > 0 {
 		for u, n := range &t.Cost {
 			a.largest[u] = max(a.largest[u], n)
 		}

@@ -38,7 +38,7 @@ type refusal struct {
 func newSchedule(seed uint64, fill int) *schedule {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	s := &schedule{seed: seed, limits: rng.IntN(4) + 1, lanes: rng.IntN(4) + 1, ways: 1, fill: fill}
-	if fill == 0 && rng.IntN(3) == 0 {
+	if rng.IntN(3) == 0 {
 		s.ways = 3
 	}
 	now := mono.Time(0)

@@ -33,7 +33,7 @@ const MaxLimits = 8
 type Config struct {
 	// Fill is how many tickets behind the first of a lane are looked at for one that may go ahead of it: one that has room now at all
 	// its limits, and leaves enough for the first to go at the instant foreseen for it. It is also how often a ticket may be overtaken.
-	// Lanes of several ways are not filled. If zero, nobody is overtaken.
+	// A lane of several ways is filled at each of them, and the first of it goes by any. If zero, nobody is overtaken, but in lanes with a Fill of their own.
 	Fill int
 	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
 	Size int
@@ -245,6 +245,8 @@ type LaneConfig struct {
 	Share *Share
 	// Size is the most tickets that may wait in it. If zero, any number.
 	Size int
+	// Fill is Config.Fill for this lane, if it is larger than that.
+	Fill int
 }
 
 // Lane adds a lane whose tickets go by any one of the ways, at least one, each of 1 to MaxLimits different limits, narrowest first.
@@ -256,7 +258,7 @@ func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	if c.Weight <= 0 {
 		c.Weight = 1
 	}
-	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1}
+	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1, fill: int32(max(c.Fill, l.config.Fill))}
 	for i, limits := range ways {
 		if len(limits) == 0 || len(limits) > MaxLimits {
 			panic("line: a way of no limit, or of too many")

@@ -451,6 +451,7 @@ func TestNets(t *testing.T) {
 			{limits: 4, lanes: 4, ways: 1, churn: true}, {limits: 4, lanes: 5, ways: 3, churn: true}, {limits: 2, lanes: 1, ways: 4, churn: true},
 			{limits: 8, lanes: 1, ways: 4, own: true}, {limits: 24, lanes: 3, ways: 4, own: true, churn: true}, {limits: 8, lanes: 1, ways: 4, own: true, churn: true},
 			{limits: 3, lanes: 4, ways: 1, fill: 3, churn: true}, {limits: 4, lanes: 5, ways: 2, fair: true, churn: true},
+			{limits: 4, lanes: 2, ways: 3, fill: 4}, {limits: 8, lanes: 1, ways: 4, own: true, fill: 4}, {limits: 4, lanes: 4, ways: 3, fill: 4, churn: true},
 		} {
 			if err := runNet(seed, c); err != nil {
 				t.Fatalf("seed %d, %+v: %v", seed, c, err)

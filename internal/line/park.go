@@ -193,7 +193,7 @@ func (l *Line) renew(a *Lane) {
 		l.inherit(a.sole, t)
 		return
 	}
-	if t.Cost == a.asked && a.isAlone() {
+	if t.Cost == a.asked && a.isAlone() && a.fill == 0 {
 		return // what the limits said of the ticket before holds for this one, and no other lane is there
 	}
 	a.asked = t.Cost

@@ -1,6 +1,8 @@
 package line
 
 import (
+	"slices"
+
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
@@ -110,8 +112,8 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	case first:
 		l.parkAll(a, t, at)
 		l.watch(now, a)
-	case l.config.Fill > 0 && a.sole != nil && a.count <= l.config.Fill+1:
-		l.mark(a.sole.at)
+	case a.count <= int(a.fill)+1:
+		l.refill(a)
 	}
 	return Waiting
 }
@@ -135,7 +137,7 @@ func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *l
 		at = min(at, l.bound(now, w, cost, n, ahead))
 	}
 	// Only the next Fill tickets may pass the first, and only until it was passed Fill times.
-	if n == 0 || n < 2*l.config.Fill || within(&a.ends[0].head.Cost, cost) {
+	if n == 0 || n < 2*int(a.fill) || within(&a.ends[0].head.Cost, cost) {
 		return at
 	}
 	turn := limit.Never
@@ -164,7 +166,7 @@ func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limi
 	}
 	for _, m := range w.limits {
 		k, some := n, *ahead
-		if fill := int64(l.config.Fill); fill > 0 && n > 0 { // so many of those before it may end up behind it
+		if fill := int64(w.lane.fill); fill > 0 && n > 0 { // so many of those before it may end up behind it
 			k = max(n-int(fill), 0)
 			for u := range some {
 				if most := w.lane.largest[u]; most > 0 && some[u]/most < fill {
@@ -209,9 +211,7 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 	l.Tick(now)
 	a := t.lane
 	l.end(t, None)
-	if l.config.Fill > 0 && a.count > 0 && a.sole != nil {
-		l.mark(a.sole.at) // another is among those looked at
-	}
+	l.refill(a)
 	return true
 }
 
@@ -317,8 +317,18 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 		}
 		t = next
 	}
-	if a.count > 0 && a.count < waiting && l.config.Fill > 0 && a.sole != nil {
-		l.mark(w.at) // others have moved up
+	if a.count < waiting {
+		l.refill(a)
+	}
+}
+
+// refill has a lane looked at in which others may be among those that may pass the first.
+func (l *Line) refill(a *Lane) {
+	if a.fill == 0 || a.count == 0 {
+		return
+	}
+	for _, w := range a.ways {
+		l.mark(w.at)
 	}
 }
 
@@ -514,7 +524,7 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		l.rerank(w, t)
 		return true
 	}
-	if l.config.Fill == 0 || a.sole == nil {
+	if a.fill == 0 {
 		l.rouse(m, at)
 		l.watch(now, a)
 		return false
@@ -561,16 +571,17 @@ func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
 	l.tell(t)
 }
 
-// fill lets tickets go ahead of t, the first of its lane, which may go at the instant at, if they do not delay it. It returns whether any
-// went, and when the next one may, if that is before at.
+// fill lets tickets go by w ahead of t, the first of its lane, which may go there at the instant at, if they do not delay it, by whichever way
+// it will go. It returns whether any went, and when the next one may, if that is before at.
 func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
 	again = at
-	u := t.next[0]
+	fill, u := w.lane.fill, t.next[0]
+	first, goes := l.foremost(now, w, t, at)
 	// Whoever goes ahead overtakes everybody before it, the first always among them. So nobody was overtaken more often than the first,
 	// and its count bounds all.
-	for n := l.config.Fill; n > 0 && u != nil && int(t.passed) < l.config.Fill && at < limit.AfterSettle; {
+	for n := fill; n > 0 && u != nil && t.passed < fill && goes < limit.AfterSettle; {
 		next := u.next[0]
-		may, when := l.mayPass(now, w, u, t, at)
+		may, when := l.mayPass(now, w, u, t, first, goes)
 		if !may {
 			again = min(again, when)
 			u = next
@@ -586,14 +597,31 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 		l.tell(u)
 		// A ticket that may not pass now may not pass after another did, either, so one walk is enough.
 		at, _ = l.ask(now, w, t)
+		first, goes = l.foremost(now, w, t, at)
 		filled = true
 		u = next
 	}
 	return again, filled
 }
 
-// mayPass tells whether u may go ahead of t, which may go at the instant at; and if not, when u may: earlier than at, or at.
-func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, at mono.Time) (may bool, when mono.Time) {
+// foremost returns the way by which t, the first of its lane, may go before it may go by any other, and when: w, by which that is at the
+// instant at, or another.
+func (l *Line) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*Way, mono.Time) {
+	first := w
+	for _, v := range w.lane.ways {
+		if v == w {
+			continue
+		}
+		if goes, _ := l.ask(now, v, t); goes < at {
+			first, at = v, goes
+		}
+	}
+	return first, at
+}
+
+// mayPass tells whether u may go by w ahead of t, which may go by first at the instant at; and if not, when u may, before that: limit.Never if
+// it may not. What w has that first has not, t does not need.
+func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at mono.Time) (may bool, when mono.Time) {
 	own := now
 	for _, m := range w.limits {
 		r := m.Limiter.Ready(now, u.Cost)
@@ -603,11 +631,11 @@ func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, at mono.Time) (may b
 		own = max(own, r)
 	}
 	if own >= at {
-		return false, at
+		return false, limit.Never
 	}
 	for _, m := range w.limits {
-		if !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) {
-			return false, at // nor later, unless something changes: it needs what t needs
+		if (w == first || slices.Contains(first.limits, m)) && !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) {
+			return false, limit.Never // nor later, unless something changes: it needs what t needs
 		}
 	}
 	return own <= now, own

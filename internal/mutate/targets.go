@@ -27,6 +27,7 @@ var Targets = []Target{
 	{".", 60, []string{"transport", "internal/batch"}},
 	{"transport", 60, nil},
 	{"internal/wire", 40, []string{"transport", "internal/batch"}},
+	{"internal/direct", 7, []string{"internal/batch"}},
 	{"internal/durable", 15, []string{"internal/journal", "internal/batch"}},
 	{"internal/journal", 25, []string{"internal/batch"}},
 	{"internal/batch", 40, []string{"cmd/paceline"}},

@@ -42,7 +42,7 @@ func (p *Proxy) Apply(c Config) error {
 			return &ConfigError{Field: fmt.Sprintf("Upstreams[%d]", i), Err: err}
 		}
 	}
-	next := &Proxy{config: c, clients: newClients(&c), common: p.common}
+	next := &Proxy{config: c, clients: newClients(&c, p.clientele), common: p.common}
 	if err := next.build(was.routes); err != nil {
 		return err
 	}
@@ -50,15 +50,18 @@ func (p *Proxy) Apply(c Config) error {
 	for _, u := range next.routes {
 		u.now.Store(&u.Upstream)
 	}
+	p.clientele.now.Store(&c.Clients)
 	if p.state != nil {
 		p.state.keepFor(c.kept())
 	}
 	p.latest.Store(next)
 	for _, u := range next.routes {
-		u.change(&c.Clients)
+		u.change()
 	}
+	p.clientele.change()
 	for _, u := range was.routes {
 		if !slices.ContainsFunc(next.routes, func(n *upstream) bool { return n.governed == u.governed }) {
+			u.transport.Retire()
 			u.closeIdle()
 		}
 	}
@@ -146,7 +149,7 @@ func (u *Upstream) limited() bool {
 
 // wayOf returns the way to the server of an upstream, with the lines and limits of the one before it that was called the same and led to the
 // same server.
-func (all routes) wayOf(u *Upstream, c *Config, kept *state) (w *way, err error) {
+func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err error) {
 	w = &way{route: u.route()}
 	var was *way
 	for _, each := range all {
@@ -169,11 +172,11 @@ func (all routes) wayOf(u *Upstream, c *Config, kept *state) (w *way, err error)
 		w.now.Store(u)
 	}
 	t := u.settings(c)
-	t.Base, t.Tokens = w.base, w.tokens
+	t.Base, t.Tokens, t.Clients = w.base, w.tokens, common.clientele.Clients
 	if w.limited {
 		t.Limit = func(p transport.Partition) limit.Limiter { return w.limiter(p, c.Live) }
 	}
-	if kept != nil {
+	if kept := common.state; kept != nil {
 		t.Ledger, t.Partition = ledger{kept, u.Name}, kept.partition
 	}
 	if was == nil {
@@ -186,23 +189,14 @@ func (all routes) wayOf(u *Upstream, c *Config, kept *state) (w *way, err error)
 
 // limiter makes the limits of a partition as they are now.
 func (g *governed) limiter(p transport.Partition, live bool) limit.Limiter {
-	all := g.now.Load().of(p)
-	if live {
-		return all.varying()
-	}
-	return all.limiter()
+	return g.now.Load().of(p).held(live)
 }
 
 // change has the limits hold that are configured now, also for who waits.
-func (w *way) change(clients *Clients) {
+func (w *way) change() {
 	u := w.now.Load()
 	w.transport.Change(func(now mono.Time, p transport.Partition, l limit.Limiter) {
-		v := limit.VaryingIn(l)
-		switch {
-		case v == nil:
-		case p.Scope == transport.ScopeClient:
-			clients.of(p.Client).change(now, v)
-		default:
+		if v := limit.VaryingIn(l); v != nil {
 			u.of(p).change(now, v)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/paceline-go/paceline/internal/httptext"
 	"github.com/paceline-go/paceline/internal/near"
@@ -233,7 +234,6 @@ func (u *Upstream) check(c *Config) *ConfigError {
 }
 
 func (u *Upstream) checkRoute() *ConfigError {
-	u.Path = strings.TrimSuffix(u.Path, "/")
 	for _, r := range u.Path {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/-._~", r)) {
 			return wrong(".Path", "%q has %q in it; expected letters, digits and -._~ between slashes", u.Path, r)
@@ -242,9 +242,13 @@ func (u *Upstream) checkRoute() *ConfigError {
 	if u.Path != "" && (u.Path[0] != '/' || strings.Contains(u.Path, "//") || climbs(u.Path)) {
 		return wrong(".Path", "%q, expected it to begin with a slash, and no empty or dotted segment", u.Path)
 	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
 	u.Host = strings.ToLower(strings.TrimSuffix(u.Host, "."))
 	if v, err := url.Parse("//" + u.Host); u.Host != "" && (err != nil || v.Host != u.Host || v.Port() != "" || strings.HasSuffix(u.Host, ":")) {
 		return wrong(".Host", "%q, expected a host name without a port", u.Host)
+	}
+	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) { // no request would ever come for it
+		return wrong(".Host", "%q, expected a host name without a port, as clients send it: in ASCII, xn--… where it has other letters", u.Host)
 	}
 	return nil
 }
@@ -363,7 +367,11 @@ func (c *Config) checkApart() error {
 	for i, u := range c.Upstreams {
 		place := u.Host + u.Path
 		if j, is := at[place]; is {
-			return wrong(fmt.Sprintf("Upstreams[%d].Path", i), "%q is that of Upstreams[%d], %s, too: nobody knows where a request goes; expected another Path or Host", cmp.Or(place, "/"), j, c.Upstreams[j].Name)
+			field := "Path"
+			if u.Path == "" && u.Host != "" {
+				field = "Host"
+			}
+			return wrong(fmt.Sprintf("Upstreams[%d].%s", i, field), "%q is that of Upstreams[%d], %s, too: nobody knows where a request goes; expected another Path or Host", cmp.Or(place, "/"), j, c.Upstreams[j].Name)
 		}
 		at[place] = i
 		if names[u.Name] {

@@ -9,7 +9,11 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -22,20 +26,50 @@ type client struct {
 // mostWaiting is how many requests of a client may wait, if nothing is said.
 const mostWaiting = 10000
 
-func newClient(c Client, live bool) *client {
-	own := limits{rates: c.Limits}
-	k := &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own.limiter}}
-	if live {
-		k.asker.Limit = own.varying
+// clientele is what all that a proxy becomes by Apply have in common of those who ask: what each has used of its own limits, at all upstreams
+// together.
+type clientele struct {
+	*transport.Clients
+	live bool                    // limits may come and go
+	now  atomic.Pointer[Clients] // whose limits hold
+}
+
+func newClientele(c *Config) (*clientele, error) {
+	idle := time.Duration(0)
+	for i := range c.Upstreams {
+		idle = max(idle, c.Upstreams[i].idle(c))
 	}
-	return k
+	all, err := transport.NewClients(transport.ClientsConfig{Idle: idle})
+	if err != nil {
+		return nil, err
+	}
+	k := &clientele{Clients: all, live: c.Live}
+	k.now.Store(&c.Clients)
+	return k, nil
+}
+
+// limiter makes the limits of a client as they are now.
+func (k *clientele) limiter(name string) limit.Limiter { return k.now.Load().of(name).held(k.live) }
+
+// change has the limits hold that are configured now, also for who waits.
+func (k *clientele) change() {
+	k.Change(func(now mono.Time, p transport.Partition, l limit.Limiter) {
+		if v := limit.VaryingIn(l); v != nil {
+			k.now.Load().of(p.Client).change(now, v)
+		}
+	})
+}
+
+func (k *clientele) client(c Client) *client {
+	own := func() limit.Limiter { return k.limiter(c.Name) }
+	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}}
 }
 
 // clients tells who asks.
 type clients struct {
 	Clients
+	*clientele
 	open   bool
-	live   bool      // limits may come and go
 	keyed  bool      // some have keys
 	listed []*client // as the List is
 
@@ -44,10 +78,10 @@ type clients struct {
 	rest   *client            // those beyond Most
 }
 
-func newClients(c *Config) *clients {
-	k := &clients{Clients: c.Clients, open: c.Open, live: c.Live, keyed: c.Clients.hasKeys(), others: map[string]*client{}, rest: newClient(named(c.Clients.Default, "others"), c.Live)}
+func newClients(c *Config, all *clientele) *clients {
+	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, keyed: c.Clients.hasKeys(), others: map[string]*client{}, rest: all.client(named(c.Clients.Default, "others"))}
 	for _, each := range c.Clients.List {
-		k.listed = append(k.listed, newClient(each, c.Live))
+		k.listed = append(k.listed, all.client(each))
 	}
 	return k
 }
@@ -161,7 +195,7 @@ func (c *clients) other(name string) *client {
 	if len(c.others) >= c.Most {
 		return c.rest
 	}
-	who := newClient(named(c.Default, strings.Clone(name)), c.live)
+	who := c.client(named(c.Default, strings.Clone(name)))
 	c.others[who.Name] = who
 	return who
 }

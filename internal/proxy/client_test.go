@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -230,5 +232,74 @@ func TestChecked(t *testing.T) {
 		if _, err := New(c); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// two is a Config of two upstreams, /a and /b, and a client with limits of its own.
+func two(a, b *url.URL, limits ...string) Config {
+	return Config{MaxWait: -1, Upstreams: []Upstream{{Name: "a", Path: "/a", To: a}, {Name: "b", Path: "/b", To: b}},
+		Clients: Clients{Header: "X-Who", List: []Client{{Name: "few", Limits: ratesOf(limits...)}}}}
+}
+
+// passes sends requests to paths, one after the other, and returns how many were answered.
+func (x *proxied) passes(who string, paths ...string) (n int) {
+	x.t.Helper()
+	for _, path := range paths {
+		switch resp, body := x.do("GET", path, "", "X-Who", who); resp.StatusCode {
+		case 200:
+			n++
+		case 429:
+		default:
+			x.t.Errorf("%s of %s: %d %s", path, who, resp.StatusCode, body)
+		}
+	}
+	return n
+}
+
+// A client's limits are of what it asks of all upstreams together, however the upstreams and the limits change.
+func TestClientsOwnLimitsOverUpstreams(t *testing.T) {
+	u, elsewhere := upstreamOf(t, hello), upstreamOf(t, hello)
+	x, apply := live(t, two(u, u, "3/h"))
+	if n := x.passes("few", "/a", "/b", "/a", "/b", "/a"); n != 3 {
+		t.Errorf("%d were answered, of 3 an hour", n)
+	}
+	if n := x.passes("any", "/a", "/b", "/a", "/b", "/a"); n != 5 {
+		t.Errorf("of another client %d were answered, of 5", n)
+	}
+	apply(two(u, u, "5/h"))
+	if n := x.passes("few", "/b", "/a", "/b"); n != 2 {
+		t.Errorf("%d more were answered, where 5 an hour take the place of 3", n)
+	}
+	moved := two(u, elsewhere, "6/h")
+	moved.Upstreams = append(moved.Upstreams[1:], Upstream{Name: "c", Path: "/c", To: u})
+	apply(moved)
+	if n := x.passes("few", "/c", "/b"); n != 1 {
+		t.Errorf("%d more were answered, where 6 an hour take the place of 5 and other upstreams that of those before", n)
+	}
+	none := two(u, u)
+	apply(none)
+	if n := x.passes("few", "/a", "/b"); n != 2 {
+		t.Errorf("without limits %d were answered, of 2", n)
+	}
+}
+
+// A restart neither forgets nor doubles what a client sent to several upstreams, one of which may be there no more.
+func TestClientsOwnLimitsOverRestarts(t *testing.T) {
+	u := upstreamOf(t, hello)
+	path := filepath.Join(t.TempDir(), "proxy.state")
+	conf := two(u, u, "5/h")
+	conf.State = path
+	x := start(t, conf)
+	if n := x.passes("few", "/a", "/b", "/b"); n != 3 {
+		t.Fatalf("%d were answered, of 3", n)
+	}
+	conf.State = copyState(t, path) // as it was killed
+	if n := start(t, conf).passes("few", "/b", "/a", "/b", "/a"); n != 2 {
+		t.Errorf("%d more were answered, of 5 an hour", n)
+	}
+	conf.State = copyState(t, path)
+	conf.Upstreams = []Upstream{{Name: "c", To: u}}
+	if n := start(t, conf).passes("few", "/a", "/b", "/c", "/d"); n != 2 {
+		t.Errorf("with another upstream: %d more were answered, of 5 an hour", n)
 	}
 }

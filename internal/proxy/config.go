@@ -111,11 +111,11 @@ type Client struct {
 	Weight float64
 	// HeadStart is how much earlier its requests count as having come: interactive before batch. Who has less still gets its turn.
 	HeadStart time.Duration
-	// MaxWaiting is how many of its requests may wait. If zero, 10000; more are refused.
+	// MaxWaiting is how many of its requests may wait, for all upstreams together. If zero, 10000; more are refused.
 	MaxWaiting int
 	// MaxWait is Config.MaxWait for it. If zero, as that.
 	MaxWait time.Duration
-	// Limits are its own, at each upstream: requests, tokens, or money (in millionths of a dollar).
+	// Limits are its own, of what it asks of all upstreams together: requests, tokens, or money (in millionths of a dollar).
 	Limits []rate.Limit
 }
 

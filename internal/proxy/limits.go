@@ -59,8 +59,13 @@ func (all limits) limiter() limit.Limiter {
 	return limit.NewAll(made...)
 }
 
-// varying makes one that change can change later.
-func (all limits) varying() limit.Limiter { return limit.NewVarying(all.exchange(mono.Min, nil)...) }
+// held makes a limiter of all of them: one that change can change later, if the configuration is live.
+func (all limits) held(live bool) limit.Limiter {
+	if live {
+		return limit.NewVarying(all.exchange(mono.Min, nil)...)
+	}
+	return all.limiter()
+}
 
 // change has v hold these limits from now on. Those that it has go on, with what they have counted: also where they allow another number, in
 // another time.

@@ -18,14 +18,15 @@ type Proxy struct {
 
 // common is what all have in common that one has become by Apply.
 type common struct {
-	latest   atomic.Pointer[Proxy] // by which requests go that come now
-	applying sync.Mutex
-	state    *state       // nil: none is kept
-	keepable atomic.Int64 // how much more of bodies may be kept
-	stopping atomic.Bool
-	drained  atomic.Bool // nobody waits any more
-	visits   visits
-	mounts   map[string]http.Handler // of the admin listener
+	latest    atomic.Pointer[Proxy] // by which requests go that come now
+	applying  sync.Mutex
+	clientele *clientele
+	state     *state       // nil: none is kept
+	keepable  atomic.Int64 // how much more of bodies may be kept
+	stopping  atomic.Bool
+	drained   atomic.Bool // nobody waits any more
+	visits    visits
+	mounts    map[string]http.Handler // of the admin listener
 }
 
 // New returns a Proxy, or a *ConfigError.
@@ -34,7 +35,11 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{config: c, clients: newClients(&c), common: &common{mounts: map[string]http.Handler{}}}
+	all, err := newClientele(&c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{config: c, clients: newClients(&c, all), common: &common{clientele: all, mounts: map[string]http.Handler{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {
 		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log); err != nil {
@@ -53,7 +58,7 @@ func New(c Config) (*Proxy, error) {
 func (p *Proxy) build(before routes) error {
 	var all []*upstream
 	for i := range p.config.Upstreams {
-		u, err := newUpstream(p.config.Upstreams[i], &p.config, before, p.state)
+		u, err := newUpstream(p.config.Upstreams[i], &p.config, before, p.common)
 		if err != nil {
 			return &ConfigError{Field: fmt.Sprintf("Upstreams[%d]", i), Err: err}
 		}

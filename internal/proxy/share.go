@@ -99,13 +99,14 @@ func (u *Upstream) samples() (all []transport.Partition) {
 	return append(all, transport.Partition{Scope: quota.IP, Host: host})
 }
 
-// placeOf is what a partition's limits are called by in the store. several says that the proxy has other upstreams, too.
+// placeOf is what a partition's limits are called by in the store. several says that the proxy has other upstreams, too;
+// a client's own limits are of all of them.
 func (u *Upstream) placeOf(l *shared.Limits, p transport.Partition, several bool) shared.Place {
 	place := shared.Place{Model: p.Model, Route: p.Route, Client: p.Client, All: p.Scope == quota.IP, Key: p.Key}
 	if i := slices.IndexFunc(u.Keys, func(k Key) bool { return k.Name == p.Key }); i >= 0 {
 		place.Key = l.Key(string(u.Keys[i].Secret))
 	}
-	if several {
+	if several && p.Scope != transport.ScopeClient {
 		place.Upstream = u.Name
 	}
 	return place

@@ -243,3 +243,36 @@ func TestSharedApply(t *testing.T) {
 		p.close()
 	})
 }
+
+// A client's own limit is one for all proxies and all of their upstreams.
+func TestSharedClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 1000, time.Second), new(sharetest.Memory)
+		begin := time.Now()
+		for _, path := range []string{"/other", "/more"} {
+			c := sharingConfig(t, s, store, "1000/s")
+			c.Clients.Default.Limits = ratesOf("3/10s")
+			c.Upstreams = append(c.Upstreams, Upstream{Name: "more", Path: path, To: &url.URL{Scheme: "http", Host: "more"}})
+			p, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{"/x", path, "/x", path, "/x", path} {
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest("GET", path, nil)
+				r.RemoteAddr, r.Host = "127.0.0.1:1", "127.0.0.1:7878"
+				if p.ServeHTTP(w, r); w.Code != 200 {
+					t.Errorf("%s: %d %s", path, w.Code, w.Body)
+				}
+			}
+			c.Shared.Close()
+			p.close()
+		}
+		if took := time.Since(begin); took < 30*time.Second {
+			t.Errorf("12 requests took %v, of 3 in 10 s", took)
+		}
+		if got, _ := store.Names(t.Context()); !slices.Contains(got, "default/client 127.0.0.1") || slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "more") && strings.Contains(s, "client") }) {
+			t.Errorf("limits are called %q", got)
+		}
+	})
+}

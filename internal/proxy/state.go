@@ -199,7 +199,7 @@ func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
 	}
 }
 
-// Earlier implements transport.Ledger.
+// Earlier implements transport.Ledger. A client's own limit is of what it has sent to all upstreams, those included that there are no more.
 func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +212,7 @@ func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past
 		return nil, mono.Min
 	}
 	for i := range l.earlier {
-		if e := &l.earlier[i]; e.upstream == l.upstream && e.In(p) {
+		if e := &l.earlier[i]; (e.upstream == l.upstream || p.Scope == transport.ScopeClient) && e.In(p) {
 			past := e.Past
 			past.At = mono.Of(zero, e.at)
 			all = append(all, past)

@@ -32,9 +32,9 @@ type upstream struct {
 const flushed = 20 * time.Millisecond
 
 // newUpstream returns an Upstream with a way to its server: that of one of those before it, if it leads to the same server in the same way.
-func newUpstream(u Upstream, c *Config, before routes, kept *state) (x *upstream, err error) {
+func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstream, err error) {
 	x = &upstream{Upstream: u, secrets: secret.New(u.allSecrets())}
-	if x.way, err = before.wayOf(&u, c, kept); err != nil {
+	if x.way, err = before.wayOf(&u, c, common); err != nil {
 		return nil, err
 	}
 	x.proxy = &httputil.ReverseProxy{
@@ -69,7 +69,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 	t := transport.Config{
 		Preset: u.Preset, PerSecond: u.PerSecond, Provider: u.Provider, Counting: u.Counting,
 		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), MaxPause: u.MaxPause, MaxOutage: u.MaxOutage,
-		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, Idle: u.remembered(c), Fill: fill, Logger: c.Log,
+		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, Idle: u.idle(c), Fill: fill, Logger: c.Log,
 		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
 	}
 	if u.Auto {
@@ -78,10 +78,15 @@ func (u *Upstream) settings(c *Config) transport.Config {
 	if c.Shared != nil {
 		u.share(c, &t)
 	}
-	if c.Live { // a longer window may come
-		t.Idle = max(t.Idle, liveIdle)
-	}
 	return t
+}
+
+// idle is for how long a partition without requests is remembered.
+func (u *Upstream) idle(c *Config) time.Duration {
+	if c.Live { // a longer window may come
+		return max(u.remembered(c), liveIdle)
+	}
+	return u.remembered(c)
 }
 
 // liveIdle is how long a partition without requests is remembered at least where limits may change: a day's window, and some.

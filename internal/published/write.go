@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/paceline-go/paceline/internal/tables"
 )
 
 // WriteJSON writes the page as one JSON object.
@@ -15,22 +17,19 @@ func (p *Page) WriteJSON(w io.Writer) error {
 	return e.Encode(p)
 }
 
-// columns is the most characters in a line of text.
-const columns = 100
-
 // WriteText writes the page for a terminal: a block per claim, and the tables.
 func (p *Page) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for i := range p.Documents {
 		d := &p.Documents[i]
 		fmt.Fprintf(&b, "%s\n%s\n", strings.ToUpper(d.Name), strings.Repeat("=", utf8.RuneCountInString(d.Name)))
-		fill(&b, "", d.About)
+		paragraph(&b, d.About)
 		for _, c := range d.Claims {
 			fmt.Fprintln(&b)
-			fill(&b, "claim    ", c.Claim)
-			fill(&b, "set-up   ", c.Setup)
-			fill(&b, "rerun    ", c.Rerun)
-			fill(&b, "verdict  ", strings.ToUpper(string(c.Verdict))+". "+c.Why)
+			fill(&b, "claim  ", c.Claim)
+			fill(&b, "set-up ", c.Setup)
+			fill(&b, "rerun  ", c.Rerun)
+			fill(&b, "verdict", strings.ToUpper(string(c.Verdict))+". "+c.Why)
 		}
 		for _, t := range d.Tables {
 			fmt.Fprintln(&b)
@@ -58,49 +57,28 @@ func (p *Page) summary() string {
 
 // fill writes text behind a label, on as many lines as it takes.
 func fill(b *strings.Builder, label, text string) {
-	indent := utf8.RuneCountInString(label)
-	b.WriteString(label)
-	at := indent
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > columns:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			at = indent
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	b.WriteByte('\n')
+	b.WriteString(tables.Fit(label+"  "+strings.Join(strings.Fields(text), " "), tables.Width) + "\n")
 }
 
-// text writes the table. If its headings are too many to stand side by side, they stand as words above it.
+// paragraph writes text on as many lines as it takes.
+func paragraph(b *strings.Builder, text string) {
+	b.WriteString(tables.Wrap(strings.Join(strings.Fields(text), " "), tables.Width, "") + "\n")
+}
+
+// text writes the table. Its headings are too long to stand side by side, so they stand above it, by number.
 func (t *Table) text(b *strings.Builder) {
-	fill(b, "", t.Title)
-	widths := make([]int, len(t.Heading))
-	heading := make([]string, len(t.Heading))
-	for i := range t.Heading {
-		heading[i] = fmt.Sprintf("(%d)", i+1)
-		for _, row := range append(t.Rows, heading[:i+1]) {
-			if i < len(row) {
-				widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
-			}
-		}
-	}
+	paragraph(b, t.Title)
+	numbers := make([]string, len(t.Heading))
 	for i, h := range t.Heading {
-		fill(b, "  "+heading[i]+" ", h)
+		numbers[i] = fmt.Sprintf("(%d)", i+1)
+		fill(b, "  "+numbers[i], h)
 	}
-	for _, row := range append([][]string{heading}, t.Rows...) {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
-		}
-		b.WriteString("  " + strings.TrimRight(line.String(), " ") + "\n")
+	table := tables.Table{Indent: "  "}
+	table.Head(numbers...)
+	for _, row := range t.Rows {
+		table.Row(row...)
 	}
+	_ = table.Write(b, tables.Width) // a Builder has no errors
 }
 
 // Markdown is the page as docs/published.md has it.

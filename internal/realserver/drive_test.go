@@ -47,6 +47,8 @@ type client struct {
 	rtt      time.Duration
 	arrivals []realserver.Arrival
 	err      error
+	refusal  http.Header // of the first that was refused: who answers
+	printed  string      // by the server
 }
 
 // requests returns how many to send: as many as go at once, one more, and whole seconds of the rate.
@@ -114,6 +116,9 @@ func (c *client) send(ctx context.Context, h *http.Client, url string, permit pa
 	}
 	res, err := h.Do(q)
 	if err != nil {
+		if !c.atSend {
+			permit.Settle(limit.Outcome{Result: limit.Unknown})
+		}
 		return err
 	}
 	_, err = io.Copy(io.Discard, res.Body)
@@ -131,6 +136,9 @@ func (c *client) send(ctx context.Context, h *http.Client, url string, permit pa
 	c.sent++
 	*total += took
 	if o.Result == limit.Limited {
+		if c.refused == 0 {
+			c.refusal = res.Header
+		}
 		c.refused++
 	} else if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", url, res.Status)
@@ -165,6 +173,7 @@ func run(t *testing.T, clients []*client) {
 	wg.Wait()
 	for i, c := range running {
 		c.arrivals = servers[i].Arrivals(t)
+		c.printed, _ = servers[i].Read("output")
 		for n := 0; n < 2 && c.err == nil && (c.refused > 0) == (c.breaks == ""); n++ {
 			// A server looks at the clock once per turn of its loop. One that is held up for long in the middle of a turn, by a
 			// busy machine, counts what arrives then as of before it was sent. And what a client sends at once does not arrive
@@ -174,6 +183,7 @@ func run(t *testing.T, clients []*client) {
 			s := c.server.Start(t)
 			c.err = c.drive(s.URL)
 			c.arrivals = s.Arrivals(t)
+			c.printed, _ = s.Read("output")
 		}
 		c.judge(t)
 	}
@@ -199,8 +209,8 @@ func (c *client) judge(t *testing.T) {
 		}
 	}
 	if n := c.requests(); len(c.arrivals) != n || len(ids) != n || c.sent != n || c.refused != refused {
-		t.Errorf("%s: the log has %d requests, %d different ones, %d refused; the client sent %d, %d refused; want %d",
-			name, len(c.arrivals), len(ids), refused, c.sent, c.refused, n)
+		t.Errorf("%s: the log has %d requests, %d different ones, %d refused; the client sent %d, %d refused; want %d. The first refusal: %v. The server printed:\n%.2000s",
+			name, len(c.arrivals), len(ids), refused, c.sent, c.refused, n, c.refusal, c.printed)
 	}
 	switch {
 	case c.breaks != "" && refused == 0:

@@ -24,7 +24,7 @@ type Part struct {
 	Keep bool
 	// Least, if not 0, allows the last form to be cut, to no fewer columns than this.
 	Least int
-	// Color is one of those above, or empty.
+	// Color is Green, Red or empty.
 	Color string
 }
 
@@ -117,19 +117,4 @@ func (f *fitting) say(i int, text string) bool {
 		return false
 	}
 	return true
-}
-
-// unpainted returns text without its colours.
-func unpainted(text string) string {
-	for {
-		from := strings.Index(text, "\x1b[")
-		if from < 0 {
-			return text
-		}
-		n := strings.IndexByte(text[from:], 'm')
-		if n < 0 {
-			return text[:from]
-		}
-		text = text[:from] + text[from+n+1:]
-	}
 }

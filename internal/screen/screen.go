@@ -1,5 +1,6 @@
-// Package screen is what a verb that takes long shows on standard error. It writes lines; on a terminal one or two more below them tell how
-// far the verb is, and are rewritten. What those say is computed from a state and a width (line.go, share.go), at each tick of a timer here.
+// Package screen writes what a verb that takes long shows on standard error. It writes lines. On a terminal there are one or two more lines
+// below those, which tell how far the verb is and are rewritten. Their text is computed from a state and a width (line.go, share.go), each
+// time that a timer in this package ticks.
 //
 // It is not for results: those go to standard output as they are.
 package screen
@@ -16,6 +17,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/columns"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/tables"
 )
 
 // rewriteEvery is how often a terminal has its last lines rewritten: often enough to look alive, too rarely to flicker.
@@ -37,7 +39,8 @@ type Config struct {
 type Screen struct {
 	every, after time.Duration
 	color        bool
-	size         func() (columns, rows int) // the size of the terminal; nil: no lines are rewritten
+	size         func() (columns, rows int) // of the terminal; nil: there is none
+	rewrites     bool                       // whether lines are rewritten
 
 	mu     sync.Mutex
 	w      io.Writer
@@ -52,8 +55,10 @@ func New(w io.Writer, c Config) *Screen {
 	force := os.Getenv("CLICOLOR_FORCE")
 	s.color = c.Color == "always" || c.Color != "never" && os.Getenv("NO_COLOR") == "" &&
 		(terminal && os.Getenv("TERM") != "dumb" || force != "" && force != "0")
-	if terminal && !c.Plain && os.Getenv("TERM") != "dumb" {
+	if s.rewrites = terminal && !c.Plain && os.Getenv("TERM") != "dumb"; s.rewrites {
 		s.every = rewriteEvery
+	}
+	if terminal {
 		fd := int(w.(*os.File).Fd())
 		s.size = func() (columns, rows int) {
 			wide, rows, err := term.GetSize(fd)
@@ -80,11 +85,17 @@ func (s *Screen) Paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// Line writes a line that may have text of strangers in it.
+// Line writes a line that may have text of strangers in it. On a terminal it is broken at spaces.
 func (s *Screen) Line(text string) { s.Ours(shown.Text(text)) }
 
-// Ours writes a line of our own as it is, with its colours.
-func (s *Screen) Ours(text string) { _, _ = s.Write([]byte(text + "\n")) }
+// Ours writes a line of our own, with its colours. On a terminal it is broken at spaces.
+func (s *Screen) Ours(text string) {
+	if s.size != nil {
+		wide, _ := s.size()
+		text = tables.Fit(text, wide)
+	}
+	_, _ = s.Write([]byte(text + "\n"))
+}
 
 // Say writes a Line so that it fits the terminal, or, if there is none, in full.
 func (s *Screen) Say(l Line) {
@@ -95,7 +106,8 @@ func (s *Screen) Say(l Line) {
 	s.Ours(l.Fit(wide, s.Paint))
 }
 
-// Write implements io.Writer, for a log. It has to be given whole lines, and writes them above those that are rewritten.
+// Write implements io.Writer, for a log and what programs read. It has to be given whole lines, and writes them as they are, above those
+// that are rewritten.
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +165,7 @@ func (s *Screen) Follow(look func() []Line) (stop func()) {
 func (s *Screen) show(lines []Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.size == nil {
+	if !s.rewrites {
 		s.tellLocked(lines)
 		return
 	}
@@ -164,7 +176,7 @@ func (s *Screen) show(lines []Line) {
 		// The last column stays free: after it some terminals go on in the next row.
 		if text := l.Fit(max(wide-1, 1), s.Paint); text != "" {
 			texts = append(texts, text)
-			s.drawn = append(s.drawn, columns.Of(unpainted(text)))
+			s.drawn = append(s.drawn, columns.Of(text))
 		}
 	}
 	_, _ = io.WriteString(s.w, strings.Join(texts, "\n"))

@@ -44,7 +44,7 @@ func TestFit(t *testing.T) {
 		if shownAs := strings.NewReplacer("\x1b[31m", "<", "\x1b[0m", ">").Replace(got); shownAs != c.want {
 			t.Errorf("%d: %s, want %s", c.columns, shownAs, c.want)
 		}
-		if n := columns.Of(unpainted(got)); c.columns > 0 && n > c.columns {
+		if n := columns.Of(got); c.columns > 0 && n > c.columns {
 			t.Errorf("%d columns take %d: %q", c.columns, n, got)
 		}
 	}
@@ -148,7 +148,7 @@ func (v *terminal) narrow(columns int) {
 }
 
 func onTerminal(v *terminal) *Screen {
-	return &Screen{w: v, every: rewriteEvery, size: func() (int, int) { return v.columns, 24 }}
+	return &Screen{w: v, every: rewriteEvery, rewrites: true, size: func() (int, int) { return v.columns, 24 }}
 }
 
 // Lines of a log stay above, what is rewritten is there once, also after the terminal has become narrower, and is gone at the end.
@@ -184,6 +184,24 @@ func TestScreenRewrites(t *testing.T) {
 	})
 }
 
+// Notices and the summary are broken at spaces on a terminal, and nowhere else. What programs read stays whole everywhere.
+func TestScreenBreaksLines(t *testing.T) {
+	text := "a notice that is longer than this terminal"
+	v := &terminal{columns: 20}
+	s := onTerminal(v)
+	s.Line(text)
+	s.Ours("\x1b[31m1 rejected\x1b[0m, 2 done, " + "and more")
+	_, _ = s.Write([]byte(text + "\n"))
+	if got, want := strings.Join(v.rows, "\n"), "a notice that is\n  longer than this\n  terminal\n\x1b[31m1 rejected\x1b[0m, 2 done,\n  and more\n"+text+"\n"; got != want {
+		t.Errorf("the terminal shows\n%s\nwant\n%s", got, want)
+	}
+	var piped strings.Builder
+	New(&piped, Config{}).Line(text)
+	if piped.String() != text+"\n" {
+		t.Errorf("a pipe has %q", piped.String())
+	}
+}
+
 // Where no line is rewritten there is one so often, without a character that moves anything, and what failed is told when it changes.
 func TestScreenPiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -210,16 +228,5 @@ func TestScreenSaysNothing(t *testing.T) {
 	stop()
 	if b.Len() > 0 {
 		t.Errorf("%q", b.String())
-	}
-}
-
-// Colours take no columns, at the beginning of a text as anywhere, and one that is cut off takes none either.
-func TestUnpainted(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain": "plain", "\x1b[31mred\x1b[0m, and not": "red, and not", "a\x1b[1mb": "ab", "a\x1b[3": "a", "m\x1b[0mm": "mm",
-	} {
-		if got := unpainted(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Share is how far some work is whose end is known.
+// Share is the progress of work whose end is known.
 type Share struct {
 	// Forms say how much is done, as the Forms of a Part.
 	Forms []string

@@ -57,11 +57,11 @@ func TestSizeOfATerminal(t *testing.T) {
 	} else {
 		_ = ordinary.Close()
 	}
-	if New(file, Config{Plain: true}).size != nil {
-		t.Error("lines are rewritten where they must not be")
+	if s := New(file, Config{Plain: true}); s.rewrites || s.size == nil {
+		t.Error("lines are rewritten where they must not be, or notices not broken")
 	}
 	t.Setenv("TERM", "dumb")
-	if New(file, Config{}).size != nil {
+	if New(file, Config{}).rewrites {
 		t.Error("lines are rewritten on a terminal that cannot")
 	}
 }

@@ -1,5 +1,5 @@
-// Package tables lays rows of cells out for people: in columns of a terminal, two spaces apart, with what they say broken into lines
-// where together they are too wide. A row that has fewer cells than others ends there.
+// Package tables lays rows of cells out for people, in columns that are two spaces apart. If a row would be too wide, the text of its cells is
+// broken into lines. A row may have fewer cells than others. Wrap and Fit break text that is no table.
 //
 // It is not for programs: those read JSON or CSV.
 package tables
@@ -11,12 +11,12 @@ import (
 	"github.com/paceline-go/paceline/internal/columns"
 )
 
-// Width is how many columns a table takes that says no more than fits.
+// Width is how many columns of a terminal our tables take, unless the user asks for wide ones.
 const Width = 100
 
 const gap = 2
 
-// lastLeast is how many columns are enough for the last of them.
+// lastLeast is the width to which the last column of a table may be narrowed, even if it has longer words.
 const lastLeast = 32
 
 // Table is a table. Its zero value is empty. It is not safe for concurrent use.
@@ -113,7 +113,35 @@ func (t *Table) write(b *strings.Builder, row []string, wide []int) {
 
 // Wrap breaks a text at spaces into lines of no more than so many columns, as far as its words are no longer. Each but the first begins
 // with indent, which does not count.
-func Wrap(text string, most int, indent string) string {
+func Wrap(text string, most int, indent string) string { return wrap(text, most, most, indent) }
+
+// Fit breaks each line of a text at spaces so that it takes no more than so many columns, as far as its words are no longer. What goes on
+// stands two columns further in than the line begins or, behind a label and two spaces or more, below what follows the label.
+func Fit(text string, most int) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if columns.Of(line) > most {
+			at := min(hang(line), most*2/3)
+			lines[i] = wrap(line, most, most-at, strings.Repeat(" ", at))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// longestLabel is how many columns a label may take with what is before it. Two spaces further on are part of the text.
+const longestLabel = 20
+
+// hang returns in which column a line goes on below itself.
+func hang(line string) int {
+	begins := len(line) - len(strings.TrimLeft(line, " "))
+	if label, text, labelled := strings.Cut(line[begins:], "  "); labelled && begins+columns.Of(label) <= longestLabel {
+		return columns.Of(line) - columns.Of(strings.TrimLeft(text, " "))
+	}
+	return begins + 2
+}
+
+// wrap breaks a text into a first line of no more than so many columns, and others of rest, each behind indent.
+func wrap(text string, most, rest int, indent string) string {
 	var b strings.Builder
 	n := 0
 	for i, word := range strings.Split(text, " ") {
@@ -122,7 +150,7 @@ func Wrap(text string, most int, indent string) string {
 		case i == 0:
 		case n+1+wide > most && n > 0:
 			b.WriteString("\n" + indent)
-			n = 0
+			n, most = 0, rest
 		default:
 			b.WriteString(" ")
 			n++

@@ -93,6 +93,32 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// What goes on stands below what follows a label, or two columns further in than its line; lines that fit stay as they are.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"one two three", 13, "one two three"},
+		{"one two three", 8, "one two\n  three"},
+		{"one two three", 7, "one two\n  three"},
+		{"  one two three four", 9, "  one two\n    three\n    four"},
+		{"label   one two three four", 15, "label   one two\n        three\n        four"},
+		{"  a   one two\nthree four", 9, "  a   one\n      two\nthree\n  four"},
+		{"one two three four five  six", 12, "one two\n  three four\n  five  six"}, // two spaces are no label so far on
+		{"日本 日本 日本", 9, "日本 日本\n  日本"},
+		{"\x1b[31mred\x1b[0m and \x1b[32mgreen\x1b[0m", 13, "\x1b[31mred\x1b[0m and \x1b[32mgreen\x1b[0m"}, // colours take no columns
+		{"label     one two", 14, "label     one\n         two"},                                           // a third of the columns is for what goes on
+		{"much-too-long a", 5, "much-too-long\n  a"},
+		{"", 5, ""},
+	} {
+		if got := Fit(c.text, c.most); got != c.want {
+			t.Errorf("%q in %d columns is\n%s\nwant\n%s", c.text, c.most, got, c.want)
+		}
+	}
+}
+
 // No line is longer than was asked for, no word is lost, and one that is too long stays whole.
 func FuzzWrap(f *testing.F) {
 	f.Add("one two  three", 5)

@@ -99,7 +99,7 @@ var Table = []Package{
 	{Name: "internal/direct", Ours: "internal/httptext", Std: "bufio cmp compress/gzip context errors fmt io net net/http net/url os slices strconv strings sync syscall time"},
 	{Name: "internal/columns", Std: "strings unicode", Modules: "golang.org/x/text"},
 	{Name: "internal/tables", Ours: "internal/columns", Std: "io strings"},
-	{Name: "internal/screen", Ours: "internal/shown internal/columns", Std: "cmp fmt io os slices strings sync time", Modules: "golang.org/x/term"},
+	{Name: "internal/screen", Ours: "internal/shown internal/columns internal/tables", Std: "cmp fmt io os slices strings sync time", Modules: "golang.org/x/term"},
 	{Name: "internal/strict", Std: "bufio bytes encoding/json errors fmt io strconv strings unicode/utf8"},
 	{Name: "internal/handed", Ours: "internal/near internal/strict", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},
 	{Name: "internal/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
@@ -116,7 +116,7 @@ var Table = []Package{
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "internal/proxybench", Ours: "mono rule internal/daemon internal/tables", Std: "any"},
 	{Name: "internal/aims", Ours: "limit latency throttle internal/cores internal/strategy sim/fleet sim/compare", Std: "any"},
-	{Name: "internal/published", Ours: "mono latency limit throttle rule window sim sim/fleet internal/strategy internal/bench", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
+	{Name: "internal/published", Ours: "mono latency limit throttle rule window sim sim/fleet internal/strategy internal/bench internal/tables", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
 
 	// Help for the tests.
 	{Name: "internal/browser", Ours: "internal/need", Std: "any"},

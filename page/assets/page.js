@@ -294,6 +294,7 @@
     const per = l.window_ns > 0 ? amount(l.per_window, l.unit) + " in " + ns(l.window_ns) + (l.fits > 0 ? ", found to be " + amount(l.fits, l.unit) : "") : "";
     const name = l.limit + (l.unit && l.unit !== l.limit ? " (" + l.unit + ")" : "");
     const part = l.allowed > 0 ? l.used / l.allowed : 0;
+    const more = l.per_window > 0 ? l.recent / l.per_window : 0; // a full bucket gives what it held beside what flows in
     let go;
     if (away > now()) go = {main: "away until " + when(away), sub: ahead(away) + (l.why ? ": " + l.why : ""), mark: "stop"};
     else if (l.next_unknown) go = {main: "when an answer comes", mark: "wait"};
@@ -302,7 +303,7 @@
     return [
       {main: name, sub: [whom(l), per].filter(Boolean).join(" · ")},
       {main: amount(l.used, l.unit) + " of " + amount(l.allowed, l.unit), bar: part, full: part >= 1, stop: away > now(), sub: l.open > 0 && l.window_ns > 0 ? amount(l.open, l.unit) + " not answered" : ""},
-      {main: percent(l.share), bar: l.share, full: l.share >= 0.9, sub: l.share > 1.005 ? number(Math.floor(l.share * 100)) + "\u00a0% with what it held" : ""},
+      {main: percent(l.share), bar: l.share, full: l.share >= 0.9, sub: more > 1.005 ? number(Math.floor(more * 100)) + "\u00a0% with what it held" : ""},
       go,
       number(l.waiting),
     ];

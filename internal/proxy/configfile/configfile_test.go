@@ -402,3 +402,36 @@ func FuzzRead(f *testing.F) {
 }
 
 var _ fs.FS = files
+
+// Two upstreams for one place are refused, with the line and column of the second, however the place is written.
+func TestTwoForOnePlace(t *testing.T) {
+	const head = "version: 1\nupstreams:\n  - {name: one, to: https://one.example, "
+	for _, c := range []struct{ one, two, want string }{
+		{"path: /a}", "path: /a}", `4:48: upstreams[1].path: "/a" is that of Upstreams[0], one, too`},
+		{"path: /a}", "path: /a/}", `4:48: upstreams[1].path: "/a" is that of Upstreams[0], one, too`},
+		{"path: /a/b/}", "path: /a/b}", `4:48: upstreams[1].path: "/a/b" is that of Upstreams[0], one, too`},
+		{"path: /}", "}", `4:5: upstreams[1].path: "/" is that of Upstreams[0], one, too`},
+		{"host: api.example}", "host: API.example}", `4:48: upstreams[1].host: "api.example" is that of Upstreams[0], one, too`},
+		{"host: api.example}", "host: api.example.}", `4:48: upstreams[1].host: "api.example" is that of Upstreams[0], one, too`},
+		{"host: api.example, path: /a}", "path: /a/, host: api.example}", `4:48: upstreams[1].path: "api.example/a" is that of Upstreams[0], one, too`},
+		{"path: /a}", "path: /%61}", `4:48: upstreams[1].path: "/%61" has '%' in it; expected letters, digits and -._~ between slashes`},
+		{"path: /a}", "path: /a//}", `4:48: upstreams[1].path: "/a//", expected it to begin with a slash, and no empty or dotted segment`},
+		{"path: /a}", "path: //}", `4:48: upstreams[1].path: "//", expected it to begin with a slash, and no empty or dotted segment`},
+		{"path: /a}", "path: /b/../a}", `4:48: upstreams[1].path: "/b/../a", expected it to begin with a slash, and no empty or dotted segment`},
+		{"host: b.example}", "host: b%2Eexample}", `4:48: upstreams[1].host: "b%2eexample", expected a host name without a port`},
+		{"host: xn--bcher-kva.example}", "host: bücher.example}", `4:48: upstreams[1].host: "bücher.example", expected a host name without a port, as clients send it: in ASCII, xn--… where it has other letters`},
+
+		{"path: /a}", "path: /A}", ""},
+		{"path: /a}", "path: /a/b}", ""},
+		{"path: /a}", "path: /a, host: api.example}", ""},
+		{"host: api.example}", "host: api2.example}", ""},
+	} {
+		_, err := read(head + c.one + "\n  - {name: two, to: https://two.example, " + c.two + "\n")
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s and %s: %v", c.one, c.two, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), ":"+c.want)):
+			t.Errorf("%s and %s: %v, want %s", c.one, c.two, err, c.want)
+		}
+	}
+}

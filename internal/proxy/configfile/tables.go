@@ -93,7 +93,7 @@ var shareFields = []field[proxy.Client]{
 	span("head_start", "how much earlier its requests count as having come: interactive before batch (default 0)", func(c *proxy.Client) *time.Duration { return &c.HeadStart }),
 	count("max_waiting", "how many of its requests may wait (default 10000)", func(c *proxy.Client) *int { return &c.MaxWaiting }),
 	spanOrNone("max_wait", "the longest that one of its requests waits (default: that of all); 0: none waits", "0", func(c *proxy.Client) *time.Duration { return &c.MaxWait }),
-	yamlfile.Key("limits", "its own, at each upstream: requests, tokens or money", rates, func(r *reader, n *node, c *proxy.Client) { c.Limits = r.rates(n, "limits") }),
+	yamlfile.Key("limits", "its own, of what it asks of all upstreams together: requests, tokens or money", rates, func(r *reader, n *node, c *proxy.Client) { c.Limits = r.rates(n, "limits") }),
 }
 
 var clientFields = append([]field[proxy.Client]{

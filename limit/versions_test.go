@@ -1,0 +1,184 @@
+package limit_test
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/mono"
+)
+
+var update = flag.Bool("update", false, "write the golden files; read them before they are committed")
+
+// What a limiter remembers is written down by one version and read by another: after an update, and where machines share a limit. So each
+// kind is to do what it did: when what may go, what is foretold and used, and the very bytes of its state. Who changes a kind on purpose
+// writes the file anew, and reads at which step it first does something else.
+func TestKindsDoWhatTheyDid(t *testing.T) {
+	all := maps.Clone(specs)
+	all["Fitted"] = fittedSpec
+	for name, l := range lessons {
+		all["Fitted/"+name] = lessonSpec(l)
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&b, "\n%s\n", name)
+		tr := transcript{Spec: all[name], rng: rand.New(rand.NewPCG(11, 17)), now: at(time.Hour)}
+		tr.limiter = tr.New()
+		if len(tr.Costs) == 0 {
+			tr.Costs = []limit.Cost{limit.One}
+		}
+		for range 16 {
+			for range 12 {
+				tr.step()
+			}
+			b.WriteString(tr.line())
+		}
+	}
+	golden(t, filepath.Join("testdata", "kinds.golden"), b.String())
+}
+
+// transcript drives a limiter as a client would that does what comes to its mind.
+type transcript struct {
+	limittest.Spec
+	rng     *rand.Rand
+	limiter limit.Limiter
+	now     mono.Time
+	open    []underWay
+	sent    int
+}
+
+type underWay struct {
+	lease limit.Lease
+	at    mono.Time
+	cost  limit.Cost
+}
+
+func (tr *transcript) span(parts float64) time.Duration {
+	return time.Duration(float64(max(tr.Scale, time.Second)) * parts * tr.rng.Float64())
+}
+
+func (tr *transcript) step() {
+	cost := tr.Costs[tr.rng.IntN(len(tr.Costs))]
+	switch k := tr.rng.IntN(20); {
+	case k == 0 && tr.Change != nil:
+		tr.Change(tr.limiter, tr.now, byte(tr.rng.IntN(256)))
+	case k <= 1 && tr.News != nil:
+		tr.News(tr.limiter, tr.now, byte(tr.rng.IntN(256)))
+	case k <= 3:
+		tr.now = tr.now.Add(tr.span(0.7))
+	case k <= 13 && len(tr.open) < 9:
+		if ready := tr.limiter.Ready(tr.now, cost); ready < tr.now.Add(10*max(tr.Scale, time.Second)) {
+			tr.now = ready
+			tr.open = append(tr.open, underWay{tr.limiter.Admit(tr.now, cost), tr.now, cost})
+			tr.sent++
+		}
+	default:
+		if n := len(tr.open); n > 0 {
+			tr.answer(tr.rng.IntN(n))
+		}
+	}
+}
+
+// answer settles one that is open, in any of the ways in which a request can end.
+func (tr *transcript) answer(i int) {
+	u := tr.open[i]
+	tr.open = slices.Delete(tr.open, i, i+1)
+	if tr.rng.IntN(2) == 0 {
+		tr.now = tr.now.Add(tr.span(0.2))
+	}
+	o := limit.Outcome{Result: limit.Accepted, RTT: min(tr.now.Sub(u.at), tr.span(0.2))}
+	switch tr.rng.IntN(12) {
+	case 0:
+		o.Result = limit.Limited
+	case 1:
+		o.Result, o.RetryAfter = limit.Limited, tr.span(2)
+	case 2:
+		o.Result, o.Elsewhere = limit.Limited, tr.rng.IntN(2) == 0
+	case 3:
+		o.Result = limit.Unsent
+	case 4:
+		o.Result, o.RTT = limit.Unknown, 0
+	case 5:
+		o.Result, o.Overloaded = limit.Failed, tr.rng.IntN(2) == 0
+	case 6:
+		o.Metered, o.Actual = true, u.cost
+		for k := range o.Actual {
+			o.Actual[k] /= 2
+		}
+	}
+	tr.limiter.Settle(tr.now, u.lease, o)
+}
+
+// line says all that the limiter says: of most of it a hash.
+func (tr *transcript) line() string {
+	var all, when strings.Builder
+	for _, c := range tr.Costs {
+		fmt.Fprintln(&all, tr.limiter.Ready(tr.now, c), tr.limiter.Ready(tr.now.Add(tr.Scale/3), c))
+		if at, bound := limit.Explain(tr.limiter, tr.now, c); at > tr.now {
+			fmt.Fprintln(&all, at, bound)
+		}
+		for n, ahead := range []limit.Cost{{}, limit.One, {limit.Requests: 7, limit.Input: 90}} {
+			fmt.Fprintln(&all, limit.NotBefore(tr.limiter, tr.now, n, ahead, c))
+		}
+		if f, ok := tr.limiter.(limit.Foreseer); ok {
+			fmt.Fprintln(&all, f.ReadyAfter(tr.now, limit.One, c), f.ReadyAfter(tr.now, tr.Costs[len(tr.Costs)-1], c))
+		}
+		switch d := tr.limiter.Ready(tr.now, c).Sub(tr.now); {
+		case d >= limit.AfterSettle.Sub(tr.now):
+			when.WriteString(" -")
+		default:
+			fmt.Fprintf(&when, " %v", d)
+		}
+	}
+	fmt.Fprintln(&all, limit.AppendUsage(nil, tr.limiter, tr.now), limit.Retreats(tr.limiter, tr.now))
+	if f, ok := tr.limiter.(*limit.Fitted); ok {
+		fmt.Fprintf(&all, "%+v %+v\n", f.Misfits(), f.Lessons())
+	}
+	if k, ok := tr.limiter.(limit.Keeper); ok && limit.Keeps(tr.limiter) == nil {
+		fmt.Fprintf(&all, "%x %s %v\n", k.AppendState(nil), k.Configuration(), k.Span())
+	}
+	sum := fnv.New32a()
+	sum.Write([]byte(all.String()))
+	return fmt.Sprintf("  at %v, %d sent, %d open, ready in%s; all it says: %08x\n", tr.now.Sub(at(time.Hour)), tr.sent, len(tr.open), when.String(), sum.Sum32())
+}
+
+// golden compares line by line with a file of stories: a line that begins without a space names one.
+func golden(t *testing.T, file, text string) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("elsewhere a product and a sum may be rounded once")
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, lines := strings.Split(text, "\n"), strings.Split(string(want), "\n")
+	story := ""
+	for i := range min(len(got), len(lines)) {
+		if !strings.HasPrefix(got[i], " ") {
+			story = got[i]
+		}
+		if got[i] != lines[i] {
+			t.Fatalf("%s\n%s, was\n%s", story, got[i], lines[i])
+		}
+	}
+	if len(got) != len(lines) {
+		t.Errorf("%d lines, %d before", len(got), len(lines))
+	}
+}

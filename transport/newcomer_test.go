@@ -1,0 +1,310 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// offices is a server that allows each organization so many requests in any window, and says whose key it is that asks.
+type offices struct {
+	of     map[string]string // by key
+	limit  int
+	window time.Duration
+	path   func() time.Duration // of each leg
+	fails  func(key string, n int) bool
+
+	mu      sync.Mutex
+	begin   time.Time
+	counted map[string][]time.Duration // by organization
+	served  map[string][]time.Duration // by key, when it arrived
+	refused map[string]int             // by key
+	asked   map[string]int
+}
+
+func newOffices(of map[string]string, limit int, window, leg time.Duration) *offices {
+	return &offices{
+		of: of, limit: limit, window: window, path: func() time.Duration { return leg }, fails: func(string, int) bool { return false }, begin: time.Now(),
+		counted: map[string][]time.Duration{}, served: map[string][]time.Duration{}, refused: map[string]int{}, asked: map[string]int{},
+	}
+}
+
+// legs are how long a request takes to get there and back.
+func (o *offices) legs() (there, back time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.path(), o.path()
+}
+
+func (o *offices) RoundTrip(r *http.Request) (*http.Response, error) {
+	there, back := o.legs()
+	time.Sleep(there)
+	defer time.Sleep(back)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	org, now := o.of[key], time.Since(o.begin)
+	o.asked[key]++
+	fails := o.fails(key, o.asked[key])
+	n := 0
+	for _, at := range o.counted[org] {
+		if at > now-o.window {
+			n++
+		}
+	}
+	if n >= o.limit && !fails {
+		o.refused[key]++
+		return reply(429, "{}", "Openai-Organization", org), nil
+	}
+	o.counted[org] = append(o.counted[org], now)
+	if fails {
+		return nil, errors.New("cut off")
+	}
+	o.served[key] = append(o.served[key], now)
+	return reply(200, "{}", "Openai-Organization", org), nil
+}
+
+// visitors sends requests of several keys through one Transport, which knows the limit of each.
+type visitors struct {
+	t   *testing.T
+	tr  *transport.Transport
+	all sync.WaitGroup
+}
+
+func (o *offices) visitors(t *testing.T, change func(*transport.Config)) *visitors {
+	c := transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+		if p.Scope != quota.Key {
+			return nil
+		}
+		return rolling(t, int64(o.limit), o.window, limit.Requests)
+	}}
+	if change != nil {
+		change(&c)
+	}
+	return &visitors{t: t, tr: mustNew(t, c)}
+}
+
+func (c *visitors) send(n int, keys ...string) {
+	for range n {
+		for _, key := range keys {
+			c.all.Go(func() {
+				do(c.t, c.tr, get(c.t, "https://api.openai.com/v1/models", "Authorization", "Bearer "+key))
+			})
+		}
+	}
+}
+
+func (c *visitors) wait() {
+	c.t.Helper()
+	c.all.Wait()
+	if n := transport.Active(c.tr); n != 0 {
+		c.t.Errorf("%d are still under way", n)
+	}
+}
+
+// Keys of several organizations begin at once: none is refused, those that share a limit keep to it together, and who shares with nobody
+// loses one round trip by it.
+func TestNewcomersOfSeveralOrganizations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffices(map[string]string{"a": "one", "b": "one", "c": "two", "d": "two", "e": "three"}, 60, time.Minute, 250*time.Millisecond)
+		random := rand.New(rand.NewPCG(1, 2))
+		o.path = func() time.Duration { return time.Duration(200+random.IntN(100)) * time.Millisecond }
+		c := o.visitors(t, nil)
+		c.send(1, "a")
+		synctest.Wait()
+		c.send(59, "a", "b", "c", "d", "e")
+		c.send(1, "b", "c", "d", "e")
+		c.wait()
+		if len(o.refused) > 0 {
+			t.Errorf("refused are %v", o.refused)
+		}
+		for org, keys := range map[string]int{"one": 2, "two": 2, "three": 1} {
+			all := o.counted[org]
+			if last := all[len(all)-1]; len(all) != 60*keys || keys == 1 && last > 5*time.Second || last > 2*time.Minute+5*time.Second {
+				t.Errorf("organization %s: the last of %d arrived at %v", org, len(all), last)
+			}
+		}
+	})
+}
+
+// A key that comes later, to a host where one that may be of the same organization has used all there is, waits for its turn; and the rest
+// of its requests with it, until the answer to the first has told that they need not.
+func TestNewcomerAtAFullHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		org         string
+		first, last time.Duration // of the newcomer's
+	}{"the same": {"one", time.Minute, 3 * time.Minute}, "another": {"two", time.Minute, time.Minute + time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffices(map[string]string{"a": "one", "b": c.org}, 60, time.Minute, 100*time.Millisecond)
+			cl := o.visitors(t, nil)
+			cl.send(150, "a")
+			time.Sleep(5 * time.Second)
+			cl.send(40, "b")
+			cl.wait()
+			b := o.served["b"]
+			if len(o.refused) > 0 || len(b) != 40 || len(o.served["a"]) != 150 {
+				t.Fatalf("%s: refused are %v, served %d and %d", name, o.refused, len(b), len(o.served["a"]))
+			}
+			slack := 2 * time.Second
+			if b[0] < c.first || b[0] > c.first+slack || b[39] < c.last-slack || b[39] > c.last+5*slack {
+				t.Errorf("%s: the newcomer's arrived from %v to %v", name, b[0], b[39])
+			}
+		})
+	}
+}
+
+// Where nobody is going to go for long, a newcomer does not wait for others: one of its requests goes to see. If it is of the same
+// organization that one is refused, and no other.
+func TestNewcomerDoesNotWaitForLong(t *testing.T) {
+	for org, want := range map[string][2]int{"one": {1, 0}, "two": {0, 40}} { // refused, and served in the first seconds
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffices(map[string]string{"a": "one", "b": org}, 60, time.Hour, 100*time.Millisecond)
+			cl := o.visitors(t, func(c *transport.Config) { c.Attempts, c.MaxRetryAfter = 1, 2*time.Hour })
+			cl.send(70, "a")
+			time.Sleep(5 * time.Second)
+			cl.send(40, "b")
+			time.Sleep(5 * time.Second)
+			o.mu.Lock()
+			refused, served := o.refused["b"], len(o.served["b"])
+			o.mu.Unlock()
+			if refused != want[0] || served != want[1] {
+				t.Errorf("organization %s: %d refused and %d served, want %v", org, refused, served, want)
+			}
+			cl.wait()
+			if o.refused["a"] > 0 || o.refused["b"] != want[0] {
+				t.Errorf("refused are %v", o.refused)
+			}
+		})
+	}
+}
+
+// What a newcomer has sent counts in its own limits, too, from the answer on that tells which those are: what is under way, and what was
+// cut off, of which nobody knows whether it counts.
+func TestNewcomerForgetsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffices(map[string]string{"a": "one", "b": "two"}, 20, time.Minute, time.Second)
+		o.fails = func(key string, n int) bool { return key == "b" && n <= 6 }
+		cl := o.visitors(t, func(c *transport.Config) { c.Attempts = 1 })
+		cl.send(1, "a")
+		cl.send(6, "b")
+		time.Sleep(3 * time.Second)
+		cl.send(50, "b", "a")
+		cl.wait()
+		if len(o.refused) > 0 || len(o.served["b"]) != 50 || len(o.served["a"]) != 51 {
+			t.Errorf("refused are %v, served %d and %d", o.refused, len(o.served["b"]), len(o.served["a"]))
+		}
+	})
+}
+
+// Where answers name no organization, nobody waits for that.
+func TestNoOrganizationIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffices(map[string]string{"a": "", "b": "", "c": ""}, 60, time.Hour, 100*time.Millisecond)
+		o.limit = 240 // the server has a limit for each key
+		cl := o.visitors(t, func(c *transport.Config) {
+			c.Limit = func(p transport.Partition) limit.Limiter {
+				if p.Scope != quota.Key {
+					return nil
+				}
+				return rolling(t, 60, time.Hour, limit.Requests)
+			}
+		})
+		cl.send(60, "a", "b", "c")
+		cl.wait()
+		for key, at := range o.served {
+			if len(at) != 60 || at[59] > time.Second {
+				t.Errorf("key %s: %d, the last at %v", key, len(at), at[len(at)-1])
+			}
+		}
+		cl.send(60, "d") // it is known by now that answers do not tell
+		cl.wait()
+		if at := o.served["d"]; len(at) != 60 || at[59] != at[0] {
+			t.Errorf("%d of a later key, from %v to %v", len(at), at[0], at[len(at)-1])
+		}
+	})
+}
+
+// A client that gives up while all of its key wait for its answer is in nobody's way.
+func TestNewcomerLeavesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffices(map[string]string{"a": "one", "b": "two"}, 60, time.Minute, 100*time.Millisecond)
+		cl := o.visitors(t, nil)
+		cl.send(150, "a")
+		time.Sleep(time.Second)
+		ctx, stop := context.WithCancel(t.Context())
+		first := get(t, "https://api.openai.com/v1/models", "Authorization", "Bearer b").WithContext(ctx)
+		cl.all.Go(func() {
+			if _, _, err := do(t, cl.tr, first); err == nil {
+				t.Error("it was sent")
+			}
+		})
+		synctest.Wait()
+		cl.send(10, "b")
+		time.Sleep(time.Second)
+		stop()
+		cl.wait()
+		if b := o.served["b"]; len(o.refused) > 0 || len(b) != 10 || b[9] > 4*time.Second {
+			t.Errorf("refused are %v, the others of its key arrived at %v", o.refused, b)
+		}
+	})
+}
+
+// Whatever keys do, and in whatever order they are told apart: each request is served or refused once, none is forgotten, and what is
+// refused is at most one of each key that came when several organizations were known. Keys of one organization are never refused.
+func TestNewcomersAtRandom(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 7))
+			of, names := map[string]string{}, []string{}
+			organizations := 1 + rng.IntN(3)
+			for i := range 2 + rng.IntN(5) {
+				key := fmt.Sprint("key", i)
+				names, of[key] = append(names, key), fmt.Sprint("org", rng.IntN(organizations))
+			}
+			o := newOffices(of, 5+rng.IntN(40), time.Duration(1+rng.IntN(60))*time.Second, 0)
+			paths, cuts := rand.New(rand.NewPCG(seed, 8)), rng.IntN(3) == 0 // of the server, which is asked under a lock
+			o.path = func() time.Duration { return time.Duration(paths.IntN(2000)) * time.Millisecond }
+			o.fails = func(string, int) bool { return cuts && paths.IntN(5) == 0 }
+			cl := o.visitors(t, func(c *transport.Config) {
+				c.Attempts = 1
+				if seed%5 == 4 {
+					c.MaxPartitions = 2
+				}
+			})
+			n := map[string]int{}
+			for _, key := range names {
+				n[key] = 1 + rng.IntN(2*o.limit)
+				cl.send(n[key], key)
+				if rng.IntN(2) == 0 {
+					time.Sleep(time.Duration(rng.IntN(5000)) * time.Millisecond)
+				}
+			}
+			cl.wait()
+			all, refused := 0, 0
+			for _, key := range names {
+				all += n[key] - o.asked[key]
+				refused += o.refused[key]
+			}
+			if all != 0 {
+				t.Errorf("seed %d: %d were not sent once", seed, all)
+			}
+			if seed%5 != 4 && refused > max(0, organizations-1)*len(names) {
+				t.Errorf("seed %d: of %d organizations %v were refused", seed, organizations, o.refused)
+			}
+			if refused > 0 {
+				t.Logf("seed %d: %d organizations, %d keys, refused %v", seed, organizations, len(names), o.refused)
+			}
+		})
+	}
+}

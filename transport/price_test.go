@@ -1,0 +1,301 @@
+package transport_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// till is a limit of money a day, and what it was told.
+type till struct {
+	*limit.Rolling
+	reserved []int64
+	ended    []limit.Outcome
+}
+
+func newTill(t testing.TB, micros int64) *till {
+	return &till{Rolling: rolling(t, micros, 24*time.Hour, limit.Money)}
+}
+
+func (l *till) Admit(now mono.Time, c limit.Cost) limit.Lease {
+	l.reserved = append(l.reserved, c[limit.Money])
+	return l.Rolling.Admit(now, c)
+}
+
+func (l *till) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
+	l.ended = append(l.ended, o)
+	l.Rolling.Settle(now, lease, o)
+}
+
+// sells has a Transport where a token of input costs one millionth of a dollar and one of output ten. The till counts for keys, other
+// for the host; either may be nil.
+func sells(t testing.TB, money *till, other limit.Limiter, base http.RoundTripper, more ...func(*transport.Config)) *transport.Transport {
+	c := transport.Config{
+		Base: base, Tokens: estimator(t), Counting: tokens.Used, Attempts: 1,
+		Price: func(_ transport.Partition, model string) (quota.ModelInfo, bool) {
+			return quota.ModelInfo{Input: 1, Output: 10}, model == "m"
+		},
+		Limit: func(p transport.Partition) limit.Limiter {
+			switch {
+			case p.Scope == quota.Key && money != nil:
+				return money
+			case p.Scope == quota.IP:
+				return other
+			}
+			return nil
+		},
+	}
+	for _, f := range more {
+		f(&c)
+	}
+	return mustNew(t, c)
+}
+
+// usage7and5 costs 7 + 5 × 10.
+const usage7and5 = `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`
+
+// What a request may cost at most is reserved: a token for each byte of its body, and all the output it asks for. What it did cost
+// counts once it is answered; what was refused or failed costs nothing, and of what nobody knows all that was reserved stands.
+func TestPriceIsReservedAndSettled(t *testing.T) {
+	const most = int64(len(prompt) + 100*10)
+	for _, tc := range []struct {
+		name    string
+		answer  func() (*http.Response, error)
+		result  limit.Result
+		metered bool
+		spent   int64
+	}{
+		{"served", func() (*http.Response, error) { return reply(200, usage7and5), nil }, limit.Accepted, true, 57},
+		{"served for more than was thought", func() (*http.Response, error) {
+			return reply(200, `{"usage":{"prompt_tokens":700,"completion_tokens":500,"total_tokens":1200}}`), nil
+		}, limit.Accepted, true, 5700},
+		{"served without a word of it", func() (*http.Response, error) { return reply(200, `{}`), nil }, limit.Accepted, true, most},
+		{"refused", func() (*http.Response, error) { return reply(429, `{}`), nil }, limit.Limited, true, 0},
+		{"failed", func() (*http.Response, error) { return reply(400, `{}`), nil }, limit.Failed, true, 0},
+		{"lost", func() (*http.Response, error) { return nil, errors.New("gone") }, limit.Unknown, false, 0},
+		{"cut", func() (*http.Response, error) { return stream(events("")), nil }, limit.Unknown, false, 0},
+	} {
+		for _, own := range []int64{0, 1000} { // what Config.Cost says beside it stands in any case
+			t.Run(tc.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					money, other := newTill(t, 1e9), &spy{}
+					tr := sells(t, money, other, roundTripper(func(*http.Request) (*http.Response, error) { return tc.answer() }), func(c *transport.Config) {
+						c.Cost = func(_ *http.Request, c limit.Cost) limit.Cost { c[limit.Money] += own; return c }
+					})
+					do(t, tr, request(t, http.MethodPost, chat, prompt))
+					if !slices.Equal(money.reserved, []int64{most + own}) || other.cost[limit.Money] != most+own {
+						t.Errorf("reserved %v, elsewhere %d, want %d", money.reserved, other.cost[limit.Money], most+own)
+					}
+					if len(money.ended) != 1 || money.ended[0].Result != tc.result || money.ended[0].Metered != tc.metered {
+						t.Fatalf("the limit of money heard %+v", money.ended)
+					}
+					// What counts beside money: as the answer has it, if it does, else what was reserved, which Stats leaves out.
+					told := tc.result == limit.Accepted && tc.spent != most
+					want, used := other.cost, limit.Cost{}
+					if told {
+						want = limit.Cost{limit.Requests: 1, limit.Input: 7, limit.Output: 5, limit.Tokens: 12}
+						if tc.spent != 57 {
+							want = limit.Cost{limit.Requests: 1, limit.Input: 700, limit.Output: 500, limit.Tokens: 1200}
+						}
+						used = want
+					}
+					want[limit.Money] = tc.spent + own
+					if used[limit.Money] = want[limit.Money]; !tc.metered {
+						want, used = limit.Cost{}, limit.Cost{}
+					}
+					if got := money.ended[0].Actual; got != want {
+						t.Errorf("it cost %v, want %v", got, want)
+					}
+					if got := tr.Partitions()[0].Used; got != used {
+						t.Errorf("Stats have %v as used, want %v", got, used)
+					}
+					// Who does not count money is not told more than without a price: a failure that is metered would have produced all.
+					if len(other.ended) != 1 || other.ended[0].Metered != told {
+						t.Errorf("who does not count money heard %+v", other.ended)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What was not sent has cost nothing, and is not told of as if it had been metered.
+func TestPriceOfWhatWasNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		money := newTill(t, 1e9)
+		book := &kept{full: true}
+		tr := sells(t, money, nil, newBase(0, ok), func(c *transport.Config) { c.Ledger = book })
+		if _, _, err := do(t, tr, request(t, http.MethodPost, chat, prompt)); err == nil {
+			t.Fatal("sent without an entry")
+		}
+		if len(money.ended) != 1 || money.ended[0].Result != limit.Unsent || money.ended[0].Metered {
+			t.Errorf("heard %+v", money.ended)
+		}
+	})
+}
+
+// A part of a millionth counts as a whole one, and no price is beyond what a limit can count.
+func TestPriceIsRoundedUp(t *testing.T) {
+	for _, tc := range []struct {
+		price           quota.ModelInfo
+		reserved, spent int64
+	}{
+		{quota.ModelInfo{Input: 0.3, Output: 0.001}, 24, 3}, // of 77 × 0.3 + 100 × 0.001 and of 7 × 0.3 + 5 × 0.001
+		{quota.ModelInfo{Input: 0.01}, 1, 1},
+		{quota.ModelInfo{Output: 1e300}, limit.MaxCost, limit.MaxCost},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			money := newTill(t, limit.MaxCost)
+			tr := sells(t, money, nil, newBase(0, func(_ int, r *http.Request) *http.Response {
+				if r.Header.Get("X-Fails") != "" {
+					return reply(400, `{}`)
+				}
+				return reply(200, usage7and5)
+			}), func(c *transport.Config) {
+				c.Price = func(transport.Partition, string) (quota.ModelInfo, bool) { return tc.price, true }
+			})
+			do(t, tr, request(t, http.MethodPost, chat, prompt))
+			if !slices.Equal(money.reserved, []int64{tc.reserved}) || money.ended[0].Actual[limit.Money] != tc.spent {
+				t.Errorf("reserved %v, settled %v, want %d, %d", money.reserved, money.ended, tc.reserved, tc.spent)
+			}
+			if do(t, tr, request(t, http.MethodPost, chat, prompt, "X-Fails", "yes")); !money.ended[1].Metered || money.ended[1].Actual[limit.Money] != 0 {
+				t.Errorf("what failed is settled as %v", money.ended[1])
+			}
+		})
+	}
+}
+
+// A limit of money for all requests, for a host, a key, a model or a route hears of it, wherever it stands.
+func TestPriceForEachScope(t *testing.T) {
+	for _, scope := range []quota.Scope{quota.All, quota.IP, quota.Key, quota.Model, quota.Route} {
+		synctest.Test(t, func(t *testing.T) {
+			money := newTill(t, 1e9)
+			tr := sells(t, nil, nil, newBase(0, func(int, *http.Request) *http.Response { return reply(400, `{}`) }), func(c *transport.Config) {
+				c.Limit = func(p transport.Partition) limit.Limiter {
+					if p.Scope == scope {
+						return money
+					}
+					return nil
+				}
+				if scope == quota.All {
+					c.Limiter = money
+				}
+				c.Partition = func(*http.Request) transport.Partition { return transport.Partition{Host: "a.test", Route: "r"} }
+			})
+			do(t, tr, request(t, http.MethodPost, chat, prompt))
+			if len(money.ended) != 1 || !money.ended[0].Metered || money.ended[0].Actual[limit.Money] != 0 {
+				t.Errorf("%s: what failed is settled as %+v", scope, money.ended)
+			}
+		})
+	}
+}
+
+// Where the body states no maximum, what is usual is reserved; where that does not fit, as much is reserved as fits: a token of output at least. A maximum that
+// is stated does not shrink.
+func TestPriceOfWhatMayBeLess(t *testing.T) {
+	const unbounded = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+	known, err := tokens.New(tokens.Config{Overrun: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := func() tokens.Estimate {
+		e, err := known.Estimate(tokens.APIOf(chat), []byte(unbounded))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	for range 200 {
+		known.Learn(usual(), tokens.Usage{Input: 9, Output: 20})
+	}
+	if e := usual(); e.Output == e.MaxOutput {
+		t.Fatalf("what is usual was not learned: %+v", e)
+	}
+	for _, tc := range []struct {
+		body     string
+		most     int64
+		reserved []int64
+	}{
+		{unbounded, 1e9, []int64{int64(len(unbounded)) + 10*usual().Output}},
+		{unbounded, 100, []int64{100}},
+		{unbounded, int64(len(unbounded)) + 10, []int64{int64(len(unbounded)) + 10}},
+		{unbounded, int64(len(unbounded)) + 9, nil},
+		{prompt, int64(len(prompt)) + 1000, []int64{int64(len(prompt)) + 1000}},
+		{prompt, int64(len(prompt)) + 999, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			money := newTill(t, tc.most)
+			tr := sells(t, money, nil, newBase(0, func(int, *http.Request) *http.Response { return reply(400, `{}`) }), func(c *transport.Config) {
+				c.Tokens = known
+			})
+			_, _, err := do(t, tr, request(t, http.MethodPost, chat, tc.body))
+			if !slices.Equal(money.reserved, tc.reserved) || (err == nil) != (tc.reserved != nil) || err != nil && !errors.Is(err, paceline.ErrNever) {
+				t.Errorf("%s where %d fit: reserved %v, %v", tc.body, tc.most, money.reserved, err)
+			}
+		})
+	}
+}
+
+// Where a limit of money holds, what has no price is not sent; where none holds, it is, and so is what is no language model's.
+func TestNoPrice(t *testing.T) {
+	other := strings.Replace(prompt, `"m"`, `"another"`, 1)
+	for _, tc := range []struct {
+		name, url, body string
+		fields          []string
+		money, fails    bool
+	}{
+		{"another model", chat, other, nil, true, true},
+		{"another model, where no money counts", chat, other, nil, false, false},
+		{"compressed", chat, prompt, []string{"Content-Encoding", "gzip"}, true, true},
+		{"compressed, where no money counts", chat, prompt, []string{"Content-Encoding", "gzip"}, false, false},
+		{"known", chat, prompt, nil, true, false},
+		{"no language model", "http://a.test/v1/files", other, nil, true, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var money *till
+				if tc.money {
+					money = newTill(t, 1e9)
+				}
+				b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, usage7and5) })
+				tr := sells(t, money, rolling(t, 1e6, time.Second, limit.Requests), b)
+				_, _, err := do(t, tr, request(t, http.MethodPost, tc.url, tc.body, append(tc.fields, "Authorization", "Bearer k")...))
+				if errors.Is(err, transport.ErrPrice) != tc.fails || (len(b.at()) == 0) != tc.fails {
+					t.Fatalf("%v, sent at %v", err, b.at())
+				}
+				var e *transport.Error
+				if tc.fails && (!errors.As(err, &e) || e.Unit != limit.Money || e.Partition.Scope != quota.Key || e.Partition.Host != "a.test") {
+					t.Errorf("%+v", e)
+				}
+			})
+		})
+	}
+}
+
+// Who says the prices is told whose request it is, and the name that the body gives the model.
+func TestPriceIsAskedWithAll(t *testing.T) {
+	var asked []transport.Partition
+	var models []string
+	tr := sells(t, nil, nil, newBase(0, ok), func(c *transport.Config) {
+		c.Client = func(*http.Request) transport.Client { return transport.Client{Name: "web"} }
+		c.Price = func(p transport.Partition, model string) (quota.ModelInfo, bool) {
+			asked, models = append(asked, p), append(models, model)
+			return quota.ModelInfo{}, false
+		}
+	})
+	do(t, tr, request(t, http.MethodPost, chat, strings.Replace(prompt, `"m"`, `"org/M"`, 1)))
+	if len(asked) != 1 || asked[0].Host != "a.test" || asked[0].Client != "web" || asked[0].Scope != "" || models[0] != "org/M" {
+		t.Errorf("asked for %+v, %v", asked, models)
+	}
+}
