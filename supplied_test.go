@@ -21,11 +21,14 @@ type fed struct {
 	stale   bool
 	again   func()
 	waiting func() int
+	note    func(kind, text string)
 	ended   []limit.Outcome
 }
 
-func (f *fed) Supply(again func(), waiting func() int) { f.again, f.waiting = again, waiting }
-func (f *fed) Fresh(limit.Lease) bool                  { return !f.stale }
+func (f *fed) Supply(again func(), waiting func() int, note func(kind, text string)) {
+	f.again, f.waiting, f.note = again, waiting, note
+}
+func (f *fed) Fresh(limit.Lease) bool { return !f.stale }
 
 func (f *fed) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	if f.room == 0 {
@@ -70,6 +73,10 @@ func TestJunctionIsSupplied(t *testing.T) {
 		all.Wait()
 		if !slices.IsSorted(went) || f.waiting() != 0 || len(f.ended) != 5 {
 			t.Errorf("went: %v; %d wait; settled %d", went, f.waiting(), len(f.ended))
+		}
+		f.note(paceline.EventAlone, "the store is away")
+		if all := j.Snapshot().Events; len(all) != 1 || all[0].Kind != paceline.EventAlone || all[0].Text != "the store is away" {
+			t.Errorf("events: %+v", all)
 		}
 	})
 }
