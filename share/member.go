@@ -24,7 +24,8 @@ type Config struct {
 	// Own makes the limiter, always configured alike. Instants of its scale are nanoseconds since 1970, for the Phase of a Calendar. It is
 	// called for each turn. It should have a Grain (of Window/2000, say), where Limit is large: what is remembered travels.
 	Own func() limit.Keeper
-	// Weight is this process' share where there is not enough for all. If zero, 1; between 0.001 and 1,000.
+	// Weight is this process' share where there is not enough for all: of weights 1 and 3 the second gets three quarters. If zero, 1; between
+	// 0.001 and 1,000. Where weights differ, up to 5 % of windows of some seconds is lost to it.
 	Weight float64
 	// Poll is the time between turns while there is demand. If zero, 250 ms. Shorter uses a little more of short windows, for more turns.
 	Poll time.Duration

@@ -103,6 +103,13 @@ func (s *strictly) count() (served, refused int) {
 	return s.served, s.refused
 }
 
+// wait returns when so many were served.
+func (s *strictly) wait(n int) {
+	for served, _ := s.count(); served < n; served, _ = s.count() {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // rate is how many it served in a second, from the first to the last.
 func (s *strictly) rate() float64 {
 	s.mu.Lock()
@@ -124,12 +131,18 @@ func urlFile(t *testing.T, base string, n int) string {
 	return name
 }
 
-// process starts the command as a process of its own.
-func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+// another is the command as a process of its own, in a folder of its own.
+func another(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(os.Args[0], args...)
-	c.Env = append(os.Environ(), asProgram+"=1")
-	c.Dir = t.TempDir()
+	c.Env, c.Dir = append(os.Environ(), asProgram+"=1"), t.TempDir()
+	return c
+}
+
+// process starts that.
+func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	c := another(t, args...)
 	errs := new(bytes.Buffer)
 	c.Stderr = errs
 	if err := c.Start(); err != nil {
@@ -159,9 +172,7 @@ func sharingRuns(t *testing.T, s *strictly, address string, n int64, processes, 
 		all, says = append(all, c), append(says, errs)
 	}
 	if kill > 0 {
-		for served, _ := s.count(); served < kill; served, _ = s.count() {
-			time.Sleep(10 * time.Millisecond)
-		}
+		s.wait(kill)
 		all[0].Process.Kill()
 		all[0].Wait()
 		all[0], says[0] = start(dirs[0])
@@ -190,6 +201,8 @@ func TestShareRefusals(t *testing.T) {
 	file, dir := urlFile(t, s.URL, 1), t.TempDir()
 	db := "sqlite:" + filepath.Join(dir, "limits.db")
 	ripe(t, db, "api", perSecondKeeper(30))
+	ripe(t, db, "newer", perSecondKeeper(20))
+	put(t, db, "newer", nextVersion)
 	if err := os.WriteFile(filepath.Join(dir, "text"), bytes.Repeat([]byte("this is no database\n"), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -207,6 +220,7 @@ func TestShareRefusals(t *testing.T) {
 		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, exitConfig},
 		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, exitConfig},
 		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", exitConfig},
+		{"--share " + db + " --share-name newer", "the limit is kept in version 2, and this program has version 1: run the same version everywhere", exitConfig},
 		{"--share-name x", "--share-name without --share, expected sqlite:FILE", exitUsage},
 		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, exitUsage},
 		{"--share " + db + " --latency-max 1s", "--share with --latency-max", exitUsage},
@@ -238,8 +252,7 @@ func TestShareRefusals(t *testing.T) {
 func sharingProxies(t *testing.T, s *strictly, address string, n int64, many int) (all []*exec.Cmd, addrs []string) {
 	t.Helper()
 	for range many {
-		c := exec.Command(os.Args[0], "proxy", "--to", s.URL, "--limit", fmt.Sprintf("%d/s", n), "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off", "--share", address, "--share-name", "api")
-		c.Env, c.Dir = append(os.Environ(), asProgram+"=1"), t.TempDir()
+		c := another(t, "proxy", "--to", s.URL, "--limit", fmt.Sprintf("%d/s", n), "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off", "--share", address, "--share-name", "api")
 		errs, err := c.StderrPipe()
 		if err == nil {
 			err = c.Start()

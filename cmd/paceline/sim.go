@@ -54,7 +54,8 @@ requests each made; and of all: fairness, what of the quota was not used, and ho
 With --live there is no scenario: a server is started here, and clients as HTTP clients in processes of their own. Each
 request is a line on stderr, as process#thread and what the client knows. With --url they send to a server that is there already,
 anybody's: every 2xx is served and every 429 limited, and what they say of a limit is read. --limit and --window are then what it is
-said to allow. --strategy fair,aimd has processes follow them in turn. What has run is stored every two seconds, for paceline chart.
+said to allow. --strategy fair,aimd has processes follow them in turn; --share sqlite:FILE has them share the quota by a store instead, as run and the
+proxy do: a new store is quiet for 7 s and a window first. What has run is stored every two seconds, for paceline chart.
 
 With --scale K all clocks run K times faster: the server refills K times as fast, and clients sleep for a Kth. All times that are
 given or printed are by those clocks; K times less is what passes here, so --duration 30m --scale 10 takes 3 minutes. What cannot

@@ -38,6 +38,7 @@ type simLive struct {
 	quiet              bool
 	url                string
 	params             throttle.Params // as given in flags
+	shareFlags
 }
 
 func (l *simLive) flags(f *pflag.FlagSet) {
@@ -56,6 +57,7 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 	f.Float64Var(&l.params.Divisor, "divisor", 0, "live: divisor of proportional decreases; 0: the limit")
 	f.Float64Var(&l.params.Jitter, "jitter", 0, "live: largest share of a sleep that is added to it; 0: 0.1; negative: none")
 	f.BoolVarP(&l.quiet, "quiet", "q", false, "live: no line per request")
+	l.shareFlags.add(f, "; live: the processes keep to the quota by it, instead of by a strategy")
 }
 
 // keepEvery is how often a running simulation is stored.
@@ -72,9 +74,15 @@ func (l *simLive) follow(errs *screen.Screen) (told func()) {
 }
 
 func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output, file string) error {
+	if err := errors.Join(l.alone(cmd), l.instead(following)); err != nil {
+		return usageError{err}
+	}
 	fleet, err := l.fleet(following, seed)
 	if err != nil {
 		return usageError{err}
+	}
+	if err := l.shares(cmd, fleet); err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -183,7 +191,7 @@ func newSimClient() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return live.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
+			return live.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), openSimShare)
 		},
 	}
 }

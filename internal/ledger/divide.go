@@ -9,7 +9,8 @@ import (
 )
 
 // divide grants what falls to this node. All who want more take, who got least for its weight first; what falls to another it takes itself,
-// in its own turn, by the same rule. Only what another cannot fetch in time goes to this one, and the other catches up later.
+// in its own turn, by the same rule. Only what another cannot fetch in time goes to this one, and the other catches up later; not without bound,
+// as where slots come in bursts that would be all of it.
 //
 // How much falls to it is found out first, and then it takes that from the earliest on: a limiter counts what was granted before against the
 // earliest that is free, so to leave that to another and take what is free later would waste the time between.
@@ -73,7 +74,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 			e, cost = &own, t.next(true)
 			at = t.limiter.Ready(t.now, cost)
 		}
-		if e != &own && at < limit.AfterSettle && at < e.Next { // it cannot fetch it in time
+		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+lead(most, e) { // it cannot fetch it in time
 			e, cost = &own, t.next(mine == 0)
 			at = t.limiter.Ready(t.now, cost)
 		}
@@ -92,6 +93,10 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 	}
 	return mine
 }
+
+// lead is by how much a node may be before another in virtual time and still take what that one cannot fetch in time: two turns of that one.
+// Without it whoever comes took whatever is free just then, whatever its weight.
+func lead(most int64, e *Entry) uint64 { return uint64(2*most) * 1e6 / max(e.Weight, 1) }
 
 // completes tells whether the pool has a part of what the head needs, and not all.
 func (t *pending) completes() bool {

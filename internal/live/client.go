@@ -30,6 +30,8 @@ type Config struct {
 	Scale    float64       `json:"scale"`
 	Duration time.Duration `json:"duration"`
 	Seed     uint64        `json:"seed"`
+	// Share, if it names a store, has the process share the quota by that, instead of following a strategy.
+	Share Share `json:"share"`
 }
 
 // Line is what a client tells of an answer, as both published demos do. Times are in seconds by its clock.
@@ -61,13 +63,20 @@ const giveUp = 10
 
 // Run is a client process: it sends until its time is over or ctx is done, and calls tell for each answer, one at a time. It returns an
 // error for an impossible configuration, for an answer that is neither 2xx nor 429, and for a server that cannot be reached ten times in
-// a row.
-func Run(ctx context.Context, c Config, tell func(Line)) error {
+// a row. open may be nil where nothing is shared.
+func Run(ctx context.Context, c Config, open Opener, tell func(Line)) (err error) {
 	p, err := newProcess(c, tell)
 	if err != nil {
 		return err
 	}
 	defer p.http.CloseIdleConnections()
+	if c.Share.Store != "" {
+		shared, err := p.share(ctx, open)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, shared.Close()) }()
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.real(c.Duration))
 	defer cancel()
 	var threads sync.WaitGroup
@@ -107,13 +116,17 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 	case c.Duration <= 0:
 		return nil, fmt.Errorf("live: Duration %v is not above 0", c.Duration)
 	}
+	p := &process{Config: c, base: time.Now(), tell: tell}
+	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a redirect would need leave, too
+	if c.Share.Store != "" {
+		_, err := p.Quota()
+		return p, err
+	}
 	s, err := strategy.Named(c.Strategy)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{Config: c, base: time.Now(), tell: tell}
-	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a redirect would need leave, too
 	rng := rand.New(rand.NewPCG(c.Seed, uint64(c.Process)))
 	if s.NewLimiter != nil {
 		l, err := s.NewLimiter(c.realParams(), rng)
@@ -148,8 +161,6 @@ func (c *Config) realParams() throttle.Params {
 }
 
 func (p *process) now() mono.Time { return mono.Time(float64(time.Since(p.base)) * p.Scale) }
-
-func (p *process) real(d time.Duration) time.Duration { return time.Duration(float64(d) / p.Scale) }
 
 func (p *process) thread(ctx context.Context, number int) error {
 	l := Line{Process: p.Process, Thread: number}
@@ -202,6 +213,9 @@ func (p *process) leave(ctx context.Context, number int) (time.Duration, settler
 	asked := p.now()
 	if p.gate != nil {
 		permit, err := p.gate.Wait(ctx, limit.One)
+		for ; err == nil && !permit.Fresh(); permit, err = p.gate.Wait(ctx, limit.One) {
+			permit.Settle(limit.Outcome{Result: limit.Unsent})
+		}
 		if err != nil {
 			return 0, nil, false
 		}

@@ -28,6 +28,8 @@ type Fleet struct {
 	Server ratetest.GCRAConfig
 	// Command returns a command that runs Serve in a process of its own. If nil, the processes are goroutines of this one.
 	Command func(ctx context.Context) *exec.Cmd
+	// Open opens the store of Client.Share, if Command is nil.
+	Open Opener
 	// Sample is the time between two values of Report.Series, by the fleet's clock. If zero, there is none.
 	Sample time.Duration
 	// Tell, if not nil, is called for each answer, one at a time.
@@ -108,7 +110,7 @@ func (f *Fleet) clients(ctx context.Context, server *ratetest.GCRA, tell func(Li
 			if f.Command != nil {
 				errs[i] = spawn(ctx, f.Command, c, tell)
 			} else {
-				errs[i] = Run(ctx, c, tell)
+				errs[i] = Run(ctx, c, f.Open, tell)
 			}
 			if errs[i] != nil {
 				cancel() // the others would have the quota to themselves and prove nothing
@@ -185,7 +187,7 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 
 // Serve is the other end of Fleet.Command: it reads a Config from in, runs it, and writes its lines to out. When in ends, so does the
 // run, since nobody is left to hear of it. A read of in may still be waiting when Serve has returned.
-func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer, open Opener) error {
 	var c Config
 	d := json.NewDecoder(in)
 	d.DisallowUnknownFields()
@@ -200,6 +202,6 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	e := json.NewEncoder(out)
 	var written error
-	err := Run(ctx, c, func(l Line) { written = errors.Join(written, e.Encode(l)) })
+	err := Run(ctx, c, open, func(l Line) { written = errors.Join(written, e.Encode(l)) })
 	return errors.Join(err, written)
 }

@@ -27,7 +27,7 @@ const asClient = "PACELINE_TEST_AS_CLIENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asClient) == "1" {
-		if err := live.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+		if err := live.Serve(context.Background(), os.Stdin, os.Stdout, nil); err != nil {
 			os.Stderr.WriteString(err.Error())
 			os.Exit(1)
 		}
@@ -119,12 +119,12 @@ func TestClientFails(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	c := fleet("retry-only").Client
 	c.URL = server.URL
-	if err := live.Run(t.Context(), c, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "answered 404, neither 2xx nor 429") {
+	if err := live.Run(t.Context(), c, nil, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "answered 404, neither 2xx nor 429") {
 		t.Errorf("%v", err)
 	}
 	server.Close()
 	c.Duration = time.Hour
-	if err := live.Run(t.Context(), c, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "10 failures in a row") {
+	if err := live.Run(t.Context(), c, nil, func(live.Line) {}); err == nil || !strings.Contains(err.Error(), "10 failures in a row") {
 		t.Errorf("%v", err)
 	}
 	f := fleet("retry-only")
@@ -151,7 +151,7 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"", "{}", `{"url": 1}`, `{"color": "red"}`} {
-		if err := live.Serve(t.Context(), strings.NewReader(in), nil); err == nil {
+		if err := live.Serve(t.Context(), strings.NewReader(in), nil, nil); err == nil {
 			t.Errorf("%q is a configuration", in)
 		}
 	}

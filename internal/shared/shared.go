@@ -180,7 +180,12 @@ func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limit
 	var seen error
 	err := l.config.Store.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
 		seen = nil
-		if b, err := ledger.Decode(r.Blob); err == nil && b.Incarnation == r.Incarnation && here != "" && b.Configuration != here {
+		b, err := ledger.Decode(r.Blob)
+		var version *ledger.VersionError
+		switch {
+		case errors.As(err, &version):
+			seen = err
+		case err == nil && b.Incarnation == r.Incarnation && here != "" && b.Configuration != here:
 			seen = &ledger.ConfigurationError{Here: here, There: b.Configuration}
 		}
 		return nil, errSeen

@@ -16,7 +16,7 @@ func Alone(c Config) *Report {
 		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
 	}
 	l, head, wake := c.Limit(), w.Cost(w.rng), mono.Max
-	now := func() mono.Time { return base.Add(w.now().Sub(0)) }
+	now := func() mono.Time { return Base.Add(w.now().Sub(0)) }
 	var serve func()
 	serve = func() {
 		at := l.Ready(now(), head)

@@ -43,7 +43,11 @@ func (w *world) start(place int) {
 	if !w.NoClock {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
-	n.core = ledger.New(ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Split: w.Split, Fault: w.Fault})
+	c := ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Split: w.Split, Fault: w.Fault}
+	if w.Weights != nil {
+		c.Weight = w.Weights[place]
+	}
+	n.core = ledger.New(c)
 	n.late = w.nodes[place] != nil
 	w.nodes[place] = n
 	if w.Newborn && w.ids > w.Nodes {
@@ -249,7 +253,7 @@ func (n *node) read(tries int) {
 	}
 	n.after(n.StoreWay(n.rng), func() {
 		r := ledger.Reading{Blob: n.store.blob, Incarnation: fmt.Sprint(n.store.incarnation)}
-		r.Clock = int64(base.Add(time.Duration(n.now())).Add(n.store.set))
+		r.Clock = int64(Base.Add(time.Duration(n.now())).Add(n.store.set))
 		r.Wall = r.Clock
 		version := n.store.version
 		if n.rng.Float64() < n.Lose {

@@ -35,6 +35,11 @@ type Config struct {
 	// Warm is how much of the beginning is left out of the figures.
 	Warm time.Duration
 	Poll time.Duration
+	// Weights are those of the nodes, 1 if nil.
+	Weights []float64
+	// Alter, if not nil, changes the limit for all, by the first node, at AlterAt.
+	Alter   ledger.Change
+	AlterAt time.Duration
 	// Split has nodes go on with their parts while they cannot reach the store.
 	Split bool
 	Trouble
@@ -49,6 +54,7 @@ type Trouble struct {
 	Lose    float64       // so many of the store's answers are lost, and as many puts are delivered again later
 	Set     time.Duration // the store's clock is set by up to 5 s, either way
 	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
+	Remove  time.Duration // somebody has the store lose the limit, of which it says nothing
 	OnOff   time.Duration // each node has demand for so long, and none for as long
 	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
 	Newborn bool          // whenever a process starts, the store's clock was just set
@@ -112,8 +118,8 @@ type store struct {
 	noticed     time.Duration // how it was set when somebody put last
 }
 
-// base is the store's clock at the beginning.
-const base = mono.Time(500_000 * 3600 * 1e9)
+// Base is the store's clock at the beginning.
+const Base = mono.Time(500_000 * 3600 * 1e9)
 
 // Run simulates.
 func Run(c Config) *Report {
@@ -182,6 +188,16 @@ func (w *world) trouble() {
 		}
 	})
 	w.every(w.Set, func() { w.store.set += w.upTo(10*time.Second) - 5*time.Second })
+	if w.Alter != nil {
+		w.after(w.AlterAt, func() {
+			w.nodes[0].core.Alter(w.Alter)
+			w.nodes[0].plan()
+		})
+	}
+	w.every(w.Remove, func() {
+		w.store.blob = nil
+		w.store.version = w.rng.Int()
+	})
 	w.every(w.Forget, func() {
 		w.store.blob = nil
 		w.store.version = w.rng.Int()
@@ -211,7 +227,7 @@ func plus(sum, c *limit.Cost) {
 func (w *world) arrive(cost limit.Cost) bool {
 	ok := true
 	for u, s := range w.server {
-		if cost[u] > 0 && !s.Arrive(base.Add(time.Duration(w.now())), cost[u]) {
+		if cost[u] > 0 && !s.Arrive(Base.Add(time.Duration(w.now())), cost[u]) {
 			ok = false
 		}
 	}

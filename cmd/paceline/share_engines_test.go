@@ -1,0 +1,123 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// engines are the stores that there are: each starts a new one, which ends with the test, and returns its address and what crashes it, and starts
+// it again a second later; nil: it is a file.
+var engines = map[string]func(*testing.T) (address string, crash func()){
+	"sqlite": func(t *testing.T) (string, func()) {
+		return "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), nil
+	},
+	"redis":    func(t *testing.T) (string, func()) { return crashing(need.Redis(t)) },
+	"postgres": func(t *testing.T) (string, func()) { return crashing(need.PostgreSQL(t)) },
+}
+
+func crashing(s *need.Service) (string, func()) {
+	return s.URL, func() {
+		s.Crash()
+		time.Sleep(time.Second)
+		s.Start()
+	}
+}
+
+// A run that ends and another that begins within the window, in another folder, are refused nothing: the store has what was sent. So it is
+// where the first is killed, whatever it was about then, and where the second is a proxy.
+func TestSharedRestart(t *testing.T) {
+	t.Parallel()
+	for name, store := range engines {
+		for _, next := range []string{"run", "killed", "proxy"} {
+			t.Run(name+"/"+next, func(t *testing.T) {
+				t.Parallel()
+				const n, window = 12, 6 * time.Second
+				address, _ := store(t)
+				ripe(t, address, "api", func() limit.Keeper { return limit.MustRolling(n, window) })
+				s := serveStrictly(t, n, window)
+				flags := []string{"--limit", fmt.Sprintf("%d/%v", n, window), "--share", address, "--share-name", "api"}
+				run := func(requests int) (*exec.Cmd, *bytes.Buffer) {
+					return process(t, append([]string{"run", urlFile(t, s.URL, requests), "--out", filepath.Join(t.TempDir(), "out.jsonl")}, flags...)...)
+				}
+				if next == "killed" {
+					c, _ := run(n + 8)
+					s.wait(n)
+					c.Process.Kill()
+					c.Wait()
+				} else if c, errs := run(n); c.Wait() != nil {
+					t.Errorf("%s", errs)
+				}
+				if next == "proxy" {
+					addr := proxyLogging(t, filepath.Join(t.TempDir(), "log.txt"), append([]string{"--to", s.URL}, flags...)...)
+					if failed := askAll(s, []string{addr}, 4, n+4); failed > 0 {
+						t.Errorf("%d failed", failed)
+					}
+				} else if c, errs := run(4); c.Wait() != nil {
+					t.Errorf("%s", errs)
+				}
+				if served, refused := s.count(); served < n+4 || refused > 0 {
+					t.Errorf("%d served, %d refused", served, refused)
+				}
+			})
+		}
+	}
+}
+
+// Eight processes of run, and eight proxies with clients, at a server that counts strictly, with and without kill -9: none is refused.
+func TestSharedByEight(t *testing.T) {
+	if os.Getenv("PACELINE_LONG") == "" {
+		t.Skip("it takes minutes: PACELINE_LONG=1")
+	}
+	for name, store := range engines {
+		for _, n := range []int64{20, 200} {
+			for _, kill := range []bool{false, true} {
+				each := int(n) * 20 / 8 // 20 s at the limit
+				of := func(t *testing.T) (*strictly, string) {
+					address, _ := store(t)
+					ripe(t, address, "api", func() limit.Keeper { return limit.MustRolling(n, time.Second) })
+					return serveStrictly(t, n, time.Second), address
+				}
+				tell := func(t *testing.T, s *strictly, least int) {
+					served, refused := s.count()
+					t.Logf("%s: %d served, %.2f a second of %d, %d refused", t.Name(), served, s.rate(), n, refused)
+					if refused > 0 || served < least {
+						t.Errorf("%d served of at least %d, %d refused", served, least, refused)
+					}
+				}
+				t.Run(fmt.Sprintf("run/%s/%d/kill=%v", name, n, kill), func(t *testing.T) {
+					s, address := of(t)
+					after := 0
+					if kill {
+						after = 4 * each
+					}
+					sharingRuns(t, s, address, n, 8, each, after)
+					tell(t, s, 8*each)
+				})
+				t.Run(fmt.Sprintf("proxy/%s/%d/kill=%v", name, n, kill), func(t *testing.T) {
+					s, address := of(t)
+					all, addrs := sharingProxies(t, s, address, n, 8)
+					done := make(chan int)
+					go func() { done <- askAll(s, addrs, int(max(n/8, 5)), 8*each) }()
+					if kill {
+						s.wait(4 * each)
+						all[0].Process.Kill()
+					}
+					if failed := <-done; failed > 0 && !kill {
+						t.Errorf("%d failed", failed)
+					}
+					tell(t, s, 8*each)
+				})
+			}
+		}
+	}
+}

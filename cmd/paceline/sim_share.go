@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/internal/shared"
+	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// instead checks that clients who share by a store are not told to do anything else.
+func (l *simLive) instead(following string) error {
+	switch {
+	case l.address == "":
+		return nil
+	case following != "":
+		return fmt.Errorf("--share with --strategy %s: who shares a quota by a store keeps to it, and follows no strategy; expected one of the two", following)
+	case l.fallback != "wait":
+		return errors.New("--share-fallback with --live, where nobody goes on without the store; expected none")
+	}
+	return nil
+}
+
+// shares has the clients of a fleet share the quota by a store, which is reached first. The server begins with what they take it to have: a
+// window's worth.
+func (l *simLive) shares(cmd *cobra.Command, fleet *live.Fleet) error {
+	if l.address == "" {
+		return nil
+	}
+	c := &fleet.Client
+	c.Share = live.Share{Store: l.address, Name: l.name}
+	c.Strategy, fleet.Strategies = live.SharedStrategy, nil
+	if !cmd.Flag("level").Changed {
+		fleet.Server.Level = l.limit
+	}
+	own, err := c.Quota()
+	if err != nil {
+		return usageError{err}
+	}
+	_, store, err := openSimShare(cmd.Context(), c.Share, func() limit.Keeper { return own })
+	if err != nil {
+		return err
+	}
+	if quiet, lasts := own.Span()+ledger.DefaultLate+2*time.Second, time.Duration(float64(l.duration)/l.scale); quiet >= lasts {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: a store that is new to this quota is quiet for %s, and the run takes %s: a shorter --window or a longer --duration has clients send something\n",
+			spell.Span(quiet.Round(time.Second)), spell.Span(lasts.Round(time.Second)))
+	}
+	return store.Close()
+}
+
+// openSimShare opens the store of a client process.
+func openSimShare(ctx context.Context, s live.Share, own func() limit.Keeper) (limit.Limiter, io.Closer, error) {
+	f := shareFlags{address: s.Store, name: s.Name, fallback: "wait"}
+	all, err := f.open(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	made := func() limit.Limiter { return own() }
+	name := all.Name(shared.Place{})
+	if err := all.Check(ctx, name, made); err != nil {
+		return nil, nil, exitError{exitConfig, errors.Join(fmt.Errorf("--share: %w", err), all.Close())}
+	}
+	l, err := all.Of(name, made)
+	if err != nil {
+		return nil, nil, errors.Join(err, all.Close())
+	}
+	return l, all, nil
+}

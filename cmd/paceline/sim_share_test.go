@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Processes of sim --live that share the server's quota by a store are refused nothing, and all of them are served.
+func TestLiveShare(t *testing.T) {
+	t.Parallel()
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	ripe(t, address, "sim", func() limit.Keeper {
+		l, err := limit.NewBucket(limit.BucketConfig{Limit: 20, Window: time.Second, Burst: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	})
+	c := another(t, "sim", "--live", "--share", address, "--share-name", "sim", "--processes", "3", "--threads", "2", "--scale", "2", "--limit", "20", "--window", "2s",
+		"--duration", "20s", "--quiet", "--output", "json")
+	c.Env = append(c.Env, "PACELINE_RUNS="+t.TempDir())
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var r live.Report
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Limited > 0 || r.Served < 20 || r.Strategy != live.SharedStrategy {
+		t.Errorf("%d served, %d limited, by %s", r.Served, r.Limited, r.Strategy)
+	}
+	for process := range 3 {
+		if r.RequestCount[2*process]+r.RequestCount[2*process+1] == 0 {
+			t.Errorf("process %d sent nothing: %v", process, r.RequestCount)
+		}
+	}
+	seen := bookOf(t, address, "sim")
+	if !strings.HasPrefix(seen.Configuration, "Bucket: 20 requests per 1s") {
+		t.Errorf("the store has %q", seen.Configuration)
+	}
+}
+
+// bookOf is what a store has under a name.
+func bookOf(t *testing.T, address, name string) (b *ledger.Book) {
+	t.Helper()
+	put(t, address, name, func(was []byte) []byte {
+		var err error
+		if b, err = ledger.Decode(was); err != nil {
+			t.Fatal(err)
+		}
+		return was
+	})
+	return b
+}
+
+// What does not go with a store, and a store that is not there, is said before anything is started.
+func TestLiveShareRefusals(t *testing.T) {
+	for _, c := range []struct {
+		flags, says string
+		code        int
+	}{
+		{"--share sqlite:x.db --strategy fair", "follows no strategy", exitUsage},
+		{"--share sqlite:x.db --share-fallback split", "--share-fallback with --live", exitUsage},
+		{"--share-name x", "--share-name without --share", exitUsage},
+		{"--share nowhere", "expected sqlite:FILE", exitConfig},
+		{"--share redis://127.0.0.1:1", "cannot be reached", exitConfig},
+	} {
+		var errs strings.Builder
+		code := execute(t.Context(), append([]string{"sim", "--live", "--quiet", "--duration", "1s"}, strings.Fields(c.flags)...), strings.NewReader(""), &errs, &errs)
+		if code != c.code || !strings.Contains(errs.String(), c.says) {
+			t.Errorf("%s: exit %d\n%s", c.flags, code, errs.String())
+		}
+	}
+}
