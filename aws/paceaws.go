@@ -8,11 +8,11 @@
 // (ThrottlingException, SlowDown, 429), pauses all, once. Who sends again, and how often, remains the SDK's retryer; so retries do not
 // multiply, and aws.NopRetryer has none.
 //
-// It is a middleware inside the SDK's retry loop, and neither a retryer nor an http.RoundTripper: a retryer's attempt token is not given
-// back on every way out, and below the SDK a request would wait signed, and what a refusal is called would not be known
+// It is a middleware inside the SDK's retry loop. A retryer would not do, since its attempt token is not given back on every way out of an
+// attempt. Nor would an http.RoundTripper: requests would wait after they were signed, and it does not know the names of refusals
 // (docs/decisions/0036-adapters.md).
 //
-// It is a module of its own, so that the SDK stays out of the others'. It starts no goroutine.
+// It is a module of its own, so that programs without the SDK do not depend on it. It starts no goroutine.
 package paceaws
 
 import (
@@ -74,7 +74,8 @@ func (p *Pace) Add(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Paceline", p.attempt), "Retry", middleware.After)
 }
 
-// attempt is one attempt, from its turn to its answer, which has been read then; of an answer that is a stream, its header.
+// attempt waits for the turn of one attempt, makes it, and settles it when the answer was read. Of an answer that is a stream, only the header
+// was read by then.
 func (p *Pace) attempt(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
@@ -89,14 +90,14 @@ func (p *Pace) attempt(ctx context.Context, in middleware.FinalizeInput, next mi
 	return out, metadata, err
 }
 
-// outcome is what the end of an attempt proves.
+// outcome is what an attempt proves by the way in which it ended.
 func (p *Pace) outcome(err error) limit.Outcome {
 	if err == nil {
 		return limit.Outcome{Result: limit.Accepted}
 	}
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Response == nil {
-		return limit.Outcome{} // it may have arrived
+		return limit.Outcome{} // unknown: the request may have arrived
 	}
 	header := answer.Response.Header
 	o := p.policy.Of(&verdict.Attempt{Status: answer.Response.StatusCode, Header: header, Now: time.Now()}).Outcome
@@ -109,8 +110,8 @@ func (p *Pace) outcome(err error) limit.Outcome {
 	return o
 }
 
-// throttled tells whether the service says that it refused because of a rate: by the SDK's list of words for it, less those that are about
-// one request or how many things there may be.
+// throttled tells whether the service refused an attempt because of a rate. It goes by the SDK's list of error codes, without those that are
+// about a single request or about how many resources there may be.
 func throttled(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -132,5 +133,5 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// RetryableError is for the SDK's retryer.
+// RetryableError tells the SDK's retryer that there is no sense in another attempt.
 func (e *Error) RetryableError() bool { return false }

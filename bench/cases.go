@@ -20,12 +20,12 @@ import (
 // Case is one operation that is timed.
 type Case struct {
 	Group, Name string
-	N           int64   // the limit; 0: it does not matter
-	Aim         float64 // ns; 0: none is set
-	// Setup returns a function that does n operations. It may be called again and goes on from where it was. It panics if
-	// an operation was not the one it is about, such as a refusal that was admitted.
+	N           int64   // the limit; 0: the operation does not depend on it
+	Aim         float64 // the time in ns that the operation should not exceed; 0: there is no aim
+	// Setup returns a function that does n operations. Each call of that function goes on where the one before ended. It panics if an
+	// operation turns out to be another than the case is about, such as an admission where refusals are timed.
 	Setup func() (run func(n int))
-	// Clocked is Setup for what can only be timed in blocks: run returns the time that the operations took.
+	// Clocked takes the place of Setup where only a part of the work is to be timed: run returns the time that the operations took.
 	Clocked func() (run func(n int) time.Duration)
 }
 
@@ -42,7 +42,7 @@ func (c Case) Run() func(n int) time.Duration {
 	}
 }
 
-// Sizes are limits of one window each. The histories of the larger ones do not fit the nearest caches.
+// Sizes are the limits per window with which cases are run. The histories of the larger ones do not fit into the nearest caches.
 var Sizes = []int64{20, 300, 6000, 100_000}
 
 const span = time.Second
@@ -65,7 +65,7 @@ func check(ok bool, what string) {
 	}
 }
 
-// The groups of cases.
+// These are the names of the groups of cases.
 const (
 	Counters = "counters, caller's now"
 	Leases   = "leases: Ready, Admit, Settle through the interface"
@@ -88,7 +88,7 @@ func Cases() []Case {
 
 func counters() (cs []Case) {
 	for _, n := range Sizes {
-		gap := mono.Time(span)/mono.Time(n) + 1 // what the limit allows, just so
+		gap := mono.Time(span)/mono.Time(n) + 1 // the shortest gap that the limit allows
 		cs = append(cs, counted(n, gap)...)
 		cs = append(cs, countedByOthers(n, gap)...)
 	}
@@ -96,7 +96,7 @@ func counters() (cs []Case) {
 	return append(cs, threeWindows())
 }
 
-// counted is an event every gap in a window that holds n.
+// counted has the cases of package window: an event comes after each gap, and the window holds n events.
 func counted(n int64, gap mono.Time) []Case {
 	return []Case{
 		{Group: Counters, Name: "window.Log Take", N: n, Aim: 2, Setup: func() func(int) {
@@ -141,7 +141,7 @@ func counted(n int64, gap mono.Time) []Case {
 	}
 }
 
-// countedByOthers is the same in what others count by, which take the time from their caller.
+// countedByOthers has the same cases for counters of others, as far as those take the time from their caller.
 func countedByOthers(n int64, gap mono.Time) []Case {
 	epoch := time.Now()
 	return []Case{
@@ -173,7 +173,7 @@ func countedByOthers(n int64, gap mono.Time) []Case {
 	}
 }
 
-// slots is what happens in memory of its slots: that it depends on how far the next event is.
+// slots has the cases of window.Slots. The time that an Add takes depends on how many slots lie between two events.
 func slots() (cs []Case) {
 	const precision = time.Millisecond // 65 slots
 	for _, c := range []struct {
@@ -196,7 +196,7 @@ func slots() (cs []Case) {
 	return cs
 }
 
-// threeWindows is what a server does that has limits per second, minute and hour.
+// threeWindows has the cases of a server with limits per second, minute and hour.
 func threeWindows() Case {
 	return Case{Group: Counters, Name: "three windows, Full and Add of each", Aim: 6, Setup: func() func(int) {
 		second, minute, hour := must(window.NewLog(20, time.Second)), must(window.NewLog(600, time.Minute)), must(window.NewLog(18000, time.Hour))
@@ -220,10 +220,10 @@ func threeWindows() Case {
 
 func local() (slidingwindow.Window, slidingwindow.StopFunc) { return slidingwindow.NewLocalWindow() }
 
-// kinds are the limiters of package limit, for n requests per second.
+// kinds has the limiters of package limit that are timed, each for n requests per second.
 func kinds(n int64) []struct {
 	name string
-	aim  [2]float64 // of a lease, of a refusal
+	aim  [2]float64 // the aims for a lease and for a refusal
 	make func() limit.Limiter
 } {
 	type kind = struct {
@@ -244,7 +244,7 @@ func kinds(n int64) []struct {
 	}
 }
 
-// fill sends requests as fast as l allows, each answered at once, until it has done so for three windows.
+// fill sends requests for three windows, as fast as l allows. Each is answered at once.
 func fill(l limit.Limiter, n int64) (now mono.Time) {
 	gap := span / time.Duration(n)
 	for range 3 * n {
@@ -297,17 +297,17 @@ func leases() (cs []Case) {
 	return cs
 }
 
-// gates are those that read the clock themselves. Where they admit, the limit is out of reach.
+// gates has the cases of Gates, which read the clock themselves. Where admissions are timed, the limit is so large that it is never reached.
 func gates() (cs []Case) {
 	cs = append(cs, admitting()...)
 	cs = append(cs, refusing()...)
 	return append(cs, onAllCores()...)
 }
 
-// wide is a limit that is out of reach.
+// wide is a limit so large that it is never reached.
 func wide() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
 
-// waits times what open does: what is opened must be closed, and that is not timed.
+// waits times open. What open has begun is ended afterwards, which is not timed.
 func waits(name string, aim float64, open func(g *paceline.Gate, into []paceline.Permit)) Case {
 	const block = 128
 	return Case{Group: Gates, Name: name, Aim: aim, Clocked: func() func(int) time.Duration {
@@ -428,7 +428,7 @@ func onAllCores() (cs []Case) {
 		}))
 	}
 	for _, n := range Sizes {
-		// n open at most, n per 100 µs or so: what is settled within a window stays about as large as n.
+		// At most n leases are open at a time, and n are settled in some 100 µs. So about n settled requests are in the window.
 		cs = append(cs, parallel("Gate Wait and Settle", n, 0, func() func() {
 			g := paceline.NewGate(must(limit.NewRolling(limit.RollingConfig{Limit: 1 << 40, Window: time.Duration(n) * 100, Margin: -1})))
 			return func() {
@@ -443,7 +443,7 @@ func onAllCores() (cs []Case) {
 	return cs
 }
 
-// parallel does operations on all cores at once. ns per operation are of wall time, so half of what each takes on two.
+// parallel does operations on all cores at once. The time per operation is wall time, so with two cores it is half of what one operation takes.
 func parallel(name string, n int64, aim float64, make func() func()) Case {
 	return Case{Group: Parallel, Name: name, N: n, Aim: aim, Setup: func() func(int) {
 		one := make()
@@ -467,7 +467,7 @@ type peer struct {
 	make func() (take func())
 }
 
-// peers are others' limiters with clocks of their own, of a limit so high that they admit at once.
+// peers has limiters of others that read the clock themselves. Their limits are so large that they admit at once.
 func peers(n int) []peer {
 	const per = time.Second
 	return []peer{
@@ -503,7 +503,7 @@ type refuser struct {
 	make func(n int, per time.Duration) (ask func() bool)
 }
 
-// refusers are others' limiters that answer no, with clocks of their own.
+// refusers has limiters of others that read the clock themselves and are asked when their limit is used up.
 func refusers() []refuser {
 	return []refuser{
 		{"x/time/rate Allow", func(n int, per time.Duration) func() bool {
@@ -522,8 +522,8 @@ func refusers() []refuser {
 	}
 }
 
-// holdings are limiters of 20 per second, for what one holds and what it costs when nothing of it is near. touched, if
-// known, says how many bytes of the limiter one operation reads or writes.
+// holdings has limiters of 20 per second, to measure how much memory one takes and how long an operation takes when none of that memory is in a
+// cache. touched is how many bytes of the limiter an operation reads or writes; 0: that is not known.
 var holdings = []struct {
 	name    string
 	touched int
@@ -539,7 +539,8 @@ var holdings = []struct {
 	{"window.Slots Add, 11 slots", sizeOfSlots + 8, keyed(
 		func() *window.Slots { return must(window.NewSlots(span, span/10)) },
 		func(s *window.Slots, now mono.Time) { s.Add(now, 1) })},
-	// The book: a lease's instant and cost, its generation and its place among the free. The ring: the oldest and newest.
+	// In the book of leases these are the instant and the cost of a lease, its generation, and its place in the list of free ones; in the
+	// ring of settled requests, the oldest and the newest entry.
 	{"limit.Rolling, a lease", sizeOfRolling + 16 + 4 + 4 + 2*16, keyed(
 		func() *limit.Rolling { return must(limit.NewRolling(limit.RollingConfig{Limit: 20, Window: span})) },
 		func(l *limit.Rolling, now mono.Time) { l.Settle(now, l.Admit(now, limit.One), served) })},
@@ -583,7 +584,7 @@ func keyed[T any](make1 func() T, use func(T, mono.Time)) func(keys int) func(in
 var coldEpoch = time.Now()
 
 func cold() (cs []Case) {
-	const keys, stride = 200_000, 76_801 // no common factor: it visits all of them
+	const keys, stride = 200_000, 76_801 // the two have no common factor, so that the stride visits all keys
 	for _, h := range holdings {
 		cs = append(cs, Case{Group: Cold, Name: h.name, Setup: func() func(int) {
 			use := h.make(keys)
@@ -596,7 +597,7 @@ func cold() (cs []Case) {
 				use(key, now)
 			}
 			for range keys {
-				next() // what is allocated is allocated now
+				next() // whatever is allocated at first use is allocated now
 			}
 			return func(ops int) {
 				for range ops {
@@ -608,14 +609,14 @@ func cold() (cs []Case) {
 	return cs
 }
 
-// Holding is what a limiter of 20 per second holds.
+// Holding is how much memory a limiter of 20 per second takes.
 type Holding struct {
 	Name    string
-	Bytes   int // of memory, after 40 operations
-	Touched int // of them by one operation; 0: not known
+	Bytes   int // how many bytes it takes after 40 operations
+	Touched int // how many of them one operation reads or writes; 0: that is not known
 }
 
-// Holdings measures what limiters hold.
+// Holdings measures how much memory limiters take.
 func Holdings() (hs []Holding) {
 	const many = 4000
 	for _, h := range holdings {

@@ -8,10 +8,10 @@
 //	go test -run 'Worst|Stale' -v                most in any window, over the limit
 //	go test -run '^$' -bench . -benchmem         the table's cases as benchmarks
 //
-// The table times all cases in turns of some milliseconds, so that noise of the machine hits all alike, and prints medians
-// over the turns. An aim is met if the median is within it at every N, and met at best if only the fastest turn is.
+// The table times all cases in turns of some milliseconds, so that noise of the machine affects all of them alike, and prints the medians of
+// the turns. An aim is met if the median is within it at every N. It is "met at best" if only the fastest turn is within it.
 //
-// ./check only builds this module: figures want a machine that does nothing else.
+// ./check only builds this module, since figures need a machine that does nothing else.
 //
-// The others promise other things than ours, and not all of them what their names say: see the table of worst windows.
+// The limiters of others make other promises than ours, and some do not keep what their names say: see the table of worst windows.
 package bench

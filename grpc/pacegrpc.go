@@ -3,14 +3,14 @@
 //	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
 //
-// A call waits for its turn, first come first served, and is sent. What the answer says of limits is heeded by the rules that
-// HTTP has (package verdict): RESOURCE_EXHAUSTED is a 429, UNAVAILABLE a 503; the Retry-After is what RetryInfo, grpc-retry-pushback-ms
-// or a retry-after in the metadata says, and ratelimit fields in the metadata are read as those of a header are. A refusal pauses
-// all calls, once. What was refused, or never sent, is sent again; so is what failed, if Config.Idempotent says that it may be.
+// A call waits for its turn, first come first served, and is sent. What the answer says of limits is read by the same rules as over HTTP
+// (package verdict): RESOURCE_EXHAUSTED counts as a 429 and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms or a retry-after in the
+// metadata take the place of Retry-After, and ratelimit fields in the metadata are read like those of a header. A refusal pauses all calls,
+// once. A call that was refused or never sent is sent again; one that failed is sent again if Config.Idempotent says that it may be.
 //
-// It is a module of its own, so that gRPC stays out of the others'. gRPC itself sends a call again that the server says it has not
-// processed, and, if its service config has a retry policy, others: leave that out, or grpc.WithDisableRetry, since only what passes
-// here is counted. It starts no goroutine.
+// It is a module of its own, so that programs without gRPC do not depend on it. gRPC by itself sends a call again that the server says it has
+// not processed and, if its service config has a retry policy, other calls, too. Only what passes here is counted: so leave that policy out,
+// or use grpc.WithDisableRetry. It starts no goroutine.
 package pacegrpc
 
 import (
@@ -57,8 +57,8 @@ type Config struct {
 	Backoff backoff.Policy
 	// MaxRetryAfter is the longest that anybody waits because the server asked to. If zero, 5 minutes; negative: nobody waits.
 	MaxRetryAfter time.Duration
-	// UntilEnd has the limits count a stream as in flight until it ends. If false, until its first message, so that one that stays
-	// open for hours holds up nobody.
+	// UntilEnd has the limits count a stream as in flight until it ends. If false, it counts until its first message, so that a stream which
+	// stays open for hours holds up nobody.
 	UntilEnd bool
 }
 
@@ -156,7 +156,8 @@ func (p *Pace) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Clien
 	}
 	opened = true
 	s := &stream{ClientStream: cs, pace: p, ctx: ctx, method: method, attempt: a, single: !desc.ServerStreams}
-	// Whoever gives a stream up neither reads nor closes it. Its own context would not do: that ends before RecvMsg says how.
+	// Somebody who gives a stream up neither reads nor closes it, so the end of the caller's context settles it. The stream's own context
+	// would not do: it ends before RecvMsg tells how the stream ended.
 	s.stop = context.AfterFunc(ctx, func() { a.settle(limit.Outcome{}) })
 	s.forgotten = runtime.AddCleanup(s, func(a *attempt) { a.settle(limit.Outcome{}) }, a)
 	return s, nil
@@ -177,7 +178,7 @@ func (p *Pace) wait(ctx context.Context, method string, req any) (paceline.Permi
 			return permit, nil
 		}
 		if errors.Is(err, paceline.ErrNever) {
-			if paused := p.look(); paused != nil { // it began while this one waited
+			if paused := p.look(); paused != nil { // the pause began while this call waited
 				return paceline.Permit{}, paused
 			}
 			if p.fits(cost) {
@@ -188,7 +189,7 @@ func (p *Pace) wait(ctx context.Context, method string, req any) (paceline.Permi
 	}
 }
 
-// look returns why nobody is to stand in line now, and sees to it that nobody does.
+// look returns an error if the present pause is longer than anybody waits. Then it also sends away all that wait.
 func (p *Pace) look() (err error) {
 	p.gate.Update(func(now mono.Time) {
 		pause, on := p.guard.Paused(now)
@@ -202,7 +203,7 @@ func (p *Pace) look() (err error) {
 	return err
 }
 
-// fits tells whether a cost can go some time: what was said to be never was so while the guard was closed.
+// fits tells whether a cost can ever go. While the guard is closed it says of every cost that it cannot.
 func (p *Pace) fits(cost limit.Cost) (ok bool) {
 	p.gate.Update(func(now mono.Time) { ok = p.guard.Ready(now, cost) != limit.Never })
 	return ok
@@ -240,7 +241,7 @@ func (p *Pace) judge(ctx context.Context, method string, a *attempt, err error, 
 	}
 	a.settle(v.Outcome)
 	if v.Result == limit.Limited {
-		p.look() // the pause may be longer than anybody waits, whoever stands in line
+		p.look() // the pause may be longer than anybody waits: then those that stand in line are sent away
 	}
 	return &v
 }
@@ -260,14 +261,14 @@ func (a *attempt) settle(o limit.Outcome) {
 	}
 }
 
-// stream is a ClientStream that settles.
+// stream is a ClientStream that settles its permit.
 type stream struct {
 	grpc.ClientStream
 	pace    *Pace
 	ctx     context.Context
 	method  string
 	attempt *attempt
-	single  bool // one message is all that is to come
+	single  bool // the server sends a single message
 
 	stop      func() bool
 	forgotten runtime.Cleanup
@@ -292,7 +293,7 @@ func (s *stream) end(err error) {
 	s.stop()
 	s.forgotten.Stop()
 	if s.attempt.header == nil {
-		s.attempt.header, _ = s.Header() // it is there
+		s.attempt.header, _ = s.Header() // the header has come, as a message has
 	}
 	s.pace.judge(s.ctx, s.method, s.attempt, err, true)
 }

@@ -5,10 +5,10 @@
 //
 //	paced, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(100, time.Second)})
 //
-// Use New where only a flowcontrol.RateLimiter can be given. It is told that a request may go and never that it was answered, so it needs
-// to be promised how long a request takes to be counted: see package ratelike.
+// Use New where only a flowcontrol.RateLimiter can be given. Such a limiter is asked before each request and never told that it was answered,
+// so you have to promise how long it takes at most until the server counts a request: see package ratelike.
 //
-// It is a module of its own, so that client-go stays out of the others'. It starts no goroutine.
+// It is a module of its own, so that programs without client-go do not depend on it. It starts no goroutine.
 package pacek8s
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Wrap has all clients that are made of cfg wait at one Transport, which is returned, in the place of client-go's own limiter: of 5 a
-// second if nothing is set. cfg's Timeout, if there is one, then includes the wait.
+// Wrap has all clients that are made of cfg wait at one Transport, which it returns. The Transport takes the place of client-go's own limiter,
+// which allows 5 requests a second if nothing is set. The Timeout of cfg, if there is one, then includes the wait.
 //
-// Where c.Attempts is zero nothing is sent again here: client-go does that itself, up to ten times after a Retry-After, and each time
-// waits for its turn. c.Base must be nil: it is what cfg makes. cfg is as it was if there is an error.
+// If c.Attempts is zero, the Transport sends nothing again: client-go does that itself, up to ten times after a Retry-After, and waits for its
+// turn each time. c.Base must be nil, since cfg makes the base. After an error cfg is unchanged.
 func Wrap(cfg *rest.Config, c transport.Config) (*transport.Transport, error) {
 	if c.Base != nil {
 		return nil, fmt.Errorf("pacek8s: Base is set, to a %T: what sends is made by the rest.Config", c.Base)
@@ -45,7 +45,7 @@ func Wrap(cfg *rest.Config, c transport.Config) (*transport.Transport, error) {
 	return paced, nil
 }
 
-// over sends by way of a Transport that all clients of a rest.Config share, each over the base that was made for it.
+// over sends by way of the Transport that all clients of a rest.Config share, and hands it the base that was made for this client.
 type over struct {
 	paced *transport.Transport
 	base  http.RoundTripper
@@ -88,8 +88,8 @@ func New(c ratelike.Config) (*RateLimiter, error) {
 // Wait returns when one may go, or a *paceline.WaitError: at once where ctx's deadline comes first.
 func (r *RateLimiter) Wait(ctx context.Context) error { return r.limiter.Wait(ctx) }
 
-// Accept is Wait for as long as it takes.
-func (r *RateLimiter) Accept() { _ = r.limiter.Wait(context.Background()) } // which has nothing to fail of: no deadline, no bound, and one always fits some time
+// Accept waits for as long as it takes.
+func (r *RateLimiter) Accept() { _ = r.limiter.Wait(context.Background()) } // it cannot fail: there is no deadline, no bound on who waits, and the cost of one always fits
 
 // TryAccept reports whether one may go now, and if so it has gone.
 func (r *RateLimiter) TryAccept() bool { return r.limiter.Allow() }

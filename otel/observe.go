@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/labels"
 )
 
-// observer makes metrics of Snapshots.
+// observer turns Snapshots into metrics.
 type observer struct {
 	sources []paceline.Source
 
@@ -22,12 +22,12 @@ type observer struct {
 	waiting, active                                               metric.Int64ObservableUpDownCounter
 	used, ceiling, share, paused, down, longest                   metric.Float64ObservableGauge
 
-	mu                           sync.Mutex // guards what follows
+	mu                           sync.Mutex // guards the fields below
 	clients, limits, hosts, keys []labels.Names
 }
 
-// Observe has what sources do as metrics, read whenever the provider collects, until stop is called. Several are told apart by the names
-// of paceline.NameSource. If the provider is nil it is the global one.
+// Observe reports what sources do as metrics, until stop is called. It reads them whenever the provider collects. Several sources are told
+// apart by the names that paceline.NameSource gives them. If the provider is nil, the global one is used.
 func Observe(o Options, sources ...paceline.Source) (stop func() error, err error) {
 	m := o.fill().MeterProvider.Meter(scope)
 	v := &observer{sources: sources}
@@ -104,7 +104,7 @@ func with(of []attribute.KeyValue, more ...attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(of[:len(of):len(of)], more...)...)
 }
 
-// sums adds up what has the same attributes: those that have none of their own are together.
+// sums adds up values with the same attributes, since all that have no name of their own share the attributes of "other".
 type sums map[attribute.Distinct]*sum
 
 type sum struct {

@@ -1,12 +1,12 @@
-// Package paceotel shows paceline to OpenTelemetry: Snapshots as metrics, and of an HTTP transport spans, one for each wait for a turn and one
-// for each attempt, with the names of the semantic conventions for HTTP clients.
+// Package paceotel reports to OpenTelemetry what paceline does. Snapshots become metrics. An HTTP transport has spans, too: one for each wait
+// for a turn and one for each attempt. Names are those of the semantic conventions for HTTP clients.
 //
 //	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
 //	client := &http.Client{Transport: paced}
 //
-// A wait is not time at the server, so it has a span of its own, paceline.wait, which says what it was for; an attempt has a span of kind client,
-// named by its method, which begins when the request was handed over. Both are children of the request's span. They are made when the
-// attempt has ended: to have a server go on with a trace, put an instrumented client around, which sends the header field.
+// A wait is not time at the server. So it has a span of its own, paceline.wait, which says what the wait was for. An attempt has a span of kind
+// client, which is named by the method and begins when the request was handed over. Both are children of the request's span. They are made
+// after the attempt has ended, so no trace is passed on to the server: for that, put an instrumented client around, which sends the header field.
 //
 // No header field, query or body is in any of it. Values of attributes that come from strangers are bounded in number and length.
 // It starts no goroutine.
@@ -35,7 +35,7 @@ import (
 
 const scope = "github.com/paceline-go/paceline/otel"
 
-// What the spans and metrics say beside the semantic conventions.
+// These are the attributes of spans and metrics that the semantic conventions do not have.
 const (
 	KeyLimit  = attribute.Key("paceline.limit")  // the name of a limit
 	KeyClient = attribute.Key("paceline.client") // who asked, by name
@@ -44,7 +44,7 @@ const (
 	KeyResult = attribute.Key("paceline.result") // how a request ended
 )
 
-// Options say where to send it. The zero value: to the global providers.
+// Options say which providers get the spans and metrics. With the zero value those are the global ones.
 type Options struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
@@ -60,8 +60,8 @@ func (o Options) fill() Options {
 	return o
 }
 
-// Transport is a transport.Transport that makes spans, and the metric http.client.request.duration. Made by New. Safe for concurrent use.
-// Observe has its Snapshot as metrics, too.
+// Transport is a transport.Transport that makes spans and the metric http.client.request.duration. Made by New. Safe for concurrent use. Hand it
+// to Observe to have its Snapshots as metrics, too.
 type Transport struct {
 	*transport.Transport
 	tracer trace.Tracer
@@ -107,7 +107,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// reason is why a request was not sent, of few values.
+// reason says why a request was not sent. It has few values, as an attribute should.
 func reason(err error) string {
 	for _, known := range []struct {
 		err  error
@@ -146,7 +146,7 @@ func (t *Transport) attempted(a *transport.Attempt, now time.Time) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// who are the attributes of whose a request is.
+// who returns the attributes that say whose a request is.
 func who(p transport.Partition) (all []attribute.KeyValue) {
 	if p.Client != "" {
 		all = append(all, KeyClient.String(labels.Bounded(p.Client)))
@@ -157,7 +157,7 @@ func who(p transport.Partition) (all []attribute.KeyValue) {
 	return all
 }
 
-// few are the attributes that the semantic conventions have of both the span and the metric: each of few values.
+// few returns the attributes that the semantic conventions want on both the span and the metric. Each of them has few values.
 func few(a *transport.Attempt) []attribute.KeyValue {
 	r := a.Request
 	all := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(method(r)), semconv.ServerAddress(labels.Bounded(r.URL.Hostname())), semconv.URLScheme(r.URL.Scheme)}
@@ -173,7 +173,7 @@ func few(a *transport.Attempt) []attribute.KeyValue {
 	return all
 }
 
-// failed is the error.type of an attempt; empty: it did not fail.
+// failed returns the error.type of an attempt. It is empty if the attempt did not fail.
 func failed(a *transport.Attempt) string {
 	switch {
 	case a.Err != nil:
@@ -186,7 +186,7 @@ func failed(a *transport.Attempt) string {
 	return ""
 }
 
-// cause is the innermost of an error.
+// cause returns the innermost error that an error wraps.
 func cause(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
@@ -194,7 +194,7 @@ func cause(err error) error {
 	return err
 }
 
-// method is the method of a request; _OTHER: none of those that are known.
+// method returns the method of a request, or _OTHER if it is not one of the known ones.
 func method(r *http.Request) string {
 	switch r.Method {
 	case "":
@@ -205,7 +205,7 @@ func method(r *http.Request) string {
 	return "_OTHER"
 }
 
-// port is the port of a URL, which the conventions want even if it is the scheme's own.
+// port returns the port of a URL. The conventions want it even if it is the default of the scheme.
 func port(u *url.URL) int {
 	if p, err := strconv.Atoi(u.Port()); err == nil {
 		return p
@@ -213,7 +213,7 @@ func port(u *url.URL) int {
 	return map[string]int{"http": 80, "https": 443}[u.Scheme]
 }
 
-// redacted is a URL without what may be secret in it.
+// redacted returns a URL without the parts of it that may be secret.
 func redacted(u *url.URL) string {
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	if u.RawQuery != "" {

@@ -56,6 +56,7 @@ const (
 	isTokens // Cohere: inside of usage
 	isMeta   // Cohere: in the place of usage
 	isInputDetails
+	isCacheDetails
 	isOutputDetails
 	isNothing
 )
@@ -281,6 +282,8 @@ func (f frame) child(key []byte) frame {
 			return frame{role: isTokens, place: billed}
 		case "prompt_tokens_details", "input_tokens_details":
 			return frame{role: isInputDetails, place: f.place}
+		case "cache_creation":
+			return frame{role: isCacheDetails, place: f.place}
 		case "completion_tokens_details", "output_tokens_details":
 			return frame{role: isOutputDetails, place: f.place}
 		}
@@ -309,6 +312,10 @@ func (f frame) count(key []byte) count {
 			return countWrite
 		case "audio_tokens":
 			return countAudioInput
+		}
+	case isCacheDetails:
+		if string(key) == "ephemeral_1h_input_tokens" {
+			return countHour
 		}
 	case isOutputDetails:
 		switch string(key) {

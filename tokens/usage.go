@@ -17,6 +17,8 @@ type Usage struct {
 	Input int64
 	// CachedInput is the part of Input that was read from a cache, and CacheWrite the part that was written to one.
 	CachedInput, CacheWrite int64
+	// CacheWriteHour is the part of CacheWrite that is kept for an hour, which costs more (Anthropic).
+	CacheWriteHour int64
 	// Output is all that was generated, over all choices, including the reasoning.
 	Output int64
 	// Reasoning is the part of Output that was thought and perhaps not shown.
@@ -81,6 +83,7 @@ const (
 	countCached
 	countRead  // Anthropic: read from the cache, and not part of input
 	countWrite // written to the cache
+	countHour  // Anthropic: of that, for an hour
 	countReasoning
 	countAudioInput
 	countAudioOutput
@@ -113,7 +116,7 @@ func (c *counted) merge(later *counted) {
 	}
 }
 
-var countNames = [counts]string{"input", "output", "total", "cached input", "cache reads", "cache writes", "reasoning", "audio input", "audio output", "results of tools"}
+var countNames = [counts]string{"input", "output", "total", "cached input", "cache reads", "cache writes", "cache writes for an hour", "reasoning", "audio input", "audio output", "results of tools"}
 
 // of turns what was read into a Usage.
 func (c *counted) of(api API) (Usage, error) {
@@ -125,7 +128,7 @@ func (c *counted) of(api API) (Usage, error) {
 		return Usage{}, fmt.Errorf("tokens: %v: %w", api, ErrNoUsage)
 	}
 	u := Usage{
-		Input: c.n[countInput], CachedInput: c.n[countCached], CacheWrite: c.n[countWrite],
+		Input: c.n[countInput], CachedInput: c.n[countCached], CacheWrite: c.n[countWrite], CacheWriteHour: c.n[countHour],
 		Output: c.n[countOutput], Reasoning: c.n[countReasoning],
 		AudioInput: c.n[countAudioInput], AudioOutput: c.n[countAudioOutput],
 	}

@@ -35,6 +35,8 @@ func TestParseUsage(t *testing.T) {
 			"usage":{"input_tokens":21,"cache_creation_input_tokens":188086,"cache_read_input_tokens":500,"cache_creation":{"ephemeral_5m_input_tokens":188086},"output_tokens":393,
 			"output_tokens_details":{"thinking_tokens":300},"service_tier":"standard"}}`,
 			tokens.Usage{Input: 21 + 188086 + 500, CachedInput: 500, CacheWrite: 188086, Output: 393, Reasoning: 300, Total: 21 + 188086 + 500 + 393}},
+		{"messages that are kept for an hour", tokens.Messages, `{"usage":{"input_tokens":10,"output_tokens":2,"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}}`,
+			tokens.Usage{Input: 310, CacheWrite: 300, CacheWriteHour: 200, Output: 2, Total: 312}},
 		{"messages without a cache", tokens.Messages, `{"usage":{"input_tokens":10,"output_tokens":2,"cache_creation_input_tokens":null,"cache_read_input_tokens":null}}`,
 			tokens.Usage{Input: 10, Output: 2, Total: 12}},
 		{"the last of two", tokens.Chat, `{"usage":{"prompt_tokens":1,"completion_tokens":-1},"usage":{"prompt_tokens":10,"completion_tokens":5}}`,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	billing "github.com/paceline-go/paceline/internal/bill"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
@@ -374,6 +375,9 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 		c.blind(p, "a file whose pages cannot be counted is guessed by its bytes")
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
+	if c.t.config.Price != nil {
+		c.bill.times = billing.Times(api, raw)
+	}
 	if p.Model == "" {
 		p.Model = body.Model
 	}

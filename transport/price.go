@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/paceline-go/paceline"
+	billing "github.com/paceline-go/paceline/internal/bill"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
@@ -13,15 +14,19 @@ import (
 // bill is what a request costs in money, by Config.Price. Its zero value is nothing.
 type bill struct {
 	price    quota.ModelInfo
+	times    float64 // the price of input that its input may cost
 	known    bool
 	reserved int64  // of the cost
 	unknown  string // why nobody knows what it costs, of a request to a language model
 }
 
-// micros is a price in millionths of a dollar, rounded up.
-func (b *bill) micros(input, output int64) int64 {
-	return int64(min(math.Ceil(b.price.USD(input, output)*1e6), limit.MaxCost))
+// most is the most that so many tokens may cost.
+func (b *bill) most(input, output int64) int64 {
+	return micros(billing.Most(b.price, b.times, input, output))
 }
+
+// micros is a price in millionths of a dollar, rounded up, but for what is no more than the error of a sum.
+func micros(usd float64) int64 { return int64(min(math.Ceil(usd*1e6-1e-6), limit.MaxCost)) }
 
 // price adds to the cost what the request may cost in money. No text has more tokens than bytes. Where the body states no maximum, what is
 // reserved for its output is what counts, as elsewhere: what the model could write at most would be more than most limits a day.
@@ -38,10 +43,10 @@ func (c *call) price(body tokens.Body) {
 	if c.est.Assumed {
 		output = c.est.Output
 	}
-	b.reserved = b.micros(input, output)
+	b.reserved = b.most(input, output)
 	c.cost[limit.Money] += b.reserved
 	if c.least[limit.Money] = b.reserved; c.est.Assumed {
-		c.least[limit.Money] = b.micros(input, min(output, 1))
+		c.least[limit.Money] = b.most(input, min(output, 1))
 	}
 }
 
@@ -59,13 +64,13 @@ func (c *call) unpriced() error {
 }
 
 // spent is what an attempt has cost in money, beside what Config.Cost says; false: nobody knows, or it was not sent.
-func (s *sent) spent(o *limit.Outcome) (micros int64, known bool) {
+func (s *sent) spent(o *limit.Outcome) (cost int64, known bool) {
 	switch o.Result {
 	case limit.Limited, limit.Failed:
 		return 0, true
 	case limit.Accepted:
 		if s.used != nil {
-			return s.bill.micros(s.used.Input, s.used.Output), true
+			return micros(billing.Spent(s.bill.price, s.api, *s.used)), true
 		}
 		return s.bill.reserved, true
 	}

@@ -299,3 +299,34 @@ func TestPriceIsAskedWithAll(t *testing.T) {
 		t.Errorf("asked for %+v, %v", asked, models)
 	}
 }
+
+// What was read from a cache costs less, and what Anthropic's models write to one more: that is reserved where the body asks for it.
+func TestPriceOfACache(t *testing.T) {
+	for _, c := range []struct {
+		name, url, body, answer string
+		reserved, spent         int64 // beside a token of input for each byte of the body
+	}{
+		{"read", "http://a.test/v1/chat/completions", `{"model":"m","max_tokens":100,"messages":[]}`,
+			`{"usage":{"prompt_tokens":1000,"prompt_tokens_details":{"cached_tokens":800},"completion_tokens":5}}`, 4 * 44, 4*200 + 800 + 5*10},
+		{"read and written", "http://a.test/v1/messages", `{"model":"m","max_tokens":100,"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}],"messages":[]}`,
+			`{"usage":{"input_tokens":100,"cache_read_input_tokens":800,"cache_creation_input_tokens":40,"output_tokens":5}}`, 5 * 119, 4*100 + 800 + 5*40 + 5*10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				money := newTill(t, 1e9)
+				tr := sells(t, money, nil, roundTripper(func(*http.Request) (*http.Response, error) { return reply(200, c.answer), nil }), func(to *transport.Config) {
+					to.Price = func(transport.Partition, string) (quota.ModelInfo, bool) {
+						return quota.ModelInfo{Input: 4, Output: 10, Cached: 1}, true
+					}
+				})
+				do(t, tr, request(t, http.MethodPost, c.url, c.body))
+				if want := c.reserved + 100*10; !slices.Equal(money.reserved, []int64{want}) {
+					t.Errorf("reserved %v, want %d for %d bytes", money.reserved, want, len(c.body))
+				}
+				if len(money.ended) != 1 || money.ended[0].Actual[limit.Money] != c.spent {
+					t.Errorf("it cost %+v, want %d", money.ended, c.spent)
+				}
+			})
+		})
+	}
+}

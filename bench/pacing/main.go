@@ -1,11 +1,10 @@
 // Command pacing sends to a server without latency, in real time and one request after the other, as fast as a limit
 // allows, and prints how much of the limit was used, the most in any window, and how late requests went.
 //
-// The first window's requests are spread evenly, by each contender's own means where it spreads them and by us where it
-// does not, so that every request after them has to wait, and no two wait for the same instant. Used is what the limit
-// gives over what it took: from request N on, k windows' requests in k windows are 100 %. A window holds too many if
-// requests that it admitted before and after a late one are less than a window apart. Late is from the instant that the
-// limiter named to the return of its call; uber's does not name one.
+// The requests of the first window are spread evenly, by this program if a limiter does not do that itself. So each later request has to
+// wait, and no two wait for the same instant. "Used" is the time that the limit demands divided by the time that it took: from request N on,
+// the requests of k windows in k windows are 100 %. A window can hold too many if requests before and after a late one are less than a window
+// apart. "Late" is the time from the instant that the limiter named until its call returned; the limiter of uber names no instant.
 package main
 
 import (
@@ -35,7 +34,7 @@ type contender struct {
 	make    func(base time.Time, n int, window time.Duration) sender
 }
 
-// due notes for when the limiter put off the request that is admitted next.
+// due notes the instant to which the limiter has put off the request that it admits next.
 type due struct {
 	limit.Limiter
 	at mono.Time
@@ -88,7 +87,7 @@ var contenders = []contender{
 		l := rate.NewLimiter(rate.Every(window/time.Duration(n)), 1)
 		return func(send func()) time.Duration {
 			r := l.Reserve()
-			d := r.Delay() // what Wait does; but Wait does not tell
+			d := r.Delay() // Wait does the same, but does not tell for how long
 			at := time.Since(base) + d
 			time.Sleep(d)
 			send()

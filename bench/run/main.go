@@ -4,9 +4,9 @@
 //	cd bench && go run ./run                     5 pairs at 64 connections, then at 8 and at 1: some minutes
 //	cd bench && go run ./run -against ../old     beside another `paceline`, such as one built before a change
 //
-// Both are built here (hey from the module proxy). run has no limit, its results and its journal are written, and its CPU is that of
-// all its process: the input is read twice and the results once more. The rates are those that each states for itself: of hey over all
-// its run, of run from the first send to the last answer.
+// Both programs are built here (hey from the module proxy). run has no limit, and writes its results and its journal. Its CPU time is that of
+// the whole process, which reads the input twice and the results once more. Each program states its own rate: hey that of its whole run, and
+// run that from the first send to the last answer.
 package main
 
 import (
@@ -64,7 +64,7 @@ func serve() error {
 	}))
 }
 
-// turn is what came of one: requests per second, and CPU for each.
+// turn is the result of one turn of a program: requests per second, and CPU time per request.
 type turn struct{ rate, micros float64 }
 
 func measure() error {

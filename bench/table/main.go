@@ -21,7 +21,8 @@ var (
 	turn  = flag.Duration("turn", 2*time.Millisecond, "length of a turn")
 )
 
-// ours are what the others of a group are compared with. Those of the first group lock, so ours is one that does.
+// ours names, for each group, the case of ours that the others are compared with. In the first group the limiters of others lock, so ours is one
+// that locks, too.
 var ours = map[string]string{
 	bench.Counters: "window.Log Take, locked",
 	bench.Leases:   "limit.Rolling",
@@ -58,7 +59,7 @@ func main() {
 		if !wanted(g) {
 			continue
 		}
-		if g == bench.Cold { // together they would fill the memory
+		if g == bench.Cold { // one at a time, since all together they would not fit into the memory
 			for _, r := range cases[g] {
 				measure([]*running{r})
 				r.run = nil
@@ -90,7 +91,7 @@ func measure(cases []*running) {
 		r.run, r.ops = r.Run(), 64
 		long := *turn
 		if r.Group == bench.Parallel {
-			long *= 10 // to start and stop goroutines must not count
+			long *= 10 // so long that the time to start and stop goroutines does not matter
 		}
 		for r.run(r.ops) < long/2 && r.ops < 1<<24 {
 			r.ops *= 2
@@ -104,7 +105,7 @@ func measure(cases []*running) {
 	}
 	for _, r := range cases {
 		r.allocs = math.Inf(1)
-		for range 3 { // the least, for others allocate too, and what grows is not warm at first
+		for range 3 { // the least of three: other goroutines allocate, too, and what grows has not reached its size at first
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			r.run(r.ops)
@@ -162,7 +163,7 @@ func show(group string, cases []*running) {
 			fastest = min(fastest, r.ns[0])
 			aim, allocs = r.Aim, max(allocs, r.allocs)
 			missed = missed || aim > 0 && r.median() > aim
-			// At the same N, or where the other has none at the smallest.
+			// A case is compared with ours at the same N or, if ours has none there, at the smallest N that ours has.
 			for _, m := range append([]int64{n}, sizes...) {
 				if o := by[ours[group]][m]; o != nil {
 					ratio = max(ratio, r.median()/o.median())
@@ -174,7 +175,7 @@ func show(group string, cases []*running) {
 		switch {
 		case aim == 0:
 			fmt.Fprint(w, "\t\t")
-		case missed && fastest <= aim: // a busy machine, or close
+		case missed && fastest <= aim: // the machine is busy, or the aim is only just missed
 			fmt.Fprintf(w, "%.0f\tat best\t", aim)
 		case missed:
 			fmt.Fprintf(w, "%.0f\tmissed\t", aim)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/paceline-go/paceline/internal/pasted"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/quota"
 )
 
@@ -193,7 +194,7 @@ func (e *explain) say(from string, now time.Time, a pasted.Answer, text string) 
 	if e.output == "json" {
 		return e.encode(s.json())
 	}
-	_, err := io.WriteString(e.out, s.words())
+	_, err := io.WriteString(e.out, tables.Fit(s.words(), tables.Width))
 	return err
 }
 

@@ -137,9 +137,11 @@ func TestExplainFromTheTable(t *testing.T) {
 	const want = `200 OK, read as etherscan at 2028-02-01 00:00:00 UTC
 
   The response says nothing of limits.
-  Etherscan documents its limits, and does not send them: https://docs.etherscan.io/resources/rate-limits (as of 2026-11)
+  Etherscan documents its limits, and does not send them:
+    https://docs.etherscan.io/resources/rate-limits (as of 2026-11)
   From the table, and not from the response (an account may have others):
-    etherscan (free, per key; published 2026-11, a year old or more: look it up again): 3 requests per second (per key); day: 100,000 requests per day (per key)
+    etherscan (free, per key; published 2026-11, a year old or more: look it up again): 3 requests
+      per second (per key); day: 100,000 requests per day (per key)
 
 Come back at once.
 `

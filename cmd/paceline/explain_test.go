@@ -45,14 +45,16 @@ Refused: rate limited
 
 Come back in 1 min 39.8 s (2026-01-15 12:01:40 UTC).
 
-This server is not in the table, and is read as any server is. If it is one that is there: --provider NAME, of
-paceline explain --providers. To add it: a row in package quota, in the file of its kind, with an answer of its in
-quota/testdata; or a quota.Dialect of your own, as transport.Config.Provider.
+This server is not in the table, and is read as any server is.
+If it is one that paceline explain --providers lists: --provider NAME.
+To add it: a row in package quota, in the file of its kind, and an answer of its in quota/testdata;
+  or a quota.Dialect of your own, as transport.Config.Provider.
 `},
 		{"nothing said", "HTTP/1.0 200 OK\n\n", "--at 2026-01-15T12:00:00Z --provider stripe", `200 OK, read as stripe at 2026-01-15 12:00:00 UTC
 
   The response says nothing of limits.
-  Stripe documents its limits, and does not send them: https://docs.stripe.com/rate-limits (as of 2026)
+  Stripe documents its limits, and does not send them: https://docs.stripe.com/rate-limits (as of
+    2026)
   From the table, and not from the response (an account may have others):
     stripe (live mode, per account; published 2026): 100 requests per second (per key)
     stripe:sandbox (per account; published 2026): 25 requests per second (per key)

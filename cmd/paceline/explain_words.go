@@ -113,9 +113,10 @@ func (s *saying) words() string {
 		if s.answer.Host != "" {
 			who = s.answer.Host
 		}
-		fmt.Fprintf(&b, "\n%s is not in the table, and is read as any server is. If it is one that is there: --provider NAME, of\n"+
-			"paceline explain --providers. To add it: a row in package quota, in the file of its kind, with an answer of its in\n"+
-			"quota/testdata; or a quota.Dialect of your own, as transport.Config.Provider.\n", who)
+		fmt.Fprintf(&b, "\n%s is not in the table, and is read as any server is.\n"+
+			"If it is one that paceline explain --providers lists: --provider NAME.\n"+
+			"To add it: a row in package quota, in the file of its kind, and an answer of its in quota/testdata; or a quota.Dialect of your own, "+
+			"as transport.Config.Provider.\n", who)
 	}
 	return b.String()
 }

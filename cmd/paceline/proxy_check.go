@@ -281,7 +281,11 @@ func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 	others := false
 	for _, p := range u.Prices {
 		others = others || p.Model == ""
-		known = append(known, fmt.Sprintf("%s %g and %g USD per million tokens of input and output", cmp.Or(p.Model, "each other model"), p.Input, p.Output))
+		price := fmt.Sprintf("%s %g and %g USD per million tokens of input and output", cmp.Or(p.Model, "each other model"), p.Input, p.Output)
+		if p.Cached > 0 {
+			price += fmt.Sprintf(", %g of input from a cache", p.Cached)
+		}
+		known = append(known, price)
 	}
 	if u.RequestPrice > 0 {
 		known = append(known, fmt.Sprintf("%g USD each request", u.RequestPrice))

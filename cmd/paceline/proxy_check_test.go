@@ -135,20 +135,22 @@ upstreams:
     answer_timeout: none
     tls: {ca: proxy.pem}
   - {to: "http://127.0.0.1:9000/v1/", host: rest.local, limits: auto}
-  - {name: bare, to: "http://127.0.0.1:9001", prices: [{input: 1, output: 2}], request_price: 0.01}
+  - {name: bare, to: "http://127.0.0.1:9001", prices: [{input: 1, output: 2, cached: 0.5}], request_price: 0.01}
 `
 
 const checkedWords = `checked.yaml is right. With it, paceline proxy
 
 listens at https://0.0.0.0:8443; other machines can reach it
   with TLS; clients need a certificate of your authorities
-  headers up to 64KiB, bodies of any length (of which 32MiB is kept to send it again, 512MiB in all), 16384 connections
+  headers up to 64KiB, bodies of any length (of which 32MiB is kept to send it again, 512MiB in
+    all), 16384 connections
 has no page and no numbers (admin: "off")
 remembers in proxy.state what it sent and still counts, over a restart
 
 lets in who has a key for it, and refuses others with 401
   alice, known by a key (env ALICE_KEY) or a key (by its hash)
-    weight 2, goes before others that came up to 10s later, up to 10000 waiting, waits for nothing, at most 1000/d in any window, at most 5USD/d in any window
+    weight 2, goes before others that came up to 10s later, up to 10000 waiting, waits for nothing,
+      at most 1000/d in any window, at most 5USD/d in any window
 
 sends https://0.0.0.0:8443/openai/… to https://api.openai.com/… (llm)
   limit: 500 requests per 1m, a bucket, of a key and model (openai:tier1)
@@ -156,27 +158,32 @@ sends https://0.0.0.0:8443/openai/… to https://api.openai.com/… (llm)
   limit: 30000 tokens/m, a bucket that holds 60000, of the model gpt-4o, for each key
   limit: 100/s in any window, of all requests together
   limit: 8 requests at once, of each key
-  prices: gpt-4o 2 and 8 USD per million tokens of input and output; as OpenAI published them (2026-11)
+  prices: gpt-4o 2 and 8 USD per million tokens of input and output; as OpenAI published them
+    (2026-11)
   key A: env OPENAI_A
   key B: file b.key, which has 100/m in any window in place of the limits of each key
     each request goes with the key that may go soonest
   sets: Authorization (with the key), X-Team
-  sends a request up to 5 times, where that is safe; connects within 10s, however long its answer takes
+  sends a request up to 5 times, where that is safe; connects within 10s, however long its answer
+    takes
   TLS: certificates of your authorities alone are taken
 
 sends https://rest.local:8443/… to http://127.0.0.1:9000/v1/… (127.0.0.1:9000)
   limit: nobody knows; it is found out, from what answers say and refuse
-  prices: a model whose price nobody knows (prices says it) is refused with 403 where dollars are counted
+  prices: a model whose price nobody knows (prices says it) is refused with 403 where dollars are
+    counted
   key: the clients' own
   sends a request up to 3 times, where that is safe; connects within 10s, waits 10m for its answer
 
 sends https://0.0.0.0:8443/… to http://127.0.0.1:9001/… (bare)
   limit: none is given; it keeps to what answers say
-  prices: each other model 1 and 2 USD per million tokens of input and output; 0.01 USD each request
+  prices: each other model 1 and 2 USD per million tokens of input and output, 0.5 of input from a
+    cache; 0.01 USD each request
   key: the clients' own
   sends a request up to 3 times, where that is safe; connects within 10s, waits 10m for its answer
 
-A client sends at once. Its request waits up to 2m for its turn; one that would wait longer is answered 429 at once, with Retry-After, and is not sent.
+A client sends at once. Its request waits up to 2m for its turn; one that would wait longer is
+  answered 429 at once, with Retry-After, and is not sent.
 Answers, also refusals that are not sent again, come as the server gave them, with Paceline-Waited.
 `
 

@@ -235,6 +235,11 @@ func TestTextFits(t *testing.T) {
 		}
 		fits(t, text)
 	}
+	saved := write(t, "saved.txt", "HTTP/1.1 429 Too Many Requests\nX-RateLimit-Remaining: 0\n\n")
+	for _, c := range []string{"explain --provider github ", "explain --provider etherscan ", "explain "} {
+		_, text, _ := command(strings.Fields(c + saved)...)
+		fits(t, text)
+	}
 	var all []struct{ Name string }
 	_, object, _ := command("explain", "--providers", "-o", "json")
 	if err := json.Unmarshal([]byte(object), &all); err != nil || len(all) < 30 {

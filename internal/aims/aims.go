@@ -1,8 +1,8 @@
-// Package aims says what a strategy for strangers who share a quota should reach, and measures whether it does: table.go has
-// each aim as a scenario of package fleet with its figures, figures.go how those are measured; aims.go runs them over seeds, and
-// write.go shows what came out.
+// Package aims says what a strategy for strangers who share a quota should reach, and measures whether it does. table.go has each aim as a
+// scenario of package fleet and the figures to be reached, figures.go says how each figure is measured, aims.go runs the scenarios over
+// seeds, and write.go writes the result.
 //
-// The seeds that a law is judged by are others than it was tuned on: 1001 to 1020 unless somebody says so.
+// A strategy is judged by other seeds than those that it was tuned on: 1001 to 1020, if the caller names none.
 package aims
 
 import (
@@ -28,7 +28,7 @@ type Aim struct {
 	Figures  []Figure
 }
 
-// Figure is a measure of a run, with its aim over the seeds.
+// Figure is something that is measured in each run, and what it should be over the seeds.
 type Figure struct {
 	Name string
 	Of   func(*fleet.Report) float64
@@ -36,7 +36,7 @@ type Figure struct {
 	// number, there is no aim.
 	Median, Worst float64
 	AtLeast       bool
-	// Open says why the aim is known not to be reached, if so: a miss is then reported but is no failure.
+	// Open says why the aim is not reached, if that is known. Then missing it is reported, but is no failure.
 	Open string
 }
 
@@ -51,29 +51,29 @@ type Config struct {
 	Progress func(done, all int)
 }
 
-// Result is what came out. Fields are only ever added to.
+// Result is what was measured. Fields are only ever added.
 type Result struct {
 	Strategy string   `json:"strategy"`
 	First    uint64   `json:"first_seed"`
 	Last     uint64   `json:"last_seed"`
 	Rows     []Row    `json:"rows"`
-	Held     int      `json:"held"`   // aims
-	Missed   []string `json:"missed"` // scenario and figure
-	Open     []string `json:"open"`   // missed, as is known
-	// Interrupted says that only what was finished is there.
+	Held     int      `json:"held"`   // how many aims are reached
+	Missed   []string `json:"missed"` // the aims that are missed, as scenario and figure
+	Open     []string `json:"open"`   // the aims that are missed for a reason that is known
+	// Interrupted says that the context ended, so that rows are missing.
 	Interrupted bool    `json:"interrupted,omitempty"`
 	Wall        float64 `json:"wall_seconds"`
 }
 
-// Row is an aim's.
+// Row is what was measured for one aim.
 type Row struct {
 	Scenario string     `json:"scenario"`
 	Text     string     `json:"text"`
-	Seeds    int        `json:"seeds"` // that were run
+	Seeds    int        `json:"seeds"` // how many were run
 	Figures  []Measured `json:"figures"`
 }
 
-// Measured is what a figure came to. Infinite ones are null, as aims that are not there.
+// Measured is the value of a figure beside its aim. Infinite values are nil, and so are aims that do not exist.
 type Measured struct {
 	Name      string   `json:"name"`
 	Median    *float64 `json:"median"`
@@ -81,12 +81,13 @@ type Measured struct {
 	AimMedian *float64 `json:"aim_median"`
 	AimWorst  *float64 `json:"aim_worst"`
 	AtLeast   bool     `json:"at_least,omitempty"`
-	// Holds is null where there is no aim.
+	// Holds says whether the aim is reached. It is nil if there is no aim.
 	Holds *bool  `json:"holds"`
 	Open  string `json:"open,omitempty"`
 }
 
-// Run measures. Its error says what cannot be run. If ctx ends, it returns what was finished.
+// Run measures all figures of the aims that Config chooses. Its error says what cannot be run. If ctx ends, it returns the rows that are
+// finished.
 func Run(ctx context.Context, c Config) (Result, error) {
 	began := time.Now()
 	c.First, c.Last = cmp.Or(c.First, 1001), cmp.Or(c.Last, max(c.First, 1020))
@@ -142,7 +143,7 @@ type job struct {
 	scenario fleet.Scenario
 }
 
-// followed is the scenario with the strategy in it that is measured.
+// followed returns the scenario of an aim in which groups without a strategy follow the one that is measured.
 func (a *Aim) followed(law throttle.Strategy, seed uint64) fleet.Scenario {
 	s := a.Scenario
 	s.Seed = seed
@@ -155,7 +156,7 @@ func (a *Aim) followed(law throttle.Strategy, seed uint64) fleet.Scenario {
 	return s
 }
 
-// Chosen returns the aims whose scenario is of that name or, if none is, begins with it.
+// Chosen returns the aim whose scenario has that name. If there is none, it returns those whose scenarios have names that begin with it.
 func Chosen(only string) []Aim {
 	all := Table()
 	if i := slices.IndexFunc(all, func(a Aim) bool { return a.Scenario.Name == only }); i >= 0 {
@@ -171,7 +172,7 @@ func names() (names []string) {
 	return names
 }
 
-// add sums up an aim.
+// add adds the row of an aim.
 func (r *Result) add(a Aim, values [][]float64) {
 	row := Row{Scenario: a.Scenario.Name, Text: a.Text, Seeds: len(values[0])}
 	for i, f := range a.Figures {
@@ -190,7 +191,7 @@ func (r *Result) add(a Aim, values [][]float64) {
 	r.Rows = append(r.Rows, row)
 }
 
-// measured compares what a figure was over the seeds with its aim.
+// measured compares the values of a figure over the seeds with its aim.
 func (f *Figure) measured(values []float64) Measured {
 	slices.Sort(values)
 	median, worst := values[(len(values)-1)/2], values[len(values)-1] // the lower of two, as in other tables
@@ -206,7 +207,7 @@ func (f *Figure) measured(values []float64) Measured {
 	return m
 }
 
-// good compares figures as they are printed: what rounds to its aim is as good.
+// good tells whether a value reaches its aim. It compares them as they are printed, so a value that rounds to its aim is good.
 func (f *Figure) good(value, aim float64) bool {
 	const slack = 1e-9
 	switch {
@@ -225,10 +226,10 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// ErrMissed is of aims that are missed, and were not known to be.
+// ErrMissed says that aims are missed which are not known to be open.
 var ErrMissed = errors.New("aims are missed")
 
-// Check returns ErrMissed, with the names of what is missed.
+// Check returns an ErrMissed that names the aims which are missed, or nil.
 func (r *Result) Check() error {
 	if len(r.Missed) == 0 {
 		return nil

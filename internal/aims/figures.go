@@ -7,10 +7,10 @@ import (
 	"github.com/paceline-go/paceline/sim/fleet"
 )
 
-// none is where there is no aim.
+// none stands for an aim that does not exist.
 var none = math.NaN()
 
-// most is a figure that should be at most so much; least, at least.
+// most is a figure whose values should be no larger than the aim. least is one whose values should be no smaller.
 func most(name string, median, worst float64, of func(*fleet.Report) float64) Figure {
 	return Figure{Name: name, Of: of, Median: median, Worst: worst}
 }
@@ -19,7 +19,7 @@ func least(name string, median float64, of func(*fleet.Report) float64) Figure {
 	return Figure{Name: name, Of: of, Median: median, Worst: none, AtLeast: true}
 }
 
-// refused is how many of all requests were, in percent, and steady how many of those in the last two thirds of the run.
+// refused is the percentage of all requests that were refused. steady is the percentage of those in the last two thirds of the run.
 func refused(median, worst float64) Figure {
 	return most("refused %", median, worst, func(r *fleet.Report) float64 { return r.RetryPercentPooled })
 }
@@ -45,7 +45,7 @@ func longest(median, worst float64) Figure {
 	return most("longest sleep s", median, worst, func(r *fleet.Report) float64 { return r.Sleep.Max })
 }
 
-// longestOf is that of a group, in units of what would be fair.
+// longestOf is the longest sleep of a group, as a multiple of what would be fair.
 func longestOf(group int, fair, median float64) Figure {
 	return most("longest sleep / fair", median, none, func(r *fleet.Report) float64 {
 		longest := 0.0
@@ -56,7 +56,8 @@ func longestOf(group int, fair, median float64) Figure {
 	})
 }
 
-// cv is that of the clients' shares of what was served in the run, cvSteady in the last two thirds of it, cvWindow in a window.
+// cv is the coefficient of variation of the clients' shares of what was served in the run. cvSteady is that of the last two thirds of the run,
+// and cvWindow that of a window.
 func cv(median, worst float64) Figure {
 	return most("CV of shares %", median, worst, func(r *fleet.Report) float64 { return r.Shares.CV })
 }
@@ -65,8 +66,8 @@ func cvSteady(median, worst float64) Figure {
 	return most("CV of shares when steady %", median, worst, func(r *fleet.Report) float64 { return r.SharesSteady.CV })
 }
 
-// cvProcesses is that of the processes, in the last two thirds: where costs are drawn, the 300 requests of a thread differ by 6 %
-// by chance alone.
+// cvProcesses is the coefficient of variation of the shares of processes, in the last two thirds of the run. It is used where costs are drawn:
+// there the 300 requests of a thread differ by 6 % by chance alone.
 func cvProcesses(median float64) Figure {
 	return most("CV of processes when steady %", median, none, func(r *fleet.Report) float64 { return r.SharesSteady.Processes })
 }
@@ -75,7 +76,7 @@ func cvWindow(median float64) Figure {
 	return most("CV of shares in a window %", median, none, func(r *fleet.Report) float64 { return r.Windows.CV.Median })
 }
 
-// even is how many of the windows give each client what is fair, rounded down or up.
+// even is the percentage of windows in which each client is served its fair share, rounded down or up.
 func even(percent float64) Figure {
 	return least("windows that are even %", percent, func(r *fleet.Report) float64 { return r.Windows.EvenPercent })
 }
@@ -85,7 +86,7 @@ func unused(median float64) Figure {
 	return most("unused of a window %", median, none, func(r *fleet.Report) float64 { return r.Windows.Unused.Median })
 }
 
-// off is by how much the group that is furthest from its fair share is so, in the last two thirds of the run.
+// off is how far the group that is furthest from its fair share is from it, in the last two thirds of the run.
 func off(percent float64) Figure {
 	return most("furthest group off its share %", percent, none, func(r *fleet.Report) float64 {
 		off := 0.0
@@ -96,12 +97,12 @@ func off(percent float64) Figure {
 	})
 }
 
-// settled is when the last client had its share.
+// settled is the time until the last client had its fair share.
 func settled(median float64) Figure {
 	return most("settled after s", median, none, func(r *fleet.Report) float64 { return orNever(r.SettleClients) })
 }
 
-// clear is how long it takes to do all.
+// clear is the time until all requests are done.
 func clear(median float64) Figure {
 	return most("cleared in s", median, none, func(r *fleet.Report) float64 { return orNever(r.Clear) })
 }
@@ -113,7 +114,7 @@ func orNever(p *float64) float64 {
 	return *p
 }
 
-// share is what the first group has of its fair share, in the last two thirds of the run: at least and at most.
+// share is the part of its fair share that the first group has in the last two thirds of the run, with an aim below and one above.
 func share(atLeast, atMost float64) []Figure {
 	of := func(r *fleet.Report) float64 { return r.Groups[0].MeanShareSteady }
 	figures := []Figure{least("share of ours", atLeast, of)}

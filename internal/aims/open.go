@@ -2,7 +2,7 @@ package aims
 
 import "math"
 
-// open says of the aims that the law of ours does not reach why not, in few words, by scenario and figure.
+// open says in a few words why throttle.Fair does not reach an aim. The keys are the scenario and the figure.
 var open = map[string]string{
 	"cold-10: sd of requests":                  "one start of twenty is uneven",
 	"threads-2x5: longest sleep s":             "10 × 5 would pay for it",
@@ -23,7 +23,7 @@ var open = map[string]string{
 	"noise: refused when steady %":             "σ is a whole round of ten",
 }
 
-// mark adds what is open.
+// mark sets Open of the figures that open names.
 func (t table) mark() {
 	for i := range t {
 		for j := range t[i].Figures {

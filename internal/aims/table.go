@@ -11,11 +11,11 @@ import (
 	"github.com/paceline-go/paceline/throttle"
 )
 
-// Table has the aims. Figures are of the median of the seeds and, where there are two, of the worst of them.
+// Table returns the aims. An aim of one number is for the median of the seeds; of two numbers, the second is for the worst seed.
 //
-// Where nothing else is said the quota is a token bucket of 4,500 an hour that is empty when the first request arrives and says
-// what remains; windows say when they reset, too, in whole seconds, and are full at first. A request takes 60 ms there and back,
-// and everybody starts in one instant and has always something to ask for. N clients are N processes of one thread.
+// If a scenario does not say otherwise, the quota is a token bucket of 4,500 an hour that is empty when the first request arrives, and
+// answers say what remains. Windows are full at first, and answers say in whole seconds when they reset, too. A request takes 60 ms there
+// and back. All clients start at one instant and always have a request to send. N clients are N processes of one thread.
 func Table() []Aim {
 	var t table
 	t.few()
@@ -38,7 +38,7 @@ const half, day = 30 * time.Minute, 24 * time.Hour
 
 var bucket fleet.Quota
 
-// few clients begin at a bucket.
+// few has the scenarios in which a few clients begin at a bucket.
 func (t *table) few() {
 	t.add("cold-10", "bucket, 10 at once", half, bucket, ours(10), refused(0.47, 0.50), sd(1, 3), longest(12, 40))
 	for _, spread := range []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, time.Minute} {
@@ -50,7 +50,7 @@ func (t *table) few() {
 	t.add("threads-10x5", "bucket, 10 × 5", half, bucket, threads(ours(10), 5), longest(55, 60), refused(0.5, none))
 }
 
-// weights and costs differ.
+// weights has the scenarios in which weights or costs differ.
 func (t *table) weights() {
 	for _, q := range []struct {
 		name, text string
@@ -74,7 +74,7 @@ func (t *table) weights() {
 	}
 }
 
-// many clients share a bucket, or one that holds little.
+// many has the scenarios in which many clients share a bucket, or a bucket that holds little.
 func (t *table) many() {
 	t.add("cold-100", "bucket, 100 at once", half, bucket, ours(100), longest(220, 320), cv(10, none))
 
@@ -94,7 +94,7 @@ func (t *table) many() {
 	}
 }
 
-// jumps are of who is there, and of what there is to do.
+// jumps has the scenarios in which clients come and go, or have nothing to send at times.
 func (t *table) jumps() {
 	for _, jump := range []struct {
 		from, to int
@@ -106,7 +106,7 @@ func (t *table) jumps() {
 	t.add("clear", "4,500 that do not come back, 2 × 5 have them to do; a request takes 167 ms", 8*time.Hour, fleet.Quota{Kind: fleet.DecreaseOnly}, toDo(threads(ours(2), 5), 4500), clear(80))
 }
 
-// windows have all at once.
+// windows has the scenarios with windows, which give back all of their quota at once.
 func (t *table) windows() {
 	for _, w := range []struct {
 		n           int
@@ -132,14 +132,14 @@ func (t *table) windows() {
 	t.add("rolling-50", "rolling 4,500 an hour, 50", 6*time.Hour, rolling, told(ours(50), throttle.RollingWindow), refused(0, none), cvWindow(14), unused(5))
 }
 
-// company that is greedy, and headers that are approximate.
+// company has the scenarios with greedy clients beside ours, and those with headers that are approximate.
 func (t *table) company() {
 	for _, greedy := range []struct{ short, strategy string }{
 		{"gem", "exponential-increase-proportional-remaining-decrease"}, {"slot", "slot"}, {"aimd", "aimd"}, {"backoff", "exponential-backoff"},
 	} {
 		text := "9 who know that they are 10, and one greedy: " + greedy.short
 		t.add("beside-"+greedy.short+"-window", "5,000 an hour, "+text, 4*time.Hour, fixed(5000, time.Hour), beside(greedy.strategy, 9), append(share(0.6, 1.1), refusedOurs(1))...)
-		if greedy.short != "backoff" { // beside which nothing helps but to hammer as well
+		if greedy.short != "backoff" { // beside it only a client that hammers the server, too, gets its share
 			t.add("beside-"+greedy.short+"-bucket", "bucket, "+text, 4*time.Hour, bucket, beside(greedy.strategy, 9), share(0.54, none)...)
 		}
 	}
@@ -152,7 +152,7 @@ func (t *table) company() {
 	}
 }
 
-// ours is processes of one thread, of the strategy that is measured.
+// ours is a group of processes with one thread each that follow the strategy which is measured.
 func ours(processes int) []fleet.Group {
 	return []fleet.Group{{Name: "ours", Processes: processes, Link: latency.Uniform(20*time.Millisecond, 40*time.Millisecond)}}
 }
@@ -170,7 +170,7 @@ func threads(groups []fleet.Group, n int) []fleet.Group {
 	return each(groups, func(g *fleet.Group) { g.Threads = n })
 }
 
-// told know of what kind the server is, where no reset says it.
+// told tells the clients the kind of the quota, for servers whose answers have no reset.
 func told(groups []fleet.Group, kind throttle.Kind) []fleet.Group {
 	return each(groups, func(g *fleet.Group) { g.Params.Kind = kind })
 }
@@ -187,7 +187,7 @@ func costing(groups []fleet.Group, mean float64) []fleet.Group {
 	return each(groups, func(g *fleet.Group) { g.Costs = fleet.Costs{Mean: mean, Exponential: true} })
 }
 
-// weights is processes of the weights 1, 2 and 5.
+// weights makes so many processes of each of the weights 1, 2 and 5.
 func weights(processes, n int) (groups []fleet.Group) {
 	for _, w := range []float64{1, 2, 5} {
 		groups = join(groups, weighing(threads(ours(processes), n), w))
@@ -195,7 +195,7 @@ func weights(processes, n int) (groups []fleet.Group) {
 	return groups
 }
 
-// jumping come or go after an hour.
+// jumping is a group that comes or goes after an hour.
 func jumping(from, to int) []fleet.Group {
 	stay, other := ours(min(from, to)), ours(max(from, to)-min(from, to))
 	if to > from {
@@ -213,18 +213,18 @@ func toDo(groups []fleet.Group, requests int) []fleet.Group {
 	})
 }
 
-// beside is so many of ours who are entitled to what one of them all has, and one of another strategy.
+// beside is so many clients of ours and one that follows another strategy. Each is entitled to an equal part of the quota.
 func beside(greedy string, n int) []fleet.Group {
 	law, err := strategy.Named(greedy)
 	if err != nil {
-		panic(err) // a name above
+		panic(err) // the name is one of those in this file
 	}
 	other := ours(1)
 	other[0].Name, other[0].Strategy = greedy, law
 	return join(each(ours(n), func(g *fleet.Group) { g.Params = throttle.Params{Sharers: float64(n + 1)} }), other)
 }
 
-// fixed windows tell resets in whole seconds.
+// fixed is a quota of fixed windows, whose answers tell resets in whole seconds.
 func fixed(n int64, window time.Duration) fleet.Quota {
 	return fleet.Quota{Kind: fleet.Calendar, Limit: n, Window: window, Headers: fleet.Headers{Reset: fleet.WholeSeconds}}
 }

@@ -6,7 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/paceline-go/paceline/internal/tables"
 )
 
 // WriteJSON writes the result as one JSON object.
@@ -23,11 +24,11 @@ func (r *Result) WriteText(w io.Writer) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		fmt.Fprintf(&text, "\n%s: %s\n", row.Scenario, row.Text)
-		table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+		table := tables.Table{Indent: "  "}
 		for _, m := range row.Figures {
-			fmt.Fprintf(table, "  %s\t%s / %s\t%s\t%s\n", m.Name, number(m.Median, "never"), number(m.Worst, "never"), m.aim(), m.verdict())
+			table.Row(m.Name, number(m.Median, "never")+" / "+number(m.Worst, "never"), m.aim(), m.verdict())
 		}
-		if err := table.Flush(); err != nil {
+		if err := table.Write(&text, tables.Width); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,7 @@ func TestCostOfAnAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain, _ := New(Config{Price: 0.25})
-	batch, _ := New(Config{Format: llm, Prices: Prices{Input: 2, Output: 10}})
+	batch, _ := New(Config{Format: llm, Prices: Prices{Input: 2, Output: 10, Cached: 0.5}})
 	q := &Request{Body: make([]byte, 1000), Cost: limit.Cost{limit.Requests: 2}}
 	q.Estimate.MaxOutput = 500
 	if got := batch.price(q); got != 7_000_000 { // 1000 tokens in at most, and 500 out
@@ -106,6 +106,7 @@ func TestCostOfAnAttempt(t *testing.T) {
 		plain, batch money
 	}{
 		{response{status: 200, body: []byte(`{"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`)}, limit.Accepted, 9, 700_000},
+		{response{status: 200, body: []byte(`{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":80},"completion_tokens":50}}`)}, limit.Accepted, 9, 580_000},
 		{response{status: 200, body: []byte(`{}`)}, limit.Accepted, 9, 9}, {response{status: 500}, limit.Failed, 9, 0},
 		{response{status: 429}, limit.Limited, 0, 0}, {response{err: errors.New("x")}, limit.Unknown, 9, 9},
 		{response{status: 200, err: errors.New("half")}, limit.Unknown, 9, 9}, {response{err: errors.New("refused")}, limit.Unsent, 0, 0},

@@ -25,7 +25,7 @@ func TestSources(t *testing.T) {
 			var r *Run
 			var waiting atomic.Int64
 			v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, First: latency.Constant(time.Second)},
-				config: Config{Out: out, Limits: []Rate{rate}, Prices: Prices{1, 2}, Keys: []Key{{"K", "s3cret-Of-9a7Kq-1"}}}}
+				config: Config{Out: out, Limits: []Rate{rate}, Prices: Prices{Input: 1, Output: 2}, Keys: []Key{{"K", "s3cret-Of-9a7Kq-1"}}}}
 			v.tamper = func(x *Run) {
 				r = x
 				time.AfterFunc(10*time.Second, func() {

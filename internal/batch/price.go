@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 
+	"github.com/paceline-go/paceline/internal/bill"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
@@ -10,16 +11,17 @@ import (
 )
 
 // Prices are in USD per million tokens, for all models. Negative prices stand for those that the provider publishes for each model.
-type Prices struct{ Input, Output float64 }
+// Cached is the price of input from a cache; 0: that of any input.
+type Prices struct{ Input, Output, Cached float64 }
 
 func (p Prices) given() bool { return p.Input >= 0 && p.Output >= 0 }
 
-// of returns what so many tokens cost.
-func (p Prices) of(input, output int64) money { return toMoney(p.usd(input, output)) }
-
-func (p Prices) usd(input, output int64) float64 {
-	return quota.ModelInfo{Input: max(p.Input, 0), Output: max(p.Output, 0)}.USD(input, output)
+func (p Prices) model() quota.ModelInfo {
+	return quota.ModelInfo{Input: max(p.Input, 0), Output: max(p.Output, 0), Cached: p.Cached}
 }
+
+// usd returns what so many tokens cost without a cache.
+func (p Prices) usd(input, output int64) float64 { return p.model().USD(input, output) }
 
 // pricesOf returns the prices of a model, and a note on what they leave out. It returns false if they are not known.
 func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
@@ -31,14 +33,14 @@ func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 		return Prices{}, "", false
 	}
 	m, known := quota.PriceOf(l.seller, model)
-	return Prices{m.Input, m.Output}, m.Note, known
+	return Prices{m.Input, m.Output, m.Cached}, m.Note, known
 }
 
 // price is the most that one attempt of a request may cost. Its tokens of input count as no fewer than its bytes, as no text has more.
 func (r *Run) price(q *Request) money {
 	if _, ok := r.c.Format.(*LLM); ok {
 		p, _, _ := r.pricesOf(q.Estimate.Model)
-		return p.of(max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput)
+		return toMoney(bill.Most(p.model(), bill.Times(q.Estimate.API, q.Body), max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
 	}
 	return toMoney(r.c.Price * float64(q.Cost[limit.Requests]))
 }
@@ -60,7 +62,7 @@ func (r *Run) cost(j *job, result limit.Result, price money) money {
 	}
 	if u, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body); err == nil {
 		p, _, _ := r.pricesOf(j.r.Estimate.Model)
-		return p.of(u.Input, u.Output)
+		return toMoney(bill.Spent(p.model(), j.r.Estimate.API, u))
 	}
 	return price
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Classes counts durations in a few classes that double in width, in 192 bytes: what many of are kept for a long time. The zero value is
-// empty. Not safe for concurrent use.
+// Classes counts durations in a few classes, each twice as wide as the one before. It takes 192 bytes, for uses that keep many of them for a
+// long time. The zero value is empty. Not safe for concurrent use.
 type Classes struct {
 	counts [bounds + 1]int64
 	sum    time.Duration
@@ -17,7 +17,7 @@ const (
 	finest = time.Millisecond
 )
 
-// Bounds are the ends of the classes, in order: 1 ms, 2 ms, 4 ms … 17 min. What is longer is in one more class.
+// Bounds returns the ends of the classes, in order: 1 ms, 2 ms, 4 ms … 17 min. Longer durations are in one more class.
 func Bounds() []time.Duration {
 	all := make([]time.Duration, bounds)
 	for i := range all {
@@ -26,14 +26,14 @@ func Bounds() []time.Duration {
 	return all
 }
 
-// Add counts a duration; one below 0 is 0.
+// Add counts a duration. A negative one counts as 0.
 func (c *Classes) Add(d time.Duration) {
 	d = max(d, 0)
 	c.counts[min(bits.Len64(uint64(max(d-1, 0)/finest)), bounds)]++
 	c.sum += d
 }
 
-// Merge counts what another has counted.
+// Merge adds the counts of another Classes.
 func (c *Classes) Merge(more *Classes) {
 	for i, n := range more.counts {
 		c.counts[i] += n
@@ -41,7 +41,7 @@ func (c *Classes) Merge(more *Classes) {
 	c.sum += more.sum
 }
 
-// N is how many there are, Sum their sum.
+// N is how many durations were counted, and Sum their sum.
 func (c *Classes) N() (n int64) {
 	for _, k := range c.counts {
 		n += k
@@ -51,7 +51,7 @@ func (c *Classes) N() (n int64) {
 
 func (c *Classes) Sum() time.Duration { return c.sum }
 
-// Upto appends, for each bound, how many are no longer.
+// Upto appends, for each bound, how many durations are no longer than it.
 func (c *Classes) Upto(to []int64) []int64 {
 	n := int64(0)
 	for _, k := range c.counts[:bounds] {

@@ -15,7 +15,7 @@ type Histogram struct {
 	sum     float64
 }
 
-// Add counts a duration; one below 0 is 0.
+// Add counts a duration. A negative one counts as 0.
 func (h *Histogram) Add(d time.Duration) {
 	if h.classes == nil {
 		h.classes = make([]uint64, 64*128)
@@ -43,10 +43,10 @@ func middle(class int) time.Duration {
 	return time.Duration(uint64(class&127|128)<<shift + 1<<shift/2)
 }
 
-// N is how many there are.
+// N is how many durations were counted.
 func (h *Histogram) N() uint64 { return h.n }
 
-// Mean is their mean, and 0 of none.
+// Mean is the mean of the durations. It is 0 if there are none.
 func (h *Histogram) Mean() time.Duration {
 	if h.n == 0 {
 		return 0
@@ -54,7 +54,7 @@ func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.sum / float64(h.n))
 }
 
-// Quantile returns the duration that a share p is not above, to 0.5 %, and 0 of none.
+// Quantile returns the duration that a share p of all durations does not exceed, exact to 0.5 %. It is 0 if there are none.
 func (h *Histogram) Quantile(p float64) time.Duration {
 	rank := uint64(math.Ceil(p * float64(h.n)))
 	for class, n := range h.classes {

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// generation is for how long quantiles are kept apart: those of the last one and of this one are told of.
+	// generation is the time after which a new Histogram is begun. Told reads the present one and the one before.
 	generation = 5 * time.Minute
-	// mostNamed bounds the memory of Named, at 130 KiB each; what comes later is of Other.
+	// mostNamed bounds the memory of Named, at 130 KiB for each name. Later names are counted under Other.
 	mostNamed = 32
-	// Other is the name of all that have none of their own.
+	// Other is the name under which durations are counted that have no name of their own.
 	Other = "other"
 )
 
-// Named counts durations by name, such as latencies by host. Instants are of the caller's, on any scale. The zero value is empty. Not safe
+// Named counts durations by name, such as latencies by host. Instants come from the caller, on any scale. The zero value is empty. Not safe
 // for concurrent use.
 type Named struct{ all map[string]*lately }
 
-// lately are durations: all of them in a few classes, and those of the last 5 to 10 minutes exactly.
+// lately has the durations of one name: all of them in a few classes, and those of the last 5 to 10 minutes in fine ones.
 type lately struct {
 	Classes
 	fine  [2]Histogram // of this generation, and of the one before
@@ -58,7 +58,7 @@ func (l *lately) turn(now time.Duration) {
 	l.began = now
 }
 
-// Told is what is known of a name: quantiles of the last minutes, and all in classes.
+// Told is what is known of a name: quantiles of the last 5 to 10 minutes, and the classes of all durations.
 type Told struct {
 	Name               string
 	P50, P90, P99, Max time.Duration

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Names returns the names that somebody may have meant, the likeliest first: those that begin so, and those that a slip or two away.
+// Names returns the names that somebody may have meant, the likeliest first: those that begin with what was written, and those that differ
+// from it by a slip or two.
 func Names(name string, names []string) []string {
 	const most = 5
 	type guess struct {
@@ -27,7 +28,7 @@ func Names(name string, names []string) []string {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b guess) int { return cmp.Or(a.off-b.off, strings.Compare(a.name, b.name)) })
-	if len(all) > 0 && all[0].off == 0 { // it is that, in other letters
+	if len(all) > 0 && all[0].off == 0 { // the name differs in capitals alone, so it is the one that is meant
 		all = all[:1]
 	}
 	var out []string
@@ -37,7 +38,7 @@ func Names(name string, names []string) []string {
 	return out
 }
 
-// distance is how many letters must be changed, left out or added to make one of the other, or swapped with their neighbour.
+// distance is how many letters of a word have to be changed, left out, added, or swapped with their neighbour to make the other word.
 func distance(a, b string) int {
 	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
@@ -60,7 +61,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Or is "; did you mean a or b?", or nothing.
+// Or returns "; did you mean a or b?" for the end of an error, or "" if there are no names.
 func Or(name string, names []string) string {
 	if found := Names(name, names); len(found) > 0 {
 		return "; did you mean " + strings.Join(found, " or ") + "?"

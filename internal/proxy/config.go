@@ -209,6 +209,7 @@ type Upstream struct {
 type Price struct {
 	Model         string // as requests name it; if empty, each that no other Price names
 	Input, Output float64
+	Cached        float64 // of input that was read from a cache; if zero, Input
 }
 
 // Limit is a limit of an upstream, and of whom.

@@ -16,7 +16,7 @@ import (
 func (u *Upstream) price(_ transport.Partition, model string) (quota.ModelInfo, bool) {
 	for _, name := range [...]string{model, ""} {
 		if i := slices.IndexFunc(u.Prices, func(p Price) bool { return p.Model == name }); i >= 0 {
-			return quota.ModelInfo{Name: model, Input: u.Prices[i].Input, Output: u.Prices[i].Output}, true
+			return quota.ModelInfo{Name: model, Input: u.Prices[i].Input, Output: u.Prices[i].Output, Cached: u.Prices[i].Cached}, true
 		}
 	}
 	return quota.PriceOf(u.Seller(), model)
@@ -59,6 +59,9 @@ func (u *Upstream) checkPrices() *ConfigError {
 		}
 		if !(p.Input >= 0 && p.Input <= mostPrice && p.Output >= 0 && p.Output <= mostPrice) {
 			return wrong(at, "%v and %v, expected USD per million tokens, 0 or more", p.Input, p.Output)
+		}
+		if !(p.Cached >= 0 && p.Cached <= p.Input) {
+			return wrong(at+".Cached", "%v, expected USD per million tokens, 0 or more, and no more than the %v of other input", p.Cached, p.Input)
 		}
 	}
 	if !(u.RequestPrice >= 0 && u.RequestPrice <= mostPrice) {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// conn is a client's connection that is kept.
+// conn is a connection that a client keeps for all of its requests.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -36,7 +36,7 @@ func (c *conn) ask(path string) error {
 	return err
 }
 
-// get asks and reads the answer to its end.
+// get sends a request and reads the answer to its end.
 func (c *conn) get(path string) (status int, retry time.Duration, err error) {
 	if err := c.ask(path); err != nil {
 		return 0, 0, err
@@ -53,12 +53,13 @@ func (c *conn) get(path string) (status int, retry time.Duration, err error) {
 	return resp.StatusCode, retry, err
 }
 
-// stopping ends reads on c when ctx ends; stop must be called.
+// stopping has reads on c fail when ctx ends. The caller has to call stop.
 func stopping(ctx context.Context, c *conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { c.SetDeadline(time.Now()) })
 }
 
-// closed is n requests by so many clients that each wait for an answer before they ask again. It returns how long each took.
+// closed sends n requests from so many clients, each of which waits for an answer before it sends again (a closed loop). It returns how long
+// each request took.
 func closed(ctx context.Context, address, path string, clients, n int) (took []time.Duration, wall time.Duration, err error) {
 	var (
 		wg   sync.WaitGroup
@@ -103,8 +104,8 @@ func one(ctx context.Context, address, path string, next *atomic.Int64, n int) (
 	return took, nil
 }
 
-// events reads streams one after the other. It returns when the first event of each came, after it was asked for, and how long events were
-// under way, by the instants that they tell.
+// events reads streams one after the other. It returns how long after the request the first event of each stream came, and how long events were
+// under way. The events themselves tell when they were sent.
 func events(ctx context.Context, address string, streams int) (first, under []time.Duration, err error) {
 	c, err := dial(ctx, address)
 	if err != nil {
@@ -149,7 +150,7 @@ func events(ctx context.Context, address string, streams int) (first, under []ti
 	return first, under, nil
 }
 
-// waitAll opens n connections and asks once on each, without reading answers, until release is called.
+// waitAll opens n connections and sends a request on each. It reads no answers, and closes the connections when release is called.
 func waitAll(ctx context.Context, address string, n int) (release func(), err error) {
 	all := make([]*conn, 0, n)
 	release = func() {
@@ -175,8 +176,8 @@ func waitAll(ctx context.Context, address string, n int) (release func(), err er
 	return release, nil
 }
 
-// greedy is clients that ask again at once, and after a refusal when it says, or a tenth of a second later. It returns how many answers of
-// each status they had.
+// greedy runs clients that send again as soon as they are answered. After a refusal they wait for as long as it says or, if it does not say,
+// for a tenth of a second. It returns how many answers there were of each status.
 func greedy(ctx context.Context, address string, clients int, d time.Duration) (answers map[int]int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

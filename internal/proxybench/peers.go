@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/daemon"
 )
 
-// task is what a proxy is to do.
+// task says what a proxy has to do with requests.
 type task int
 
 const (
@@ -19,15 +19,15 @@ const (
 	strict             // keep within Limit per second
 )
 
-// peer is a proxy that is measured.
+// peer is one of the proxies that are measured.
 type peer struct {
 	name string
 	does string // in the words of its own configuration
-	// program returns what to run, or an error if it is not installed; ok is false if it has no way to do that.
+	// program returns the program to run for a task, or an error if it is not installed. ok is false if the proxy cannot do the task.
 	program func(b *Config, t task, upstream *url.URL) (c daemon.Config, ok bool, err error)
 }
 
-// The names of rows that others are compared with.
+// These are the names of the rows that other rows are compared with.
 const (
 	direct   = "no proxy"
 	ours     = "paceline"
@@ -64,7 +64,7 @@ func peers() []peer {
 	}
 }
 
-// bareServer holds connections, and answers none: what memory is compared with.
+// bareServer is a server that holds connections and answers no request. The memory of the proxies is compared with its memory.
 func bareServer(b *Config) daemon.Config {
 	return daemon.Config{Program: b.Paceline, Args: append(b.Peer, "ADDRESS")}
 }
@@ -78,7 +78,7 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed", name)
 }
 
-// nginx is as its package has it: a worker for each core, connections to the server kept open, nothing buffered.
+// nginx is configured as its package is, with a worker for each core. It keeps connections to the server open and buffers nothing.
 func nginx(up *url.URL, limit string) (daemon.Config, bool, error) {
 	path, err := find("nginx")
 	zone, use := "", ""
@@ -103,7 +103,7 @@ http {
 `}, true, err
 }
 
-// haproxy denies what is too much, since it can delay nothing; it can have requests wait for a connection that is in use.
+// haproxy refuses the requests that are too many, since it cannot delay them. It can have requests wait for a connection that is in use.
 func haproxy(up *url.URL, t task) (daemon.Config, bool, error) {
 	path, err := find("haproxy")
 	rules, server := "", ""

@@ -16,7 +16,7 @@ type Report struct {
 	Requests    int     `json:"requests"`
 	Waiting     int     `json:"waiting"`
 	Limit       int     `json:"limit_per_second"`
-	Jitter      float64 `json:"jitter_ms"` // the most, each way
+	Jitter      float64 `json:"jitter_ms"` // the longest latency, each way
 	Strict      float64 `json:"strict_seconds"`
 	Interrupted bool    `json:"interrupted,omitempty"`
 	Wall        float64 `json:"wall_seconds"`
@@ -31,17 +31,17 @@ type Row struct {
 
 	P50      *float64 `json:"latency_p50_us"` // of a request, one at a time
 	P99      *float64 `json:"latency_p99_us"`
-	AddedP50 *float64 `json:"added_p50_us"` // to the way without a proxy
+	AddedP50 *float64 `json:"added_p50_us"` // P50 less that of requests without a proxy
 	AddedP99 *float64 `json:"added_p99_us"`
 	OverP50  *float64 `json:"over_reverse_proxy_p50_us"`
 	CPU      *float64 `json:"cpu_us"`      // of a request, one at a time
 	ManyCPU  *float64 `json:"many_cpu_us"` // of a request, 64 at a time
 	Rate     *float64 `json:"many_per_second"`
-	OverCPU  *float64 `json:"over_reverse_proxy_cpu_us"` // of ManyCPU
+	OverCPU  *float64 `json:"over_reverse_proxy_cpu_us"` // ManyCPU less that of ReverseProxy
 	First    *float64 `json:"stream_first_event_ms"`
 	Event    *float64 `json:"stream_event_us"` // how long an event is under way
 	Memory   *float64 `json:"waiting_memory_mib"`
-	// OfBare is Memory as a multiple of what a server has that holds the same connections.
+	// OfBare is Memory divided by the memory of a bare server that holds as many connections.
 	OfBare *float64 `json:"waiting_memory_of_bare"`
 
 	Percent *float64 `json:"strict_percent_of_ceiling"`
@@ -62,7 +62,7 @@ func (b *bench) report() *Report {
 			Percent: median(s.percent), Refused: median(s.refused), Denied: median(s.denied), Other: s.other,
 		}
 		if name == direct {
-			row.CPU, row.ManyCPU = nil, nil // it is that of this process
+			row.CPU, row.ManyCPU = nil, nil // what was measured is the processor time of this process
 		} else {
 			row.AddedP50, row.AddedP99 = less(s.p50, way.p50), less(s.p99, way.p99)
 		}
@@ -78,7 +78,7 @@ func (b *bench) report() *Report {
 	return r
 }
 
-// less is the median of the differences, round by round.
+// less is the median of the differences between two rows, round by round.
 func less(a, b []float64) *float64 {
 	var all []float64
 	for i := range min(len(a), len(b)) {
@@ -165,7 +165,7 @@ func (r *Report) table(w io.Writer, title string, columns []column) error {
 	return t.Write(w, tables.Width)
 }
 
-// Failed says what of ours was refused, or nothing.
+// Failed says how many requests were refused behind our proxy. It returns "" if none was.
 func (r *Report) Failed() string {
 	for _, row := range r.Rows {
 		if row.Name == ours && row.Refused != nil && *row.Refused > 0 {

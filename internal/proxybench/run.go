@@ -14,21 +14,21 @@ import (
 
 // Config says what is measured, and how often.
 type Config struct {
-	// Paceline is the program, and Peer its arguments that have it be a ReverseProxy at an address, before a URL, or a server that holds
-	// requests, at an address alone: see Serve.
+	// Paceline is the path of our program. Peer returns the arguments with which it runs Serve at an address: as a ReverseProxy in front of
+	// a URL or, without a URL, as a server that holds requests.
 	Paceline string
 	Peer     []string
 
 	Only     []string      // the names of the proxies that are measured; if none, all
-	Rounds   int           // figures are the medians of so many
-	Requests int           // of a round, one after the other; ten times as many at once
+	Rounds   int           // how many rounds there are; figures are their medians
+	Requests int           // how many a round sends one after the other; of those that are sent at once there are ten times as many
 	Strict   time.Duration // how long a round before the strict server takes
-	Waiting  int           // clients that wait
+	Waiting  int           // how many clients wait while memory is measured
 	// Told is called when another part is done.
 	Told func(done, all int)
 }
 
-// parts is how many parts a round of a peer has.
+// parts is how many parts the round of a peer has, for progress.
 const parts = 3
 
 const (
@@ -37,7 +37,7 @@ const (
 	streams  = 20
 )
 
-// Run measures. What could not be measured is in the report, too, and says why.
+// Run measures all proxies. For what could not be measured, the report says why.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errors.New("bench proxy reads /proc: it needs Linux")
@@ -92,7 +92,7 @@ type bench struct {
 // samples are what was measured of a peer, a value a round.
 type samples struct {
 	does string
-	why  string // it was not measured
+	why  string // why the peer was not measured
 
 	p50, p99, cpu, rate, manyCPU []float64 // µs, µs, µs, requests/s, µs
 	first, event                 []float64 // ms, µs
@@ -156,7 +156,7 @@ func (b *bench) peer(ctx context.Context, p peer, round uint64) {
 
 // passing measures what a proxy adds where nothing is in the way; d is nil where there is none.
 func (b *bench) passing(ctx context.Context, s *samples, address string, d *daemon.Daemon) error {
-	if _, _, err := closed(ctx, address, plainPath, together, together*20); err != nil { // connections are made, code is warm
+	if _, _, err := closed(ctx, address, plainPath, together, together*20); err != nil { // not measured: it opens the connections and warms up the code
 		return err
 	}
 	spent := func(f func() error) (cpu time.Duration, err error) {
@@ -259,7 +259,7 @@ func at(sorted []time.Duration, part float64) time.Duration {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// median is of an odd number of rounds the one in the middle; nil: there was none.
+// median returns the median of the values. It is nil if there are none.
 func median(all []float64) *float64 {
 	if len(all) == 0 {
 		return nil
@@ -271,7 +271,7 @@ func median(all []float64) *float64 {
 
 func errOdd(what string, n int) error { return fmt.Errorf("%s %d, expected 1 or more", what, n) }
 
-// Check returns an error for what cannot be measured.
+// Check returns an error if a field has an impossible value.
 func (c *Config) Check() error {
 	switch {
 	case len(c.peers()) < max(len(c.Only), 1):

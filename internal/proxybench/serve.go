@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// Serve is a peer: a ReverseProxy at an address before a URL, as its documentation has it, but for the connections that it keeps; without
-// a URL, a server that holds every request.
+// Serve runs a program to compare with. If a URL is given, that is a ReverseProxy in front of it, set up as its documentation shows except that
+// it keeps more connections. Without a URL it is a server that never answers.
 func Serve(address, to string) error {
 	if to == "" {
 		return http.ListenAndServe(address, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))

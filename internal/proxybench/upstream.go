@@ -87,7 +87,7 @@ func stream(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// again begins a run of the strict server, whose windows are empty.
+// again begins a new run of the strict server, with empty windows.
 func (u *upstream) again(seed uint64) error {
 	r, err := rule.NewRolling(rule.RollingConfig{Limit: Limit, Window: time.Second})
 	if err != nil {
@@ -100,7 +100,7 @@ func (u *upstream) again(seed uint64) error {
 	return nil
 }
 
-// judge is the strict server with its path.
+// judge is the strict server and the latencies of the path to it.
 func (u *upstream) judge(w http.ResponseWriter, _ *http.Request) {
 	u.mu.Lock()
 	leg := rule.Leg{Forward: time.Duration(u.rng.Int64N(int64(jitter))), Back: time.Duration(u.rng.Int64N(int64(jitter)))}
@@ -124,7 +124,7 @@ func (u *upstream) judge(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// verdict is what the strict server saw, and the most that a client could have had of it.
+// verdict is what the strict server counted, and the most that any client could have been served by it.
 func (u *upstream) verdict(d time.Duration) (served, refused, most int, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

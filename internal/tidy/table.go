@@ -87,7 +87,8 @@ var Table = []Package{
 
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/sight", Ours: "limit", Std: "any"},
-	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/guard internal/health internal/histogram internal/near internal/sight internal/spell internal/wire internal/wording", Std: "any"},
+	{Name: "internal/bill", Ours: "quota tokens", Std: "bytes"},
+	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/bill internal/guard internal/health internal/histogram internal/near internal/sight internal/spell internal/wire internal/wording", Std: "any"},
 	{Name: "page", Ours: "paceline internal/spell", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "metrics", Ours: "paceline internal/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
@@ -106,7 +107,7 @@ var Table = []Package{
 	{Name: "internal/uptime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/journal", Ours: "limit internal/durable internal/uptime", Std: "any"},
 	{Name: "internal/issuer", Ours: "mono limit internal/bearer", Std: "any", Modules: "golang.org/x/oauth2"},
-	{Name: "internal/batch", Ours: "paceline mono limit throttle queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/direct internal/httptext internal/handed internal/strict internal/durable internal/filename internal/journal internal/uptime internal/secret internal/shared internal/bearer internal/issuer internal/shown internal/histogram internal/rate rule", Std: "any"},
+	{Name: "internal/batch", Ours: "paceline mono limit throttle queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/direct internal/httptext internal/handed internal/strict internal/durable internal/filename internal/journal internal/uptime internal/secret internal/shared internal/bearer internal/bill internal/issuer internal/shown internal/histogram internal/rate rule", Std: "any"},
 	{Name: "internal/proxy", Ours: "paceline mono backoff limit quota tokens tokens/tiktoken transport internal/httptext internal/rate internal/near internal/secret internal/shared internal/shown throttle internal/journal", Std: "any"},
 	{Name: "internal/proxy/configfile", Ours: "internal/proxy internal/yamlfile internal/bytesize internal/rate internal/near internal/secret quota tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/daemon", Std: "any"},
@@ -115,7 +116,7 @@ var Table = []Package{
 	{Name: "internal/live", Ours: "paceline mono limit throttle quota internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "internal/proxybench", Ours: "mono rule internal/daemon internal/tables", Std: "any"},
-	{Name: "internal/aims", Ours: "limit latency throttle internal/cores internal/strategy sim/fleet sim/compare", Std: "any"},
+	{Name: "internal/aims", Ours: "limit latency throttle internal/cores internal/strategy sim/fleet sim/compare internal/tables", Std: "any"},
 	{Name: "internal/published", Ours: "mono latency limit throttle rule window sim sim/fleet internal/strategy internal/bench internal/tables", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
 
 	// Help for the tests.

@@ -41,6 +41,7 @@ func TestNodesDoWhatTheyDid(t *testing.T) {
 		{"three that count tokens", tokens(10 * time.Second), func(*ledgersim.Config) {}},
 		{"two of three want any", rolling(40, time.Second), func(c *ledgersim.Config) { c.Only = 2 }},
 		{"few requests come", rolling(40, time.Second), func(c *ledgersim.Config) { c.Demand, c.Rate = 0, 3 }},
+		{"forty at a busy store", rolling(80, time.Second), func(c *ledgersim.Config) { c.Nodes, c.Work, c.Length = 40, near, c.Length/3 }},
 		{"a far store", rolling(40, time.Second), func(c *ledgersim.Config) { c.StoreWay = slow }},
 		{"a slow server, and a slow store", rolling(40, time.Second), func(c *ledgersim.Config) { c.Way, c.Work = slow, near }},
 		{"nodes are killed", rolling(40, time.Second), func(c *ledgersim.Config) { c.Kill, c.Length = 7*time.Second, 2*c.Length }},

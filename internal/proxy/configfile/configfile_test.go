@@ -83,7 +83,7 @@ upstreams:
     tokens: true
     count: used
     provider: openai
-    prices: [{model: gpt-4o, input: 2.5, output: 10}, {input: 1, output: 0}]
+    prices: [{model: gpt-4o, input: 2.5, output: 10, cached: 1.25}, {input: 1, output: 0}]
     request_price: 0.005
     keys:
       - {name: A, env: OPENAI_A}
@@ -129,7 +129,7 @@ func TestEverything(t *testing.T) {
 				{Limit: rate.Limit{N: 100, Per: time.Second, Text: "100/s"}, Scope: quota.IP},
 			},
 			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Tokens: true, Counting: tokens.Used, Provider: dialect,
-			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10}, {Input: 1}}, RequestPrice: 0.005,
+			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10, Cached: 1.25}, {Input: 1}}, RequestPrice: 0.005,
 			Keys:   []proxy.Key{{Name: "A", Secret: provided}, {Name: "B", Secret: "sk-file-9f8g7h6j5k4l3", Limits: []rate.Limit{{N: 100, Per: time.Minute, Text: "100/m"}}}},
 			Header: []proxy.Field{{Name: "Authorization", Value: "Bearer {key}"}, {Name: "X-Team", Value: "blue"}}, Query: []proxy.Field{{Name: "api-version", Value: "2026-01-01"}},
 			Attempts: 5, Backoff: backoff.Policy{Base: time.Second, Max: 10 * time.Second}, AnswerTimeout: -1, ConnectTimeout: 3 * time.Second, MaxPause: -1, MaxOutage: -1,
@@ -225,6 +225,7 @@ func TestErrors(t *testing.T) {
 		{one + "    preset: openai:teir1\n", []string{`proxy.yaml:4:13: upstreams[0].preset: no limits are published as "openai:teir1"; did you mean openai:tier1`}},
 		{one + "    provider: opnai\n", []string{`proxy.yaml:4:15: provider: "opnai" is not in the table; did you mean openai`}},
 		{one + "    prices: [{model: m, input: -1, output: 2}]\n", []string{`proxy.yaml:4:14: upstreams[0].prices[0]: -1 and 2, expected USD per million tokens, 0 or more`}},
+		{one + "    prices: [{input: 1, output: 2, cached: 3}]\n", []string{`upstreams[0].prices[0].cached: 3, expected USD per million tokens, 0 or more, and no more than the 1 of other input`}},
 		{one + "    prices: [{input: 1, output: 2}, {input: 1, output: x}]\n", []string{`proxy.yaml:4:56: output: "x" is no number`}},
 		{one + "    prices: [{input: 1}]\n", []string{`proxy.yaml:4:14: output is missing in prices`}},
 		{one + "    request_price: -2\n", []string{`proxy.yaml:4:20: upstreams[0].request_price: -2, expected USD, 0 or more`}},

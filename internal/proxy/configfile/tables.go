@@ -167,6 +167,7 @@ var priceFields = []field[proxy.Price]{
 	text("model", "as requests name it (default: each that has no other price here)", func(p *proxy.Price) *string { return &p.Model }),
 	amount("input", "USD per million tokens of input", func(p *proxy.Price) *float64 { return &p.Input }),
 	amount("output", "USD per million tokens of output", func(p *proxy.Price) *float64 { return &p.Output }),
+	amount("cached", "USD per million tokens of input that was read from a cache (default: as other input)", func(p *proxy.Price) *float64 { return &p.Cached }),
 }
 
 var limitFields = []field[proxy.Limit]{

@@ -1,0 +1,24 @@
+package verdict_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/verdict"
+)
+
+// A refusal is about the nonce if it says so and that something is wrong with it, in capitals or not, where anybody would look.
+func TestNonceInAnyCase(t *testing.T) {
+	for body, about := range map[string]bool{
+		`{"error":"INVALID NONCE"}`: true, `{"error":"Nonce Too Small"}`: true, `{"error":"nonce already used"}`: true,
+		`{"error":"nonce"}`: false, `{"error":"Invalid signature"}`: false,
+		strings.Repeat(" ", quota.MaxBody-len("invalid nonce")) + "Invalid Nonce":   true,
+		strings.Repeat(" ", quota.MaxBody-len("invalid nonce")+1) + "Invalid Nonce": false, // more is not looked at
+	} {
+		v := (&verdict.Policy{}).Of(&verdict.Attempt{Status: 400, Nonce: true, Body: []byte(body)})
+		if v.Misordered != about {
+			t.Errorf("%s: %v", strings.TrimSpace(body), v.Misordered)
+		}
+	}
+}
