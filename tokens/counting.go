@@ -60,7 +60,7 @@ func (c Counting) Of(provider string) Counting {
 	return Sum
 }
 
-// Corrected says that in the end the tokens count that an answer used, and not those that the request might have used.
+// Corrected reports whether what counts in the end is the tokens that an answer used, and not those that its request might have used.
 func (c Counting) Corrected() bool { return c == Used || c == Produced || c == Input }
 
 // Reserve returns how much to reserve of limits of input, of output and of both together, for a body that was estimated: the most that

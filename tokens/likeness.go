@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// likeness is what the answers of a model have told about its vocabulary, while they are too few to state a chance: which of the two
-// vocabularies that are guessed by it resembles, and by how much the guess falls short. It takes 2.4 kB at most. The zero value has heard
-// no answer.
+// likeness is what the answers of a model have told about its vocabulary, while they are too few to state a chance. There are guesses for
+// two vocabularies; likeness says which of the two the model's resembles, and by how much that guess falls short. It takes 2.4 kB at most.
+// The zero value has heard no answer.
 type likeness struct {
 	off    [mixes]float64 // how far each mix was off: the sum of the absolute logarithms
 	recent []heard        // a ring once it is full

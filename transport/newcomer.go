@@ -10,10 +10,10 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// Whose key it is only an answer tells, and by then a key has sent what its own limits allow. So until its first answer a key is a
-// newcomer: where it is not the first key of a host whose provider has keys of one organization share limits, it is taken for one of the
-// same organization. Its requests count in the limits of the key that was there first. The answer either confirms that, or the newcomer
-// gets limits of its own, in which what it has sent until then counts from the beginning (decision 26).
+// Only an answer tells which organization a key belongs to, and by then the key has sent all that its own limits allow. So a key is a
+// newcomer until its first answer, if its provider has keys of one organization share limits and another key was at the host before. It is
+// then taken for a key of the same organization, and its requests count in the limits of the key that was there first. The answer either
+// confirms that, or the newcomer gets limits of its own. What it has sent until then counts there, too (decision 26).
 
 // acquaintance is for how long a newcomer waits at most because of limits that may not be its own: a little longer than the minute that
 // most limits are of.
@@ -95,7 +95,7 @@ func (d *door) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return now.Add(acquaintance)
 }
 
-// newcomerLocked returns the newcomer that a key is; nil: it is none, or nobody could find out.
+// newcomerLocked returns the newcomer that a key is, or nil if it is none, or if answers would not tell.
 func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	if p.Key == "" || t.config.Limit == nil || t.config.Organization != nil || len(t.keys) > 0 {
 		return nil
@@ -137,8 +137,8 @@ func (t *Transport) introduce(p Partition) *introductions {
 // shares reports whether what the newcomer sends counts in another key's limits.
 func (g *newcomer) shares() bool { return g.home != g.key.Key }
 
-// turn is how a request waits at limits that may not be its own. All of a key wait for the answer to its first request, so that goes before
-// all others, and does not wait for long.
+// turn is how a request waits at limits that may not be its own. All requests of a newcomer depend on the answer to its first one. So that
+// one goes before all others in line, and does not wait for long.
 func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 	g := c.leaf.newcomer
 	if g == nil || !g.shares() {

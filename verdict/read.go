@@ -39,8 +39,8 @@ func (p *Policy) guesses(a *Attempt, d quota.Dialect) bool {
 // refusalWords are parts of words that stand in refusals. A code alone could be anybody's.
 var refusalWords = []string{"imit", "oo many", "hrottl", "lockout", "nonce"}
 
-// guess returns the provider whose refusal a served answer is, judging by its body alone; nil: none's. Only short bodies count: longer
-// ones may quote a refusal.
+// guess returns the provider whose refusal a served answer is, judging by its body alone, or nil if it is no refusal. Only short bodies
+// count, since longer ones may quote a refusal.
 func guess(now time.Time, r quota.Response) quota.Dialect {
 	const longest = 2 << 10
 	if len(r.Body) > longest || !slices.ContainsFunc(refusalWords, func(w string) bool { return bytes.Contains(r.Body, []byte(w)) }) {
@@ -53,7 +53,8 @@ func guess(now time.Time, r quota.Response) quota.Dialect {
 	return d
 }
 
-// dialect returns the dialect of whoever is known to answer. believed says that it is used even if an answer looks like another's.
+// dialect returns the dialect of the provider that is known to answer. believed says that it is used even if an answer looks as if another
+// provider had sent it.
 func (p *Policy) dialect(a *Attempt) (d quota.Dialect, believed bool) {
 	switch {
 	case p.Dialect != nil:

@@ -107,7 +107,8 @@ type Verdict struct {
 	// words what stands in the way.
 	Again bool
 	Why   string
-	// Theirs says that only the caller can tell whether sending it again does harm, or can make its body again.
+	// Theirs says that the caller has to decide whether to send it again: only the caller can tell whether that does harm, or can make the
+	// body again.
 	Theirs bool
 	// Invalid says that no later attempt may be made, with this or another key: the result would be the same, or the request may have
 	// been processed, or the server forbids it.

@@ -40,7 +40,8 @@ type Count struct {
 	Policy string `json:"policy"`
 	Who    string `json:"who"` // who shares it
 	Cost   int64  `json:"cost"`
-	// Left is what is left when the request was decided about, Whole how long until everything is there again.
+	// Left is what was left when the server had decided about the request. Whole is how long it takes from then until everything is there
+	// again.
 	Left  int64 `json:"left"`
 	Whole int64 `json:"whole_ns,omitempty"`
 }
@@ -57,9 +58,10 @@ type Report struct {
 	TooLarge int    `json:"too_large"`
 	AfterBan int    `json:"after_ban"` // refused because of a ban
 	Bans     int    `json:"bans"`
-	// Limits has each limit for each who shares it, in the order of their first requests.
+	// Limits has one entry for each limit and each client, address, model or route that it is kept for, in the order of their first requests.
 	Limits []Window `json:"limits"`
-	// Wrong is how many decisions were against the rule, FirstWrong the first few. It is 0, or the server has a bug.
+	// Wrong is how many of the server's decisions were against the rule, and FirstWrong has the first few. If it is not 0, the server has a
+	// bug.
 	Wrong      int           `json:"wrong"`
 	FirstWrong []string      `json:"first_wrong,omitempty"`
 	Dropped    int           `json:"dropped"` // on their way when the server closed
@@ -67,7 +69,7 @@ type Report struct {
 	Elapsed    time.Duration `json:"elapsed_ns"`
 }
 
-// Window is one limit of one who shares it.
+// Window is one limit as it is kept for one client, address, model or route.
 type Window struct {
 	Policy string        `json:"policy"`
 	Who    string        `json:"who"`
@@ -75,13 +77,13 @@ type Window struct {
 	Limit  int64         `json:"limit"`
 	Window time.Duration `json:"window_ns,omitempty"`
 	Burst  int64         `json:"burst,omitempty"`
-	// Accepted and Refused are requests that count in it, Cost what the accepted ones cost. Refused ones may be another
-	// limit's.
+	// Accepted and Refused are how many requests that count in it were accepted and refused. Another limit may have refused them. Cost is
+	// what the accepted ones cost.
 	Accepted int   `json:"accepted"`
 	Refused  int   `json:"refused"`
 	Cost     int64 `json:"cost"`
-	// Worst is the most that was used when a request passed, of a bucket beyond what flowed in; in percent of what the limit
-	// allows, too.
+	// Worst is the most that was in use when a request passed; for a bucket, less what had flowed in by then. WorstPercent is
+	// the same in percent of what the limit allows.
 	Worst        int64   `json:"worst_window"`
 	WorstPercent float64 `json:"worst_window_percent"`
 }
@@ -99,7 +101,7 @@ type judge struct {
 	report Report
 }
 
-// dock is one limit of one who shares it.
+// dock recomputes one limit for one client, address, model or route.
 type dock struct {
 	Window
 	witness rule.Witness // nil: of concurrency

@@ -103,7 +103,7 @@ func All() []Info {
 	return all
 }
 
-// gauge is one limit at work for one who shares it.
+// gauge is one limit at work for one client, address, model or route.
 type gauge struct {
 	who  string
 	rule rule.Timed // nil: of concurrency
@@ -116,7 +116,7 @@ type gaugeID struct {
 	who    string
 }
 
-// outlaw is who was refused.
+// outlaw is the record of a client or address that was refused, and may be banned.
 type outlaw struct {
 	inARow int
 	until  mono.Time
@@ -257,7 +257,7 @@ func (s *Server) newGauge(policy int, who string) (*gauge, error) {
 	return g, err
 }
 
-// gauge returns the one of a policy for who shares it. The lock is held.
+// gauge returns the gauge of a policy for the client, address, model or route that a request counts in. The lock is held.
 func (s *Server) gauge(policy int, who string) *gauge {
 	id := gaugeID{policy, who}
 	if g := s.gauges[id]; g != nil {
@@ -395,14 +395,14 @@ func (s *Server) who(a *asked, p *quota.Policy) string {
 	return a.Client
 }
 
-// standing is what is left of a limit for who asked, once the request was decided about.
+// standing is what is left of a limit, for the one who asked, once the request was decided about.
 type standing struct {
 	quota.Policy
 	Who        string
 	Cost, Left int64
 	// Whole is when everything is there again. Zero: of concurrency, which is when others are answered.
 	Whole time.Time
-	// Over: it was in the way. Ready is when it is no longer. Zero: never, or not known.
+	// Over says that this limit was in the way, and Ready when it no longer is. The zero Ready means never, or that it is not known.
 	Over  bool
 	Ready time.Time
 }
@@ -604,7 +604,7 @@ func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 	return open
 }
 
-// banRule says who is banned: who was refused so often without one request that passed in between.
+// banRule says who is banned: whoever was refused a number of times without one request that passed in between.
 type banRule struct {
 	scope  quota.Scope
 	after  int
