@@ -36,7 +36,7 @@ func (e *OutageError) Error() string {
 	if e.Host != "" {
 		s += " at " + e.Host
 	}
-	return fmt.Sprintf("%s for %v: %s (%v); %d requests wait", s, e.For.Round(time.Millisecond), e.Reason, e.Kind, e.Waiting)
+	return fmt.Sprintf("%s for %v: %s (%v); %d waiting", s, e.For.Round(time.Millisecond), e.Reason, e.Kind, e.Waiting)
 }
 
 func (e *OutageError) Unwrap() error { return ErrOutage }
