@@ -59,6 +59,9 @@ func TestPoolSnapshotOfPauses(t *testing.T) {
 		if !slices.Equal(paused, []string{"a", "b", "c"}) {
 			t.Errorf("paused are %v", paused)
 		}
+		if len(s.Clients) != 1 || s.Clients[0].Name != "" || s.Clients[0].Weight != 1 || s.Clients[0].LongestWait != s.LongestWait || s.Clients[0].Counts != s.Counts {
+			t.Errorf("it has one client, who is all of it: %+v", s.Clients)
+		}
 		var limits []string
 		waiting := 0
 		for _, l := range s.Limits {

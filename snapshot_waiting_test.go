@@ -2,6 +2,7 @@ package paceline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -123,5 +124,31 @@ func TestPoolSnapshotOfOneMore(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// Who asks when it could go hears an instant where time tells, and none where it could go at once or only an answer tells.
+func TestAskTellsWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, none := time.Now(), time.Time{}
+		g := paceline.NewGate(several(2, time.Minute, 1))
+		asks := func(cost limit.Cost, want time.Time) {
+			t.Helper()
+			if at, ahead, err := g.Ask(cost); !at.Equal(want) || ahead != 0 || err != nil {
+				t.Errorf("%v: %v, %d ahead, %v, want %v", cost, at, ahead, err, want)
+			}
+		}
+		asks(limit.One, none)
+		open := must(g.Wait(t.Context(), limit.One))
+		asks(limit.One, none)
+		open.Settle(accepted)
+		asks(limit.One, none)
+		must(g.Wait(t.Context(), limit.One)).Settle(accepted)
+		asks(limit.One, began.Add(time.Minute))
+		asks(limit.Cost{limit.Tokens: 5}, none)
+		var e *paceline.WaitError
+		if at, ahead, err := g.Ask(limit.Cost{limit.Tokens: 6}); !at.IsZero() || ahead != 0 || !errors.As(err, &e) || e.Reason != paceline.ErrNever || e.Bound.Name != "words" {
+			t.Errorf("%v, %d ahead, %v", at, ahead, err)
+		}
 	})
 }

@@ -199,3 +199,24 @@ func TestBrokenWhileLookedInto(t *testing.T) {
 	}
 	resp.Body.Close()
 }
+
+// An answer that comes when its attempt has been ended is none, and its body is closed: reading it would fail. Nor is no answer without an
+// error one.
+func TestAnswersThatAreNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := &watched{Reader: strings.NewReader("late")}
+		tr := mustNew(t, transport.Config{Attempts: 1, AttemptTimeout: 3 * time.Second, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(5 * time.Second) // whatever becomes of its context
+			resp := reply(200, "")
+			resp.Body = late
+			return resp, nil
+		})})
+		if resp, err := tr.RoundTrip(get(t, "http://a.test/")); resp != nil || !errors.Is(err, transport.ErrAttemptTimeout) || late.closed != 1 {
+			t.Errorf("%v, %v, closed %d times", resp, err, late.closed)
+		}
+		tr = mustNew(t, transport.Config{Attempts: 1, Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil })})
+		if resp, err := tr.RoundTrip(get(t, "http://a.test/")); resp != nil || err == nil || !strings.Contains(err.Error(), "neither an answer nor an error") {
+			t.Errorf("%v, %v", resp, err)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package direct
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,11 +39,11 @@ func TestTakesQueries(t *testing.T) {
 	}
 }
 
-// The head of a request is net/http's whatever the method, with a body of a byte or two and without.
+// The head of a request is net/http's whatever the method, with a body of a byte, of many and without.
 func TestHeadOfShortBodies(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-		for n := range 3 {
-			body := []byte("xy")[:n]
+		for _, n := range []int{0, 1, 2, 10, 4096} {
+			body := bytes.Repeat([]byte("x"), n)
 			req := request(t, method, "http://h.example/a")
 			got, want := string(append(appendHead(nil, req, n), body...)), string(recorded(t, req, body))
 			if got != want {

@@ -93,3 +93,24 @@ func TestRecordsWithATail(t *testing.T) {
 		}
 	}
 }
+
+// The journal is written anew before a send, and not for what only says how one ended.
+func TestCompactsBeforeASend(t *testing.T) {
+	j, _ := open(t, filepath.Join(t.TempDir(), "journal"), 0, time.Second)
+	times := 0
+	j.c.Before = func() error { times++; return nil }
+	n, err := j.Send(Send{ID: "a", Key: "A", Cost: limit.Cost{limit.Requests: 1}}, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.compact = 1
+	if err := j.Answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(time.Second)}); err != nil || times != 0 {
+		t.Errorf("for an answer: %v, written anew %d times", err, times)
+	}
+	if _, err := j.Send(Send{ID: "b", Key: "A", Cost: limit.Cost{limit.Requests: 1}}, epoch.Add(2*time.Second)); err != nil || times != 1 {
+		t.Errorf("for a send: %v, written anew %d times", err, times)
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+}
