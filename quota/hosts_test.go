@@ -14,9 +14,7 @@ import (
 func TestForHostHoweverWritten(t *testing.T) {
 	for _, p := range quota.Providers() {
 		for _, host := range p.Hosts {
-			if strings.Contains(host, ":") {
-				continue // it is for people: by its port alone nobody is known
-			}
+			port := strings.Contains(host, ":") // that belongs to it
 			if strings.HasPrefix(host, ".") {
 				host = "any" + host
 			}
@@ -25,14 +23,18 @@ func TestForHostHoweverWritten(t *testing.T) {
 				t.Errorf("%s is nobody's", host)
 				continue
 			}
-			for _, form := range []string{strings.ToUpper(host), host + ":443", host + ".", host + ".:443"} {
+			forms := []string{strings.ToUpper(host), host + ":443", host + ".", host + ".:443"}
+			if port {
+				forms = forms[:1]
+			}
+			for _, form := range forms {
 				if got, ok := quota.ForHost(form); !ok || got.Name() != want.Name() {
 					t.Errorf("%s is %v's, want %s's", form, got, want.Name())
 				}
 			}
 		}
 	}
-	for _, host := range []string{"", ".", ":443", "[::1]", "[::1]:443", "github.com.evil.test"} {
+	for _, host := range []string{"", ".", ":443", "[::1]", "[::1]:443", "github.com.evil.test", "localhost", "localhost:8080"} {
 		if got, ok := quota.ForHost(host); ok {
 			t.Errorf("%q is %v's", host, got.Name())
 		}

@@ -267,13 +267,14 @@ func (p Pattern) Match(name string) bool {
 // ForHost returns the dialect of a provider by the host of its API, with or without a port.
 func ForHost(host string) (Dialect, bool) {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	whole := host // a port says who it is where the host is anybody's: localhost:11434
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:i]
 	}
 	host = strings.TrimSuffix(host, ".")
 	for _, d := range rows {
 		for _, h := range d.Hosts {
-			if host == h || h[0] == '.' && strings.HasSuffix(host, h) {
+			if host == h || whole == h || h[0] == '.' && strings.HasSuffix(host, h) {
 				return d, true
 			}
 		}
