@@ -135,9 +135,8 @@ var groupTable = map[string][]struct{ title, most, rest string }{
 			processes
 			threads
 			scale            how many times faster clocks run than ours
-			url=URL          send to this server instead of starting one
-			share=STORE      the processes keep to the quota by a store: sqlite:FILE, postgres://…, redis://…`,
-			`duration limit window latency=LAW level multiplier start divisor jitter quiet share-name=NAME share-fallback`},
+			url=URL          send to this server instead of starting one`,
+			`duration limit window latency=LAW level multiplier start divisor jitter quiet share=STORE share-name=NAME share-fallback`},
 	},
 	"paceline sim throttle": {
 		{"What is run", `

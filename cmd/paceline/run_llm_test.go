@@ -120,15 +120,19 @@ paceline: invalid input: broken: 1 of 3 lines; `},
 func TestRunResultsElsewhere(t *testing.T) {
 	in := write(t, "in.jsonl", prompts(3)+"}\n")
 	plain := write(t, "plain.jsonl", `{"id":"a","state":"done","attempts":1}`+"\n")
-	for _, c := range []struct{ args, want string }{
-		{"--out " + in, "--out " + in + " is the input; nothing was sent\n"},
-		{"--errors " + in, "--errors " + in + " is the input; nothing was sent\n"},
-		{"--out " + plain, plain + ":1: not a result of paceline: is this the right file?; nothing was sent\n"},
-		{"--out " + plain + "/out.jsonl", "stat " + plain + "/out.jsonl: not a directory; nothing was sent\n"},
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--out " + in, 1, "--out " + in + " is the input; nothing was sent\n"},
+		{"--errors " + in, 1, "--errors " + in + " is the input; nothing was sent\n"},
+		{"--out " + plain, 1, plain + ":1: not a result of paceline: is this the right file?; nothing was sent\n"},
+		{"--out " + plain + "/out.jsonl", 4, plain + "/out.jsonl: " + plain + " is a file, expected a folder; nothing was sent\n"},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"run", "--rpm", "5", "--base-url", "http://h", in}, strings.Fields(c.args)...)...)
-		if code != 1 || stdout != "" || stderr != "paceline: "+c.want {
-			t.Errorf("%s\n got %d %s%s\nwant 1 %s", c.args, code, stdout, stderr, c.want)
+		if code != c.code || stdout != "" || stderr != "paceline: "+c.want {
+			t.Errorf("%s\n got %d %s%s\nwant %d %s", c.args, code, stdout, stderr, c.code, c.want)
 		}
 	}
 }
