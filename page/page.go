@@ -159,9 +159,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hostOf returns the name or the address that a request was for, without its port.
+// hostOf returns the name or the address that a request was for, without its port. What is no port stays, and makes it nobody's name.
 func hostOf(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.Contains(host[i:], "]") {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.Trim(host[i+1:], "0123456789") == "" {
 		host = host[:i]
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
