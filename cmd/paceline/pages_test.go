@@ -98,15 +98,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	need.Program(t, "bash")
 	need.Program(t, "curl")
-	bin := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrapper := fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", asProgram, self)
-	if err := os.WriteFile(filepath.Join(bin, "paceline"), []byte(wrapper), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	env := shellEnv(t)
 	for _, p := range pages(t) {
 		if p.name == "fair.md" || p.name == comingFrom {
 			continue
@@ -117,7 +109,7 @@ func TestPages(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s:%d", p.name, b.line), func(t *testing.T) {
 				t.Parallel()
-				b.run(t, bin)
+				b.run(t, env)
 			})
 		}
 	}
@@ -154,7 +146,7 @@ func (b *block) script(ports [len(portsOf)]string) string {
 	return s.String()
 }
 
-func (b *block) run(t *testing.T, bin string) {
+func (b *block) run(t *testing.T, env []string) {
 	switch {
 	case b.word == "long" && os.Getenv("PACELINE_LONG") == "":
 		t.Skip("it takes minutes: PACELINE_LONG=1")
@@ -173,7 +165,7 @@ func (b *block) run(t *testing.T, bin string) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-c", b.script(ports))
 	c.Dir = t.TempDir()
-	c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PACELINE_ADDR=127.0.0.1:"+ports[0], "PACELINE_LISTEN=127.0.0.1:"+ports[1], "PACELINE_ADMIN=127.0.0.1:"+ports[2], "HOME="+t.TempDir())
+	c.Env = append(slices.Clip(env), "PACELINE_ADDR=127.0.0.1:"+ports[0], "PACELINE_LISTEN=127.0.0.1:"+ports[1], "PACELINE_ADMIN=127.0.0.1:"+ports[2], "HOME="+t.TempDir())
 	c.WaitDelay = 5 * time.Second // what it started and did not end holds its output open
 	out, err := c.CombinedOutput()
 	if err != nil {

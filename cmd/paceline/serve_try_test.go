@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,14 +38,7 @@ func TestServeSaysWhatToTry(t *testing.T) {
 			t.Skip("no shell to paste into: ", err)
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "paceline"), []byte("#!/bin/sh\n"+asProgram+"=1 exec "+self+` "$@"`+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	env := shellEnv(t)
 	for _, args := range [][]string{
 		{"exchange", "--latency", "constant:1ms"}, {"exchange", "--keys", "a b", "--limit", "50"}, {"gcra", "--limit", "36000", "--level", "100"}, {"openai", "--first", "constant:1ms"},
 		{"anthropic", "--keys", "secret", "--window", "2m", "--first", "constant:1ms"}, {"github"}, {"x-ratelimit-epoch"}, {"okx"},
@@ -65,7 +56,7 @@ func TestServeSaysWhatToTry(t *testing.T) {
 					continue
 				}
 				c := exec.Command("sh", "-c", command)
-				c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+				c.Env = env
 				said, err := c.CombinedOutput()
 				if err != nil {
 					t.Errorf("%s%v\n%s", command, err, said)

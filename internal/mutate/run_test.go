@@ -84,7 +84,6 @@ func TestRun(t *testing.T) {
 		"goes on, as all do": {`test -f again && exit 0; touch again; exec sleep 60`, Passed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			binary := filepath.Join(t.TempDir(), "p.test")
 			// Without a fault it takes no time, and where something has been found to be slow, more than half of what it may take. A busy
 			// machine may take a second to begin.
@@ -92,6 +91,7 @@ func TestRun(t *testing.T) {
 			if err := os.WriteFile(binary, []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
+			t.Parallel() // not before: what another starts meanwhile would have the script open for writing, so that it could not be run
 			s := &Suite{Folder: filepath.Dir(binary), Binary: binary, Least: 2 * time.Second}
 			r, err := s.Run(context.Background(), binary, 1, true, "")
 			if err != nil || r.End != c.want || r.Test != c.test {
