@@ -46,11 +46,11 @@ func pageFiles(t *testing.T) []string {
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%v: %d pages in docs", err, len(files))
 	}
-	top, err := filepath.Glob("../../*.md")
-	if err != nil || len(top) < 3 {
-		t.Fatalf("%v: %d pages", err, len(top))
+	// By name: .git stands beside them, and whatever git does there would be news to go test, which would never find this tested already.
+	for _, name := range []string{"ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "README", "SECURITY", "STYLE"} {
+		files = append(files, "../../"+name+".md")
 	}
-	return append(files, top...)
+	return files
 }
 
 func pages(t *testing.T) (all []*docsPage) {
