@@ -3,11 +3,11 @@ package limit_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
@@ -65,7 +65,7 @@ func TestStoriesOfWrongLimits(t *testing.T) {
 		fmt.Fprintf(&b, "\n%s\n", w.name)
 		w.tell(&b)
 	}
-	golden(t, filepath.Join("testdata", "wrong.golden"), b.String())
+	golden.CompareFloats(t, "wrong.golden", b.String())
 }
 
 type onTheWay struct {

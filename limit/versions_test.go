@@ -1,25 +1,20 @@
 package limit_test
 
 import (
-	"flag"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
 )
-
-var update = flag.Bool("update", false, "write the golden files; read them before they are committed")
 
 // What a limiter remembers is written down by one version and read by another: after an update, and where machines share a limit. So each
 // kind is to do what it did: when what may go, what is foretold and used, and the very bytes of its state. Who changes a kind on purpose
@@ -45,7 +40,7 @@ func TestKindsDoWhatTheyDid(t *testing.T) {
 			b.WriteString(tr.line())
 		}
 	}
-	golden(t, filepath.Join("testdata", "kinds.golden"), b.String())
+	golden.CompareFloats(t, "kinds.golden", b.String())
 }
 
 // transcript drives a limiter as a client would that does what comes to its mind.
@@ -151,34 +146,4 @@ func (tr *transcript) line() string {
 	sum := fnv.New32a()
 	sum.Write([]byte(all.String()))
 	return fmt.Sprintf("  at %v, %d sent, %d open, ready in%s; all it says: %08x\n", tr.now.Sub(at(time.Hour)), tr.sent, len(tr.open), when.String(), sum.Sum32())
-}
-
-// golden compares line by line with a file of stories: a line that begins without a space names one.
-func golden(t *testing.T, file, text string) {
-	t.Helper()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("elsewhere a product and a sum may be rounded once")
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, lines := strings.Split(text, "\n"), strings.Split(string(want), "\n")
-	story := ""
-	for i := range min(len(got), len(lines)) {
-		if !strings.HasPrefix(got[i], " ") {
-			story = got[i]
-		}
-		if got[i] != lines[i] {
-			t.Fatalf("%s\n%s, was\n%s", story, got[i], lines[i])
-		}
-	}
-	if len(got) != len(lines) {
-		t.Errorf("%d lines, %d before", len(got), len(lines))
-	}
 }

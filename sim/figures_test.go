@@ -1,15 +1,13 @@
 package sim_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
@@ -17,8 +15,6 @@ import (
 	"github.com/paceline-go/paceline/rule"
 	"github.com/paceline-go/paceline/sim"
 )
-
-var update = flag.Bool("update", false, "write the golden file; read it before it is committed")
 
 // Pages quote figures of simulations, with the seed that gives them: so a seed is to give what it gave. Whoever changes a simulation on
 // purpose writes the file anew, reads what became of each figure, and runs the pages' own again.
@@ -30,25 +26,7 @@ func TestSeedsGiveWhatTheyGave(t *testing.T) {
 	proofFigures(&b)
 	exchangeFigures(t, &b)
 	promptFigures(t, &b)
-	file := filepath.Join("testdata", "figures.golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, lines := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(got), len(lines)) {
-		if got[i] != lines[i] {
-			t.Fatalf("line %d is\n%s, was\n%s", i+1, got[i], lines[i])
-		}
-	}
-	if len(got) != len(lines) {
-		t.Errorf("%d lines, %d before", len(got), len(lines))
-	}
+	golden.Compare(t, "figures.golden", b.String())
 }
 
 // proofFigures has each kind of limit over each path, and against an adversary.

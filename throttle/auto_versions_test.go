@@ -2,9 +2,10 @@ package throttle_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/golden"
 )
 
 // Processes of two versions share a quota that nobody knows, too, and whoever quickens sooner or is away for longer gets more or less than
@@ -22,5 +23,5 @@ func TestAutoDoesWhatItDid(t *testing.T) {
 			fmt.Fprintf(&b, "  the last sleeps for %v and found %v\n", auto.Sleep(), auto.Found())
 		}
 	}
-	golden(t, filepath.Join("testdata", "auto.golden"), b.String())
+	golden.CompareFloats(t, "auto.golden", b.String())
 }

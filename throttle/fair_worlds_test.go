@@ -1,23 +1,18 @@
 package throttle_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/sim/fleet"
 	"github.com/paceline-go/paceline/throttle"
 )
-
-var update = flag.Bool("update", false, "write the golden file; read it before it is committed")
 
 // fairWorld is clients that share a quota, and what the law promises there.
 type fairWorld struct {
@@ -146,7 +141,7 @@ func TestFairDoesWhatItDid(t *testing.T) {
 			t.Errorf("%s: %d of them were refused after two minutes", w.name, r.LimitedLate)
 		}
 	}
-	golden(t, filepath.Join("testdata", "worlds.golden"), b.String())
+	golden.CompareFloats(t, "worlds.golden", b.String())
 }
 
 func limited(r *fleet.Report) (by []int) {
@@ -158,34 +153,4 @@ func limited(r *fleet.Report) (by []int) {
 		by = append(by, n)
 	}
 	return by
-}
-
-// golden compares line by line with a file of worlds: a line that begins without a space names one.
-func golden(t *testing.T, file, text string) {
-	t.Helper()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("elsewhere a product and a sum may be rounded once")
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, lines := strings.Split(text, "\n"), strings.Split(string(want), "\n")
-	world := ""
-	for i := range min(len(got), len(lines)) {
-		if !strings.HasPrefix(got[i], " ") {
-			world = got[i]
-		}
-		if got[i] != lines[i] {
-			t.Fatalf("%s\n%s, was\n%s", world, got[i], lines[i])
-		}
-	}
-	if len(got) != len(lines) {
-		t.Errorf("%d lines, %d before", len(got), len(lines))
-	}
 }

@@ -3,19 +3,15 @@ package tokens_test
 import (
 	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/tokens"
 )
-
-var update = flag.Bool("update", false, "write the golden file; read it before it is committed")
 
 // bodies use all that an API's reference names, by the path to which they are sent.
 var bodies = [][2]string{
@@ -83,25 +79,7 @@ func TestWhatOfABodyCounts(t *testing.T) {
 			fmt.Fprintf(&b, "  %s: %s\n", how, cmp.Or(strings.Join(differs, ", "), "the same"))
 		})
 	}
-	file := filepath.Join("testdata", "fields.golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, lines := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(got), len(lines)) {
-		if got[i] != lines[i] {
-			t.Fatalf("line %d is\n%s, was\n%s", i+1, got[i], lines[i])
-		}
-	}
-	if len(got) != len(lines) {
-		t.Errorf("%d lines, %d before", len(got), len(lines))
-	}
+	golden.Compare(t, "fields.golden", b.String())
 }
 
 // toldOf is what is told of a body; of its tokens as guessed, since vocabularies are counted elsewhere.

@@ -1,23 +1,19 @@
 package ledgersim_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/internal/ledger/ledgersim"
 	"github.com/paceline-go/paceline/internal/race"
 )
-
-var update = flag.Bool("update", false, "write the golden file; read it before it is committed")
 
 // Machines of two versions share one store while a fleet is updated: so a node is to do what it did, on good days and bad ones. Whoever
 // changes how a limit is divided writes the file anew, reads what became of each world, and thinks of who does it the old way beside it.
@@ -70,27 +66,5 @@ func TestNodesDoWhatTheyDid(t *testing.T) {
 			fmt.Fprintf(&b, "  %d times: %s\n", r.Errors[e], e)
 		}
 	}
-	file := filepath.Join("testdata", "nodes.golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, lines := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
-	world := ""
-	for i := range min(len(got), len(lines)) {
-		if !strings.HasPrefix(got[i], " ") {
-			world = got[i]
-		}
-		if got[i] != lines[i] {
-			t.Fatalf("%s\n%s, was\n%s", world, got[i], lines[i])
-		}
-	}
-	if len(got) != len(lines) {
-		t.Errorf("%d lines, %d before", len(got), len(lines))
-	}
+	golden.Compare(t, "nodes.golden", b.String())
 }

@@ -1,21 +1,17 @@
 package slot_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/internal/strategy/slot"
 )
 
 const ms = time.Millisecond
-
-var update = flag.Bool("update", false, "write the golden file; read it before it is committed")
 
 // trace is a world in which it is noted what clients plan.
 type trace struct {
@@ -96,27 +92,5 @@ func traced(t *testing.T, file string, traces []trace) {
 		}
 		w.run()
 	}
-	golden := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, lines := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
-	world := ""
-	for i := range min(len(got), len(lines)) {
-		if !strings.HasPrefix(got[i], " ") {
-			world = got[i]
-		}
-		if got[i] != lines[i] {
-			t.Fatalf("%s\n%s, was\n%s", world, got[i], lines[i])
-		}
-	}
-	if len(got) != len(lines) {
-		t.Errorf("%d lines, %d before", len(got), len(lines))
-	}
+	golden.Compare(t, file, b.String())
 }

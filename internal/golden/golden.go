@@ -1,0 +1,53 @@
+// Package golden compares what a test writes with the file that it wrote before, line by line. With go test's -update the file is written anew,
+// and is to be read before it is committed.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files; read them before they are committed")
+
+// Compare ends the test at the first line of text that is not as in testdata/name. A line that is indented is told with the latest one that is
+// not, which says what it is of.
+func Compare(t testing.TB, name, text string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := strings.Split(text, "\n"), strings.Split(string(before), "\n")
+	of := ""
+	for i := range min(len(got), len(want)) {
+		if !strings.HasPrefix(got[i], " ") {
+			of = got[i]
+		}
+		if got[i] != want[i] {
+			t.Fatalf("%s, line %d, of %s:\n%s, was\n%s", file, i+1, of, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d lines, %d before", file, len(got), len(want))
+	}
+}
+
+// CompareFloats is Compare of what was worked out with floating point. Elsewhere than on amd64 it skips the test: there a product and a sum
+// may be rounded once.
+func CompareFloats(t testing.TB, name, text string) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("elsewhere a product and a sum may be rounded once")
+	}
+	Compare(t, name, text)
+}
