@@ -432,6 +432,26 @@ func TestRunPagesIDs(t *testing.T) {
 			}
 		}
 	}
+	// The page was led and done before the line that has its id was read.
+	in, feed := io.Pipe()
+	led := make(chan struct{})
+	l.answer = func(list, page int) (int, string) {
+		if list == 7 && page == 3 {
+			close(led)
+		}
+		return 0, ""
+	}
+	go func() {
+		fmt.Fprintf(feed, `{"id":"a","url":"%s/items?list=7"}`+"\n", l.URL)
+		<-led
+		fmt.Fprintf(feed, `{"id":"a.p2","url":"%s/items?list=8"}`, l.URL)
+		feed.Close()
+	}()
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), []string{"run", "--limit", "none", "--next", "link", "--progress", "off", "-"}, in, &out, &errs); code != exitSomeFailed ||
+		!strings.Contains(errs.String(), `:2:7: id "a.p2" is that of page 2 of "a" on line 1 (--next)`) {
+		t.Errorf("a page before its id: exit code %d: %s", code, last(errs.String()))
+	}
 	// What looks like a page of nobody is none.
 	if code, _, stderr := paceline(`{"id":"a.p2","url":"`+l.URL+`/items?list=5"}`, "run", "--limit", "none", "--next", "link", "--progress", "off", "-"); code != 0 || !strings.Contains(stderr, "3 done") {
 		t.Errorf("exit code %d: %s", code, last(stderr))

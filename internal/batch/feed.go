@@ -112,13 +112,13 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	r.tally.mu.Unlock()
 	reason := ""
 	switch {
+	case clash != "": // before again: whether the page or the line comes first is chance where the input is a stream
+		reason = clash
 	case again:
 		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)
 		if q.number != 0 {
 			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, first)
 		}
-	case clash != "":
-		reason = clash
 	case other && ended:
 		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, r.where(q.ID))
 	case other:
