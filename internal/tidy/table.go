@@ -30,7 +30,7 @@ var Table = []Package{
 	{Name: "backoff", Core: true, Ours: "mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "mono window", Std: pure + " encoding/binary"},
 	{Name: "internal/blind", Core: true, Std: "math"},
-	{Name: "throttle", Core: true, Ours: "mono limit window internal/blind", Std: pure},
+	{Name: "throttle", Core: true, Ours: "mono limit window internal/blind", Std: pure + " encoding/binary hash/crc32"},
 	{Name: "internal/strategy/slot", Core: true, Ours: "mono limit throttle internal/blind", Std: pure},
 	{Name: "internal/strategy", Core: true, Ours: "mono limit throttle internal/near internal/strategy/slot", Std: pure},
 	{Name: "queue", Core: true, Ours: "mono limit", Std: pure + " container/heap"},
