@@ -154,3 +154,29 @@ func TestForgets(t *testing.T) {
 	}
 	l.close()
 }
+
+// Who was told to stay away does so for what is left of it after a restart, and where nobody knows how much that is, for all of it.
+func TestStaysAway(t *testing.T) {
+	l := newLeft(t)
+	a := l.auto("A")
+	a.Settle(0, a.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: 30 * time.Minute})
+	all := a.Ready(0, limit.One).Sub(0)
+	waits := func() time.Duration {
+		b := l.auto("A")
+		limit.Replay(b, mono.Time(time.Hour), mono.Min, nil)
+		return b.Ready(mono.Time(time.Hour), limit.One).Sub(mono.Time(time.Hour))
+	}
+	l.close()
+	l.off = 20 * time.Minute
+	l.open()
+	if got := waits(); got > all-20*time.Minute || got <= 0 { // less by what this test takes
+		t.Errorf("20 of %v later it waits for %v", all, got)
+	}
+	l.close()
+	l.boot = "c"
+	l.open()
+	if got := waits(); got > all || got <= all-20*time.Minute {
+		t.Errorf("nobody knows how long ago it was told to wait for %v, and it waits for %v", all, got)
+	}
+	l.close()
+}
