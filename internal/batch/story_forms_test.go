@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -211,6 +212,14 @@ func TestStoryOfOrder(t *testing.T) {
 		s.shape(".id", pick.JSONL)
 		s.config.Dead, tried["/late"] = filepath.Join(s.folder, "dead.jsonl"), 0
 		s.run("rows to standard output", input)
+		s.config.Shape, s.config.Dead, tried["/late"] = nil, filepath.Join(s.folder, "dead-2.jsonl"), 0
+		s.config.Until = time.Now().Add(30 * time.Millisecond)
+		s.run("to standard output, until one has not ended", input)
+		s.config.Out, s.config.Dead, tried["/late"] = filepath.Join(s.folder, "until.jsonl"), "", 0
+		s.config.Until = time.Now().Add(30 * time.Millisecond)
+		s.run("to a file, until one has not ended", input)
+		s.config.Until = time.Time{}
+		s.run("it goes on", input)
 	})
 }
 
@@ -300,4 +309,117 @@ func TestStoryOfBatches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each way in which a prompt ends, in its provider's form, and what another run makes of it.
+func TestStoryOfPrompts(t *testing.T) {
+	for _, p := range []Provider{OpenAI, Anthropic} {
+		tell(t, "prompts-"+p.String(), func(s *story) {
+			tried := map[string]int{}
+			s.page = func(w http.ResponseWriter, q *http.Request) {
+				var asked struct{ Model string }
+				_ = json.NewDecoder(q.Body).Decode(&asked)
+				problem := func(status int, kind, message string) {
+					w.WriteHeader(status)
+					fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"code":%q,"message":%q}}`, kind, kind, message)
+				}
+				tried[asked.Model]++
+				switch asked.Model {
+				case "missing":
+					problem(404, map[Provider]string{OpenAI: "model_not_found", Anthropic: "not_found_error"}[p], "model: missing")
+				case "wrong":
+					problem(400, "invalid_request_error", "max_tokens:\n too large for s3cret-Of-A-9a7Kq")
+				case "long-words":
+					problem(400, "invalid_request_error", strings.Repeat("a", 199)+"é")
+				case "just-long-words":
+					problem(400, "invalid_request_error", strings.Repeat("a", 200))
+				case "forbidden":
+					problem(403, "permission_error", "not yours")
+				case "fails":
+					problem(500, "api_error", "sorry")
+				case "gateway":
+					w.WriteHeader(http.StatusBadGateway)
+					fmt.Fprint(w, "<html>\xff</html>")
+				case "moved":
+					w.Header().Set("Location", "http://elsewhere/s3cret-Of-A-9a7Kq")
+					w.WriteHeader(http.StatusFound)
+				case "moved-nowhere":
+					w.WriteHeader(http.StatusFound)
+				case "error-with-200":
+					fmt.Fprint(w, `{"error":{"message":"over capacity"}}`)
+				case "no-error-with-200":
+					fmt.Fprint(w, `{"error":null,"text":"s3cret-Of-A-9a7Kq \xff","usage":{"prompt_tokens":-1}}`)
+				case "half":
+					fmt.Fprint(w, `{"text":"`)
+				case "long":
+					fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("l", 1000))
+				case "limited":
+					if tried[asked.Model] == 1 {
+						w.Header().Set("Retry-After", "2")
+						problem(429, "rate_limit_error", "slowly")
+						return
+					}
+					fallthrough
+				default:
+					fmt.Fprint(w, `{"usage":{"prompt_tokens":20,"completion_tokens":60,"input_tokens":20,"output_tokens":60}}`)
+				}
+			}
+			s.keys("A")
+			s.header(p.KeyHeader())
+			s.config.MaxResponse, s.config.TTL = 500, 20*time.Second
+			var lines []string
+			for _, model := range []string{"good", "missing", "wrong", "long-words", "just-long-words", "forbidden", "fails", "gateway", "moved", "moved-nowhere", "error-with-200", "no-error-with-200", "half", "long", "limited"} {
+				body := fmt.Sprintf(`{"model":%q,"max_tokens":50,"messages":[{"role":"user","content":"Hi"}]}`, model)
+				if p == OpenAI {
+					lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":%s}`, model, body))
+				} else {
+					lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"params":%s}`, model, body))
+				}
+			}
+			for _, retry := range []string{"", "all", "model,refused"} {
+				format, err := NewLLM(LLMConfig{Provider: p, BaseURL: "http://api/v1", Count: tokens.Used})
+				if err != nil {
+					s.Fatal(err)
+				}
+				s.config.Format = format
+				if retry != "" {
+					if s.config.RetryDead, err = ParseDead(retry); err != nil {
+						s.Fatal(err)
+					}
+				}
+				s.run("retry dead: "+retry, strings.Join(lines, "\n"))
+			}
+		})
+	}
+}
+
+// What attempts cost where each has a price: nothing where the server surely did not do it, and all of it where nobody knows.
+func TestStoryOfABudget(t *testing.T) {
+	tell(t, "budget", func(s *story) {
+		refused := false
+		s.page = func(w http.ResponseWriter, q *http.Request) {
+			switch q.URL.Path {
+			case "/limited":
+				if !refused {
+					w.Header().Set("Retry-After", "1")
+					w.WriteHeader(http.StatusTooManyRequests)
+				}
+				refused = true
+			case "/broken":
+				w.Header().Set("Content-Length", "5000")
+				fmt.Fprint(w, "half")
+			case "/missing":
+				w.WriteHeader(http.StatusNotFound)
+			}
+		}
+		s.config.Price = 0.25
+		input := `{"id":"two","url":"http://api/ok","cost":2}`
+		for _, path := range []string{"limited", "broken", "missing", "ok"} {
+			input += "\n" + request(path, "http://api/"+path)
+		}
+		for _, budget := range []float64{0.5, 0.75, 0.999, 1.25, 1.5, 10} {
+			s.config.Budget = budget
+			s.run(fmt.Sprintf("for %g USD", budget), input)
+		}
+	})
 }

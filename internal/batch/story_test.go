@@ -177,14 +177,14 @@ func (s *story) files() {
 // indented is text below a line of the story, with 50 times the same written as the number of times.
 func indented(text string) string {
 	var b strings.Builder
-	for i := 0; i < len(text); {
-		n := len(text[i:]) - len(strings.TrimLeft(text[i:], text[i:i+1]))
+	for i, n := 0, 0; i < len(text); i += n {
+		for n = 1; i+n < len(text) && text[i+n] == text[i]; n++ {
+		}
 		if text[i] >= 0x80 || n < 50 {
 			b.WriteString(text[i : i+n])
 		} else {
 			fmt.Fprintf(&b, "<%d %c>", n, text[i])
 		}
-		i += n
 	}
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\n", "\n    ")
 }
