@@ -25,7 +25,7 @@ type fact struct {
 type wanted struct {
 	host, provider string
 	must, may      []fact
-	rates          []fact // limit per per
+	rates          []fact // so many in so much time
 	refusals       []quota.Refusal
 	whom           []quota.Scope
 	said, never    bool // of back

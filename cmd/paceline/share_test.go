@@ -139,7 +139,7 @@ func another(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// process starts that.
+// process starts one of these and kills it at the end of the test. It returns what it says on standard error.
 func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := another(t, args...)
@@ -248,7 +248,7 @@ func TestShareRefusals(t *testing.T) {
 	}
 }
 
-// proxies starts so many, and returns the addresses of those that listen.
+// sharingProxies starts so many proxies, and returns the addresses of those that listen.
 func sharingProxies(t *testing.T, s *strictly, address string, n int64, many int) (all []*exec.Cmd, addrs []string) {
 	t.Helper()
 	for range many {
@@ -332,7 +332,7 @@ func TestSharedProxy(t *testing.T) {
 	}
 }
 
-// ls, show and forget say who shares a limit and holds what, and change nothing but what is forgotten.
+// The verbs ls, show and forget say who shares a limit and holds what, and change nothing but what is forgotten.
 func TestShareVerbs(t *testing.T) {
 	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	ripe(t, db, "api", perSecondKeeper(20))
