@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -76,7 +75,7 @@ func (s *Seen) Row() (is, nodes, turn string) {
 	case s.Lost:
 		return s.book.Configuration + "; the store has been restarted since, and nobody was there", "0", "–"
 	}
-	return s.book.Configuration, strconv.Itoa(s.Active()), span(s.now.Sub(s.book.Latest)) + " ago"
+	return s.book.Configuration, fmt.Sprint(s.Active()), span(s.now.Sub(s.book.Latest)) + " ago"
 }
 
 func span(d time.Duration) string { return spell.Span(max(d, 0).Round(10 * time.Millisecond)) }
