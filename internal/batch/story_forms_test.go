@@ -311,59 +311,64 @@ func TestStoryOfBatches(t *testing.T) {
 	}
 }
 
+// prompted answers each prompt by the name of its model.
+func prompted(p Provider) http.HandlerFunc {
+	tried := map[string]int{}
+	return func(w http.ResponseWriter, q *http.Request) {
+		var asked struct{ Model string }
+		_ = json.NewDecoder(q.Body).Decode(&asked)
+		problem := func(status int, kind, message string) {
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"code":%q,"message":%q}}`, kind, kind, message)
+		}
+		tried[asked.Model]++
+		switch asked.Model {
+		case "missing":
+			problem(404, map[Provider]string{OpenAI: "model_not_found", Anthropic: "not_found_error"}[p], "model: missing")
+		case "wrong":
+			problem(400, "invalid_request_error", "max_tokens:\n too large for s3cret-Of-A-9a7Kq")
+		case "long-words":
+			problem(400, "invalid_request_error", strings.Repeat("a", 199)+"é")
+		case "just-long-words":
+			problem(400, "invalid_request_error", strings.Repeat("a", 200))
+		case "forbidden":
+			problem(403, "permission_error", "not yours")
+		case "fails":
+			problem(500, "api_error", "sorry")
+		case "gateway":
+			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprint(w, "<html>\xff</html>")
+		case "moved":
+			w.Header().Set("Location", "http://elsewhere/s3cret-Of-A-9a7Kq")
+			w.WriteHeader(http.StatusFound)
+		case "moved-nowhere":
+			w.WriteHeader(http.StatusFound)
+		case "error-with-200":
+			fmt.Fprint(w, `{"error":{"message":"over capacity"}}`)
+		case "no-error-with-200":
+			fmt.Fprint(w, `{"error":null,"text":"s3cret-Of-A-9a7Kq \xff","usage":{"prompt_tokens":-1}}`)
+		case "half":
+			fmt.Fprint(w, `{"text":"`)
+		case "long":
+			fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("l", 1000))
+		case "limited":
+			if tried[asked.Model] == 1 {
+				w.Header().Set("Retry-After", "2")
+				problem(429, "rate_limit_error", "slowly")
+				return
+			}
+			fallthrough
+		default:
+			fmt.Fprint(w, `{"usage":{"prompt_tokens":20,"completion_tokens":60,"input_tokens":20,"output_tokens":60}}`)
+		}
+	}
+}
+
 // Each way in which a prompt ends, in its provider's form, and what another run makes of it.
 func TestStoryOfPrompts(t *testing.T) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
 		tell(t, "prompts-"+p.String(), func(s *story) {
-			tried := map[string]int{}
-			s.page = func(w http.ResponseWriter, q *http.Request) {
-				var asked struct{ Model string }
-				_ = json.NewDecoder(q.Body).Decode(&asked)
-				problem := func(status int, kind, message string) {
-					w.WriteHeader(status)
-					fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"code":%q,"message":%q}}`, kind, kind, message)
-				}
-				tried[asked.Model]++
-				switch asked.Model {
-				case "missing":
-					problem(404, map[Provider]string{OpenAI: "model_not_found", Anthropic: "not_found_error"}[p], "model: missing")
-				case "wrong":
-					problem(400, "invalid_request_error", "max_tokens:\n too large for s3cret-Of-A-9a7Kq")
-				case "long-words":
-					problem(400, "invalid_request_error", strings.Repeat("a", 199)+"é")
-				case "just-long-words":
-					problem(400, "invalid_request_error", strings.Repeat("a", 200))
-				case "forbidden":
-					problem(403, "permission_error", "not yours")
-				case "fails":
-					problem(500, "api_error", "sorry")
-				case "gateway":
-					w.WriteHeader(http.StatusBadGateway)
-					fmt.Fprint(w, "<html>\xff</html>")
-				case "moved":
-					w.Header().Set("Location", "http://elsewhere/s3cret-Of-A-9a7Kq")
-					w.WriteHeader(http.StatusFound)
-				case "moved-nowhere":
-					w.WriteHeader(http.StatusFound)
-				case "error-with-200":
-					fmt.Fprint(w, `{"error":{"message":"over capacity"}}`)
-				case "no-error-with-200":
-					fmt.Fprint(w, `{"error":null,"text":"s3cret-Of-A-9a7Kq \xff","usage":{"prompt_tokens":-1}}`)
-				case "half":
-					fmt.Fprint(w, `{"text":"`)
-				case "long":
-					fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("l", 1000))
-				case "limited":
-					if tried[asked.Model] == 1 {
-						w.Header().Set("Retry-After", "2")
-						problem(429, "rate_limit_error", "slowly")
-						return
-					}
-					fallthrough
-				default:
-					fmt.Fprint(w, `{"usage":{"prompt_tokens":20,"completion_tokens":60,"input_tokens":20,"output_tokens":60}}`)
-				}
-			}
+			s.page = prompted(p)
 			s.keys("A")
 			s.header(p.KeyHeader())
 			s.config.MaxResponse, s.config.TTL = 500, 20*time.Second
@@ -413,13 +418,14 @@ func TestStoryOfABudget(t *testing.T) {
 			}
 		}
 		s.config.Price = 0.25
-		input := `{"id":"two","url":"http://api/ok","cost":2}`
+		var input strings.Builder
+		input.WriteString(`{"id":"two","url":"http://api/ok","cost":2}`)
 		for _, path := range []string{"limited", "broken", "missing", "ok"} {
-			input += "\n" + request(path, "http://api/"+path)
+			input.WriteString("\n" + request(path, "http://api/"+path))
 		}
 		for _, budget := range []float64{0.5, 0.75, 0.999, 1.25, 1.5, 10} {
 			s.config.Budget = budget
-			s.run(fmt.Sprintf("for %g USD", budget), input)
+			s.run(fmt.Sprintf("for %g USD", budget), input.String())
 		}
 	})
 }

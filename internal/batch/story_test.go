@@ -71,19 +71,20 @@ func (s *story) tell(format string, args ...any) {
 func (s *story) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, _ := io.ReadAll(q.Body)
 	q.Body = io.NopCloser(bytes.NewReader(body))
-	line := fmt.Sprintf("  asked %s http://%s%s", q.Method, q.Host, q.URL.RequestURI())
+	var line strings.Builder
+	fmt.Fprintf(&line, "  asked %s http://%s%s", q.Method, q.Host, q.URL.RequestURI())
 	if agent := q.UserAgent(); agent != "paceline" {
-		line += " by " + agent
+		line.WriteString(" by " + agent)
 	}
 	for _, name := range []string{"Authorization", "Content-Type", "Cookie", "X-Api-Key", "X-Row"} {
 		for _, v := range q.Header[name] {
-			line += fmt.Sprintf(" [%s: %s]", name, v)
+			fmt.Fprintf(&line, " [%s: %s]", name, v)
 		}
 	}
 	if len(body) > 0 {
-		line += " " + string(body)
+		line.WriteString(" " + string(body))
 	}
-	s.note("%s", line)
+	s.note("%s", line.String())
 	time.Sleep(7 * time.Millisecond) // meanwhile all that can be read of the input is read
 	s.page(w, q)
 }
@@ -180,10 +181,13 @@ func indented(text string) string {
 	for i, n := 0, 0; i < len(text); i += n {
 		for n = 1; i+n < len(text) && text[i+n] == text[i]; n++ {
 		}
-		if text[i] >= 0x80 || n < 50 {
+		switch c := text[i]; {
+		case c < ' ' && c != '\n':
+			fmt.Fprintf(&b, "<%d %#x>", n, c)
+		case n >= 50 && c < 0x80:
+			fmt.Fprintf(&b, "<%d %c>", n, c)
+		default:
 			b.WriteString(text[i : i+n])
-		} else {
-			fmt.Fprintf(&b, "<%d %c>", n, text[i])
 		}
 	}
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\n", "\n    ")
