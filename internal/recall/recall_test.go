@@ -157,26 +157,19 @@ func TestForgets(t *testing.T) {
 
 // Who was told to stay away does so for what is left of it after a restart, and where nobody knows how much that is, for all of it.
 func TestStaysAway(t *testing.T) {
-	l := newLeft(t)
-	a := l.auto("A")
-	a.Settle(0, a.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: 30 * time.Minute})
-	all := a.Ready(0, limit.One).Sub(0)
-	waits := func() time.Duration {
-		b := l.auto("A")
-		limit.Replay(b, mono.Time(time.Hour), mono.Min, nil)
-		return b.Ready(mono.Time(time.Hour), limit.One).Sub(mono.Time(time.Hour))
+	for boot, least := range map[string]time.Duration{"b": 0, "c": 20 * time.Minute} {
+		l := newLeft(t)
+		a := l.auto("A")
+		a.Settle(0, a.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: 30 * time.Minute})
+		all := a.Ready(0, limit.One).Sub(0)
+		l.close()
+		l.off, l.boot = 20*time.Minute, boot
+		l.open()
+		b, now := l.auto("A"), mono.Time(time.Hour)
+		limit.Replay(b, now, mono.Min, nil)
+		if got := b.Ready(now, limit.One).Sub(now); got <= least || got > all-20*time.Minute+least {
+			t.Errorf("boot %s: 20 min later it waits for %v of %v", boot, got, all)
+		}
+		l.close()
 	}
-	l.close()
-	l.off = 20 * time.Minute
-	l.open()
-	if got := waits(); got > all-20*time.Minute || got <= 0 { // less by what this test takes
-		t.Errorf("20 of %v later it waits for %v", all, got)
-	}
-	l.close()
-	l.boot = "c"
-	l.open()
-	if got := waits(); got > all || got <= all-20*time.Minute {
-		t.Errorf("nobody knows how long ago it was told to wait for %v, and it waits for %v", all, got)
-	}
-	l.close()
 }
