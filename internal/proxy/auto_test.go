@@ -119,7 +119,7 @@ func forget(t *testing.T, path string) {
 }
 
 // What --limit auto found is kept over a restart: in the minute after it the server refuses no more than of a proxy that lives on, where it is
-// one request in a minute, and serves as much as before. A file of the version before says nothing of it: that is read, and the search begins
+// none or one in a minute, and serves as much as before, but for what a refusal slows. What is drawn differs from run to run, so the bounds are wider. A file of the version before says nothing of it: that is read, and the search begins
 // anew, at a silent server with a tenth of what it serves in the minute before.
 func TestAutoOverRestarts(t *testing.T) {
 	const states = " ago: 5000 requests per 1h0m0s, as the server says"
@@ -141,9 +141,9 @@ func TestAutoOverRestarts(t *testing.T) {
 		{"silent", bereft, 0, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			before, after, says := restarts(t, c.of, 5*time.Minute, c.gap, c.how)
+			before, after, says := restarts(t, c.of, 4*time.Minute, c.gap, c.how)
 			t.Logf("%s, %v, away for %v: %+v, then %+v", c.of, c.how, c.gap, before, after)
-			if c.how != bereft && (after.Refused > 2 || after.Served < before.Served*9/10) {
+			if c.how != bereft && (after.Refused > 3 || after.Served < before.Served*4/5) {
 				t.Errorf("%s, %v, away for %v: %+v in the minute before, and %+v in the minute after", c.of, c.how, c.gap, before, after)
 			}
 			if goesOn := strings.Contains(says, "limit auto goes on with what was found "); !strings.Contains(says, c.says) || goesOn != (c.says != "") {
