@@ -119,8 +119,9 @@ func forget(t *testing.T, path string) {
 }
 
 // What --limit auto found is kept over a restart: in the minute after it the server refuses no more than of a proxy that lives on, where it is
-// none or one in a minute, and serves as much as before, but for what a refusal slows. What is drawn differs from run to run, so the bounds are wider. A file of the version before says nothing of it: that is read, and the search begins
-// anew, at a silent server with a tenth of what it serves in the minute before.
+// none or one in a minute, and serves as much as before, but for what a refusal slows. What is drawn differs from run to run, so the bounds
+// are wider. A file of the version before says nothing of it: that is read, and the search begins anew, at a silent server with a tenth of
+// what it serves in the minute before.
 func TestAutoOverRestarts(t *testing.T) {
 	const states = " ago: 5000 requests per 1h0m0s, as the server says"
 	for _, c := range []struct {
