@@ -129,7 +129,7 @@ func TestStoryOfProgress(t *testing.T) {
 // TestClassOfEachStatus: what would have to change before a request is sent again, by the status of its answer.
 func TestClassOfEachStatus(t *testing.T) {
 	var b strings.Builder
-	for status := 0; status < 1000; status++ {
+	for status := range 1000 {
 		if c := classOfStatus(status); status == 0 || c != classOfStatus(status-1) {
 			fmt.Fprintf(&b, "from %d: %v\n", status, c)
 		}
