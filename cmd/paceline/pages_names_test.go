@@ -68,7 +68,7 @@ func exported(t *testing.T) map[string]map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range strings.Fields(string(list)) {
+	for path := range strings.FieldsSeq(string(list)) {
 		if strings.HasSuffix(path, "_test.go") || strings.Contains("/"+path, "/internal/") || strings.Contains(path, "/testdata/") {
 			continue
 		}
