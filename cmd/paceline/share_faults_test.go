@@ -27,13 +27,14 @@ type troubles struct {
 type befallen struct {
 	served, refused       int
 	kills, stops, crashes int
+	away                  time.Duration // the store, in its crashes
 	rate                  float64       // served in a second
 	calm                  time.Duration // what is not within 7 s and a window of a kill or stop, nor within a window of a crash
 	calmly                int           // served in that
 }
 
 func (b *befallen) String() string {
-	text := fmt.Sprintf("%.1f a second through %d kills, %d stops and %d crashes of the store; %d refused", b.rate, b.kills, b.stops, b.crashes, b.refused)
+	text := fmt.Sprintf("%.1f a second through %d kills, %d stops and %d crashes of the store, which was away for %.1f s in all; %d refused", b.rate, b.kills, b.stops, b.crashes, b.away.Seconds(), b.refused)
 	if b.calm > 0 {
 		text += fmt.Sprintf("; %.1f a second in the %.0f s that are not near any of these", float64(b.calmly)/b.calm.Seconds(), b.calm.Seconds())
 	}
@@ -78,6 +79,7 @@ func (c *crew) through(o troubles, crash func()) *befallen {
 			b.crashes++
 			crashed = time.Now()
 			befall(crash, window)
+			b.away += time.Since(crashed)
 		}
 	}
 	time.Sleep(time.Until(began.Add(o.lasts)))
