@@ -58,7 +58,7 @@ func TestSharedRestart(t *testing.T) {
 					t.Errorf("%s", errs)
 				}
 				if next == "proxy" {
-					addr := proxyLogging(t, filepath.Join(t.TempDir(), "log.txt"), append([]string{"--to", s.URL}, flags...)...)
+					addr, _ := proxyLogging(t, filepath.Join(t.TempDir(), "log.txt"), append([]string{"--to", s.URL}, flags...)...)
 					if failed := askAll(s, []string{addr}, 4, n+4); failed > 0 {
 						t.Errorf("%d failed", failed)
 					}
