@@ -124,7 +124,7 @@ type Answer struct {
 	limit.Outcome
 	// Invalid: the request itself was refused and would be again. It is dead at once.
 	Invalid bool
-	// Banned: the key was refused for good. The request goes on on another, and this attempt is not counted.
+	// Banned: the key was refused for good. The request goes on with another, and this attempt is not counted.
 	Banned bool
 	// Denied: the server says that the key may not do this. Whether it may do nothing any more, only another key can tell. With Invalid,
 	// and several keys in use, the attempt is not counted, and the request goes on until another key has denied it, too, or the same

@@ -20,7 +20,9 @@ import (
 	"time"
 
 	root "github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/columns"
 	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/rule"
@@ -161,7 +163,7 @@ func another(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// process starts that.
+// process starts one of these and kills it at the end of the test. It returns what it says on standard error.
 func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := another(t, args...)
@@ -266,7 +268,7 @@ func sharingProxy(t *testing.T, s *strictly, address string, n int64) (c *exec.C
 	return c, addr
 }
 
-// sharingProxies starts so many.
+// sharingProxies starts so many proxies, and returns the addresses of those that listen.
 func sharingProxies(t *testing.T, s *strictly, address string, n int64, many int) (all []*exec.Cmd, addrs []string) {
 	t.Helper()
 	for range many {
@@ -332,8 +334,10 @@ func TestSharedProxy(t *testing.T) {
 	}
 }
 
-// ls, show and forget say who shares a limit and holds what, and change nothing but what is forgotten.
+// The verbs ls, show and forget say who shares a limit and holds what, and change nothing but what is forgotten.
 func TestShareVerbs(t *testing.T) {
+	longName := strings.Repeat("https://api.example.com/", 8) + "model a"
+	shortened := "…" + longName[len(longName)-longestName+1:]
 	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	ripe(t, db, "api", perSecondKeeper(20))
 	s, err := openShare(t.Context(), db)
@@ -341,7 +345,7 @@ func TestShareVerbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	m, err := share.New(share.Config{Store: s, Name: "api", Own: perSecondKeeper(20), Who: "here/\x1b[31m1"})
+	m, err := share.New(share.Config{Store: s, Name: "api", Own: perSecondKeeper(20), Who: "here/\x1b[31m1" + strings.Repeat("long", 30) + "/7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,17 +356,34 @@ func TestShareVerbs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Turn(t.Context(), "broken", func(share.Reading) ([]byte, error) { return []byte("no blob"), nil }); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"broken", longName} {
+		if err := s.Turn(t.Context(), name, func(share.Reading) ([]byte, error) { return []byte("no blob"), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Each limit has its row, whatever it is called, and the name that is shown there is one to be looked up by.
+	listed := func() (rows []map[string]string) {
+		return readTable(t, sharePrints(t, "ls", db), "name")
+	}
+	rows := listed()
+	if len(rows) != 3 || rows[0]["name"] != "api" || !strings.HasPrefix(rows[0]["limit"], "Rolling: 20 requests per 1s") || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
+		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened {
+		t.Errorf("share ls: %q", rows)
+	}
+	if text := sharePrints(t, "show", db, shortened); !strings.Contains(text, "damaged") {
+		t.Errorf("share show of %q:\n%s", shortened, text)
+	}
+	if sharePrints(t, "forget", db, shortened); len(listed()) != 2 {
+		t.Errorf("after %q was forgotten there are %q", shortened, listed())
 	}
 	for _, c := range []struct {
 		args string
 		code int
 		says []string
 	}{
-		{"ls " + db, 0, []string{"api  Rolling: 20 requests per 1s", "; 1 node, the last turn ", "broken  share: the blob is damaged"}},
-		{"show " + db + " api", 0, []string{"  limit: Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node here/", "may send for ", "requests a second were granted in the last"}},
-		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once somebody comes"}},
+		{"show " + db + " api", 0, []string{"  limit: Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "may send for ", "requests a second were granted in the last"}},
+		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once"}},
+		{"show " + db + " broken", 0, []string{"broken\n", "damaged"}},
 		{"show " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " broken", 0, []string{"forgotten: whoever comes first"}},
@@ -382,4 +403,16 @@ func TestShareVerbs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// sharePrints is what a verb of share that succeeds prints. All of it fits.
+func sharePrints(t *testing.T, args ...string) string {
+	t.Helper()
+	text := printed(t, append([]string{"share"}, args...)...)
+	for line := range strings.SplitSeq(text, "\n") {
+		if columns.Of(line) > tables.Width {
+			t.Errorf("share %s: %d columns: %s", args, columns.Of(line), line)
+		}
+	}
+	return text
 }

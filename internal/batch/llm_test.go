@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/internal/journal"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/internal/uptime"
@@ -31,8 +31,6 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // pipes is a network within the process, for virtual time.
 type pipes struct {
@@ -585,19 +583,7 @@ func TestLLMGolden(t *testing.T) {
 			}
 			got = append(append(got, filepath.Base(path)+"\n"...), text...)
 		}
-		golden := filepath.Join("testdata", p.String()+".golden")
-		if *update {
-			if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(golden, got, 0o644)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(want, got) {
-			t.Errorf("%v:\n%s\nwant (-update writes it):\n%s", p, got, want)
-		}
+		golden.Compare(t, p.String()+".golden", string(got))
 	}
 }
 

@@ -357,7 +357,7 @@ func TestCostOfNothing(t *testing.T) {
 	}
 }
 
-// A banned key stops, the work goes on on the others; when all are banned nothing is lost.
+// A banned key stops, and the work goes on with the others; when all are banned nothing is lost.
 func TestBannedKeys(t *testing.T) {
 	var banned atomic.Value
 	banned.Store("secret-a")
@@ -390,7 +390,6 @@ func TestBannedKeys(t *testing.T) {
 	}
 }
 
-// The value of a key is nowhere: not where the server says it, not where a connection fails.
 // A server that refuses what keeps to its limit, as far as the promised latency is right: that is said once.
 func TestRetreatIsSaid(t *testing.T) {
 	var n atomic.Int64
@@ -409,6 +408,7 @@ func TestRetreatIsSaid(t *testing.T) {
 	}
 }
 
+// The value of a key is nowhere: not where the server says it, not where a connection fails.
 func TestSecretsStaySecret(t *testing.T) {
 	const value = "s3cr/et+v4lueX9"
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {

@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/share/sharetest"
 )
 
-// sharing is a bench whose limit others may share, and a server that notes when requests arrive.
+// sharingBench is a bench whose limit others may share, and a server that notes when requests arrive.
 type sharingBench struct {
 	*bench
 	store *sharetest.Memory

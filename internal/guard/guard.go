@@ -41,9 +41,9 @@ type Config struct {
 	Slow, SlowAgain bool
 	// Trial has the first request go alone until it is answered, or for so long. If zero, not.
 	Trial time.Duration
-	// Pause is how long to stay away after the n-th refusal in a row if it names no time, and at least from the 21st in a row
-	// on, less twenty, if it does. Its zero value is ready; a negative
-	// Base: not at all.
+	// Pause is how long to stay away after the n-th refusal in a row if that names no time. If refusals name a time, twenty in a row
+	// are believed; from the 21st on the pause is at least that of the first, second and so on of those that name none. The zero value
+	// is ready; with a negative Base there is no pause.
 	Pause backoff.Policy
 	// MaxPause is the longest that one answer keeps everybody away, whatever it asks for: then one request goes, and if that
 	// is refused the next one twice as long after it, until the server's own time has come. If zero, 1 h; negative, or where the
@@ -264,7 +264,7 @@ func (g *Guard) State(now mono.Time, all []limit.Stated) {
 	}
 }
 
-// Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what fits it ever.
+// Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what could ever fit it.
 func (g *Guard) Own() limit.Limiter { return g.own }
 
 // Ready implements limit.Limiter.
