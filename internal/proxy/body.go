@@ -19,7 +19,7 @@ import (
 type body struct {
 	src     io.ReadCloser
 	stall   time.Duration
-	rc      *http.ResponseController
+	rc      http.ResponseController
 	most    int64         // how much of this one may be kept
 	all     *atomic.Int64 // how much more may be kept of all
 	streams bool          // it comes over HTTP/2
@@ -35,7 +35,7 @@ type body struct {
 	closed bool
 }
 
-func newBody(src io.ReadCloser, rc *http.ResponseController, b *Bounds, all *atomic.Int64, gone func(error)) *body {
+func newBody(src io.ReadCloser, rc http.ResponseController, b *Bounds, all *atomic.Int64, gone func(error)) *body {
 	x := &body{src: src, stall: b.Stall, rc: rc, most: b.Kept, all: all, gone: gone}
 	x.news.L = &x.mu
 	return x
@@ -170,7 +170,7 @@ func (b *body) close() {
 	case b.busy: // somebody is waiting for the client; this ends it, and with it the connection
 		_ = b.rc.SetReadDeadline(time.Unix(1, 0))
 	case b.err != io.EOF:
-		leave(b.rc)
+		leave(&b.rc)
 	}
 }
 

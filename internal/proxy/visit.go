@@ -105,7 +105,7 @@ func (v *visit) takeBody() {
 	if b.Body > 0 {
 		src = http.MaxBytesReader(v.w.ResponseWriter, r.Body, b.Body)
 	}
-	v.body = newBody(src, http.NewResponseController(v.w), b, &v.proxy.keepable, v.cancel)
+	v.body = newBody(src, *http.NewResponseController(v.w), b, &v.proxy.keepable, v.cancel)
 	v.body.streams = r.ProtoMajor > 1
 	expects := strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	switch {
