@@ -572,6 +572,12 @@ func TestCallersContext(t *testing.T) {
 		if got != 1 || wrote != 1 {
 			t.Errorf("%s: the caller heard of %d connections and %d writes", l.name, got, wrote)
 		}
+		answered := 0
+		ctx = httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { answered++ }})
+		a = new(Attempt)
+		if status, err := finish(b.Send(shapes[0].request(ctx, url, 3), a)); status != 200 || !a.Written() || answered != 1 {
+			t.Errorf("%s: %d, %v, written %v; who listens to answers alone heard of %d", l.name, status, err, a.Written(), answered)
+		}
 		var value any
 		b = over1(t, roundTripper(func(r *http.Request) (*http.Response, error) {
 			value = r.Context().Value(name{})
@@ -590,9 +596,12 @@ func TestAllocations(t *testing.T) {
 		most = 7
 	}
 	b := &Base{own: &http.Transport{}, rt: answers}
-	r := shapes[0].request(context.Background(), "http://a.test/", 1)
-	if n := testing.AllocsPerRun(100, func() { finish(b.Send(r, new(Attempt))) }) - 1; n > most { // the answer
-		t.Errorf("%v allocations, want %v at most", n, most)
+	traced := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotFirstResponseByte: func() {}}) // as httputil.ReverseProxy does
+	for _, ctx := range []context.Context{context.Background(), traced} {
+		r := shapes[0].request(ctx, "http://a.test/", 1)
+		if n := testing.AllocsPerRun(100, func() { finish(b.Send(r, new(Attempt))) }) - 1; n > most { // the answer
+			t.Errorf("%v: %v allocations, want %v at most", ctx, n, most)
+		}
 	}
 }
 

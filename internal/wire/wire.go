@@ -92,6 +92,12 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	}
 	ctx := req.Context()
 	t := &trip{base: b, attempt: a}
+	its := httptrace.ContextClientTrace(ctx)
+	// httptrace would join two traces by reflection, which is dear, and httputil.ReverseProxy always has one.
+	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil || its.WroteRequest != nil)
+	if its != nil && !joins {
+		t.trace = *its
+	}
 	t.trace.GotConn = t.got
 	t.trace.WroteRequest = a.wroteRequest
 	if !own {
@@ -114,10 +120,10 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 		}()
 	}
 	t.Context = ctx
-	if httptrace.ContextClientTrace(ctx) == nil {
-		t.sent = req.WithContext(t)
-	} else {
+	if joins {
 		t.sent = req.WithContext(httptrace.WithClientTrace(ctx, &t.trace))
+	} else {
+		t.sent = req.WithContext(t)
 	}
 	resp, err := rt.RoundTrip(t.sent)
 	if err != nil {
