@@ -2,7 +2,6 @@ package batch
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/recall/recalltest"
 )
 
@@ -22,7 +22,7 @@ func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after rec
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	network := farend.New()
 	srv := &http.Server{Handler: server}
 	go func() { _ = srv.Serve(network) }()
 	defer func() {
