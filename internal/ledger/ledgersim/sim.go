@@ -104,27 +104,19 @@ type world struct {
 	loop   sim.Loop[func()]
 	nodes  []*node
 	server map[limit.Unit]rule.Server
-	store  store
-	report Report
-	ids    int
+	store  Store
+	away   mono.Time // the store, from all until then
+	// noticed is how the store's clock was set when somebody put last.
+	noticed time.Duration
+	report  Report
+	ids     int
 }
-
-type store struct {
-	blob        []byte
-	version     int
-	away        mono.Time // from all until then
-	set         time.Duration
-	incarnation int
-	noticed     time.Duration // how it was set when somebody put last
-}
-
-// Base is the store's clock at the beginning.
-const Base = mono.Time(500_000 * 3600 * 1e9)
 
 // Run simulates.
 func Run(c Config) *Report {
 	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 17)), server: c.Server()}
 	w.report.Errors = map[string]int{}
+	w.store.accept = w.accept
 	if w.Cost == nil {
 		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
 	}
@@ -144,16 +136,15 @@ func Run(c Config) *Report {
 	return &w.report
 }
 
-// accept puts a blob.
+// accept looks at a blob that is put.
 func (w *world) accept(blob []byte) {
 	s := &w.store
-	if s.set > s.noticed && s.blob != nil {
+	if s.set > w.noticed && s.blob != nil {
 		was, err1 := ledger.Decode(s.blob)
 		is, err2 := ledger.Decode(blob)
 		w.report.Beyond = err1 == nil && err2 == nil && was.Era != is.Era && was.Incarnation == is.Incarnation
 	}
-	s.blob, s.noticed = blob, s.set
-	s.version++
+	w.noticed = s.set
 }
 
 func (w *world) now() mono.Time { return w.loop.Now() }
@@ -183,8 +174,8 @@ func (w *world) trouble() {
 		n.cut = max(n.cut, w.now().Add(w.upTo(6*time.Second)))
 	})
 	w.every(w.Away, func() {
-		if w.now() > w.store.away.Add(4*time.Second) {
-			w.store.away = w.now().Add(w.upTo(40 * time.Second))
+		if w.now() > w.away.Add(4*time.Second) {
+			w.away = w.now().Add(w.upTo(40 * time.Second))
 		}
 	})
 	w.every(w.Set, func() { w.store.set += w.upTo(10*time.Second) - 5*time.Second })
@@ -195,12 +186,10 @@ func (w *world) trouble() {
 		})
 	}
 	w.every(w.Remove, func() {
-		w.store.blob = nil
-		w.store.version = w.rng.Int()
+		w.store.lose(w.rng.Int())
 	})
 	w.every(w.Forget, func() {
-		w.store.blob = nil
-		w.store.version = w.rng.Int()
+		w.store.lose(w.rng.Int())
 		w.store.incarnation++
 	})
 }
