@@ -76,6 +76,9 @@ func (s *Store) check(of *Scenario, sharing bool, refuse func(field, format stri
 	if _, err := of.Server.keeper(); err != nil {
 		refuse("Server.Kind", "is to be shared, and cannot be: %v", err)
 	}
+	if q := &of.Server; q.Level != q.Capacity {
+		refuse("Server.Level", "%d is not the %d that who shares takes the quota to have at the beginning: want full, or none", q.Level, q.Capacity)
+	}
 	for i, o := range s.Outages {
 		at := func(field string) string { return fmt.Sprintf("Store.Outages[%d].%s", i, field) }
 		within(at("At"), o.At, 0, longestRun)
@@ -192,7 +195,7 @@ func (s *storeState) join(f *Fleet, group int, process int32) *member {
 	m.turns = ledgersim.Turns{Core: m.Node, Store: &s.store, Now: s.loop.Now, Clock: s.loop.Now, After: s.after, Later: s.after,
 		Until: func(p mono.Time) time.Duration { return max(p.Sub(s.loop.Now()), 0) },
 		Way:   func() time.Duration { return c.Link.Draw(s.rng) }, Work: func() time.Duration { return c.Work.Draw(s.rng) },
-		Away: m.away, Put: func(int) { s.turns++ }, Ended: func(err error) {
+		Away: m.away, UpTo: func(d time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(d))) }, Put: func(int) { s.turns++ }, Ended: func(err error) {
 			if err != nil && !errors.Is(err, ledger.ErrWait) {
 				s.lost++
 			}

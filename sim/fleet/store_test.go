@@ -116,6 +116,7 @@ func TestStoreRefusals(t *testing.T) {
 	}{
 		{nobody, "Store", "no group has the strategy share"},
 		{sharing(fleet.Quota{Kind: fleet.Calendar}, fleet.Store{}), "Server.Kind", "of a calendar quota"},
+		{sharing(fleet.Quota{Kind: fleet.Bucket, Level: 100}, fleet.Store{}), "Server.Level", "100 is not the 4500"},
 		{outage(fleet.Outage{At: -1, Lasts: 1}), "Store.Outages[0].At", "-1ns is not from 0s"},
 		{outage(fleet.Outage{}), "Store.Outages[0].Lasts", "0s is not from 1ns"},
 		{outage(fleet.Outage{Lasts: 1, Processes: 2}), "Store.Outages[0].Processes", "2 of no group"},
