@@ -102,8 +102,8 @@ func (s *Store) check(of *Scenario, sharing bool, refuse func(field, format stri
 
 // StoreReport says what became of the processes that share the quota by the Store.
 type StoreReport struct {
-	// Turns is how many were put, PerSecond of them in a second, and Lost how many had no answer, or put nothing as others were quicker
-	// three times. A turn is two statements; PerRequest is how many statements there were for each request that was sent.
+	// Turns is how many were put, PerSecond of them in a second, and Lost how many had no answer, or put nothing for 2 s as others were quicker.
+	// Each try of a turn is two statements; PerRequest is how many statements there were for each request that was sent.
 	Turns      int            `json:"turns"`
 	PerSecond  float64        `json:"turns_per_second"`
 	Lost       int            `json:"lost"`
@@ -138,6 +138,7 @@ type storeState struct {
 	free    []int32
 	window  time.Duration
 	turns   int
+	tries   int
 	lost    int
 	sent    int
 	loop    *sim.Loop[event]
@@ -195,7 +196,7 @@ func (s *storeState) join(f *Fleet, group int, process int32) *member {
 	m.turns = ledgersim.Turns{Core: m.Node, Store: &s.store, Now: s.loop.Now, Clock: s.loop.Now, After: s.after, Later: s.after,
 		Until: func(p mono.Time) time.Duration { return max(p.Sub(s.loop.Now()), 0) },
 		Way:   func() time.Duration { return c.Link.Draw(s.rng) }, Work: func() time.Duration { return c.Work.Draw(s.rng) },
-		Away: m.away, UpTo: func(d time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(d))) }, Put: func(int) { s.turns++ }, Ended: func(err error) {
+		Away: m.away, UpTo: func(d time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(d))) }, Put: func(_, tries int) { s.turns, s.tries = s.turns+1, s.tries+tries }, Ended: func(err error) {
 			if err != nil && !errors.Is(err, ledger.ErrWait) {
 				s.lost++
 			}
@@ -281,7 +282,7 @@ func (s *storeState) report(f *Fleet) *StoreReport {
 		r.PerSecond = float64(s.turns) / d
 	}
 	if s.sent > 0 {
-		r.PerRequest = 2 * float64(s.turns) / float64(s.sent)
+		r.PerRequest = 2 * float64(s.tries) / float64(s.sent)
 	}
 	for i := range s.outages {
 		o := &s.outages[i]

@@ -208,10 +208,11 @@ func (n *node) ended(err error) {
 }
 
 // put notes a turn that was put.
-func (n *node) put(told int) {
+func (n *node) put(told, tries int) {
 	n.report.Told += told
 	if n.now() >= mono.Time(n.Warm) {
 		n.report.Turns++
+		n.report.Tries += tries
 	}
 }
 

@@ -40,6 +40,8 @@ type Config struct {
 	// Alter, if not nil, changes the limit for all, by the first node, at AlterAt.
 	Alter   ledger.Change
 	AlterAt time.Duration
+	// Rested has the store been there for long when they begin; otherwise it is new, and quiet first.
+	Rested bool
 	// Split has nodes go on with their parts while they cannot reach the store.
 	Split bool
 	Trouble
@@ -73,7 +75,8 @@ type Report struct {
 	Rate                  float64   // requests sent in a second, after Warm
 	Units                 limit.Cost
 	Turns                 int             // that were put, after Warm
-	Lost                  int             // turns that lost the race or failed
+	Tries                 int             // of those; each is two statements
+	Lost                  int             // turns that failed, or lost the race until they were given up
 	First                 []time.Duration // of each place, the first time
 	Firsts                []time.Duration // of those who took a place later: from the start to the first arrival
 	Waits                 []time.Duration // of requests that came, with Rate
@@ -117,6 +120,9 @@ func Run(c Config) *Report {
 	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 17)), server: c.Server()}
 	w.report.Errors = map[string]int{}
 	w.store.accept = w.accept
+	if c.Rested {
+		w.store.Rest(ledger.Config{New: c.Limit})
+	}
 	if w.Cost == nil {
 		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
 	}

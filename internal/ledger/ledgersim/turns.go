@@ -23,26 +23,32 @@ type Turns struct {
 	Way, Work func() time.Duration
 	// Away says that the node cannot reach the store now.
 	Away func() bool
-	// Lost draws whether an answer is lost, and whether a put is delivered again up to three seconds later; UpTo draws when.
+	// Lost draws whether an answer is lost, and whether a put is delivered again up to three seconds later. UpTo draws less than a span.
 	Lost func() bool
 	UpTo func(d time.Duration) time.Duration
-	// Put is told of a turn that was put, in which so many answers were told, and Ended of one that ended for the node.
-	Put   func(told int)
+	// Put is told of a turn that was put, in which so many answers were told, at the so many-th try, and Ended of one that ended for the node.
+	Put   func(told, tries int)
 	Ended func(err error)
 
 	busy    bool // a turn is under way
 	planned bool
+	began   mono.Time // of the turn under way, by the run's time
+	tries   int
 	due     mono.Time // of the next turn, if it is planned
 }
 
 // What a turn ends with, beside what the node says.
 var (
 	ErrLost  = errors.New("no answer from the store")
-	ErrRaced = errors.New("somebody else put")
+	ErrRaced = errors.New("others were quicker each time")
 )
 
-// tries is how often a turn reads again where others were quicker.
-const tries = 3
+// As package share has it: a turn that others were quicker than is tried again after a random pause, which grows to pauseMost, until it has
+// taken turnMost.
+const (
+	pauseMost = 10 * time.Millisecond
+	turnMost  = 2 * time.Second
+)
 
 // Plan sees to the next turn. Call it whenever what the node wants may have changed.
 func (t *Turns) Plan() {
@@ -65,7 +71,8 @@ func (t *Turns) Plan() {
 		}
 		t.busy = true
 		t.Core.Begin(t.Clock())
-		t.read(tries)
+		t.began, t.tries = t.Now(), 0
+		t.read(time.Millisecond)
 	})
 }
 
@@ -76,8 +83,9 @@ func (t *Turns) end(err error) {
 }
 
 // read is the first half of a turn: there, read, and back.
-func (t *Turns) read(tries int) {
+func (t *Turns) read(pause time.Duration) {
 	began := t.Clock()
+	t.tries++
 	if t.Away() {
 		t.Later(200*time.Millisecond, func() { t.end(ErrLost) })
 		return
@@ -94,13 +102,13 @@ func (t *Turns) read(tries int) {
 				t.end(err)
 				return
 			}
-			t.put(blob, version, tries)
+			t.put(blob, version, pause)
 		})
 	})
 }
 
 // put is the second half.
-func (t *Turns) put(blob []byte, version, tries int) {
+func (t *Turns) put(blob []byte, version int, pause time.Duration) {
 	if t.Away() {
 		t.Later(200*time.Millisecond, func() { t.end(ErrLost) })
 		return
@@ -112,7 +120,7 @@ func (t *Turns) put(blob []byte, version, tries int) {
 	t.After(t.Way()+work, func() {
 		ok := t.Store.put(blob, version)
 		if ok {
-			t.Put(told)
+			t.Put(told, t.tries)
 		}
 		if t.lost() { // delivered again, when somebody else may have put
 			t.After(t.UpTo(3*time.Second), func() { t.Store.put(blob, version) })
@@ -125,10 +133,10 @@ func (t *Turns) put(blob []byte, version, tries int) {
 			switch {
 			case ok:
 				t.end(nil)
-			case tries > 1:
-				t.read(tries - 1)
-			default:
+			case t.Now().Sub(t.began) > turnMost:
 				t.end(ErrRaced)
+			default:
+				t.Later(t.UpTo(pause), func() { t.read(min(2*pause, pauseMost)) })
 			}
 		})
 	})
