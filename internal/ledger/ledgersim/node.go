@@ -24,7 +24,7 @@ type node struct {
 	line   []waiting
 	wake   mono.Time // what is planned
 	on     bool
-	late   bool // it took another's place, and nothing of it has arrived
+	late   bool // it came later, or took another's place, and nothing of it has arrived
 }
 
 type waiting struct {
@@ -44,7 +44,7 @@ func (w *world) start(place int) {
 	}
 	n.core = ledger.New(c)
 	n.turns = n.newTurns()
-	n.late = w.nodes[place] != nil
+	n.late = w.nodes[place] != nil || place >= w.Nodes-w.Later
 	w.nodes[place] = n
 	if w.Newborn && w.ids > w.Nodes {
 		w.store.set += w.upTo(10*time.Second) - 5*time.Second

@@ -31,7 +31,10 @@ type Config struct {
 	Demand int
 	Rate   float64
 	Only   int
-	Length time.Duration
+	// Later is how many of the nodes, the last ones, come at LaterAt, each a tenth of a second after the one before. Not with a Trouble of nodes.
+	Later   int
+	LaterAt time.Duration
+	Length  time.Duration
 	// Warm is how much of the beginning is left out of the figures.
 	Warm time.Duration
 	Poll time.Duration
@@ -78,7 +81,7 @@ type Report struct {
 	Tries                 int             // of those; each is two statements
 	Lost                  int             // turns that failed, or lost the race until they were given up
 	First                 []time.Duration // of each place, the first time
-	Firsts                []time.Duration // of those who took a place later: from the start to the first arrival
+	Firsts                []time.Duration // of those who came later, or took a place: from the start to the first arrival
 	Waits                 []time.Duration // of requests that came, with Rate
 	BlobBytes             int
 	Answered, Told        int // answers, and how many were told by turns that were put: no more, but after the store forgot
@@ -130,6 +133,10 @@ func Run(c Config) *Report {
 	w.report.First = make([]time.Duration, c.Nodes)
 	for i := range c.Nodes {
 		w.nodes = append(w.nodes, nil)
+		if late := i - (c.Nodes - c.Later); late >= 0 {
+			w.after(c.LaterAt+time.Duration(late)*time.Second/10, func() { w.start(i) })
+			continue
+		}
 		w.start(i)
 	}
 	w.trouble()
