@@ -106,5 +106,4 @@ func (g *Gate) Spinning() bool {
 	return j.spinner != nil
 }
 
-// Without is without.
 var Without = without

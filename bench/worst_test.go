@@ -123,7 +123,7 @@ func reserve(l *rate.Limiter) func() (time.Duration, bool) {
 	return func() (time.Duration, bool) { return l.Reserve().Delay(), true }
 }
 
-// remembers is a clock whose Sleep is somebody else's to do.
+// remembers is a clock whose Sleep only notes how long it was asked for: the test moves time on.
 type remembers struct{ wait time.Duration }
 
 func (*remembers) Now() time.Time          { return time.Now() }

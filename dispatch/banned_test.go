@@ -85,7 +85,7 @@ func TestCoolingKeyIsNamed(t *testing.T) {
 	if info := r.KeyInfo(at(time.Minute), 0); info.State != dispatch.OK {
 		t.Errorf("%+v, want ok at the instant it may go again", info)
 	}
-	r.sends(time.Second, limit.AfterSettle, "1/2 on 1") // the work goes on on the other
+	r.sends(time.Second, limit.AfterSettle, "1/2 on 1") // the work goes on with the other
 	r.Hold(at(time.Second), 1, at(time.Hour))
 	if info := r.KeyInfo(at(ms), 1); info.State != dispatch.Cooling || info.State.String() != "cooling" {
 		t.Errorf("%+v, want cooling", info)

@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/labels"
 )
 
-// requests are those of each client, and their waits.
+// requests collects what became of the requests of each client, and for what they waited.
 func (c *collection) requests(s *source, v *paceline.Snapshot) {
 	c.count(resent, float64(v.Resent))
 	clients := map[string]*paceline.ClientState{}
@@ -55,7 +55,7 @@ func (c *collection) requests(s *source, v *paceline.Snapshot) {
 	c.waits(s, v)
 }
 
-// add puts a client to others.
+// add adds up what clients did that have one series together.
 func add(sum, is *paceline.ClientState) {
 	sum.Waiting += is.Waiting
 	sum.InFlight += is.InFlight
@@ -105,7 +105,7 @@ func merge[K comparable](all map[K]*paceline.Times, k K, t *paceline.Times) {
 	}
 }
 
-// limits are all limits. Those that have no series of their own are added up.
+// limits collects all limits. Those that have no series of their own are added up.
 func (c *collection) limits(s *source, v *paceline.Snapshot) {
 	var rest paceline.LimitState
 	some := false
@@ -156,7 +156,7 @@ func (c *collection) limit(l *paceline.LimitState, is []string) {
 	}
 }
 
-// servers is what is known of keys and hosts.
+// servers collects what is known of keys and hosts.
 func (c *collection) servers(s *source, v *paceline.Snapshot) {
 	c.count(pauses, float64(v.Pauses))
 	type owner [5]string

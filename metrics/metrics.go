@@ -40,8 +40,8 @@ type Collector struct {
 	named map[string]*source // with live, those that there were lately, by their number and name
 }
 
-// Live returns a Collector of sources that come and go: all of those that there are are asked for whenever it collects. They are told apart by the
-// label source: their names.
+// Live returns a Collector of sources that come and go: whenever it collects, it calls sources for those that are there. They are told apart
+// by the label source, which has their names.
 func Live(sources func() []paceline.Source) *Collector {
 	return &Collector{live: sources, named: map[string]*source{}}
 }

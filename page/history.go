@@ -86,7 +86,7 @@ func (h *history) add(now time.Time, s *paceline.Snapshot) point {
 // at returns the point of that place, 0 being the oldest.
 func (h *history) at(i int) *point { return &h.points[(h.next-h.filled+i+slots)%slots] }
 
-// percentiles of what was answered in the last minute, over all hosts, in milliseconds; of all that was ever if nobody looked then.
+// percentiles returns, in milliseconds and over all hosts, how long answers took in the last minute, or ever if nobody looked then.
 func (h *history) percentiles(number int64, s *paceline.Snapshot) (p50, p99 rounded) {
 	now := make(upto, len(s.Bounds)+1)
 	for _, u := range s.Upstream {

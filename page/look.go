@@ -61,8 +61,8 @@ func (p *Page) sources() []paceline.Source {
 	return p.config.Sources
 }
 
-// follow has each Snapshot go on with the history of its source, and tells whether there are other sources than before. One that began to count
-// anew is another.
+// follow has each Snapshot go on with the history of its source, and tells whether there are other sources than before. A source that began
+// to count anew counts as another.
 func (p *Page) follow(snapshots []paceline.Snapshot) (others bool) {
 	known := make(map[string]*history, len(snapshots))
 	var histories []*history

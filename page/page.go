@@ -31,8 +31,8 @@ import (
 type Config struct {
 	// Sources are what is shown, each under the name that its Snapshots have; see paceline.NameSource.
 	Sources []paceline.Source
-	// Live, if not nil, is asked for each frame which sources there are, in place of Sources, where they come and go. They are told apart by the names that
-	// their Snapshots have.
+	// Live, if not nil, is asked for each frame which sources there are, in the place of Sources: for sources that come and go. They are
+	// told apart by the names that their Snapshots have.
 	Live func() []paceline.Source
 	// Title is what the page is called. If empty, "Paceline".
 	Title string

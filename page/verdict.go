@@ -91,7 +91,7 @@ func binding(list []paceline.LimitState) (most *paceline.LimitState) {
 	return most
 }
 
-// holdsUp says whether l lets go later than m does, or as late and is used more.
+// holdsUp says whether l has somebody wait for longer than m does, or, if both let somebody go at one instant, is used more.
 func holdsUp(l, m *paceline.LimitState) bool {
 	if l.NextUnknown != m.NextUnknown {
 		return l.NextUnknown

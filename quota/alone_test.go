@@ -3,13 +3,13 @@ package quota_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/corpus"
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/quota"
 )
 
@@ -17,7 +17,6 @@ import (
 // server. Few answers that were ever published have them all, so a wrong unit, window or scope shows nowhere else. After a change:
 // -update, and read the difference beside the page.
 func TestFieldsAlone(t *testing.T) {
-	const file = "testdata/alone.txt"
 	generic, _ := quota.Lookup("generic")
 	var b strings.Builder
 	for _, p := range append(quota.Providers(), quota.Provider{Name: "generic"}) {
@@ -32,21 +31,7 @@ func TestFieldsAlone(t *testing.T) {
 			}
 		}
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was, is := strings.Split(string(want), "\n"), strings.Split(b.String(), "\n")
-	for i := range max(len(was), len(is)) {
-		if i >= len(was) || i >= len(is) || was[i] != is[i] {
-			t.Fatalf("%s differs from line %d on: now %q, when it was last read %q", file, i+1, is[min(i, len(is)):min(i+1, len(is))], was[min(i, len(was)):min(i+1, len(was))])
-		}
-	}
+	golden.Compare(t, "alone.txt", b.String())
 }
 
 // alone is what d reads out of one header field, a line for each thing.

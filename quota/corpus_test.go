@@ -1,9 +1,7 @@
 package quota_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,11 +9,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/corpus"
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/quota"
 )
 
-var update = flag.Bool("update", false, "write the expected readings of testdata; read each against its source before it is committed")
-
+// TestCorpus: each answer that is kept is read as before. After a change: -update, and read what differs against the source of the answer.
 func TestCorpus(t *testing.T) {
 	total := 0
 	for _, name := range quota.Names() {
@@ -38,20 +36,7 @@ func TestCorpus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, '\n')
-			path := strings.TrimSuffix(s.Name, ".http") + ".json"
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s is read as\n%swant\n%s", s.Name, got, want)
-			}
+			golden.Compare(t, strings.TrimSuffix(strings.TrimPrefix(s.Name, "testdata/"), ".http")+".json", string(got)+"\n")
 		}
 	}
 	if total < 150 {

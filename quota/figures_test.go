@@ -1,19 +1,18 @@
 package quota_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
+	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/quota"
 )
 
 // TestFigures: what providers publish in numbers, and what their refusals look like, is what somebody last read on their pages. Money and
 // waits are planned by it, and a slip of a digit shows nowhere else. After a change: -update, and read the difference beside the page.
 func TestFigures(t *testing.T) {
-	const file = "testdata/figures.txt"
-	var b bytes.Buffer
+	var b strings.Builder
 	for _, p := range quota.Providers() {
 		fmt.Fprintf(&b, "%s\n", p.Name)
 		for _, m := range p.Models {
@@ -35,22 +34,5 @@ func TestFigures(t *testing.T) {
 			fmt.Fprintf(&b, "\tsign: %v %q %q %v %q means %q by %q, wait %v\n", s.Status, s.Field, s.Path, s.Body, s.Is, s.Means, s.By, s.Wait)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was, is := bytes.Split(want, []byte("\n")), bytes.Split(b.Bytes(), []byte("\n"))
-	for i := range min(len(was), len(is)) {
-		if !bytes.Equal(was[i], is[i]) {
-			t.Fatalf("line %d of %s: now it is %q, when it was last read %q", i+1, file, is[i], was[i])
-		}
-	}
-	if len(was) != len(is) {
-		t.Errorf("%d lines, and %s has %d", len(is), file, len(was))
-	}
+	golden.Compare(t, "figures.txt", b.String())
 }

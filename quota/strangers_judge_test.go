@@ -25,7 +25,7 @@ type fact struct {
 type wanted struct {
 	host, provider string
 	must, may      []fact
-	rates          []fact // limit per per
+	rates          []fact // so many in so much time
 	refusals       []quota.Refusal
 	whom           []quota.Scope
 	said, never    bool // of back
@@ -76,7 +76,7 @@ func sight(o quota.Observation, now time.Time) []seen {
 // near allows for the second in which clocks tick, and for what is rounded to it.
 func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Second }
 
-// far: a client would wait too long by twice and a minute.
+// far: a client would wait for more than twice as long, and for more than a minute longer.
 func far(said, is time.Duration) bool { return said > 2*is && said > is+time.Minute }
 
 func (f fact) inLeft(n int64) bool { return f.left[0].N <= n && n <= f.left[1].N }

@@ -234,7 +234,7 @@ func checkLog(t *testing.T, log io.Reader, want int) {
 	}
 }
 
-// TestSameSeedSameLatencies: and another seed other ones.
+// The same seed gives the same latencies, and another seed gives others.
 func TestSameSeedSameLatencies(t *testing.T) {
 	drawn := func(seed uint64) (s string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -451,7 +451,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestShutdownDoesNotWaitForASlowClient that has sent half a body.
+// A client that has sent half a body does not hold up Shutdown.
 func TestShutdownDoesNotWaitForASlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{})

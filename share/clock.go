@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// clock is the node's own: nobody sets it, and it goes on while the machine sleeps, as others give up who sleeps.
+// clock is the node's own: nobody sets it, and it goes on while the machine sleeps, since others give up a node that sleeps.
 type clock struct {
 	base  time.Time
 	since uptime.Reading

@@ -19,7 +19,7 @@ const (
 // String returns wait or split.
 func (f Fallback) String() string { return [...]string{"wait", "split"}[f] }
 
-// ParseFallback reads that.
+// ParseFallback reads what String returns. The error names both words.
 func ParseFallback(s string) (Fallback, error) {
 	for _, f := range []Fallback{Wait, Split} {
 		if s == f.String() {

@@ -316,7 +316,7 @@ func (m *Member) run(ended chan struct{}) {
 	}
 }
 
-// turn takes one, and has the driver ask again.
+// turn takes one turn at the store, and has the driver ask again: there may be something new to send.
 func (m *Member) turn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, turnMost)
 	defer cancel()

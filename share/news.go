@@ -36,7 +36,7 @@ func (n *news) say(level slog.Level, kind string, err error, text string, args .
 	n.items = append(n.items, item{level, kind, err, fmt.Sprintf(text, args...)})
 }
 
-// turned takes in how a turn ended at p.
+// turned takes in how a turn ended at p, by the node's clock, and notes what people are to be told of it.
 func (n *news) turned(p mono.Time, node *ledger.Node, fallback Fallback, err error) {
 	if errors.Is(err, ledger.ErrWait) {
 		return
@@ -82,7 +82,7 @@ func (n *news) silent(q ledger.Quiet) {
 		return
 	}
 	level := slog.LevelWarn
-	if errors.Is(q.Why, ledger.ErrNew) || q.Why == nil && newcomer { // as it is when several begin together
+	if errors.Is(q.Why, ledger.ErrNew) || q.Why == nil && newcomer { // several that begin together find this, and nothing is wrong then
 		level = slog.LevelInfo
 	}
 	if q.Why == nil {
@@ -93,7 +93,7 @@ func (n *news) silent(q ledger.Quiet) {
 
 func whole(d time.Duration) string { return spell.Span(max(d, 0).Round(100 * time.Millisecond)) }
 
-// tell returns what tells people what there is to tell. It is called without the Member's lock, as a Logger may ask the Member something.
+// tell returns a function that passes on the news so far. That is called without the Member's lock, as a Logger may ask the Member something.
 func (n *news) tell(c *Config, note func(kind, text string)) func() {
 	items := n.items
 	n.items = nil

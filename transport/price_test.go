@@ -201,8 +201,8 @@ func TestPriceForEachScope(t *testing.T) {
 	}
 }
 
-// Where the body states no maximum, what is usual is reserved; where that does not fit, as much is reserved as fits: a token of output at least. A maximum that
-// is stated does not shrink.
+// Where the body states no maximum, what is usual is reserved; where that does not fit, as much is reserved as fits, and a token of output
+// at least. A maximum that is stated does not shrink.
 func TestPriceOfWhatMayBeLess(t *testing.T) {
 	const unbounded = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
 	known, err := tokens.New(tokens.Config{Overrun: 0.1})

@@ -130,7 +130,7 @@ func TestEveryLimiterHearsWhatIsLeft(t *testing.T) {
 	})
 }
 
-// asked is a dialect that counts how often it is asked.
+// askedDialect counts how often it is asked.
 type askedDialect struct {
 	quota.Dialect
 	n *int

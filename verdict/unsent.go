@@ -2,11 +2,12 @@ package verdict
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/paceline-go/paceline/internal/sight"
 )
 
 // NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of a request was written: there was no
@@ -26,19 +27,5 @@ func NeverSent(err error) bool {
 	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return e.Conn != nil // the first error that it read; if Conn is nil, the handshake was over
 	}
-	return badCertificate(err) || errors.Is(err, http.ErrSchemeMismatch) || strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout")
-}
-
-func badCertificate(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[x509.CertificateInvalidError](err)
-	return ok
+	return sight.IsBadCertificate(err) || errors.Is(err, http.ErrSchemeMismatch) || strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/quota"
 )
 
-// explained runs explain in a year of one's choice, at a terminal or not.
+// explainIn runs explain on a day of one's choice, with standard input typed at a terminal or not.
 func explainIn(now string, typed bool, stdin string, args ...string) (out, errs string, err error) {
 	at, _ := time.Parse("2006-01-02", now)
 	var stdout, stderr strings.Builder
@@ -46,7 +46,7 @@ func TestExplainAtATerminal(t *testing.T) {
 	}
 }
 
-// Nobody takes 200 for said where it is not.
+// Where the input has no status it is read as 200, and that this is an assumption is said.
 func TestExplainAssumesAStatus(t *testing.T) {
 	out, errs, err := explainIn("2026-11-22", false, "{'Retry-After': '7'}")
 	if err != nil || !strings.HasPrefix(out, "200 OK") || errs != "no status found: it is read as of an answer that was served (200)\n" {
@@ -99,7 +99,7 @@ published     etherscan (free, per key; published 2026-11): 3 requests per secon
 	}
 }
 
-// What is published goes stale: in doubt it is.
+// What was published is called old a year after its month, or its year, began; a date that cannot be read is old.
 func TestExplainOld(t *testing.T) {
 	for _, c := range []struct {
 		now, asOf string

@@ -14,10 +14,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// TestRunLiveAtFullRate: run with a provider's published limit, over sockets and by the clock of this machine, for three windows of a
-// fake: nothing is refused, and it is 98 % of what can be had by whoever cannot know before an answer that a request has arrived: a window
-// and a round trip for each limit's worth. It takes half a minute, with
-// PACELINE_LONG=1.
+// A run with a provider's published limit, over sockets and by the clock of this machine, lasts for three windows of a fake server: nothing
+// is refused, and it gets 98 % of what anybody can who knows of an arrival only by the answer, which is a limit's worth for each window and
+// round trip. It takes half a minute, with PACELINE_LONG=1.
 func TestRunLiveAtFullRate(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") != "1" || race.Enabled {
 		t.Skip("PACELINE_LONG=1, without the race detector: it is about how quick it is")

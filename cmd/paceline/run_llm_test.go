@@ -116,7 +116,7 @@ paceline: invalid input: broken: 1 of 3 lines; `},
 	}
 }
 
-// Before a million lines are read.
+// A file that cannot take the results is refused before the input is read, which may have a million lines.
 func TestRunResultsElsewhere(t *testing.T) {
 	in := write(t, "in.jsonl", prompts(3)+"}\n")
 	plain := write(t, "plain.jsonl", `{"id":"a","state":"done","attempts":1}`+"\n")

@@ -56,7 +56,7 @@ func newMint(t *testing.T) *mint {
 	return m
 }
 
-// token is the n-th that is minted: no two have a word in common.
+// mintedToken is the n-th token: no two have a word in common.
 func mintedToken(n int) string {
 	return fmt.Sprintf("t0k3n-Qz%dWx%dRv-%d", n*7919%1000, n*104729%10007, n)
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/columns"
 	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/tables"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -60,21 +64,67 @@ func withStore(cmd *cobra.Command, address string, f func(context.Context, share
 	return nil
 }
 
+// longestName is how many columns of a table a name takes: of one that is longer the end is shown, where names differ.
+const longestName = 48
+
+// shortName is a name as ls has it.
+func shortName(name string) string { return columns.Tail(shown.Text(name), longestName) }
+
 func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
 	names, err := s.Names(ctx)
 	if err != nil {
 		return err
 	}
+	var table tables.Table
+	table.Head("name", "limit", "nodes", "last turn")
+	some := false
 	for _, name := range names {
 		seen, ok, err := shared.Look(ctx, s, name)
 		if err != nil {
 			return err
 		}
 		if ok {
-			fmt.Fprintln(out, shown.Lines(name+"  "+seen.Line()))
+			is, nodes, turn := seen.Row()
+			table.Row(shortName(name), shown.Text(is), nodes, turn)
+			some = true
 		}
 	}
-	return nil
+	if !some {
+		_, err = fmt.Fprintln(out, "there is no limit yet: the first run or proxy with --share makes one")
+		return err
+	}
+	return table.Write(out, tables.Width)
+}
+
+// lookUp is Look of a limit that somebody has named, whole or as ls has it: a long name is shown there by its end.
+func lookUp(ctx context.Context, s share.Lister, name string) (*shared.Seen, error) {
+	seen, ok, err := shared.Look(ctx, s, name)
+	if err != nil || ok {
+		return seen, err
+	}
+	names, err := s.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	like := slices.DeleteFunc(names, func(is string) bool { return shortName(is) != name })
+	if len(like) > 1 {
+		return nil, fmt.Errorf("%d limits end like %q: expected the whole name of one, such as %q", len(like), name, like[0])
+	}
+	if len(like) == 1 {
+		if seen, ok, err = shared.Look(ctx, s, like[0]); err != nil || ok {
+			return seen, err
+		}
+	}
+	return nil, fmt.Errorf("%q is not there: paceline share ls says what is", name)
+}
+
+// writeFitted writes a line that strangers had a part in. What is too long for a line goes on in the next; of a word that is, the end is shown.
+func writeFitted(out io.Writer, indent, line string) {
+	words := strings.Split(shown.Text(line), " ")
+	for i := range words {
+		words[i] = columns.Tail(words[i], tables.Width-2*len("  "))
+	}
+	fmt.Fprintln(out, tables.Fit(indent+strings.Join(words, " "), tables.Width))
 }
 
 // looked is the time between the two looks that tell a rate.
@@ -89,10 +139,7 @@ func showShares(ctx context.Context, s share.Lister, out io.Writer, names []stri
 	var all []*shared.Seen
 	busy := false
 	for _, name := range names {
-		seen, ok, err := shared.Look(ctx, s, name)
-		if err == nil && !ok {
-			err = fmt.Errorf("%q is not there: paceline share ls says what is", name)
-		}
+		seen, err := lookUp(ctx, s, name)
 		if err != nil {
 			return err
 		}
@@ -108,21 +155,18 @@ func showShares(ctx context.Context, s share.Lister, out io.Writer, names []stri
 				return err
 			}
 		}
-		fmt.Fprintln(out, shown.Lines(seen.Name))
+		writeFitted(out, "", seen.Name)
 		for _, line := range seen.Words(later) {
-			fmt.Fprintln(out, "  "+shown.Lines(line))
+			writeFitted(out, "  ", line)
 		}
 	}
 	return nil
 }
 
 func forgetShare(ctx context.Context, s share.Lister, out io.Writer, name string) error {
-	seen, ok, err := shared.Look(ctx, s, name)
-	if err == nil && !ok {
-		err = fmt.Errorf("%q is not there: paceline share ls says what is", name)
-	}
+	seen, err := lookUp(ctx, s, name)
 	if err == nil {
-		err = s.Forget(ctx, name)
+		err = s.Forget(ctx, seen.Name)
 	}
 	if err != nil {
 		return err

@@ -1,19 +1,12 @@
 package batch
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,179 +17,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/dispatch"
-	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 )
-
-// ran is what one run left behind.
-type ran struct {
-	Totals
-	err     error
-	results map[string]Result // the last of each id, from OUT
-	lines   int               // in OUT
-	dead    map[string]Result
-	again   string // what the last line says of dead letters
-	notices string
-	log     string
-}
-
-type bench struct {
-	t      *testing.T
-	config Config
-	tamper func(*Run) // between Open and Send
-	drain  func(*Run) // beside Send
-
-	network *pipes // not nil: in a bubble, with its clock
-}
-
-// newBench has results in a folder of its own, retries that do not wait, and no limits.
-func newBench(t *testing.T) *bench {
-	return &bench{t: t, config: Config{
-		Out: filepath.Join(t.TempDir(), "out.jsonl"), Backoff: backoff.Policy{Base: -1}, Timeout: 5 * time.Second,
-	}}
-}
-
-// made is a run, over the bench's network if it has one.
-func (b *bench) made(c Config) *Run {
-	b.t.Helper()
-	if b.network != nil {
-		c.clock = bubbleClock
-	}
-	r, err := New(c)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if b.network != nil {
-		over := newTransport(&r.c)
-		over.DialContext = b.network.dial
-		r.sender.over(over)
-	}
-	return r
-}
-
-// run sends lines. Whatever happens, the counts add up.
-func (b *bench) run(lines ...string) ran {
-	t := b.t
-	t.Helper()
-	var notices, log lockedBuffer
-	c := b.config
-	c.Notice = func(s string) { fmt.Fprintln(&notices, s) }
-	c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	r := b.made(c)
-	text := strings.Join(lines, "\n")
-	if err := r.Check("in", strings.NewReader(text)); err != nil {
-		return ran{err: err, notices: notices.String()}
-	}
-	if err := r.Open(); err != nil {
-		return ran{err: err, notices: notices.String()}
-	}
-	if b.tamper != nil {
-		b.tamper(r)
-	}
-	if b.drain != nil {
-		go b.drain(r)
-	}
-	out := ran{err: r.Send(context.Background(), "in", strings.NewReader(text))}
-	p := r.Progress()
-	var err error
-	if out.Totals, err = r.Close(); err != nil {
-		t.Error(err)
-	}
-	n := out.Totals
-	if n.Input != n.SkippedDone+n.SkippedDead+n.Done+n.Expired+n.Dead+n.Left+n.Lost || n.Offered < n.Done+n.Expired+n.Dead || p.InFlight != 0 {
-		t.Errorf("the counts do not add up: %+v, in flight %d", n, p.InFlight)
-	}
-	if c.Out != "-" {
-		out.results, out.lines = readResults(t, c.Out)
-		out.dead, _ = readResults(t, DeadBeside(c.Out))
-	}
-	out.again = r.DeadAgain()
-	out.notices, out.log = notices.String(), log.String()
-	return out
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func readResults(t *testing.T, path string) (map[string]Result, int) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all, n := map[string]Result{}, 0
-	for s := bufio.NewScanner(f); s.Scan(); n++ {
-		var r Result
-		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		all[r.ID] = r
-	}
-	return all, n
-}
-
-func request(id, url string) string { return fmt.Sprintf(`{"id":%q,"url":%q}`, id, url) }
-
-func requests(n int, url string) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = request(fmt.Sprint("r", i), url)
-	}
-	return all
-}
-
-// counting serves and counts, by query.
-func counting(t *testing.T, f http.HandlerFunc) (*httptest.Server, func(query string) int) {
-	h, seen := counted(f)
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	return srv, seen
-}
-
-func counted(f http.HandlerFunc) (http.Handler, func(query string) int) {
-	var mu sync.Mutex
-	all := map[string]int{}
-	h := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		mu.Lock()
-		all[q.URL.RawQuery]++
-		mu.Unlock()
-		f(w, q)
-	})
-	return h, func(query string) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return all[query]
-	}
-}
-
-// virtualBench is a bench and a server that counts by query, in a bubble.
-func virtualBench(t *testing.T, f http.HandlerFunc) (b *bench, url string, seen func(query string) int) {
-	b = newBench(t)
-	b.network = &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	h, seen := counted(f)
-	srv := &http.Server{Handler: h}
-	go func() { _ = srv.Serve(b.network) }()
-	t.Cleanup(func() { _ = srv.Close() })
-	return b, "http://server/", seen
-}
 
 func TestRun(t *testing.T) {
 	before := goleak.IgnoreCurrent()
@@ -357,7 +181,7 @@ func TestCostOfNothing(t *testing.T) {
 	}
 }
 
-// A banned key stops, the work goes on on the others; when all are banned nothing is lost.
+// A banned key stops, and the work goes on with the others; when all are banned nothing is lost.
 func TestBannedKeys(t *testing.T) {
 	var banned atomic.Value
 	banned.Store("secret-a")
@@ -390,7 +214,6 @@ func TestBannedKeys(t *testing.T) {
 	}
 }
 
-// The value of a key is nowhere: not where the server says it, not where a connection fails.
 // A server that refuses what keeps to its limit, as far as the promised latency is right: that is said once.
 func TestRetreatIsSaid(t *testing.T) {
 	var n atomic.Int64
@@ -409,6 +232,7 @@ func TestRetreatIsSaid(t *testing.T) {
 	}
 }
 
+// The value of a key is nowhere: not where the server says it, not where a connection fails.
 func TestSecretsStaySecret(t *testing.T) {
 	const value = "s3cr/et+v4lueX9"
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
@@ -454,208 +278,6 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// full is a file on a disk that is full after so many lines, until there is room again.
-type full struct {
-	durable.Handle
-	lines atomic.Int32
-}
-
-func (f *full) Write(b []byte) (int, error) {
-	n := int32(bytes.Count(b, []byte("\n")))
-	if room := f.lines.Add(-n) + n; room < n {
-		f.lines.Add(n) // what is written of it is cut off again
-		fits := 0
-		for range room {
-			fits += bytes.IndexByte(b[fits:], '\n') + 1
-		}
-		n, _ := f.Handle.Write(b[:fits+bytes.IndexByte(b[fits:], '\n')/2])
-		return n, errors.New("no space left on device")
-	}
-	return f.Handle.Write(b)
-}
-
-// A disk that gets full, under each of the files: the sending stops, nothing is lost, and running again resumes.
-func TestFullDisk(t *testing.T) {
-	for _, which := range []string{"results", "dead letters", "journal"} {
-		t.Run(which, func(t *testing.T) {
-			srv, seen := counting(t, func(w http.ResponseWriter, q *http.Request) {
-				if which == "dead letters" {
-					w.WriteHeader(http.StatusBadRequest)
-				}
-			})
-			b := newBench(t)
-			b.config.Concurrency = 4
-			lines := make([]string, 50)
-			for i := range lines {
-				lines[i] = request(fmt.Sprint(i), fmt.Sprintf("%s/?%d", srv.URL, i))
-			}
-			b.tamper = func(r *Run) {
-				through := map[string]func(func(durable.Handle) durable.Handle){
-					"results": r.store.out.Through, "dead letters": r.store.dead.Through, "journal": r.store.journal.Through}[which]
-				through(func(h durable.Handle) durable.Handle {
-					f := &full{Handle: h}
-					f.lines.Store(11)
-					return f
-				})
-			}
-			first := b.run(lines...)
-			if !errors.Is(first.err, ErrOutput) || !strings.Contains(first.err.Error(), "no space left") || first.Left == 0 || first.Lost != 0 {
-				t.Fatalf("%+v, %v", first.Totals, first.err)
-			}
-			if sent := first.Sends; sent > 11+4+4 {
-				t.Errorf("%d were sent although only 11 lines could be written", sent)
-			}
-			b.tamper = nil
-			second := b.run(lines...)
-			if second.err != nil || second.Left != 0 || second.Lost != 0 || first.Done+second.Done+first.Dead+second.Dead != 50 {
-				t.Fatalf("again: %+v, %v", second.Totals, second.err)
-			}
-			all := second.results
-			if which == "dead letters" {
-				all = second.dead
-			}
-			if len(all) != 50 || second.lines != map[string]int{"results": 50, "dead letters": 0, "journal": 50}[which] {
-				t.Errorf("%d ids, %d lines", len(all), second.lines)
-			}
-			for i := range lines {
-				id := fmt.Sprint(i)
-				if n := seen(id); n != 1 && !(n == 2 && all[id].PossibleRepeat) {
-					t.Errorf("%s was sent %d times, possible repeat: %v", id, n, all[id].PossibleRepeat)
-				}
-				if all[id].PossibleRepeat && !strings.Contains(second.notices, "unanswered: "+id+"\n") {
-					t.Errorf("%s may be a repeat, and is not named:\n%s", id, second.notices)
-				}
-			}
-		})
-	}
-}
-
-// unanswered is a disk on which no answer fits into the journal.
-type unanswered struct{ durable.Handle }
-
-func (u *unanswered) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(`"answer"`)) {
-		return 0, errors.New("no space left on device")
-	}
-	return u.Handle.Write(b)
-}
-
-// Where the results are written and that they were answered is not, the sending stops as well: a restart would count windows that are over.
-func TestFullDiskForAnswers(t *testing.T) {
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
-	b := newBench(t)
-	b.config.Concurrency = 1
-	b.tamper = func(r *Run) { r.store.journal.Through(func(h durable.Handle) durable.Handle { return &unanswered{h} }) }
-	if got := b.run(requests(50, srv.URL)...); !errors.Is(got.err, ErrOutput) || got.Left == 0 || got.Lost != 0 || got.Done != len(got.results) {
-		t.Errorf("%+v, %v", got.Totals, got.err)
-	}
-}
-
-// What swallows a line: a file system that lies, another process. The counts are compared with what is there.
-type swallowing struct {
-	durable.Handle
-	lines atomic.Int32
-}
-
-func (f *swallowing) Write(b []byte) (int, error) {
-	kept := make([]byte, 0, len(b))
-	for line := range bytes.Lines(b) {
-		if f.lines.Add(-1) != 0 {
-			kept = append(kept, line...)
-		}
-	}
-	if n, err := f.Handle.Write(kept); err != nil {
-		return n, err
-	}
-	return len(b), nil
-}
-
-func TestLostIsFound(t *testing.T) {
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
-	b := newBench(t)
-	b.tamper = func(r *Run) {
-		r.store.out.Through(func(h durable.Handle) durable.Handle {
-			f := &swallowing{Handle: h}
-			f.lines.Store(3)
-			return f
-		})
-	}
-	var notices lockedBuffer
-	c := b.config
-	c.Notice = func(s string) { fmt.Fprintln(&notices, s) }
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Join(requests(10, srv.URL), "\n")
-	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {
-		t.Fatal(err)
-	}
-	b.tamper(r)
-	if err := r.Send(context.Background(), "in", strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := r.Close(); err != nil || got.Lost != 1 || got.Done != 10 {
-		t.Errorf("one result of ten was swallowed: %+v, %v", got, err)
-	}
-}
-
-// An attempt without an answer may have been served. It is sent again and says so, or is held back.
-func TestUnanswered(t *testing.T) {
-	for _, hold := range []bool{false, true} {
-		var n atomic.Int32
-		srv, seen := counting(t, func(http.ResponseWriter, *http.Request) {
-			if n.Add(1) == 1 {
-				panic(http.ErrAbortHandler)
-			}
-		})
-		b := newBench(t)
-		b.config.HoldUnanswered = hold
-		got := b.run(request("x", srv.URL+"/?x"))
-		if r := got.results["x"]; !hold && (got.Done != 1 || !r.PossibleRepeat || got.Repeats != 1 || seen("x") != 2) {
-			t.Errorf("resend: %+v, %s", got.Totals, r.line())
-		}
-		if r := got.dead["x"]; hold && (got.Dead != 1 || seen("x") != 1 || !strings.Contains(r.Error, "it may have been served, and is held back")) {
-			t.Errorf("hold: %+v, %s", got.Totals, r.line())
-		}
-	}
-	// What a dead process left: the same choice.
-	for _, hold := range []bool{false, true} {
-		srv, seen := counting(t, func(http.ResponseWriter, *http.Request) {})
-		b := newBench(t)
-		b.config.HoldUnanswered = hold
-		journal := fmt.Sprintf("{\"run\":\"x\",\"timeout\":1}\n{\"send\":1,\"id\":\"x\",\"key\":\"default\",\"cost\":1,\"at\":%d}\n", time.Now().Add(-time.Hour).UnixNano())
-		if err := os.WriteFile(b.config.Out+".journal", []byte(journal), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		got := b.run(request("x", srv.URL+"/?x"), request("y", srv.URL+"/?y"))
-		if !strings.Contains(got.notices, "1 request was sent but not answered") || !strings.Contains(got.notices, "unanswered: x\n") || got.results["y"].PossibleRepeat {
-			t.Errorf("notices:\n%s", got.notices)
-		}
-		if !hold && (seen("x") != 1 || !got.results["x"].PossibleRepeat || got.Repeats != 1) {
-			t.Errorf("resend: %+v", got.Totals)
-		}
-		if hold && (seen("x") != 0 || got.Dead != 1 || got.Repeats != 0 || got.dead["x"].Error == "") {
-			t.Errorf("hold: %+v, %v", got.Totals, got.dead)
-		}
-	}
-}
-
-// What may have been served and is then invalid is a dead letter that says both: whoever mends it has to know.
-func TestUnansweredAndDead(t *testing.T) {
-	var n atomic.Int32
-	srv, seen := counting(t, func(w http.ResponseWriter, _ *http.Request) {
-		if n.Add(1) == 1 {
-			panic(http.ErrAbortHandler)
-		}
-		w.WriteHeader(http.StatusBadRequest)
-	})
-	got := newBench(t).run(request("x", srv.URL+"/?x"))
-	if r := got.dead["x"]; got.Dead != 1 || !r.PossibleRepeat || seen("x") != 2 {
-		t.Errorf("%+v, %s", got.Totals, r.line())
-	}
-}
-
 // Nonces rise over runs, even if the clock is behind what the journal says.
 func TestNoncesRise(t *testing.T) {
 	var mu sync.Mutex
@@ -677,116 +299,6 @@ func TestNoncesRise(t *testing.T) {
 	}
 	if len(nonces) != 15 || !slices.IsSorted(nonces) || len(slices.Compact(slices.Clone(nonces))) != 15 || nonces[0] <= uint64(time.Now().UnixMilli()) {
 		t.Errorf("nonces %v", nonces)
-	}
-}
-
-// Whoever reads the results slowly holds up the sending, not the memory.
-func TestSlowReader(t *testing.T) {
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
-	reader, writer := io.Pipe()
-	c := newBench(t).config
-	c.Out, c.Stdout, c.Concurrency = "-", writer, 3
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Open(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error)
-	go func() {
-		done <- r.Send(context.Background(), "in", strings.NewReader(strings.Join(requests(200, srv.URL), "\n")))
-	}()
-	sends := func() int { r.tally.mu.Lock(); defer r.tally.mu.Unlock(); return r.tally.totals.Sends }
-	for last := 0; last == 0 || last != sends(); time.Sleep(20 * time.Millisecond) {
-		last = sends()
-	}
-	if n := sends(); n == 0 || n > 3*c.Concurrency+1 {
-		t.Errorf("%d were sent while nobody read a result", n)
-	}
-	lines := make(chan int)
-	go func() {
-		n := 0
-		for s := bufio.NewScanner(reader); s.Scan(); n++ {
-		}
-		lines <- n
-	}()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	writer.Close()
-	if n := <-lines; n != 200 {
-		t.Errorf("%d results", n)
-	}
-	if got, err := r.Close(); err != nil || got.Lost != 0 || got.Done != 200 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-// A stream stops at a bad line: what was read before is finished.
-func TestStreamStops(t *testing.T) {
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
-	text := request("a", srv.URL) + "\n{\"url\":1}\n" + request("b", srv.URL) + "\n" + request("a", srv.URL) + "\n"
-	for _, skip := range []bool{false, true} {
-		c := newBench(t).config
-		var notices lockedBuffer
-		c.SkipInvalid, c.Notice = skip, func(s string) { fmt.Fprintln(&notices, s) }
-		r, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Open(); err != nil {
-			t.Fatal(err)
-		}
-		err = r.Send(context.Background(), "stdin", strings.NewReader(text))
-		got, cerr := r.Close()
-		if cerr != nil || got.Lost != 0 || got.Left != 0 {
-			t.Errorf("%+v, %v", got, cerr)
-		}
-		if !skip && (!errors.Is(err, ErrInput) || errors.Is(err, ErrUnsent) || got.Done != 1 ||
-			err.Error() != "invalid input: stdin:2:8: url is a number, expected a string; reading stops here, what was read before is finished") {
-			t.Errorf("%+v, %v", got, err)
-		}
-		want := "stdin:2:8: url is a number, expected a string\nstdin:4:7: id \"a\" is already on line 1, expected each id once\n"
-		if skip && (err != nil || got.Done != 2 || got.Invalid != 2 || notices.String() != want) {
-			t.Errorf("%+v, %v, notices:\n%s", got, err, notices.String())
-		}
-	}
-}
-
-// Interrupted: what is in flight is answered, what waits is left, and a reader stuck in its input does not hold it up.
-func TestDrain(t *testing.T) {
-	began, release := make(chan struct{}, 10), make(chan struct{})
-	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) { began <- struct{}{}; <-release })
-	c := newBench(t).config
-	c.Concurrency = 2
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Open(); err != nil {
-		t.Fatal(err)
-	}
-	in, feed := io.Pipe()
-	defer feed.Close()
-	go func() { fmt.Fprintln(feed, strings.Join(requests(5, srv.URL), "\n")) }()
-	go func() {
-		<-began
-		<-began
-		for r.Progress().Waiting != 3 {
-			time.Sleep(time.Millisecond)
-		}
-		if p := r.Progress(); p.Why != "answers: 2 in flight is the most that --concurrency allows" {
-			t.Errorf("why: %q", p.Why)
-		}
-		r.Drain()
-		close(release)
-	}()
-	if err := r.Send(context.Background(), "stdin", in); err != nil {
-		t.Error(err)
-	}
-	if got, err := r.Close(); err != nil || got.Done != 2 || got.Left != 3 || got.Lost != 0 {
-		t.Errorf("%+v, %v", got, err)
 	}
 }
 

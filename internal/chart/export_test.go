@@ -13,5 +13,4 @@ func Colours() (series []Hue, texts map[string]Hue, on Hue) {
 	return series, map[string]Hue{"ink": exported(ink), "muted": exported(muted)}, exported(ground)
 }
 
-// Quantile is quantile.
 var Quantile = quantile

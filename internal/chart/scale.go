@@ -108,7 +108,7 @@ func linear(lo, hi float64, n int, grown, clock bool) scale {
 	return s
 }
 
-// niceStep is the smallest round number that is at least least.
+// niceStep is the smallest round number that is not below least.
 func niceStep(least float64, clock bool) float64 {
 	if clock {
 		for _, step := range []float64{1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440} {

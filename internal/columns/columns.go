@@ -61,6 +61,24 @@ func Cut(s string, most int) string {
 	return s
 }
 
+// Tail returns the end of s in at most so many columns. Where something is missing it begins with an ellipsis.
+func Tail(s string, most int) string {
+	n := Of(s)
+	if n <= most {
+		return s
+	}
+	if most <= 0 {
+		return ""
+	}
+	for i, r := range s {
+		if n <= most-1 {
+			return "…" + strings.TrimLeft(s[i:], " ")
+		}
+		n -= of(r)
+	}
+	return "…"
+}
+
 // Pad returns s with spaces behind it, or before it, so that it takes at least so many columns.
 func Pad(s string, least int, right bool) string {
 	gap := strings.Repeat(" ", max(least-Of(s), 0))

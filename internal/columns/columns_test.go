@@ -27,6 +27,20 @@ func TestCut(t *testing.T) {
 	}
 }
 
+func TestTail(t *testing.T) {
+	for _, c := range []struct {
+		s    string
+		most int
+		want string
+	}{
+		{"plain", 5, "plain"}, {"plain", 4, "…ain"}, {"日本語", 6, "日本語"}, {"日本語", 5, "…本語"}, {"日本語", 4, "…語"}, {"ab c", 3, "…c"}, {"ab", 1, "…"}, {"ab", 0, ""}, {"日", 1, "…"},
+	} {
+		if got := Tail(c.s, c.most); got != c.want || Of(got) > c.most {
+			t.Errorf("%q in %d: %q, want %q", c.s, c.most, got, c.want)
+		}
+	}
+}
+
 func TestPad(t *testing.T) {
 	if got := Pad("日本", 6, false) + "|" + Pad("é", 3, true) + "|" + Pad("long", 2, true); got != "日本  |  é|long" {
 		t.Errorf("%q", got)

@@ -9,6 +9,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -41,9 +42,9 @@ type Config struct {
 	Slow, SlowAgain bool
 	// Trial has the first request go alone until it is answered, or for so long. If zero, not.
 	Trial time.Duration
-	// Pause is how long to stay away after the n-th refusal in a row if it names no time, and at least from the 21st in a row
-	// on, less twenty, if it does. Its zero value is ready; a negative
-	// Base: not at all.
+	// Pause is how long to stay away after the n-th refusal in a row if that names no time. If refusals name a time, twenty in a row
+	// are believed; from the 21st on the pause is at least that of the first, second and so on of those that name none. The zero value
+	// is ready; with a negative Base there is no pause.
 	Pause backoff.Policy
 	// MaxPause is the longest that one answer keeps everybody away, whatever it asks for: then one request goes, and if that
 	// is refused the next one twice as long after it, until the server's own time has come. If zero, 1 h; negative, or where the
@@ -189,6 +190,18 @@ func (g *Guard) Unsettled() (n int, since mono.Time) {
 	return g.book.Len(), since
 }
 
+// InFlight ranges over the leases that are not settled and what each was admitted for, in no order. The Guard must not be used meanwhile. It is for
+// a Guard without a Limiter, which counts all of a cost.
+func (g *Guard) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
+	return func(yield func(limit.Lease, limit.Cost) bool) {
+		for lease, r := range g.book.Leases() {
+			if !yield(lease, r.cost) {
+				return
+			}
+		}
+	}
+}
+
 // AppendUsage implements limit.Gauged: of the configured limit, and of the bounds on what is in flight.
 func (g *Guard) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	if g.under == nil {
@@ -264,7 +277,7 @@ func (g *Guard) State(now mono.Time, all []limit.Stated) {
 	}
 }
 
-// Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what fits it ever.
+// Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what could ever fit it.
 func (g *Guard) Own() limit.Limiter { return g.own }
 
 // Ready implements limit.Limiter.

@@ -36,7 +36,8 @@ func plain(c guard.Config) *guard.Guard {
 	return must(guard.New(c))
 }
 
-// Whatever the answers say, the promise of the limit in it is kept; probes come after a quarter of the pauses asked for.
+// rollingSpec: whatever the answers say, the promise of the limit in a guard is kept. Pauses are asked for that are four times as long as
+// MaxPause, so that there are probes.
 var rollingSpec = limittest.Spec{
 	New: func() limit.Limiter {
 		return must(guard.New(guard.Config{
@@ -48,14 +49,14 @@ var rollingSpec = limittest.Spec{
 	Burst:      1 << 20, // what was never sent may be sent again; the promise bounds the rest
 }
 
-// Without one it is a throttle.
+// aloneSpec is a guard without a limit, which only heeds what servers say.
 var aloneSpec = limittest.Spec{
 	New:        func() limit.Limiter { return must(guard.New(guard.Config{Slow: true, MaxPause: 30 * ms})) },
 	ClosedLoop: true,
 	Burst:      1 << 20,
 }
 
-// The stack of a key that is numbered.
+// keySpec has what a key with nonces has: a limit, a bound on what is in flight, and a gap.
 var keySpec = limittest.Spec{
 	New: func() limit.Limiter {
 		return must(guard.New(guard.Config{Limiter: limit.MustRolling(5, time.Second), InFlight: 3, Gap: 10 * ms, MaxPause: -1}))
@@ -65,7 +66,7 @@ var keySpec = limittest.Spec{
 	Burst:      1 << 20, // what was never sent gives its place back
 }
 
-// A bound that adapts beside the limit.
+// adaptiveSpec has a bound that adapts, beside the limit.
 var adaptiveSpec = limittest.Spec{
 	New: func() limit.Limiter {
 		return must(guard.New(guard.Config{Limiter: limit.MustRolling(5, time.Second), Adapt: &limit.AdaptiveConfig{Initial: 3}, MaxPause: 30 * ms}))

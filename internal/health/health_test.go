@@ -354,7 +354,8 @@ func TestNoFiles(t *testing.T) {
 	}
 }
 
-// What a probe meets.
+// A probe that was never sent leaves its turn to the next, one that shows nothing has the next go after the same pause, one that fails after
+// a longer one; and any answer of a server that works ends the outage.
 func TestProbe(t *testing.T) {
 	h := down(t)
 	first := h.State(at(time.Second)).Next

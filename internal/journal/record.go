@@ -73,8 +73,8 @@ type record struct {
 	At int64 `json:"at,omitempty"`
 }
 
-// version is the version that is written; version 2 had no Fit, and version 3 neither Rest nor Settled. A journal of a later version is refused, as this program may not
-// understand what it says.
+// version is the version that is written; version 2 had no Fit, and version 3 neither Rest nor Settled. A journal of a later version is
+// refused, as this program may not understand what it says.
 const version = 4
 
 const stamp = "2006-01-02T15:04:05.000Z"

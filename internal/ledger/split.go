@@ -132,8 +132,8 @@ func (t *pending) endSplit() {
 	t.pool.parts = nil
 }
 
-// Alone says from when on the node sends by its part alone, on its own clock, that this is 1/of of the limit, and whether it has begun; of is
-// 0 where it has none, or does not split, or the store is there.
+// Alone says from when on, by its own clock, the node sends by its part alone, which part of the limit that is (one of as many as of says),
+// and whether it has begun. of is 0 where it has no part, or does not split, or the store is there.
 func (n *Node) Alone() (from mono.Time, of int, on bool) {
 	if n.split == nil {
 		return 0, 0, false

@@ -104,7 +104,7 @@ func (b *Build) blame(out string, where map[string]map[int]int, mutants []*Mutan
 	return n
 }
 
-// write makes a folder with these files and the list that has go read them.
+// write makes a folder with these files, and with the list for -overlay that has go read them in the place of the module's.
 func (b *Builder) write(files map[string][]byte) (*Build, error) {
 	folder := filepath.Join(b.Work, fmt.Sprint(b.n.Add(1)))
 	if err := os.MkdirAll(folder, 0o700); err != nil {

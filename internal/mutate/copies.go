@@ -85,7 +85,7 @@ func (f *function) passed(p *planter, list *ast.FieldList) (names []string) {
 // number is the variable, one per package, that says which mutant is at work.
 const number = "mutant__"
 
-// chosen is the source of it.
+// chosen is the source that declares this variable.
 func chosen(pkg string) []byte {
 	return fmt.Appendf(nil, `package %s
 

@@ -5,10 +5,11 @@
 // All of a sample are built at once: each stands in a copy of its function, and an environment variable says which copy is
 // called. So a mutant costs the tests up to the first that fails, and no build. (Those outside of functions are built one by one.)
 //
-// No mutants are what convention says that nobody looks at, or what is promised to nobody: words for people, panics, results
-// beside a false or beside an error that is made there or was just found not to be nil, the number behind a minus (-1 says that there is none), how much is
-// allocated in advance; and where a bound is assigned to what is beyond it, the bound itself. The number of a duration, and a
-// constant of more than a few, is doubled and halved: how long a pause or a memory is to a percent is promised to nobody.
+// No fault is planted in what nobody looks at by convention, or what is promised to nobody: words for people, panics, results
+// beside a false, or beside an error that is made there or was just found not to be nil, the number behind a minus (-1 says that
+// there is none), how much is allocated in advance, and the comparison with a bound where what is beyond it is set to it. The
+// number of a duration, and a constant of more than a few, is doubled and halved: how long a pause or a memory is to a percent is
+// promised to nobody.
 package mutate
 
 import (
@@ -81,7 +82,8 @@ func Folder(root, folder string) (all []Mutant, err error) {
 	return all, nil
 }
 
-// first adds the constants of a source that begin with iota: to return nothing instead is no fault.
+// first adds to zeros the first constant of each list that begins with iota: it is 0, so to return the zero value in its place is no
+// fault.
 func first(src []byte, zeros map[string]bool) error {
 	tree, err := parser.ParseFile(token.NewFileSet(), "", src, 0)
 	if err != nil {
@@ -295,7 +297,7 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 	})
 }
 
-// What else a number may be.
+// around, near and scaled return numbers that may stand in the place of one.
 func around(v int64) []int64 { return []int64{v + 1, v - 1} }
 func near(v int64) []int64   { return []int64{v - 1} }
 func scaled(v int64) []int64 { return []int64{2 * v, v / 2} }
@@ -360,7 +362,7 @@ func (p *planter) fails(n *ast.IfStmt) {
 	}
 }
 
-// returned has one result be nothing.
+// returned has one result at a time be the zero value of its type.
 func (p *planter) returned(n *ast.ReturnStmt, of *ast.FuncType) {
 	if of == nil || of.Results == nil {
 		return
@@ -387,7 +389,7 @@ func (p *planter) returned(n *ast.ReturnStmt, of *ast.FuncType) {
 	}
 }
 
-// statements drops each that can be.
+// statements drops each statement without which the others may still compile.
 func (p *planter) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -422,7 +424,7 @@ func isName(e ast.Expr, name string) bool {
 	return ok && i.Name == name
 }
 
-// empty tells whether a value is written as nothing of the type that is returned. (A slice or a map is something else than nil then.)
+// empty tells whether a value is written as the zero value of the type that is returned. (A slice or a map is something else than nil then.)
 func (p *planter) empty(e, t ast.Expr) bool {
 	c, ok := e.(*ast.CompositeLit)
 	if !ok || len(c.Elts) > 0 || c.Type == nil || p.code(c.Type) != p.code(t) {

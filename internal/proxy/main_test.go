@@ -133,7 +133,7 @@ func limitsOf(texts ...string) (all []Limit) {
 	return all
 }
 
-// client is a client without kept connections, so that none outlive a test.
+// clientOf returns a client that keeps no connections, so that none outlives a test.
 func clientOf(t testing.TB) *http.Client {
 	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
 	t.Cleanup(tr.CloseIdleConnections)

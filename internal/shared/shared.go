@@ -31,7 +31,7 @@ type Config struct {
 	Address string
 	// Closer closes the store, with the Limits. If nil, it is the caller's.
 	Closer io.Closer
-	// Name is what the limits of all who share them begin with. If empty, DefaultName.
+	// Name is what the names of the limits begin with in the store, for all who share them. If empty, DefaultName.
 	Name string
 	// Fallback is what becomes of them while the store is away.
 	Fallback share.Fallback
@@ -39,7 +39,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Limits are those of one process. Safe for concurrent use.
+// Limits are the shared limits of one process. Safe for concurrent use.
 type Limits struct {
 	config Config
 
@@ -65,11 +65,11 @@ type Place struct {
 	// Model, Route and Client are what of it has the limit for itself; All: everything that goes there.
 	Model, Route, Client string
 	All                  bool
-	// Key is whose: as Limits.Key has it.
+	// Key says whose limit it is, as Limits.Key has it and not in the clear.
 	Key string
 }
 
-// Name is what a limit is called in the store: the same in each process that says the same of it.
+// Name is what the limit of a place is called in the store: the same in each process that has the same limits.
 func (l *Limits) Name(p Place) string {
 	name := l.config.Name
 	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"route ", p.Route}, {"client ", p.Client}, {"", p.Key}} {
@@ -129,8 +129,8 @@ func Shareable(l limit.Limiter) error {
 	return err
 }
 
-// Of returns the limiter of what is called name: a Member of what make returns, and what of that each process has for itself. make is called
-// again and again, and returns the same each time, or nil: then there is no limit.
+// Of returns the limiter under that name: a Member of what made returns, and what of that each process has for itself. made is called
+// again and again, and has to return the same each time, or nil: then there is no limit.
 func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, error) {
 	all, own, err := divided(made())
 	if err != nil {
@@ -162,7 +162,7 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 // errSeen ends a turn that is only to look.
 var errSeen = errors.New("seen")
 
-// Check reaches the store, and finds out whether what is called name is the limit that made makes, if there is one already. The error is the
+// Check reaches the store, and finds out whether the limit under that name, if there is one already, is what made returns. The error is the
 // store's, or says what is there and what is here.
 func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
 	var here string
@@ -205,7 +205,7 @@ const longest = 200
 // reach is how long a store may take to answer at first.
 const reach = 10 * time.Second
 
-// Close gives back what was granted and not sent, ends, and closes the store. Nothing goes afterwards. Of nil it does nothing.
+// Close gives back what was granted and not sent, ends, and closes the store. Nothing goes afterwards. Where there are no Limits (nil), it does nothing.
 func (l *Limits) Close() error {
 	if l == nil {
 		return nil

@@ -66,22 +66,16 @@ func (s *Seen) Active() (n int) {
 	return n
 }
 
-// Line says it in a line.
-func (s *Seen) Line() string {
+// Row says it for a row of a table: what the limit is, how many nodes are there and send, and how long ago the last turn was. A dash is
+// where nobody can say.
+func (s *Seen) Row() (is, nodes, turn string) {
 	switch {
 	case s.Err != nil:
-		return s.Err.Error()
+		return s.Err.Error(), "–", "–"
 	case s.Lost:
-		return s.book.Configuration + "; the store has been restarted since, and nobody was there"
+		return s.book.Configuration + "; the store has been restarted since, and nobody was there", "0", "–"
 	}
-	return fmt.Sprintf("%s; %s, the last turn %s ago", s.book.Configuration, count(s.Active(), "node"), span(s.now.Sub(s.book.Latest)))
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
+	return s.book.Configuration, fmt.Sprint(s.Active()), span(s.now.Sub(s.book.Latest)) + " ago"
 }
 
 func span(d time.Duration) string { return spell.Span(max(d, 0).Round(10 * time.Millisecond)) }

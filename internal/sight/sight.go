@@ -40,7 +40,7 @@ func OfError(ctx context.Context, err error) limit.Sight {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return past(ctx, limit.NoName)
 	}
-	if certificate(err) {
+	if IsBadCertificate(err) {
 		return limit.BadCertificate
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) { // it does not speak TLS
@@ -84,7 +84,8 @@ func local(err error) bool {
 	return false
 }
 
-func certificate(err error) bool {
+// IsBadCertificate tells whether the server's certificate was refused here, so that no connection came to be.
+func IsBadCertificate(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}

@@ -59,7 +59,7 @@ func Span(d time.Duration) string {
 		up(time.Hour)
 	}
 	if d < time.Minute {
-		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
+		return seconds(d)
 	}
 	i := slices.IndexFunc(units, func(u unit) bool { return d >= u.d })
 	s := fmt.Sprintf("%d %s", d/units[i].d, units[i].name)
@@ -71,10 +71,13 @@ func Span(d time.Duration) string {
 	case rest == 0:
 		return s
 	case i == len(units)-1:
-		return s + " " + strconv.FormatFloat(rest.Seconds(), 'f', -1, 64) + " s"
+		return s + " " + seconds(rest)
 	}
 	if n := rest / units[i+1].d; n > 0 {
 		s += fmt.Sprintf(" %d %s", n, units[i+1].name)
 	}
 	return s
 }
+
+// seconds divides once: Seconds of the standard library adds two numbers that are rounded each, so that 1.14 is 1.1400000000000001.
+func seconds(d time.Duration) string { return strconv.FormatFloat(float64(d)/1e9, 'f', -1, 64) + " s" }

@@ -15,6 +15,7 @@ func TestWords(t *testing.T) {
 		999999999:                         "1000 ms",
 		1559999999:                        "1.56 s",
 		7660 * time.Millisecond:           "7.66 s",
+		1140 * time.Millisecond:           "1.14 s",
 		time.Minute:                       "1 min",
 		179560 * time.Millisecond:         "2 min 59.6 s",
 		time.Hour:                         "1 h",

@@ -199,7 +199,7 @@ func (v Value) Array(each func(Value) error) error {
 	return nil
 }
 
-// skip returns the position after the white space at at.
+// skip returns the position after the white space that begins at a position.
 func (v Value) skip(at int) int {
 	for at < len(v.Raw) && strings.IndexByte(space, v.Raw[at]) >= 0 {
 		at++
@@ -207,7 +207,7 @@ func (v Value) skip(at int) int {
 	return at
 }
 
-// comma returns the position after the comma at at, if there is one, and the white space around it.
+// comma returns the position after a comma, if one is at that position, and the white space around it.
 func (v Value) comma(at int) int {
 	if at = v.skip(at); v.Raw[at] == ',' {
 		at = v.skip(at + 1)
@@ -215,7 +215,7 @@ func (v Value) comma(at int) int {
 	return at
 }
 
-// part returns the value that begins at at.
+// part returns the value that begins at a position.
 func (v Value) part(at int) Value {
 	text, end, depth := v.Raw, at, 0
 	for end < len(text) {

@@ -57,7 +57,7 @@ var Table = []Package{
 	{Name: "quota", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "verdict", Ours: "limit dispatch quota internal/sight", Std: pure + " bytes context crypto/tls crypto/x509 net net/http"},
+	{Name: "verdict", Ours: "limit dispatch quota internal/sight", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
@@ -124,6 +124,7 @@ var Table = []Package{
 	{Name: "internal/corpus", Ours: "quota", Std: "any"},
 	{Name: "internal/doors"},
 	{Name: "internal/mutate", Std: "any"},
+	{Name: "internal/farend", Std: "bufio fmt io net net/http"},
 	{Name: "internal/golden", Std: "any"},
 	{Name: "internal/need", Std: "any"},
 	{Name: "internal/race"},

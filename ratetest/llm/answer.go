@@ -156,7 +156,7 @@ func garble(h http.Header) {
 	}
 }
 
-// words of three letters: with the space after it each is one token of four characters.
+// prose has words of three letters: with the space after it, each is one token of four characters.
 const prose = "the cat sat and ate one fig but her dog ran off mud hut sun set low old man dug his own pit raw egg hot tea dry rye jam tin "
 
 // text returns that many tokens of made-up text, from the given one on.

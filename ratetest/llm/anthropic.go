@@ -133,7 +133,7 @@ func (p *problem) anthropic() string {
 		anthropicOrganization, thousands(p.limit), what)
 }
 
-// thousands writes 20,000.
+// thousands writes a number with commas, as 20,000.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -114,7 +114,7 @@ func (f *form) read(name string, to any) bool {
 	return true
 }
 
-// number raises to to a number from 1 to most, if the field is there.
+// number raises *to to what the field says, which has to be from 1 to most, if it is there.
 func (f *form) number(name string, most int64, to *int64) *problem {
 	var n int64
 	if !f.read(name, &n) {

@@ -136,7 +136,6 @@ func TestLLMOpenAITimeline(t *testing.T) {
 	})
 }
 
-// Anthropic counts output as it is produced, by a request that had one token left when it arrived.
 // What the server says that it worked begins when it counted the request: a client may conclude that it had been counted by then. Neither
 // the way to the check nor the reading of the body is in it.
 func TestLLMProcessing(t *testing.T) {
@@ -151,6 +150,7 @@ func TestLLMProcessing(t *testing.T) {
 	})
 }
 
+// Anthropic counts output as it is produced, of a request for which one token was left when it arrived.
 func TestLLMProducedTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

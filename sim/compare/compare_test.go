@@ -127,7 +127,14 @@ func TestRun(t *testing.T) {
 func TestTableFits(t *testing.T) {
 	number := func(v float64) Spread { return Spread{&v, &v} }
 	never := Spread{}
-	for _, s := range strategy.All() {
+	own := "the-strategy-of-our-third-attempt-v2" // of somebody's own, who may call it anything
+	if got := shortName(own); got != "…ur-third-attempt-v2" {
+		t.Errorf("%s is short for %s", got, own)
+	}
+	for _, s := range append(strategy.All(), throttle.Strategy{Name: own}) {
+		if short := shortName(s.Name); s.Name != own && strings.Contains(short, "…") {
+			t.Errorf("%s is abbreviated to %s", s.Name, short)
+		}
 		r := Row{Name: s.Name, Scenario: "jump-10-100", RetryPercent: number(99.99), MaxSleep: number(199_999), RequestSD: number(79_999), CV: number(499.9),
 			Unused: number(99.9), Settle: &never}
 		all := Table{Strategies: []Row{r}}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/paceline-go/paceline/sim/fleet"
 )
@@ -179,6 +180,7 @@ func writeScenario(w io.Writer, rows []Row) error {
 	if r.Optimum > 0 {
 		fmt.Fprintf(w, ", optimum sleep %s s", fixed(r.Optimum, 1))
 	}
+	// Not internal/tables, which knows how wide characters are by a module of others: this package needs the standard library alone.
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	last := "" // what is measured in some scenarios only
 	switch {
@@ -202,13 +204,17 @@ func writeScenario(w io.Writer, rows []Row) error {
 	return table.Flush()
 }
 
-// shortName abbreviates names that a table has no room for.
+// shortName abbreviates a name that a table has no room for. If that is not enough, as of a name of somebody's own, its end is shown.
 func shortName(name string) string {
-	const most = 22
-	if len(name) <= most {
+	const most = 20
+	if utf8.RuneCountInString(name) <= most {
 		return name
 	}
-	return strings.NewReplacer("exponential", "exp", "increase", "inc", "proportional", "prop", "remaining", "rem", "decrease", "dec").Replace(name)
+	short := []rune(strings.NewReplacer("exponential", "exp", "increase", "inc", "proportional", "prop", "remaining", "rem", "decrease", "dec").Replace(name))
+	if len(short) > most {
+		return "…" + string(short[len(short)-most+1:])
+	}
+	return string(short)
 }
 
 func (s *Spread) text(digits int) string {

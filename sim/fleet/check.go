@@ -13,7 +13,6 @@ import (
 
 // FieldError says that a value of a Scenario is not possible. Field is the path of the value, such as Groups[1].Processes or
 // Server.Changes[0].At.
-// Server.Changes[0].At.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return "fleet: " + e.Field + " " + e.Problem }

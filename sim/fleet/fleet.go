@@ -3,9 +3,9 @@
 // your own.
 //
 // scenario.go and quota.go have what is run, fleet.go runs it: client.go the clients, server.go the quota, headers.go what its
-// answers say; measure.go has what is counted, settle.go how long it
-// took to settle, shares.go who had how much, store.go processes that share one exact limit, and report.go what is made of that; standard.go the scenarios that strategies are
-// compared in. Package sim/scenario reads them from files, and sim/compare runs many and has the table.
+// answers say; measure.go has what is counted, settle.go how long it took to settle, shares.go who had how much, store.go processes that
+// share one exact limit, and report.go what is made of that; standard.go has the scenarios that strategies are compared in. Package
+// sim/scenario reads them from files, and sim/compare runs many and has the table.
 //
 // The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own may be concurrent.
 package fleet
