@@ -45,8 +45,9 @@ type Config struct {
 	AlterAt time.Duration
 	// Rested has the store been there for long when they begin; otherwise it is new, and quiet first.
 	Rested bool
-	// Split has nodes go on with their parts while they cannot reach the store.
+	// Split has nodes go on with their parts while they cannot reach the store, but for the first Wait of them.
 	Split bool
+	Wait  int
 	Trouble
 	Fault ledger.Fault
 }
