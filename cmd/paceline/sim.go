@@ -55,7 +55,7 @@ With --live there is no scenario: a server is started here, and clients as HTTP 
 request is a line on stderr, as process#thread and what the client knows. With --url they send to a server that is there already,
 anybody's: every 2xx is served and every 429 limited, and what they say of a limit is read. --limit and --window are then what it is
 said to allow. --strategy fair,aimd has processes follow them in turn; --share sqlite:FILE has them share the quota by a store instead, as run and the
-proxy do: a new store is quiet for 7 s and a window first. What has run is stored every two seconds, for paceline chart.
+proxy do: a new store is quiet for 7 s and a window first (in a scenario, strategy: share has one that is simulated). What has run is stored every two seconds, for paceline chart.
 
 With --scale K all clocks run K times faster: the server refills K times as fast, and clients sleep for a Kth. All times that are
 given or printed are by those clocks; K times less is what passes here, so --duration 30m --scale 10 takes 3 minutes. What cannot
@@ -98,7 +98,7 @@ func newSim() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.strategy, "strategy", "", "have all groups follow this strategy, with its own defaults, instead of the file's: "+strings.Join(strategyNames(), ", "))
+	f.StringVar(&s.strategy, "strategy", "", "have all groups follow this strategy, with its own defaults, instead of the file's: "+strings.Join(strategyNames(), ", ")+"; share: all share one exact limit by a simulated store")
 	f.Uint64Var(&s.seed, "seed", 0, "seed to use instead of the file's")
 	f.DurationVar(&s.sample, "sample", 0, "time between two values of the series in the JSON, instead of the file's; 0: none")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
@@ -118,6 +118,8 @@ func (s *simRun) arguments(c *cobra.Command, args []string) error {
 		return fmt.Errorf("--live takes no scenario, got %q; see paceline sim --help", args[0])
 	case s.live.on:
 		return nil
+	case c.Flag("share").Changed || c.Flag("share-name").Changed || c.Flag("share-fallback").Changed:
+		return errors.New("--share is a store of --live: a scenario's is simulated, by groups with strategy: share and by store: (see --init), or --strategy share for all groups")
 	case len(args) == 0:
 		return errors.New("want one scenario file; paceline sim --init shared.yaml writes one to begin with; see paceline sim --help")
 	case len(args) > 1:
@@ -209,13 +211,18 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		return exitError{exitConfig, err}
 	}
 	if s.strategy != "" {
-		named, err := strategy.Named(s.strategy)
+		named, err := strategyOf(s.strategy)
 		if err != nil {
-			return usageError{fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))}
+			return usageError{err}
 		}
 		for i := range read.Groups {
 			read.Groups[i].Strategy = named
-			read.Groups[i].Params = throttle.Params{Start: read.Groups[i].Params.Start} // the other constants belong to the law that was replaced
+			params := &read.Groups[i].Params // the other constants belong to the law that was replaced
+			if named.Name == fleet.Share().Name {
+				*params = throttle.Params{Weight: params.Weight}
+			} else {
+				*params, read.Store = throttle.Params{Start: params.Start}, fleet.Store{}
+			}
 		}
 	}
 	if cmd.Flags().Changed("seed") {
@@ -257,6 +264,18 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		err = exitError{exitInterrupted, errors.New("interrupted: what has run is printed")}
 	}
 	return err
+}
+
+// strategyOf is a strategy of a scenario by its name.
+func strategyOf(name string) (throttle.Strategy, error) {
+	if name == fleet.Share().Name {
+		return fleet.Share(), nil
+	}
+	named, err := strategy.Named(name)
+	if err != nil {
+		return named, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))
+	}
+	return named, nil
 }
 
 func load(file string, stdin io.Reader) (fleet.Scenario, error) {
@@ -310,6 +329,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	if r.SettleClients != nil {
 		fmt.Fprintf(&b, "every client    has its share %.0f s after that, or the beginning\n", *r.SettleClients)
 	}
+	writeStore(&b, r.Store)
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		title := g.Name
@@ -328,6 +348,22 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	}
 	_, err := io.WriteString(w, tables.Fit(b.String(), tables.Width))
 	return err
+}
+
+// writeStore says what became of those who share by the simulated store, if any do.
+func writeStore(b *strings.Builder, r *fleet.StoreReport) {
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(b, "store           %s, %.1f a second, %.2f statements per request; %d lost\n", shown.Count(r.Turns, "turn", "turns"), r.PerSecond, r.PerRequest, r.Lost)
+	for i := range r.Outages {
+		o := &r.Outages[i]
+		fmt.Fprintf(b, "outage          at %.0f s for %.0f s, %d of %d cut off: %.0f %% of the quota sent", o.At, o.Seconds, o.Cut, o.Of, o.SentPercent)
+		if o.From != nil {
+			fmt.Fprintf(b, " from %.0f s on, when the first went on with its part (%s by parts)", *o.From, shown.Count(o.Parts, "request", "requests"))
+		}
+		fmt.Fprintf(b, ", %d limited\n", o.Limited)
+	}
 }
 
 // listed prints one value for each client. Those of a larger fleet than people read one by one are summed up.

@@ -74,7 +74,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 			e, cost = &own, t.next(true)
 			at = t.limiter.Ready(t.now, cost)
 		}
-		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+lead(most, e) { // it cannot fetch it in time
+		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) { // it cannot fetch it in time
 			e, cost = &own, t.next(mine == 0)
 			at = t.limiter.Ready(t.now, cost)
 		}
@@ -94,9 +94,11 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 	return mine
 }
 
-// lead is by how much a node may be before another in virtual time and still take what that one cannot fetch in time: two turns of that one.
-// Without it whoever comes took whatever is free just then, whatever its weight.
-func lead(most int64, e *Entry) uint64 { return uint64(2*most) * 1e6 / max(e.Weight, 1) }
+// lead is by how much this node may be before another in virtual time and still take what that one cannot fetch in time: four turns' worth of
+// this one's, and four requests where that is less. Without it whoever comes took whatever is free just then, whatever its weight.
+func (t *pending) lead(e *Entry) uint64 {
+	return uint64(2*max(t.twoTurns(t.heirs), 2)) * 1e6 / max(e.Weight, 1)
+}
 
 // completes tells whether the pool has a part of what the head needs, and not all.
 func (t *pending) completes() bool {
@@ -244,13 +246,18 @@ func (n *Node) mean() (c limit.Cost) {
 	return c
 }
 
-// poll is the time from one turn to the next, where so many want more: all of them together leave the store half of the time idle.
+// poll is the time from one turn to the next, where so many want more: all of them together leave the store half of the time idle. It is a third of
+// TTL at most, as what is told late counts for longer in short windows and small buckets, and half of it where so many would be busy all the time.
 func (n *Node) poll(heirs int) time.Duration {
 	poll := n.config.Poll
 	if n.rate*poll.Seconds() >= 20 { // two statements a turn should be worth 40 permits
 		poll += poll * 2 / 5
 	}
-	return min(max(poll, time.Duration(heirs)*n.quickest), n.config.TTL/3)
+	busy, most := time.Duration(heirs)*n.quickest, n.config.TTL/3
+	if busy > n.config.TTL/2 {
+		most = n.config.TTL / 2
+	}
+	return min(max(poll, busy), most)
 }
 
 // apart is by how much this node's next turn should be earlier or later than a poll from now, so that it is midway between the turns of who
@@ -344,7 +351,12 @@ func (t *pending) most(heirs int) int64 {
 	if len(t.others) == 0 {
 		return 1 << 20
 	}
-	return max(8, int64(2*t.rate*(t.poll(heirs)+2*t.took).Seconds())+1)
+	return max(8, t.twoTurns(heirs))
+}
+
+// twoTurns is what the node sends from one turn to the next but one.
+func (t *pending) twoTurns(heirs int) int64 {
+	return int64(2*t.rate*(t.poll(heirs)+2*t.took).Seconds()) + 1
 }
 
 // Next returns when the next turn is due; limit.Never: not before there is demand.
@@ -361,7 +373,8 @@ func (n *Node) Next() mono.Time {
 	case n.failures > 0:
 		return n.began.Add(n.again())
 	}
-	soon := n.began.Add(n.poll(n.rivals+1) + n.shift)
+	// From the try that was put on, and not from the turn's beginning: who was quicker has that instant, and would be quicker the next time.
+	soon := n.put.Add(n.poll(n.rivals+1) + n.shift)
 	switch {
 	case len(n.changes) > 0, n.asksNow() && n.stock() < int64(max(n.waiting, 1)):
 		return soon

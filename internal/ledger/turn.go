@@ -104,6 +104,13 @@ func (n *Node) blank(r *Reading, era uint64) *Book {
 	return b
 }
 
+// Rested is what a store has in which nothing counts that was granted, and nobody is: for simulations, whose first hour is not to be quiet.
+func Rested(c Config, r *Reading) []byte {
+	b := New(c).blank(r, 0)
+	b.Quiet = b.Latest
+	return b.encode()
+}
+
 // nextEra makes up the name of an era. It is not used again, by anybody.
 func (n *Node) nextEra(era uint64, r *Reading) uint64 {
 	h := uint64(14695981039346656037)

@@ -44,9 +44,9 @@ var Table = []Package{
 	// What servers do, and virtual time.
 	{Name: "rule", Core: true, Ours: "mono latency", Std: pure},
 	{Name: "sim", Core: true, Ours: decisions, Std: pure},
-	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim internal/histogram", Std: pure + " encoding/json io"},
-	{Name: "sim/scenario", Ours: "sim/fleet limit throttle latency internal/yamlfile internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/ledger/ledgersim", Core: true, Ours: "mono limit rule sim internal/ledger", Std: pure},
+	{Name: "sim/fleet", Core: true, Ours: "mono latency limit throttle rule sim internal/histogram internal/ledger internal/ledger/ledgersim", Std: pure + " encoding/json io"},
+	{Name: "sim/scenario", Ours: "sim/fleet limit throttle latency internal/yamlfile internal/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/cores", Std: "context runtime sync"},
 	{Name: "sim/compare", Ours: "sim/fleet throttle internal/cores internal/strategy", Std: "any"},
 	{Name: "limit/limittest", Ours: "mono limit rule sim", Std: pure + " testing"},

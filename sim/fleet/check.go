@@ -45,11 +45,13 @@ func (s *Scenario) check() error {
 	if len(s.Groups) == 0 {
 		refuse("Groups", "is empty: want one group of clients or more")
 	}
-	clients := 0
+	clients, sharing := 0, false
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		at := func(field string) string { return fmt.Sprintf("Groups[%d].%s", i, field) }
-		if g.Strategy.New == nil && g.Strategy.NewLimiter == nil {
+		if g.shares() {
+			sharing = true
+		} else if g.Strategy.New == nil && g.Strategy.NewLimiter == nil {
 			refuse(at("Strategy"), "%q has neither New nor NewLimiter: want one of them", g.Strategy.Name)
 		} else if _, _, err := g.process(rand.New(rand.NewPCG(0, 0))); err != nil {
 			refuse(at("Params"), "do not suit strategy %q: %v", g.Strategy.Name, err)
@@ -76,6 +78,7 @@ func (s *Scenario) check() error {
 			refuse(at("Costs.Mean"), "%v is not from 1 to what the quota holds, %d at its least", g.Costs.Mean, most)
 		}
 	}
+	s.Store.check(s, sharing, refuse, within)
 	if clients > mostClients {
 		refuse("Groups", "has %d clients in all, more than %d", clients, mostClients)
 	}

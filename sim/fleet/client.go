@@ -39,6 +39,8 @@ func (d *delays) add(t time.Duration) {
 
 // processState drives the limiter of a process as a Gate does: first come, first served.
 type processState struct {
+	member     *member       // that limiter, where the process shares it by the store
+	waiting    int           // threads in the line
 	limiter    limit.Limiter // nil if its threads decide for themselves
 	sleeper    throttle.Sleeper
 	skew       time.Duration
@@ -91,6 +93,10 @@ func (f *Fleet) populate() error {
 			if err != nil {
 				return fmt.Errorf("fleet: strategy %q makes one process but not another: %w", g.Strategy.Name, err)
 			}
+			if g.shares() {
+				p.member = f.store.join(f, i, int32(len(f.processes)))
+				limiter = p.member
+			}
 			p.limiter = limiter
 			p.sleeper, _ = limiter.(throttle.Sleeper)
 			if skew := f.scenario.Server.Headers.Skew; skew > 0 {
@@ -130,6 +136,9 @@ func (c *Costs) draw(rng *rand.Rand, most int64) int64 {
 
 // process returns a process of a group, whose threads decide for themselves, or the limiter that decides for them.
 func (g *Group) process(rng *rand.Rand) (throttle.Process, limit.Limiter, error) {
+	if g.shares() {
+		return nil, nil, nil
+	}
 	if g.Strategy.NewLimiter != nil {
 		l, err := g.Strategy.NewLimiter(g.Params, rng)
 		return nil, l, err
@@ -159,9 +168,13 @@ func (f *Fleet) join(now mono.Time, who int32) {
 func (f *Fleet) leave(who int32) {
 	g := &f.groups[who]
 	g.gone = true
-	for p := g.processes.from; p < g.processes.to; p++ {
-		f.processes[p].head, f.processes[p].tail = -1, -1
-		f.processes[p].gen++
+	for i := g.processes.from; i < g.processes.to; i++ {
+		p := &f.processes[i]
+		p.head, p.tail, p.waiting = -1, -1, 0
+		p.gen++
+		if p.member != nil {
+			p.member.leave()
+		}
 	}
 }
 
@@ -246,6 +259,7 @@ func (f *Fleet) try(now mono.Time, who int32) {
 		f.threads[p.tail].behind = who
 	}
 	p.tail = who
+	p.waiting++
 	if p.head == who {
 		f.ask(now, t.process)
 	}
@@ -254,10 +268,16 @@ func (f *Fleet) try(now mono.Time, who int32) {
 // ask asks the limiter for the threads in the line, and sends for as many as may go, in order.
 func (f *Fleet) ask(now mono.Time, process int32) {
 	p := &f.processes[process]
+	if p.member != nil {
+		defer p.member.turns.Plan()
+	}
 	for p.head >= 0 {
 		who := p.head
 		t := &f.threads[who]
 		cost := f.scenario.Server.costs(t.cost)
+		if p.member != nil {
+			p.member.Line(p.waiting, cost)
+		}
 		at := p.limiter.Ready(now, cost)
 		if at > now {
 			if at < limit.AfterSettle && at != p.wake {
@@ -268,6 +288,7 @@ func (f *Fleet) ask(now mono.Time, process int32) {
 			return
 		}
 		p.head = t.behind
+		p.waiting--
 		f.m.slept(t, now.Sub(t.asked))
 		t.lease = p.limiter.Admit(now, cost)
 		f.send(now, who)
@@ -299,6 +320,9 @@ func (f *Fleet) answer(now mono.Time, who int32) {
 		t.thread.Answer(now, f.scenario.Server.answer(&t.told, t.sent))
 	} else {
 		o := f.scenario.Server.outcome(&t.told)
+		if f.processes[t.process].member != nil { // what a node tells others is that it arrived
+			o = limit.Outcome{Result: o.Result}
+		}
 		o.RTT = now.Sub(t.sent)
 		f.processes[t.process].limiter.Settle(now, t.lease, o)
 		f.ask(now, t.process) // threads in the line go before this one, which comes again

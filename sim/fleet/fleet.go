@@ -3,8 +3,9 @@
 // your own.
 //
 // scenario.go and quota.go have what is run, fleet.go runs it: client.go the clients, server.go the quota, headers.go what its
-// answers say; measure.go has what is counted, settle.go how long it took to settle, shares.go who had how much, and report.go what
-// is made of that; standard.go has the scenarios that strategies are compared in. Package sim/scenario reads them from files, and sim/compare runs many and has the table.
+// answers say; measure.go has what is counted, settle.go how long it took to settle, shares.go who had how much, store.go processes that
+// share one exact limit, and report.go what is made of that; standard.go has the scenarios that strategies are compared in. Package
+// sim/scenario reads them from files, and sim/compare runs many and has the table.
 //
 // The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own may be concurrent.
 package fleet
@@ -27,6 +28,7 @@ type Fleet struct {
 	server    quotaServer
 	groups    []groupState
 	processes []processState
+	store     storeState
 	threads   []threadState
 	open      int   // groups that are not done; a group without a Total never is
 	mostCost  int64 // largest cost of a request
@@ -58,6 +60,7 @@ const (
 	arrived                    // a request is at the server
 	worked                     // the server is done with a request
 	wasServed                  // the answer is there
+	called                     // what the store's clients planned
 )
 
 // Check returns what is impossible in the scenario, as New does, without making the clients: a *FieldError, or several joined.
@@ -75,6 +78,7 @@ func New(s Scenario) (*Fleet, error) {
 	f := &Fleet{scenario: s, link: rand.New(rand.NewPCG(s.Seed, 0x11c4)), words: rand.New(rand.NewPCG(s.Seed, 0x4ead)), end: mono.Time(s.Duration), open: len(s.Groups),
 		mostCost: s.Server.least()}
 	f.server = newQuotaServer(&f.scenario.Server)
+	f.store.start(f)
 	if err := f.populate(); err != nil {
 		return nil, err
 	}
@@ -144,6 +148,8 @@ func (f *Fleet) happen(e event) {
 		f.m.concurrent--
 	case wasServed:
 		f.answer(now, e.who)
+	case called:
+		f.store.call(e.who)
 	default:
 		t := &f.threads[e.who]
 		if f.groups[t.group].gone {
@@ -174,6 +180,7 @@ func (f *Fleet) arrive(now mono.Time, who int32) {
 	}
 	t.told = f.server.tell(now, t.cost, !passed, f.words)
 	f.m.arrival(f, now, who)
+	f.store.arrival(now, t.cost, !passed)
 	answered := now
 	if service := &f.scenario.Server.Service; *service != (latency.Law{}) {
 		answered = now.Add(service.Draw(f.link))

@@ -18,7 +18,8 @@ type Quota struct {
 	// Capacity is the most that a Bucket or GCRA holds. If zero, Limit.
 	Capacity int64
 	// Level is how many requests would pass at once when the first one arrives, which is when the server's clock starts. If zero, none
-	// with a Bucket or GCRA, as in the published simulations, and all with the other kinds.
+	// with a Bucket or GCRA, as in the published simulations, and all with the other kinds, or where a group follows
+	// Share, which wants that.
 	Level int64
 	// Full says that a Bucket or GCRA starts at Capacity, not at Level.
 	Full bool

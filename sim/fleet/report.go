@@ -78,7 +78,9 @@ type Report struct {
 	SettleClients *float64 `json:"settle_clients_s"`
 
 	Groups []GroupReport `json:"groups"`
-	Series *Series       `json:"series,omitempty"`
+	// Store is nil where no group follows Share.
+	Store  *StoreReport `json:"store,omitempty"`
+	Series *Series      `json:"series,omitempty"`
 	// Events is how many events the simulation had.
 	Events uint64 `json:"events"`
 }
@@ -209,6 +211,7 @@ func (f *Fleet) Report() Report {
 		settle := d.Seconds()
 		r.SettleClients = &settle
 	}
+	r.Store = f.store.report(f)
 	if s.Sample > 0 {
 		series := m.series
 		series.Slept = make([][]float64, len(f.threads))

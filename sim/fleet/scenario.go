@@ -20,6 +20,8 @@ type Scenario struct {
 	Seed     uint64
 	Server   Quota
 	Groups   []Group
+	// Store is what the groups share the quota by that follow Share.
+	Store Store
 	// Sample is the time between two values of Report.Series. If zero, there is none.
 	Sample time.Duration
 }
@@ -85,7 +87,8 @@ func (s Scenario) filled() Scenario {
 	q.Limit = cmp.Or(q.Limit, 4500)
 	q.Window = cmp.Or(q.Window, time.Hour)
 	q.Capacity = cmp.Or(q.Capacity, q.Limit)
-	if q.Full || q.Level == 0 && q.Kind != Bucket && q.Kind != GCRA {
+	shared := slices.ContainsFunc(s.Groups, func(g Group) bool { return g.shares() }) // its store takes it to be full
+	if q.Full || q.Level == 0 && (shared || q.Kind != Bucket && q.Kind != GCRA) {
 		q.Level = q.Capacity
 	}
 	h := &q.Headers

@@ -207,8 +207,8 @@ func (q *Quota) refill(first, from, to mono.Time) float64 {
 	if q.Kind == DecreaseOnly || to <= from {
 		return 0
 	}
-	sum := 0.0
 	if q.Kind != Bucket && q.Kind != GCRA { // all of a window's requests come back when it is over
+		sum := 0.0
 		for at := first.Add(q.Window - q.Into); at <= to; at = at.Add(q.Window) {
 			if at > from {
 				sum += float64(scaled(q.Limit, q.factor(at)))
@@ -216,6 +216,11 @@ func (q *Quota) refill(first, from, to mono.Time) float64 {
 		}
 		return sum
 	}
+	return q.rated(from, to)
+}
+
+// rated is how many requests the rate of the quota comes to in a span, with the changes that it goes through.
+func (q *Quota) rated(from, to mono.Time) (sum float64) {
 	for i := 0; i <= len(q.Changes); i++ {
 		begin, end := from, to
 		if i > 0 {

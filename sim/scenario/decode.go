@@ -49,7 +49,7 @@ func strategies() (names []string) {
 	for _, s := range strategy.All() {
 		names = append(names, s.Name)
 	}
-	return names
+	return append(names, fleet.Share().Name)
 }
 
 // unit reads the name of a component of a limit.Cost.

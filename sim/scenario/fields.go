@@ -35,6 +35,9 @@ var scenarioFields = []field[fleet.Scenario]{
 	yamlfile.Key("server", "the quota that all share", yamlfile.Object(serverFields), func(d *decoder, n *yaml.Node, s *fleet.Scenario) {
 		yamlfile.Mapping(d, n, "server", serverFields, &s.Server)
 	}),
+	yamlfile.Key("store", "what processes of the strategy share do that by", yamlfile.Object(storeFields), func(d *decoder, n *yaml.Node, s *fleet.Scenario) {
+		yamlfile.Mapping(d, n, "store", storeFields, &s.Store)
+	}),
 	yamlfile.Key("groups", "clients that are alike", yamlfile.ListOf(yamlfile.Object(groupFields, groupMust...)), func(d *decoder, n *yaml.Node, s *fleet.Scenario) {
 		yamlfile.Sequence(d, n, "groups", groupFields, &s.Groups)
 	}),
@@ -66,6 +69,26 @@ var serverFields = []field[fleet.Quota]{
 	}),
 }
 
+var storeFields = []field[fleet.Store]{
+	yamlfile.Key("link", "latency to the store and back, each way (default: none)", aLaw, func(d *decoder, n *yaml.Node, s *fleet.Store) { s.Link = d.law(n, "link") }),
+	yamlfile.Key("work", "how long it takes to put what a turn makes: a law of latency (default: no time)", aLaw, func(d *decoder, n *yaml.Node, s *fleet.Store) { s.Work = d.law(n, "work") }),
+	yamlfile.Key("fallback", "what processes do while they cannot reach it (default wait)", yamlfile.Form{"enum": fallbacks}, func(d *decoder, n *yaml.Node, s *fleet.Store) {
+		s.Split = d.OneOf(n, "fallback", fallbacks) == "split"
+	}),
+	yamlfile.Key("outages", "when it cannot be reached", yamlfile.ListOf(yamlfile.Object(outageFields)), func(d *decoder, n *yaml.Node, s *fleet.Store) {
+		yamlfile.Sequence(d, n, "outages", outageFields, &s.Outages)
+	}),
+}
+
+var fallbacks = []string{"wait", "split"}
+
+var outageFields = []field[fleet.Outage]{
+	yamlfile.Key("at", "when it begins, from the start of the run", yamlfile.ASpan, func(d *decoder, n *yaml.Node, o *fleet.Outage) { o.At = d.Duration(n, "at") }),
+	yamlfile.Key("lasts", "for how long", yamlfile.ASpan, func(d *decoder, n *yaml.Node, o *fleet.Outage) { o.Lasts = d.Duration(n, "lasts") }),
+	yamlfile.Key("group", "whose processes are cut off (default: all)", yamlfile.AText, func(d *decoder, n *yaml.Node, o *fleet.Outage) { o.Group = d.Text(n, "group") }),
+	yamlfile.Key("processes", "how many of the group are cut off (default: all)", yamlfile.ACount, func(d *decoder, n *yaml.Node, o *fleet.Outage) { o.Processes = d.Count(n, "processes") }),
+}
+
 var headerFields = []field[fleet.Headers]{
 	yamlfile.Key("reset", "how answers tell how long it is until there is more (default none)", oneOf[fleet.Precision](), func(d *decoder, n *yaml.Node, h *fleet.Headers) { d.Named(n, "reset", &h.Reset) }),
 	yamlfile.Key("retry_after", "how a refusal tells how long to wait (default none)", oneOf[fleet.Precision](), func(d *decoder, n *yaml.Node, h *fleet.Headers) { d.Named(n, "retry_after", &h.RetryAfter) }),
@@ -90,6 +113,10 @@ var groupFields = []field[fleet.Group]{
 			name = d.Text(n, "strategy")
 		}
 		if name == "" {
+			return
+		}
+		if name == fleet.Share().Name {
+			g.Strategy = fleet.Share()
 			return
 		}
 		s, err := strategy.Named(name)

@@ -14,6 +14,11 @@
 //	  service: exponential:20ms
 //	  changes:                    # which nobody is told of
 //	    - {at: 1h, factor: 0.5}
+//	store:                        # for groups with strategy: share
+//	  link: uniform:1ms-5ms
+//	  fallback: split
+//	  outages:
+//	    - {at: 2h, lasts: 1m, group: replicas, processes: 2}
 //	groups:
 //	  - name: workers
 //	    strategy: fair
@@ -27,6 +32,9 @@
 //	    leave: 2h
 //	    demand: {kind: on-off, on: 5m, off: 10m}
 //	    costs: {mean: 20, exponential: true}
+//	  - name: replicas
+//	    strategy: share             # one exact limit for all of them
+//	    processes: 8
 //
 // Only version, duration and groups with a strategy are required. Every key is the name of a field of fleet.Scenario in lower case; its
 // documentation says what holds if the key is left out. quota is the Limit per Window, and the rate of a light demand is its PerSecond.

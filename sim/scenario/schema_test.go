@@ -80,6 +80,8 @@ func places() (all []place) {
 	add(begin+"server: {KEY: VALUE}\n", yamlfile.Keys(serverFields))
 	add(begin+"server: {headers: {KEY: VALUE}}\n", yamlfile.Keys(headerFields))
 	add(begin+"server: {changes: [{KEY: VALUE}]}\n", yamlfile.Keys(changeFields))
+	add(begin+"store: {KEY: VALUE}\n", yamlfile.Keys(storeFields))
+	add(begin+"store: {outages: [{KEY: VALUE}]}\n", yamlfile.Keys(outageFields))
 	const group = "version: 1\nduration: 1h\ngroups: [{strategy: fair, "
 	add(group+"KEY: VALUE}]\n", yamlfile.Keys(groupFields))
 	add(group+"params: {KEY: VALUE}}]\n", yamlfile.Keys(paramFields))
@@ -103,10 +105,10 @@ func without(text, key string) string {
 func TestSchemaSaysWhatReadSays(t *testing.T) {
 	values := []string{
 		"1", "0", "-1", "7", "2.5", "true", "false", "null", "some words", `""`, "full", "always", "on-off", "light", "fair", "aimd", "bucket", "rolling", "weighted",
-		"requests", "input", "racing", "exact", "whole-seconds", "none", "token bucket", "30s", "1h30m", "2d", "1.5d", ".5s", "-3s", "1x", "5s4", "4500/h", "20 per second", "constant:10ms", "uniform:20ms-40ms",
+		"requests", "input", "racing", "share", "wait", "split", "exact", "whole-seconds", "none", "token bucket", "30s", "1h30m", "2d", "1.5d", ".5s", "-3s", "1x", "5s4", "4500/h", "20 per second", "constant:10ms", "uniform:20ms-40ms",
 		`"constant:"`, "constant", "[]", "[1]", "{}", "[{at: 1h, factor: 0.5}]", "{kind: light, rate: 1/s}", "{nothing: 1}", "[{strategy: fair}]", "[{}]", "{mean: 2}", "{weight: 2}",
 	}
-	mild := []string{"quota", "rate", "min_rate", "link", "service"} // of which the schema looks at the beginning
+	mild := []string{"quota", "rate", "min_rate", "link", "service", "work"} // of which the schema looks at the beginning
 	s := schemaOf(t)
 	accepted := map[string]int{}
 	for _, p := range places() {

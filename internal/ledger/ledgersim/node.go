@@ -1,7 +1,6 @@
 package ledgersim
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,12 +20,11 @@ type node struct {
 	dead   bool
 	paused mono.Time
 	cut    mono.Time // from the store until then
-	busy   bool      // a turn is under way
+	turns  *Turns
 	line   []waiting
 	wake   mono.Time // what is planned
-	due    mono.Time // of the next turn that is planned
 	on     bool
-	late   bool // it took another's place, and nothing of it has arrived
+	late   bool // it came later, or took another's place, and nothing of it has arrived
 }
 
 type waiting struct {
@@ -34,12 +32,9 @@ type waiting struct {
 	cost limit.Cost
 }
 
-var errLost = errors.New("no answer from the store")
-var errRaced = errors.New("somebody else put")
-
 func (w *world) start(place int) {
 	w.ids++
-	n := &node{world: w, place: place, offset: time.Duration(w.rng.Int64N(1e15)), rate: 1, began: w.now(), wake: mono.Max, due: mono.Max, on: true}
+	n := &node{world: w, place: place, offset: time.Duration(w.rng.Int64N(1e15)), rate: 1, began: w.now(), wake: mono.Max, on: true}
 	if !w.NoClock {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
@@ -48,7 +43,8 @@ func (w *world) start(place int) {
 		c.Weight = w.Weights[place]
 	}
 	n.core = ledger.New(c)
-	n.late = w.nodes[place] != nil
+	n.turns = n.newTurns()
+	n.late = w.nodes[place] != nil || place >= w.Nodes-w.Later
 	w.nodes[place] = n
 	if w.Newborn && w.ids > w.Nodes {
 		w.store.set += w.upTo(10*time.Second) - 5*time.Second
@@ -201,38 +197,10 @@ func (n *node) write(l limit.Lease, cost limit.Cost) {
 }
 
 // plan sees to the next turn.
-func (n *node) plan() {
-	if n.busy {
-		return
-	}
-	at := n.core.Next()
-	if at == limit.Never || at >= n.due {
-		return
-	}
-	n.due = at
-	n.later(n.until(at), func() {
-		if n.due != at || n.busy {
-			return
-		}
-		n.due = mono.Max
-		if n.core.Next() > n.p() {
-			n.plan()
-			return
-		}
-		n.turn()
-	})
-}
+func (n *node) plan() { n.turns.Plan() }
 
-func (n *node) turn() {
-	n.busy = true
-	n.core.Begin(n.p())
-	n.read(3)
-}
-
-// end is the return of the store's call.
-func (n *node) end(err error) {
-	n.core.End(n.p(), err)
-	n.busy = false
+// ended is the return of the store's call.
+func (n *node) ended(err error) {
 	if err != nil {
 		n.report.Lost++
 		n.report.Errors[err.Error()]++
@@ -240,77 +208,27 @@ func (n *node) end(err error) {
 	n.serve()
 }
 
+// put notes a turn that was put.
+func (n *node) put(told, tries int) {
+	n.report.Told += told
+	if n.now() >= mono.Time(n.Warm) {
+		n.report.Turns++
+		n.report.Tries += tries
+	}
+}
+
 // isCut says that the node cannot reach the store now.
 func (n *node) isCut() bool {
-	return n.cut > n.now() || n.store.away > n.now() || n.place < n.Cut && n.now() >= mono.Time(n.CutFrom)
+	return n.cut > n.now() || n.away > n.now() || n.place < n.Cut && n.now() >= mono.Time(n.CutFrom)
 }
 
-// read is the first half of a turn: there, read, and back.
-func (n *node) read(tries int) {
-	began := n.p()
-	if n.isCut() {
-		n.later(200*time.Millisecond, func() { n.end(errLost) })
-		return
-	}
-	n.after(n.StoreWay(n.rng), func() {
-		r := ledger.Reading{Blob: n.store.blob, Incarnation: fmt.Sprint(n.store.incarnation)}
-		r.Clock = int64(Base.Add(time.Duration(n.now())).Add(n.store.set))
-		r.Wall = r.Clock
-		version := n.store.version
-		if n.rng.Float64() < n.Lose {
-			n.later(500*time.Millisecond, func() { n.end(errLost) })
-			return
-		}
-		n.later(n.StoreWay(n.rng), func() {
-			blob, err := n.core.Read(began, n.p(), r)
-			if err != nil {
-				n.end(err)
-				return
-			}
-			n.put(blob, version, tries)
-		})
-	})
-}
-
-// put is the second half.
-func (n *node) put(blob []byte, version, tries int) {
-	if n.isCut() {
-		n.later(200*time.Millisecond, func() { n.end(errLost) })
-		return
-	}
-	work, telling := time.Duration(0), n.core.Telling()
+// newTurns has the node's turns taken at the world's store.
+func (n *node) newTurns() *Turns {
+	t := &Turns{Core: n.core, Store: &n.store, Now: n.now, Clock: n.p, After: n.after, Later: n.later, Until: n.until,
+		Way: func() time.Duration { return n.StoreWay(n.rng) }, Away: n.isCut, UpTo: n.upTo,
+		Lost: func() bool { return n.rng.Float64() < n.Lose }, Put: n.put, Ended: n.ended}
 	if n.Work != nil {
-		work = n.Work(n.rng)
+		t.Work = func() time.Duration { return n.Work(n.rng) }
 	}
-	n.after(n.StoreWay(n.rng)+work, func() {
-		ok := n.store.version == version
-		if ok {
-			n.accept(blob)
-			n.report.Told += telling
-			if n.now() >= mono.Time(n.Warm) {
-				n.report.Turns++
-			}
-		}
-		if n.rng.Float64() < n.Lose { // delivered again, when somebody else may have put
-			n.after(n.upTo(3*time.Second), func() {
-				if n.store.version == version {
-					n.accept(blob)
-				}
-			})
-		}
-		if n.rng.Float64() < n.Lose {
-			n.later(500*time.Millisecond, func() { n.end(errLost) })
-			return
-		}
-		n.later(n.StoreWay(n.rng), func() {
-			switch {
-			case ok:
-				n.end(nil)
-			case tries > 1:
-				n.read(tries - 1)
-			default:
-				n.end(errRaced)
-			}
-		})
-	})
+	return t
 }

@@ -31,7 +31,10 @@ type Config struct {
 	Demand int
 	Rate   float64
 	Only   int
-	Length time.Duration
+	// Later is how many of the nodes, the last ones, come at LaterAt, each a tenth of a second after the one before. Not with a Trouble of nodes.
+	Later   int
+	LaterAt time.Duration
+	Length  time.Duration
 	// Warm is how much of the beginning is left out of the figures.
 	Warm time.Duration
 	Poll time.Duration
@@ -40,6 +43,8 @@ type Config struct {
 	// Alter, if not nil, changes the limit for all, by the first node, at AlterAt.
 	Alter   ledger.Change
 	AlterAt time.Duration
+	// Rested has the store been there for long when they begin; otherwise it is new, and quiet first.
+	Rested bool
 	// Split has nodes go on with their parts while they cannot reach the store, but for the first Wait of them.
 	Split bool
 	Wait  int
@@ -75,9 +80,10 @@ type Report struct {
 	Rate                  float64   // requests sent in a second, after Warm
 	Units                 limit.Cost
 	Turns                 int             // that were put, after Warm
-	Lost                  int             // turns that lost the race or failed
+	Tries                 int             // of those; each is two statements
+	Lost                  int             // turns that failed, or lost the race until they were given up
 	First                 []time.Duration // of each place, the first time
-	Firsts                []time.Duration // of those who took a place later: from the start to the first arrival
+	Firsts                []time.Duration // of those who came later, or took a place: from the start to the first arrival
 	Waits                 []time.Duration // of requests that came, with Rate
 	BlobBytes             int
 	Answered, Told        int // answers, and how many were told by turns that were put: no more, but after the store forgot
@@ -108,27 +114,22 @@ type world struct {
 	loop   sim.Loop[func()]
 	nodes  []*node
 	server map[limit.Unit]rule.Server
-	store  store
-	report Report
-	ids    int
+	store  Store
+	away   mono.Time // the store, from all until then
+	// noticed is how the store's clock was set when somebody put last.
+	noticed time.Duration
+	report  Report
+	ids     int
 }
-
-type store struct {
-	blob        []byte
-	version     int
-	away        mono.Time // from all until then
-	set         time.Duration
-	incarnation int
-	noticed     time.Duration // how it was set when somebody put last
-}
-
-// Base is the store's clock at the beginning.
-const Base = mono.Time(500_000 * 3600 * 1e9)
 
 // Run simulates.
 func Run(c Config) *Report {
 	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 17)), server: c.Server()}
 	w.report.Errors = map[string]int{}
+	w.store.accept = w.accept
+	if c.Rested {
+		w.store.Rest(ledger.Config{New: c.Limit})
+	}
 	if w.Cost == nil {
 		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
 	}
@@ -137,6 +138,10 @@ func Run(c Config) *Report {
 	w.report.First = make([]time.Duration, c.Nodes)
 	for i := range c.Nodes {
 		w.nodes = append(w.nodes, nil)
+		if late := i - (c.Nodes - c.Later); late >= 0 {
+			w.after(c.LaterAt+time.Duration(late)*time.Second/10, func() { w.start(i) })
+			continue
+		}
 		w.start(i)
 	}
 	w.trouble()
@@ -149,16 +154,15 @@ func Run(c Config) *Report {
 	return &w.report
 }
 
-// accept puts a blob.
+// accept looks at a blob that is put.
 func (w *world) accept(blob []byte) {
 	s := &w.store
-	if s.set > s.noticed && s.blob != nil {
+	if s.set > w.noticed && s.blob != nil {
 		was, err1 := ledger.Decode(s.blob)
 		is, err2 := ledger.Decode(blob)
 		w.report.Beyond = err1 == nil && err2 == nil && was.Era != is.Era && was.Incarnation == is.Incarnation
 	}
-	s.blob, s.noticed = blob, s.set
-	s.version++
+	w.noticed = s.set
 }
 
 func (w *world) now() mono.Time { return w.loop.Now() }
@@ -193,13 +197,13 @@ func (w *world) trouble() {
 		n.cut = max(n.cut, w.now().Add(w.upTo(6*time.Second)))
 	})
 	w.every(w.Away, func() {
-		if w.now() > w.store.away.Add(4*time.Second) {
-			w.store.away = w.now().Add(w.upTo(40 * time.Second))
+		if w.now() > w.away.Add(4*time.Second) {
+			w.away = w.now().Add(w.upTo(40 * time.Second))
 		}
 	})
 	w.every(w.Crash, func() {
 		w.fault()
-		w.store.away = max(w.store.away, w.now().Add(time.Second))
+		w.away = max(w.away, w.now().Add(time.Second))
 	})
 	w.every(w.Set, func() { w.store.set += w.upTo(10*time.Second) - 5*time.Second })
 	if w.Alter != nil {
@@ -209,12 +213,10 @@ func (w *world) trouble() {
 		})
 	}
 	w.every(w.Remove, func() {
-		w.store.blob = nil
-		w.store.version = w.rng.Int()
+		w.store.lose(w.rng.Int())
 	})
 	w.every(w.Forget, func() {
-		w.store.blob = nil
-		w.store.version = w.rng.Int()
+		w.store.lose(w.rng.Int())
 		w.store.incarnation++
 	})
 }
