@@ -118,8 +118,9 @@ type Pool struct {
 	telling    int   // how many were taken out of ended and are being told; outages being told count as one
 	most       int   // how many requests may be held while Ended is behind; 0: it is not behind
 	panicked   *SendPanic
-	news       chan struct{} // something ended
-	look       poolLook      // what Snapshots are made of
+	news       chan struct{}      // something ended
+	shared     []*dispatch.Shared // those whose limiters were supplied
+	look       poolLook           // what Snapshots are made of
 	wakeUps    uint64
 
 	senders sync.WaitGroup
@@ -180,6 +181,7 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	}
 	for i := range c.Keys {
 		limit.Supply(c.Keys[i].Limiter, p.again, p.waiting, p.noteOf(c.Keys[i].Name))
+		p.supply(c.Keys[i].Shared)
 	}
 	return p, nil
 }

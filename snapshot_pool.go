@@ -3,6 +3,7 @@ package paceline
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -112,6 +113,7 @@ func (p *Pool) Snapshot() Snapshot {
 	s.At, s.Since = p.time(now), p.began
 	all := past{atOnce: p.look.atOnce}
 	usage := make([]limit.Usage, 0, 8)
+	var listed []*dispatch.Shared // limits that keys share are listed once, under their own name
 	for i := range p.config.Keys {
 		k := p.dispatcher.KeyInfo(now, i)
 		key := KeyState{Name: k.Name, State: KeyOK, InFlight: k.InFlight, Counts: countsOf(int64(k.Sent), &k.Tally)}
@@ -130,6 +132,17 @@ func (p *Pool) Snapshot() Snapshot {
 		usage = p.dispatcher.AppendUsage(usage[:0], now, i)
 		for _, u := range usage {
 			s.Limits = append(s.Limits, p.limitLocked(now, i, &u, &key))
+		}
+		for _, together := range k.Shared {
+			if slices.Contains(listed, together) {
+				continue
+			}
+			listed = append(listed, together)
+			key.Name = together.Name
+			usage = together.AppendUsage(usage[:0], now)
+			for _, u := range usage {
+				s.Limits = append(s.Limits, p.limitLocked(now, i, &u, &key))
+			}
 		}
 	}
 	s.Clients = make([]ClientState, 1)
@@ -198,8 +211,12 @@ func (p *Pool) waitingLocked(now mono.Time, s *Snapshot) {
 	if on < 0 || first <= now {
 		return
 	}
+	whose := []string{p.config.Keys[on].Name}
+	for _, together := range p.dispatcher.KeyInfo(now, on).Shared {
+		whose = append(whose, together.Name)
+	}
 	for i := range s.Limits {
-		if l := &s.Limits[i]; l.Key == p.config.Keys[on].Name && l.Name == name {
+		if l := &s.Limits[i]; slices.Contains(whose, l.Key) && l.Name == name {
 			l.Waiting = s.Waiting
 			break
 		}
@@ -214,9 +231,12 @@ const mostKeys = 8
 func (p *Pool) lastGoesLocked(now mono.Time, n int, cost limit.Cost) mono.Time {
 	var keys []int
 	step := (len(p.config.Keys) + mostKeys - 1) / mostKeys
+	var seen []*dispatch.Shared
 	for i := 0; i < len(p.config.Keys); i += step {
-		if p.dispatcher.KeyInfo(now, i).State != dispatch.Banned {
-			keys = append(keys, i)
+		k := p.dispatcher.KeyInfo(now, i)
+		again := slices.ContainsFunc(k.Shared, func(s *dispatch.Shared) bool { return slices.Contains(seen, s) })
+		if k.State != dispatch.Banned && !again { // of keys that share limits one stands for all
+			keys, seen = append(keys, i), append(seen, k.Shared...)
 		}
 	}
 	n = (n + step - 1) / step

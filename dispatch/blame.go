@@ -83,12 +83,12 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 // mayAnother tells whether a request whose key is to blame may go again at once. It may if that key stays away and another key serves, but
 // only manyAgain times: it could have to wait for the other key for longer than the first one stays away.
 func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
-	if _, away := d.keys[a.Key].guard.Paused(now); !away || d.queue.Info(a.Ticket).Returned >= manyAgain {
+	if _, away := d.keys[a.Key].paused(now); !away || d.queue.Info(a.Ticket).Returned >= manyAgain {
 		return false
 	}
 	for i := range d.keys {
 		k := &d.keys[i]
-		if _, away := k.guard.Paused(now); i != a.Key && !away && !k.isBanned && k.guard.Refusals() == 0 && k.denials < manyDenials {
+		if _, away := k.paused(now); i != a.Key && !away && !k.isBanned && k.guard.Refusals() == 0 && k.denials < manyDenials {
 			return true
 		}
 	}

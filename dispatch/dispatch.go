@@ -54,6 +54,9 @@ type Key struct {
 	// All: of a limiter that two keys share, the one would not hear what the other sent. Whether it is wrong is found out: give a
 	// limit.Fitted over it to go on with what was found out before a restart.
 	Limiter limit.Limiter
+	// Shared is what the key has together with others in place of a Limiter: give all keys of an organization the same one. A key that
+	// may be of any of several counts in all of them until Dispatcher.Share says which.
+	Shared []*Shared
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
 	// Gap is the least time between two sends of this key. With Nonce, it is that of a limit.Sequence: it allows several in
@@ -171,6 +174,8 @@ type key struct {
 	name        string
 	guard       *guard.Guard // closed while the key is banned
 	limit       *line.Limit
+	shared      []*Shared               // in place of a limit of its own; never changed, but replaced
+	flights     map[limit.Lease]*flight // what is in flight that counts in shared limits, by its lease of guard
 	nonce       *Nonce
 	inFlight    int
 	sent        uint64
@@ -208,37 +213,31 @@ func New(c Config) (*Dispatcher, error) {
 	}
 	d.hosts = hosts{queue: c.Queue, rand: c.Rand, told: c.Outage, all: map[string]*host{}, most: fewHosts}
 	for i, k := range c.Keys {
-		for j := range i {
-			if k.Limiter != nil && k.Limiter == c.Keys[j].Limiter {
-				return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of Keys[%d] %q", i, k.Name, j, c.Keys[j].Name)
-			}
+		if whose, is := d.has(k.Limiter); is && k.Limiter != nil {
+			return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of %s; what keys have together is given as Shared", i, k.Name, whose)
 		}
 		if err := d.add(c.Epoch, k); err != nil {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)
 		}
 	}
-	ways := make([][]*line.Limit, len(d.keys))
-	for i := range ways {
-		ways[i] = []*line.Limit{d.keys[i].limit}
-	}
-	d.lane = d.line.Lane(line.LaneConfig{}, ways...)
+	d.open()
 	d.alive, d.head.Deadline = len(d.keys), limit.Never
 	return d, nil
 }
 
 func (d *Dispatcher) add(epoch time.Time, k Key) error {
-	if k.Pause == 0 {
-		k.Pause = time.Second
-	}
 	g, err := guard.New(guard.Config{
 		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
 		Slow: k.Slow, SlowAgain: true, Trial: k.Trial,
-		Pause: backoff.Policy{Base: k.Pause, Max: max(k.Pause, longestPause), Jitter: -1},
+		Pause: pauses(k.Pause),
 	})
 	if err != nil {
 		return err
 	}
-	made := key{name: k.Name, guard: g, limit: d.line.Limit(g, line.Sharing{}), pauses: k.Pause > 0}
+	made := key{name: k.Name, guard: g, limit: d.line.Limit(g, line.Sharing{}), pauses: k.Pause >= 0}
+	if err := d.shares(&made, k.Shared); err != nil {
+		return err
+	}
 	if k.Nonce != nil {
 		if made.nonce, err = NewNonce(epoch, *k.Nonce); err != nil {
 			return err
@@ -338,6 +337,7 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
 	k := &d.keys[a.Key]
+	d.takesOff(k, &a.pass, &a.Request.Cost)
 	a.generation = k.generation
 	a.watch = a.host.admit(now, &a.Request.Cost)
 	if k.nonce != nil {
@@ -358,15 +358,21 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	if ans.Denied || ans.Banned {
 		k.guard.Try()
 	}
-	if len(ans.Stated) > 0 {
-		k.guard.State(now, ans.Stated)
+	for g := range k.limits() {
+		if len(ans.Stated) > 0 {
+			g.State(now, ans.Stated)
+		}
 	}
-	d.line.Settle(now, a.pass, ans.Outcome)
-	k.guard.Contain(now, ans.Capacity, &ans.Outcome)
+	d.settle(now, k, &a, &ans)
+	learned := uint64(0)
+	for g := range k.limits() {
+		g.Contain(now, ans.Capacity, &ans.Outcome)
+		learned += g.Learned()
+	}
 	k.tally.Settled(&ans.Outcome)
 	k.inFlight--
-	if n := k.guard.Learned(); n != k.learned {
-		k.learned = n
+	if learned != k.learned {
+		k.learned = learned
 		d.learned(a.Key)
 	}
 	if ans.Reason == "" && ans.Result != limit.Accepted {
@@ -375,7 +381,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	free := d.hosts.settle(now, &a, &ans)
 	// What was sent before a ban was lifted may still report that ban.
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
-		d.ban(k, ans.Reason)
+		d.ban(a.Key, ans.Reason)
 	}
 	blamed := d.isToBlame(now, &a, &ans)
 	e := d.moveOn(now, &a, &ans, blamed || free, blamed && d.mayAnother(now, &a))
@@ -393,7 +399,7 @@ func (d *Dispatcher) asked(now mono.Time) mono.Time {
 		if k.isBanned {
 			continue
 		}
-		p, paused := k.guard.Paused(now)
+		p, paused := k.paused(now)
 		if !paused {
 			return now
 		}
@@ -438,17 +444,18 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 	return d.queue.Retry(now, a.Ticket, now.Add(d.backoff.Delay(a.Number, d.rand)), ans.Reason)
 }
 
-func (d *Dispatcher) ban(k *key, reason string) {
+func (d *Dispatcher) ban(key int, reason string) {
+	k := &d.keys[key]
 	k.isBanned, k.banned = true, reason
 	d.alive--
 	k.guard.Close()
-	d.line.Touch(k.limit)
+	d.touch(key)
 }
 
 // Ban takes a key out of use; what it has in flight is settled as it comes.
 func (d *Dispatcher) Ban(key int, reason string) {
-	if k := &d.keys[key]; !k.isBanned {
-		d.ban(k, reason)
+	if !d.keys[key].isBanned {
+		d.ban(key, reason)
 	}
 }
 
@@ -462,25 +469,27 @@ func (d *Dispatcher) Resume(key int) {
 	k.generation++
 	d.alive++
 	k.guard.Open()
-	d.line.Touch(k.limit)
+	d.touch(key)
 }
 
 // Hold keeps a key away until t, as a Retry-After would.
 func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
 	d.keys[key].guard.Hold(now, t)
-	d.line.Touch(d.keys[key].limit)
+	d.touch(key)
 }
 
-// Lift ends the pause of a key that is cooling, whoever asked for it, and forgets what the server said is left.
+// Lift ends the pause of a key that is cooling, whoever asked for it, and forgets what the server said is left: of what it shares, too.
 func (d *Dispatcher) Lift(now mono.Time, key int) {
-	d.keys[key].guard.Lift(now)
-	d.line.Touch(d.keys[key].limit)
+	for g := range d.keys[key].guards() {
+		g.Lift(now)
+	}
+	d.touch(key)
 }
 
 // Refresh has every key asked again: call it after a limiter was changed from outside (SetLimit, SetWindow).
 func (d *Dispatcher) Refresh() {
 	for i := range d.keys {
-		d.line.Touch(d.keys[i].limit)
+		d.touch(i)
 	}
 }
 
@@ -505,20 +514,24 @@ type KeyInfo struct {
 	Misfits []limit.Misfit
 	// Retreats are the opt-ins of its limits that proved wrong, and are not relied on for a while.
 	Retreats []limit.Retreat
+	// Shared is what it has together with other keys. Misfits and Retreats are of that then.
+	Shared []*Shared
 }
 
 // KeyInfo returns the state of a key at now.
 func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	k := &d.keys[key]
-	info := KeyInfo{Name: k.name, InFlight: k.inFlight, Sent: k.sent, Tally: k.tally}
+	info := KeyInfo{Name: k.name, InFlight: k.inFlight, Sent: k.sent, Tally: k.tally, Shared: k.shared}
 	if k.nonce != nil {
 		info.Nonce = k.nonce.Last()
 	}
-	info.Retreats, info.Misfits = k.guard.Retreats(now), k.guard.Misfits()
+	for g := range k.limits() {
+		info.Retreats, info.Misfits = append(info.Retreats, g.Retreats(now)...), append(info.Misfits, g.Misfits()...)
+	}
 	info.Refusals, info.Denials, info.Nonces = k.guard.Refusals(), k.denials, k.misnumbered
 	if k.isBanned {
 		info.State, info.Reason = Banned, k.banned
-	} else if p, ok := k.guard.Paused(now); ok {
+	} else if p, ok := k.paused(now); ok {
 		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
 	}
 	return info
@@ -526,32 +539,47 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 
 // Explain returns when a key may be used for a cost, and what binds until then: a limit by its name, or "pause", "told" for what the
 // server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
-func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (mono.Time, limit.Bound) {
-	return d.keys[key].guard.Explain(now, cost)
+func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Bound) {
+	at, b = d.keys[key].guard.Explain(now, cost)
+	for _, s := range d.keys[key].shared {
+		if its, binds := s.guard.Explain(now, cost); its > at {
+			at, b = its, binds
+		}
+	}
+	return at, b
 }
 
 // Expect guesses when the last of n requests would go that cost so much each, if all of them went with one key and nobody else came. At
 // limit.AfterSettle or limit.Never no instant is known.
 func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Time {
-	g, ahead := d.keys[key].guard, cost.Least()
+	ahead := cost.Least()
 	for u := range ahead {
 		ahead[u] *= int64(n - 1)
 	}
-	ready := g.Ready(now, cost)
+	ready, goes := now, now
+	for g := range d.keys[key].guards() {
+		ready = max(ready, g.Ready(now, cost))
+		goes = max(goes, g.NotBefore(now, n-1, ahead, cost))
+	}
 	if ready >= limit.AfterSettle {
 		return ready
 	}
-	return max(g.NotBefore(now, n-1, ahead, cost), ready) // a pause may end at once, but is not expected to
+	return max(goes, ready) // a pause may end at once, but is not expected to
 }
 
-// AppendUsage appends what is used of the limits of a key: see limit.Gauged.
+// AppendUsage appends what is used of the limits that a key has for itself: see limit.Gauged. Of those that it shares Shared.AppendUsage does.
 func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
 	return d.keys[key].guard.AppendUsage(to, now)
 }
 
-// Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key after
-// a restart.
-func (d *Dispatcher) Lessons(key int) []limit.Lesson { return d.keys[key].guard.Lessons() }
+// Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key, or of the
+// first that it shares, after a restart.
+func (d *Dispatcher) Lessons(key int) []limit.Lesson {
+	for g := range d.keys[key].limits() {
+		return g.Lessons()
+	}
+	return nil
+}
 
 // ErrExhausted says that every key is banned. The requests still wait.
 var ErrExhausted = errors.New("every key is banned")

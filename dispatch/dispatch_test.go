@@ -289,16 +289,16 @@ func TestBadConfig(t *testing.T) {
 	one := []dispatch.Key{{Name: "k"}}
 	shared := perSecond(1)
 	for want, c := range map[string]dispatch.Config{
-		"dispatch: Queue is nil":                                                             {Keys: one},
-		"dispatch: Keys is empty":                                                            {Queue: q},
-		"dispatch: Keys[0] \"k\": InFlight -1 is negative":                                   {Queue: q, Keys: []dispatch.Key{{Name: "k", InFlight: -1}}},
-		"dispatch: Keys[0] \"k\": limit: Spacing: gap -1ns is not positive":                  {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1}}},
-		"dispatch: Keys[0] \"k\": limit: Sequence: Gap -1ns is negative":                     {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1, Nonce: &dispatch.NonceConfig{}}}},
-		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":                              {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
-		"dispatch: Keys[0] \"k\": Nonce: After 18446744073709551615 is the largest there is": {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{After: math.MaxUint64}}}},
-		"dispatch: Keys[2] \"c\": Limiter is that of Keys[0] \"a\"":                          {Queue: q, Keys: []dispatch.Key{{Name: "a", Limiter: shared}, {Name: "b"}, {Name: "c", Limiter: shared}}},
-		"dispatch: Keys[0] \"k\": LearnGap with Gap or InFlight":                             {Queue: q, Keys: []dispatch.Key{{Name: "k", LearnGap: true, InFlight: 1}}},
-		"dispatch: Backoff: backoff: Max -1ns is negative":                                   {Queue: q, Keys: one, Backoff: backoff.Policy{Max: -1}},
+		"dispatch: Queue is nil":                                                                                {Keys: one},
+		"dispatch: Keys is empty":                                                                               {Queue: q},
+		"dispatch: Keys[0] \"k\": InFlight -1 is negative":                                                      {Queue: q, Keys: []dispatch.Key{{Name: "k", InFlight: -1}}},
+		"dispatch: Keys[0] \"k\": limit: Spacing: gap -1ns is not positive":                                     {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1}}},
+		"dispatch: Keys[0] \"k\": limit: Sequence: Gap -1ns is negative":                                        {Queue: q, Keys: []dispatch.Key{{Name: "k", Gap: -1, Nonce: &dispatch.NonceConfig{}}}},
+		"dispatch: Keys[0] \"k\": Nonce: Unit -1ns is negative":                                                 {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{Unit: -1}}}},
+		"dispatch: Keys[0] \"k\": Nonce: After 18446744073709551615 is the largest there is":                    {Queue: q, Keys: []dispatch.Key{{Name: "k", Nonce: &dispatch.NonceConfig{After: math.MaxUint64}}}},
+		"dispatch: Keys[2] \"c\": Limiter is that of Keys[0] \"a\"; what keys have together is given as Shared": {Queue: q, Keys: []dispatch.Key{{Name: "a", Limiter: shared}, {Name: "b"}, {Name: "c", Limiter: shared}}},
+		"dispatch: Keys[0] \"k\": LearnGap with Gap or InFlight":                                                {Queue: q, Keys: []dispatch.Key{{Name: "k", LearnGap: true, InFlight: 1}}},
+		"dispatch: Backoff: backoff: Max -1ns is negative":                                                      {Queue: q, Keys: one, Backoff: backoff.Policy{Max: -1}},
 	} {
 		if _, err := dispatch.New(c); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

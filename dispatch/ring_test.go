@@ -18,8 +18,9 @@ import (
 type ring struct {
 	*rig
 	now      time.Duration
-	limiters []*limit.Rolling
-	room     []int // in flight; 0: any number
+	limiters []*limit.Rolling   // of each key, its own or the one that it shares
+	shared   []*dispatch.Shared // of all keys; empty: each key has a limiter of its own
+	room     []int              // in flight; 0: any number
 	open     []dispatch.Attempt
 	held     []mono.Time
 	banned   []bool
@@ -53,6 +54,13 @@ func (r *ring) soonest(cost limit.Cost) (t mono.Time, any bool) {
 func (r *ring) step(rng *rand.Rand) {
 	r.now += time.Duration(rng.IntN(3)/2*rng.IntN(200)) * ms
 	i := rng.IntN(len(r.limiters))
+	if len(r.shared) > 0 && rng.IntN(10) == 0 {
+		s := r.shared[rng.IntN(len(r.shared))]
+		if err := r.Share(at(r.now), i, s); err != nil {
+			r.Fatal(err)
+		}
+		r.limiters[i] = s.Limiter.(*limit.Rolling)
+	}
 	switch rng.IntN(10) {
 	case 0:
 		r.Ban(i, "418")
@@ -120,7 +128,8 @@ func (r *ring) next() error {
 			if wake == limit.Never && len(r.open) > 0 {
 				wake = limit.AfterSettle
 			}
-			if w != wake {
+			early := len(r.shared) > 0 && w > at(r.now) && w < wake // who waits for one of two limits hears of the other there
+			if w != wake && !early {
 				return fmt.Errorf("wake %v, want %v", w, wake)
 			}
 			return nil
@@ -132,37 +141,46 @@ func (r *ring) next() error {
 	}
 }
 
-func runRing(t *testing.T, seed uint64, n int) {
+func runRing(t *testing.T, seed uint64, n int, shared bool) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	r := &ring{held: make([]mono.Time, n), banned: make([]bool, n)}
 	var keys []dispatch.Key
 	for range n {
 		l := perSecond(int64(1 + rng.IntN(4)))
 		k := dispatch.Key{Limiter: l, InFlight: rng.IntN(2) * (1 + rng.IntN(3))}
+		if shared {
+			s := &dispatch.Shared{Limiter: l}
+			r.shared = append(r.shared, s)
+			s = r.shared[rng.IntN(len(r.shared))]
+			l = s.Limiter.(*limit.Rolling)
+			k.Limiter, k.Shared = nil, []*dispatch.Shared{s}
+		}
 		r.limiters, r.room, keys = append(r.limiters, l), append(r.room, k.InFlight), append(keys, k)
 	}
 	r.rig = newRig(t, queue.Config{KeepDead: -1}, keys...)
 	for range 300 {
 		r.step(rng)
 		if err := r.next(); err != nil {
-			t.Fatalf("%d keys, seed %d, at %v: %v", n, seed, r.now, err)
+			t.Fatalf("%d keys, shared %v, seed %d, at %v: %v", n, shared, seed, r.now, err)
 		}
 	}
 }
 
-// Whatever is banned, resumed, held, changed and answered, and whatever requests cost: the head of the queue goes if and only if some
+// Whatever is banned, resumed, held, moved to other limits, changed and answered, and whatever requests cost: the head of the queue goes if and only if some
 // key is ready, on one that is; the wake is when the first will be; and who fits no key in use ends.
 func TestSoonestOfManyKeys(t *testing.T) {
 	for seed := range uint64(60) {
 		for _, n := range []int{1, 2, 3, 9} {
-			runRing(t, seed, n)
+			runRing(t, seed, n, false)
+			runRing(t, seed, n, true)
 		}
 	}
 }
 
 func FuzzSoonestOfManyKeys(f *testing.F) {
 	f.Add(uint64(1), uint8(3))
-	f.Fuzz(func(t *testing.T, seed uint64, keys uint8) { runRing(t, seed, int(keys%12)+1) })
+	f.Fuzz(func(t *testing.T, seed uint64, keys uint8) { runRing(t, seed, int(keys%12)+1, seed%2 == 1) })
 }
 
 // Keys that are equal take turns, whether requests wait for them or they for requests.

@@ -98,3 +98,14 @@ func (b *Book[T]) All() iter.Seq[*T] {
 		}
 	}
 }
+
+// Leases is All with the lease of each.
+func (b *Book[T]) Leases() iter.Seq2[Lease, *T] {
+	return func(yield func(Lease, *T) bool) {
+		for i := range b.slots {
+			if s := &b.slots[i]; s.generation&1 == 1 && !yield(Lease{&b.ledger, uint32(i), s.generation}, &s.kept) {
+				return
+			}
+		}
+	}
+}

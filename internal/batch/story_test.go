@@ -144,6 +144,9 @@ func (s *story) send(r *Run, input string) {
 	if because, again := r.DeadBecause(), r.DeadAgain(); because+again != "" {
 		s.note("  %s\n  %s", because, again)
 	}
+	if s.config.Budget > 0 {
+		totals.Offered = 0 // how far the input was read when the money was spent is chance
+	}
 	totals.Latency = nil // worked out with floating point, and known to other tests
 	for i := range totals.Keys {
 		totals.Keys[i].Latency = LatencyMS{}

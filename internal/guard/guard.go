@@ -9,6 +9,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -187,6 +188,18 @@ func (g *Guard) Unsettled() (n int, since mono.Time) {
 		since = min(since, r.at)
 	}
 	return g.book.Len(), since
+}
+
+// InFlight ranges over the leases that are not settled and what each was admitted for, in no order. The Guard must not be used meanwhile. It is for
+// a Guard without a Limiter, which counts all of a cost.
+func (g *Guard) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
+	return func(yield func(limit.Lease, limit.Cost) bool) {
+		for lease, r := range g.book.Leases() {
+			if !yield(lease, r.cost) {
+				return
+			}
+		}
+	}
 }
 
 // AppendUsage implements limit.Gauged: of the configured limit, and of the bounds on what is in flight.

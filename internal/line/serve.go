@@ -236,14 +236,18 @@ func (l *Line) Close(p *Pass) ([]*Limit, []limit.Lease) {
 	return p.Way.limits, leases
 }
 
+// Leases returns the leases of a pass that is not closed, in the order of its Way's limits. They hold until the Line is used for anything else.
+func (l *Line) Leases(p *Pass) []limit.Lease {
+	if p.booked {
+		return l.book.At(p.lease[0]).leases[:len(p.Way.limits)]
+	}
+	return p.lease[:]
+}
+
 // Fresh reports whether the request of a pass that is not closed may still be sent, as its limits say.
 func (l *Line) Fresh(p *Pass) bool {
-	leases := p.lease[:]
-	if p.booked {
-		leases = l.book.At(p.lease[0]).leases[:]
-	}
-	for k, m := range p.Way.limits {
-		if !limit.Fresh(m.Limiter, leases[k]) {
+	for k, lease := range l.Leases(p) {
+		if !limit.Fresh(p.Way.limits[k].Limiter, lease) {
 			return false
 		}
 	}

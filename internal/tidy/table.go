@@ -124,6 +124,7 @@ var Table = []Package{
 	{Name: "internal/corpus", Ours: "quota", Std: "any"},
 	{Name: "internal/doors"},
 	{Name: "internal/mutate", Std: "any"},
+	{Name: "internal/farend", Std: "bufio fmt io net net/http"},
 	{Name: "internal/golden", Std: "any"},
 	{Name: "internal/need", Std: "any"},
 	{Name: "internal/race"},
