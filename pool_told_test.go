@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -201,8 +200,8 @@ func TestWhatAPoolSays(t *testing.T) {
 				p.look()
 				if step%30 == 0 {
 					n := p.pool.Counts()
-					fmt.Fprintf(&b, "  at %v: %d came, %d wait, %d in flight, %d done, %d expired, %d dead; all it says: %08x\n", time.Since(p.began), n.Submitted, n.Waiting, n.InFlight, n.Done, n.Expired,
-						n.Dead, crc32.ChecksumIEEE([]byte(p.said.String())))
+					fmt.Fprintf(&b, "  at %v: %d came, %d wait, %d in flight, %d done, %d expired, %d dead; all it says: %s\n", time.Since(p.began), n.Submitted, n.Waiting, n.InFlight, n.Done, n.Expired,
+						n.Dead, golden.Sum(p.said.String()))
 					p.said.Reset()
 				}
 			}
@@ -211,8 +210,8 @@ func TestWhatAPoolSays(t *testing.T) {
 			err := <-ran
 			p.look()
 			n, outage := p.pool.Counts(), errors.Is(err, paceline.ErrOutage)
-			fmt.Fprintf(&b, "  ended at %v, error %t, outage %t: %d done, %d wait, %d dead; all it says: %08x\n", time.Since(p.began), err != nil, outage, n.Done, n.Waiting, n.Dead,
-				crc32.ChecksumIEEE([]byte(p.said.String())))
+			fmt.Fprintf(&b, "  ended at %v, error %t, outage %t: %d done, %d wait, %d dead; all it says: %s\n", time.Since(p.began), err != nil, outage, n.Done, n.Waiting, n.Dead,
+				golden.Sum(p.said.String()))
 			time.Sleep(time.Hour)
 		})
 	}

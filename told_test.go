@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -242,8 +241,8 @@ func TestWhatAJunctionSays(t *testing.T) {
 					h.look()
 					if step%40 == 0 {
 						s := h.junction.Snapshot()
-						fmt.Fprintf(&b, "  at %v: %d sent, %d in flight, %d late, %d full, %d never, %d gave up, %d wait; all it says: %08x\n", h.at(s.At), s.Sent, s.InFlight, s.Late, s.Full, s.Never,
-							s.Cancelled, s.Waiting, crc32.ChecksumIEEE([]byte(h.said.String())))
+						fmt.Fprintf(&b, "  at %v: %d sent, %d in flight, %d late, %d full, %d never, %d gave up, %d wait; all it says: %s\n", h.at(s.At), s.Sent, s.InFlight, s.Late, s.Full, s.Never,
+							s.Cancelled, s.Waiting, golden.Sum(h.said.String()))
 						h.said.Reset()
 					}
 				}

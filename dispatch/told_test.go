@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -246,8 +245,8 @@ func TestWhatADispatcherSays(t *testing.T) {
 				d.look()
 				if step%40 == 0 {
 					n := d.queue.Counts()
-					fmt.Fprintf(&b, "  at %v: %d came, %d wait, %d in flight, %d done, %d expired, %d dead; all it says: %08x\n", d.now, n.Submitted, n.Waiting, n.InFlight, n.Done, n.Expired, n.Dead,
-						crc32.ChecksumIEEE([]byte(d.said.String())))
+					fmt.Fprintf(&b, "  at %v: %d came, %d wait, %d in flight, %d done, %d expired, %d dead; all it says: %s\n", d.now, n.Submitted, n.Waiting, n.InFlight, n.Done, n.Expired, n.Dead,
+						golden.Sum(d.said.String()))
 					d.said.Reset()
 					if err := n.Check(); err != nil {
 						t.Fatalf("%s, %d: %v", c.name, seed, err)

@@ -2,7 +2,6 @@ package line_test
 
 import (
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -274,8 +273,8 @@ func TestWhatALineSays(t *testing.T) {
 				}
 				c.look()
 				if step%50 == 0 {
-					fmt.Fprintf(&b, "  at %v: %d came, %d went, %d never, %d late, %d full, %d wait; all it says: %08x\n", c.now, c.came, c.ends[line.Granted], c.ends[line.Never],
-						c.ends[line.Late], c.ends[line.Full], len(c.waits), crc32.ChecksumIEEE([]byte(c.said.String())))
+					fmt.Fprintf(&b, "  at %v: %d came, %d went, %d never, %d late, %d full, %d wait; all it says: %s\n", c.now, c.came, c.ends[line.Granted], c.ends[line.Never],
+						c.ends[line.Late], c.ends[line.Full], len(c.waits), golden.Sum(c.said.String()))
 					c.said.Reset()
 				}
 			}
