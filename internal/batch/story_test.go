@@ -31,6 +31,8 @@ type story struct {
 	folder string
 	page   http.HandlerFunc
 
+	watched func(p *Progress) // if not nil, called now and then in a run
+
 	mu   sync.Mutex
 	text strings.Builder
 	told []string // of the run, apart from what it asks for: it reads on while its first request goes
@@ -47,7 +49,7 @@ func tell(t *testing.T, name string, play func(s *story)) {
 			Timeout: 5 * time.Second, clock: bubbleClock,
 		}
 		play(s)
-		golden.Compare(t, name+".golden", s.text.String())
+		golden.CompareFloats(t, name+".golden", s.text.String())
 	})
 }
 
@@ -85,7 +87,7 @@ func (s *story) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		line.WriteString(" " + string(body))
 	}
 	s.note("%s", line.String())
-	time.Sleep(7 * time.Millisecond) // meanwhile all that can be read of the input is read
+	time.Sleep(7013 * time.Microsecond) // meanwhile all that can be read of the input is read; and nothing is looked at just then
 	s.page(w, q)
 }
 
@@ -136,7 +138,14 @@ func (s *story) send(r *Run, input string) {
 		s.note("  refused: %v", err)
 		return
 	}
+	over := make(chan struct{})
+	var beside sync.WaitGroup
+	if s.watched != nil {
+		beside.Go(func() { s.watch(r, over) })
+	}
 	err = r.Send(s.Context(), "in", strings.NewReader(input))
+	close(over)
+	beside.Wait()
 	totals, cerr := r.Close()
 	if err != nil || cerr != nil {
 		s.note("  ended with: %v, %v", err, cerr)
@@ -153,6 +162,19 @@ func (s *story) send(r *Run, input string) {
 	}
 	text, _ := json.Marshal(totals)
 	s.note("  totals %s", unescaped(text))
+}
+
+// watch looks at instants at which nothing else happens.
+func (s *story) watch(r *Run, over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(1300*time.Millisecond + 123*time.Microsecond):
+			p := r.Progress()
+			s.watched(&p)
+		}
+	}
 }
 
 // files notes what is new in files, or that they are gone; but not of the journal, which has tests of its own.

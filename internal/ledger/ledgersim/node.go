@@ -176,6 +176,7 @@ func (n *node) write(l limit.Lease, cost limit.Cost) {
 	}
 	n.after(n.Way(n.rng), func() {
 		ok := n.arrive(cost)
+		n.report.Seconds[time.Duration(n.now())/time.Second]++
 		if n.now() >= mono.Time(n.Warm) {
 			n.report.Sent++
 			n.report.ByNode[n.place]++
