@@ -197,7 +197,9 @@ func (h *hall) change() {
 
 // look has everything say what it knows.
 func (h *hall) look() {
-	h.ended()
+	if h.ended(); h.rng.IntN(5) > 0 {
+		return
+	}
 	for _, source := range []paceline.Source{h.junction, h.view} {
 		h.say("%s", must(json.Marshal(source.Snapshot())))
 	}
@@ -216,12 +218,12 @@ func (h *hall) look() {
 func TestWhatAJunctionSays(t *testing.T) {
 	var b strings.Builder
 	for _, fair := range []bool{false, true} {
-		for seed := range uint64(3) {
+		for seed := range uint64(2) {
 			fmt.Fprintf(&b, "\nfair %t, %d\n", fair, seed)
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				h := newHall(ctx, seed, fair)
-				for step := 1; step <= 400; step++ {
+				for step := 1; step <= 300; step++ {
 					switch k := h.rng.IntN(16); {
 					case k < 5:
 						h.come()
@@ -239,7 +241,7 @@ func TestWhatAJunctionSays(t *testing.T) {
 						time.Sleep(time.Duration(h.rng.IntN(1<<uint(h.rng.IntN(13))))*time.Millisecond + time.Duration(step))
 					}
 					h.look()
-					if step%40 == 0 {
+					if step%30 == 0 {
 						s := h.junction.Snapshot()
 						fmt.Fprintf(&b, "  at %v: %d sent, %d in flight, %d late, %d full, %d never, %d gave up, %d wait; all it says: %s\n", h.at(s.At), s.Sent, s.InFlight, s.Late, s.Full, s.Never,
 							s.Cancelled, s.Waiting, golden.Sum(h.said.String()))

@@ -173,6 +173,9 @@ func (d *desk) next() mono.Time {
 }
 
 func (d *desk) look() {
+	if d.rng.IntN(4) > 0 {
+		return
+	}
 	for i := range d.keys {
 		k := d.dispatcher.KeyInfo(d.now, i)
 		at, bound := d.dispatcher.Explain(d.now, i, limit.One)
@@ -188,9 +191,6 @@ func (d *desk) look() {
 	}
 	wake, any := d.queue.Wake(d.now)
 	d.say("%+v, %d to a, wake %v %t", d.queue.Counts(), d.queue.WaitFor("a"), wake, any)
-	if d.rng.IntN(8) > 0 {
-		return
-	}
 	for _, t := range d.queue.Waiting() {
 		i := d.queue.Info(t)
 		d.say("%s %v %v %v %d %d %s %s", i.Request.ID, i.Submitted, i.Deadline, i.NotBefore, i.Attempts, i.Returned, i.Reason, i.Host)

@@ -47,7 +47,10 @@ func (m *moody) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.tries[id]++
 	try := m.tries[id]
 	m.mu.Unlock()
-	now := m.look() // while it is on its way
+	now := ""
+	if len(id)%2 == try%2 { // while it is on its way
+		now = m.look()
+	}
 	m.mu.Lock()
 	m.said = append(m.said, now)
 	m.said = append(m.said, fmt.Sprintf("%s, %d: %v, %s %s, %d bytes, %s", id, try, time.Since(m.began), r.Method, r.URL, sent, r.Header.Get("Authorization")))
@@ -189,6 +192,9 @@ func (s *street) look() {
 	slices.Sort(lines)
 	s.say("%s", strings.Join(lines, "\n"))
 	s.say("%s\n%+v", s.base.look(), s.tr.Stats())
+	if s.came%4 > 0 {
+		return
+	}
 	var parts []string
 	for _, p := range s.tr.Partitions() {
 		parts = append(parts, fmt.Sprintf("%+v", p))

@@ -217,7 +217,9 @@ func (c *crowd) look() {
 		}
 	}
 	c.waits = still
-	c.say("%d wait, until %v", c.line.Waiting(), c.line.Wake())
+	if c.say("%d wait, until %v", c.line.Waiting(), c.line.Wake()); c.rng.IntN(3) > 0 {
+		return
+	}
 	if t := c.line.Soonest(); t != nil {
 		c.say("the soonest is %v", t.Of)
 	}
