@@ -196,7 +196,7 @@ func (g *group) limit() error {
 			}
 			all = []limit.Limiter{one}
 		}
-		all, err := g.seeks(all)
+		all, err := g.seeks(key, all)
 		if err != nil {
 			return err
 		}

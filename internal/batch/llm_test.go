@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/golden"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
@@ -201,7 +201,7 @@ func TestLLMResumes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			network := farend.New()
 			srv := &http.Server{Handler: l}
 			served := make(chan error, 1)
 			go func() { served <- srv.Serve(network) }()

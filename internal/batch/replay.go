@@ -79,7 +79,7 @@ func (g *group) replay() {
 		if !ours || counts < mono.Time(-r.keep) {
 			continue // no limit of this run looks back so far
 		}
-		sends[i] = append(sends[i], limit.Past{At: counts, Cost: s.Cost, Result: s.Result})
+		sends[i] = append(sends[i], limit.Past{At: counts, Cost: s.Cost, Result: s.Result, Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
 	}
 	since := mono.Min
 	if r.store.history.Last > 0 {

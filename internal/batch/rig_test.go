@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/farend"
 )
 
 // ran is what one run left behind.
@@ -38,7 +38,7 @@ type bench struct {
 	tamper func(*Run) // between Open and Send
 	drain  func(*Run) // beside Send
 
-	network *pipes // not nil: in a bubble, with its clock
+	network *farend.Network // not nil: in a bubble, with its clock
 }
 
 // newBench has results in a folder of its own, retries that do not wait, and no limits.
@@ -60,7 +60,7 @@ func (b *bench) made(c Config) *Run {
 	}
 	if b.network != nil {
 		over := newTransport(&r.c)
-		over.DialContext = b.network.dial
+		over.DialContext = b.network.Dial
 		r.sender.over(over)
 	}
 	return r
@@ -179,7 +179,7 @@ func counted(f http.HandlerFunc) (http.Handler, func(query string) int) {
 // virtualBench is a bench and a server that counts by query, in a bubble.
 func virtualBench(t *testing.T, f http.HandlerFunc) (b *bench, url string, seen func(query string) int) {
 	b = newBench(t)
-	b.network = &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	b.network = farend.New()
 	h, seen := counted(f)
 	srv := &http.Server{Handler: h}
 	go func() { _ = srv.Serve(b.network) }()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/golden"
 )
 
@@ -96,7 +96,7 @@ func (s *story) run(what, input string) {
 	s.Helper()
 	s.runs++
 	s.note("run %d: %s", s.runs, what)
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	network := farend.New()
 	srv := &http.Server{Handler: s}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(network) }()
@@ -107,7 +107,7 @@ func (s *story) run(what, input string) {
 	r, err := New(c)
 	if err == nil {
 		over := newTransport(&r.c)
-		over.DialContext = network.dial
+		over.DialContext = network.Dial
 		r.sender.over(over)
 		s.send(r, input)
 	} else {

@@ -6,48 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
-
-// pipes is a network within the process, for virtual time.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
 
 // prompts are n requests of a batch, of different sizes.
 func prompts(p Provider, n int, from int) string {
@@ -106,7 +75,7 @@ func (v *virtually) run(input string) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	network := farend.New()
 	srv := &http.Server{Handler: l}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(network) }()
@@ -117,7 +86,7 @@ func (v *virtually) run(input string) {
 	v.report = l.Report()
 }
 
-func (v *virtually) send(network *pipes, input string) {
+func (v *virtually) send(network *farend.Network, input string) {
 	t := v.t
 	t.Helper()
 	v.llm.BaseURL = "http://server/v1"
@@ -145,7 +114,7 @@ func (v *virtually) send(network *pipes, input string) {
 		t.Fatal(err)
 	}
 	over := newTransport(&r.c)
-	over.DialContext = network.dial
+	over.DialContext = network.Dial
 	r.sender.over(over)
 	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/ratetest"
@@ -47,7 +47,7 @@ type inTimeRan struct {
 // run sends lines; it must be called within a bubble.
 func (v *inTime) run(lines []string) (got inTimeRan) {
 	v.Helper()
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	network := farend.New()
 	srv := &http.Server{Handler: v.server}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(network) }()
@@ -59,7 +59,7 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 		v.Fatal(err)
 	}
 	over := newTransport(&r.c)
-	over.DialContext = network.dial
+	over.DialContext = network.Dial
 	r.sender.over(over)
 	text := strings.Join(lines, "\n")
 	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {

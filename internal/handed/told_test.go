@@ -38,7 +38,7 @@ func TestItems(t *testing.T) {
 		{TSV, Config{}, []string{"a\tb\n1\t2,3\n", "a\tb\n1\t2\t3"}},
 		{Curl, Config{}, []string{
 			`curl $'http://a/\a\b\e\E\f\n\r\t\v\\\'\"\?\x4\x41g\x\101\18\0\u41\u00e9\u\U1f600\ud83d\ude00\ud83dx\ud83d\u0041\ude00\q\9'` + "\n", `curl $'http://a/\`, `curl "http://a/\` + "\n" + `b\"\$\\\c"`, "curl http://a/\\\nb c\\ d", "curl http://a \\\n\n curl http://b\n", "echo " + long, "curl http://" + long,
-			"curl 'http://a/'\\''b'\"c\"d", "curl http://a -H 'A: 1' -H 'a: 2' -H 'B:'", "curl --request=PUT http://a", "curl -XPUT http://a -I", "curl -G http://a#b -d x", "curl -G http://a -d ''", "curl http://a --data-urlencode '=a b' --data-urlencode 'n=a b' --data-urlencode 'a b'", "curl http://a -d x --json y", "curl http://a -F", "curl -k http://a", "curl http://a -", "curl http://a --", "curl http://a --url http://b", "curl '' ", "curl http://a || x", "curl http://a &&\ncurl http://b", "for x in 1; do curl http://a; done", "(curl http://a)", "! curl http://a", "curl http://a 2>&1", "curl http://a <x", "curl http://a{1..3}", "curl http://a*", "curl ~/x", "curl `x`", "curl <(x)", "curl $((1))", "curl ${x}", "CURL http://a", "curl.exe http://a", "/usr/bin/curl http://a",
+			"curl 'http://a/'\\''b'\"c\"d", "curl http://a -H 'A: 1' -H 'a: 2' -H 'B:'", "curl --request=PUT http://a", "curl -XPUT http://a -I", "curl -G http://a#b -d x", "curl -G http://a -d ''", "curl http://a --data-urlencode '=a b' --data-urlencode 'n=a b' --data-urlencode 'a b'", "curl http://a -d x --json y", "curl http://a -F", "curl -k http://a", "curl http://a -", "curl http://a --", "curl http://a --url http://b", "curl '' ", "curl http://a || x", "curl http://a &&\ncurl http://b", "for x in 1; do curl http://a; done", "(curl http://a)", "! curl http://a", "curl http://a 2>&1", "curl http://a <x", "curl http://a{1..3}", "curl http://a*", "curl ~/x", "curl `x`", "curl <(x)", "curl $((1))", "curl ${x}", "CURL http://a", "curl.exe http://a", "\ufeffcurl http://a\r\ncurl http://b\r\n", "/usr/bin/curl http://a",
 		}},
 	} {
 		c.config.Form, c.config.MaxLine = c.form, 30
@@ -133,6 +133,15 @@ func TestMade(t *testing.T) {
 		}
 	}
 	golden.Compare(t, "made.txt", b.String())
+}
+
+// TestHasLine: the beginning of an input is enough to tell its form once there is a whole line that says something.
+func TestHasLine(t *testing.T) {
+	for head, want := range map[string]bool{"": false, "a": false, "a\n": true, "\n \n": false, "# a\n": false, "# a\nb": false, "# a\n\n b\n": true, " # a\n": false} {
+		if got := HasLine([]byte(head)); got != want {
+			t.Errorf("%q: %v", head, got)
+		}
+	}
 }
 
 // TestFormNames: each form is read by its name.

@@ -11,6 +11,9 @@ import (
 // has nobody beside it.
 func TestFaultsPass(t *testing.T) {
 	const near = 8 * time.Second
+	c := base(rolling(200, time.Second), 8, 5)
+	c.Length, c.Warm = 10*time.Minute, 20*time.Second
+	one := ledgersim.Alone(c)
 	for _, x := range []struct {
 		name    string
 		trouble ledgersim.Trouble
@@ -20,9 +23,6 @@ func TestFaultsPass(t *testing.T) {
 		{"crashes", ledgersim.Trouble{Crash: time.Minute}},
 		{"all of these", ledgersim.Trouble{Kill: 3 * time.Minute, Pause: 3 * time.Minute, Crash: 3 * time.Minute}},
 	} {
-		c := base(rolling(200, time.Second), 8, 5)
-		c.Length, c.Warm = 10*time.Minute, 20*time.Second
-		one := ledgersim.Alone(c)
 		c.Trouble = x.trouble
 		r := ledgersim.Run(c)
 		seconds, sent := 0, 0

@@ -40,8 +40,9 @@ type Config struct {
 	// Alter, if not nil, changes the limit for all, by the first node, at AlterAt.
 	Alter   ledger.Change
 	AlterAt time.Duration
-	// Split has nodes go on with their parts while they cannot reach the store.
+	// Split has nodes go on with their parts while they cannot reach the store, but for the first Wait of them.
 	Split bool
+	Wait  int
 	Trouble
 	Fault ledger.Fault
 }
