@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"container/heap"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -317,9 +318,16 @@ func TestAdaptiveConfig(t *testing.T) {
 	}{
 		{limit.AdaptiveConfig{Min: -1}, "Limit -1"}, {limit.AdaptiveConfig{Min: 5, Max: 4}, "Min 5 is above Max 4"},
 		{limit.AdaptiveConfig{Initial: 5, Max: 4}, "Initial 5 is not between"}, {limit.AdaptiveConfig{Tolerance: 0.5}, "Tolerance 0.5"},
+		{limit.AdaptiveConfig{Min: 3, Initial: 2}, "Initial 2 is not between"}, {limit.AdaptiveConfig{Tolerance: 1e6 + 1}, "Tolerance"}, {limit.AdaptiveConfig{Tolerance: math.NaN()}, "Tolerance NaN"},
 	} {
 		if _, err := limit.NewAdaptive(c.c); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.c, err)
+		}
+	}
+	// What is refused begins right behind these.
+	for _, c := range []limit.AdaptiveConfig{{Min: 5, Max: 5}, {Min: 2, Initial: 2}, {Max: 9, Initial: 9}, {Tolerance: 1}, {Tolerance: 1e6}, {Min: 2000}, {Tolerance: -1}} {
+		if _, err := limit.NewAdaptive(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }

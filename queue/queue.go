@@ -629,12 +629,7 @@ func (q *Queue) Waiting() []Ticket {
 	for _, e := range q.later.entries {
 		all = append(all, entry{q.items[e.index].place, e.seq, e.index})
 	}
-	slices.SortFunc(all, func(a, b entry) int {
-		if a.before(&b) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) })
 	tickets := make([]Ticket, len(all))
 	for n, e := range all {
 		tickets[n] = Ticket{e.index, q.items[e.index].generation}

@@ -39,9 +39,25 @@ func TestNewRefuses(t *testing.T) {
 		{tokens.Config{Models: -1}, "Models -1"},
 		{tokens.Config{DefaultMaxOutput: -1}, "DefaultMaxOutput -1"},
 		{tokens.Config{MaxOutput: map[string]int64{"m": 0}}, `"m": 0`},
+		{tokens.Config{InputOverrun: 1}, "InputOverrun 1"},
+		{tokens.Config{Overrun: 1.0 / 514}, "the least is 1/513"},
+		{tokens.Config{DefaultMaxOutput: 1<<44 + 1}, "DefaultMaxOutput 17592186044417"},
+		{tokens.Config{MaxOutput: map[string]int64{"m": 1<<44 + 1}}, `"m": 17592186044417`},
 	} {
 		if _, err := tokens.New(test.config); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%+v: %v, want an error saying %q", test.config, err, test.says)
+		}
+	}
+}
+
+// What is refused begins right behind these.
+func TestNewTakesWhatIsAtTheBounds(t *testing.T) {
+	for _, c := range []tokens.Config{
+		{Overrun: 1.0 / 513, InputOverrun: 1.0 / 513}, {Overrun: 0.9999, InputOverrun: 0.9999}, {DefaultMaxOutput: 1 << 44, Models: 1},
+		{DefaultMaxOutput: 1, CountMax: -1, MaxOutput: map[string]int64{"least": 1, "most": 1 << 44}},
+	} {
+		if _, err := tokens.New(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }
