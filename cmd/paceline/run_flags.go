@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -23,6 +24,7 @@ import (
 
 type runFlags struct {
 	limits, keyEnv, headers, query []string
+	organizations                  map[string]string
 	sharing                        sharingFlags
 	console                        consoleFlags
 	watch                          watchFlags
@@ -155,7 +157,21 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		}
 		c.BanStatus = f.banStatus
 	}
-	return c, nil
+	c.Organizations = f.organizations
+	return c, f.whose()
+}
+
+// whose checks --organization.
+func (f *runFlags) whose() error {
+	for _, name := range slices.Sorted(maps.Keys(f.organizations)) {
+		switch {
+		case !slices.Contains(f.keyEnv, name):
+			return usageError{fmt.Errorf("--organization %s=%s: expected keys of --key-env (%s)", name, f.organizations[name], strings.Join(f.keyEnv, ", "))}
+		case f.organizations[name] == "":
+			return usageError{fmt.Errorf("--organization %s=: expected a name, such as %s=acme", name, name)}
+		}
+	}
+	return nil
 }
 
 // allLimits collects the limits of batches for language models, and those of --limit.

@@ -166,6 +166,9 @@ func (j *Journal) rewriteLocked(h *History) error {
 			encode(&b, &record{Key: k, Fit: &f})
 		}
 	}
+	for _, k := range slices.Sorted(maps.Keys(h.Whose)) {
+		encode(&b, &record{Key: k, Whose: h.Whose[k]})
+	}
 	if h.Spent > 0 {
 		encode(&b, &record{Spent: h.Spent})
 	}
@@ -274,6 +277,12 @@ func (j *Journal) Learn(key string, f Fit, base time.Time) error {
 	f.Lesson = f.Moved(time.Duration(j.scale().at(base)))
 	j.mu.Lock()
 	return j.oneLocked(dated{record: record{Key: key, Fit: &f}})
+}
+
+// Belongs records whose a key is: the organization that an answer has named.
+func (j *Journal) Belongs(key, organization string) error {
+	j.mu.Lock()
+	return j.oneLocked(dated{record: record{Key: key, Whose: organization}})
 }
 
 // Ended forgets that requests were in doubt, and when they were read: their results are written.

@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// record is one line of the journal. What kind it is can be told by what it has: Run, Send, Answer, Spent, Read, Start, Doubt or Fit, the
+// record is one line of the journal. What kind it is can be told by what it has: Run, Send, Answer, Spent, Read, Start, Doubt, Fit or Whose, the
 // first of these that is set. A record with none of them has the Nonce and Hold of a Key.
 type record struct {
 	// Run begins the part that one process wrote. Its attempts ended, answered or not, within Timeout (ns). Of the sends before that
@@ -68,14 +68,17 @@ type record struct {
 	// Fit is what was learned about a limit of Key.
 	Fit *Fit `json:"fit,omitempty"`
 
+	// Whose is the organization that Key belongs to, as an answer has said.
+	Whose string `json:"whose,omitempty"`
+
 	// At is when a Run began or a Send went. Of an Answer it is the latest instant at which the server may have counted the request. All
 	// instants are ns since 1970, by the wall clock when the run began, and from then on by the machine's own clock, which nobody sets.
 	At int64 `json:"at,omitempty"`
 }
 
-// version is the version that is written; version 2 had no Fit, and version 3 neither Rest nor Settled. A journal of a later version is
+// version is the version that is written; version 2 had no Fit, version 3 neither Rest nor Settled, and version 4 no Whose. A journal of a later version is
 // refused, as this program may not understand what it says.
-const version = 4
+const version = 5
 
 const stamp = "2006-01-02T15:04:05.000Z"
 
@@ -141,6 +144,7 @@ type History struct {
 	Spent  int64               // the cost of all sends that had a Price, in billionths of a dollar
 	Starts []Start             // of all inputs, the latest last
 	Fits   map[string][]Fit    // of each key one Fit for each limit, the latest last
+	Whose  map[string]string   // the organization of each key of which one is known
 
 	run        record         // the last record with a Run
 	latest     int64          // the latest instant at which a process was surely alive
@@ -175,7 +179,7 @@ func (h *History) learn(key string, f Fit) {
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{}, Fits: map[string][]Fit{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{}, Fits: map[string][]Fit{}, Whose: map[string]string{},
 	}
 }
 
@@ -268,6 +272,8 @@ func (h *History) add(c record) {
 		h.Doubts[c.Doubt] = struct{}{}
 	case c.Fit != nil:
 		h.learn(c.Key, *c.Fit)
+	case c.Whose != "":
+		h.Whose[c.Key] = c.Whose
 	case c.Key != "":
 		h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
 		h.Holds[c.Key] = max(h.Holds[c.Key], c.Hold)
