@@ -111,6 +111,12 @@ func TestCheckNamesTheField(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.policy, err, c.want)
 		}
 	}
+	// Full jitter, growth by nothing, no delay at all, and the same delay each time make sense.
+	for _, p := range []backoff.Policy{{}, {Jitter: 1}, {Jitter: -1}, {Factor: 1}, {Base: -1}, {Base: time.Second, Max: time.Second}} {
+		if err := p.Check(); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
 }
 
 // Whatever the policy and the attempt, 0 <= delay <= d <= Max; and for a policy that passes Check, delay is at least

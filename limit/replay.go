@@ -12,6 +12,16 @@ type Past struct {
 	At     mono.Time
 	Cost   Cost
 	Result Result
+	// Sent is when it went, which only a Resuming asks.
+	Sent mono.Time
+}
+
+// Resuming is a Limiter that goes on after a restart from what it knew, as Auto of package throttle can, and is told what was sent since:
+// Replay passes on what it is given.
+type Resuming interface {
+	Limiter
+	// Resume has a Limiter that is new go on. What counts in it is among all, as Replay has it.
+	Resume(now mono.Time, all []Past)
 }
 
 // Replay has l, which is new, count what another process sent, so that a restart forgets no window: all, in the order of At, is what is
@@ -26,8 +36,12 @@ func Replay(l Limiter, now, since mono.Time, all []Past) {
 		for _, each := range l.each {
 			Replay(each, now, since, all)
 		}
+	case *Varying:
+		Replay(&l.All, now, since, all)
 	case *named:
 		Replay(l.Limiter, now, since, all)
+	case Resuming:
+		l.Resume(now, all)
 	case *Fitted:
 		for _, p := range all {
 			at, o := p.outcome(now)

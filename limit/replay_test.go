@@ -132,3 +132,40 @@ func TestReplayLeavesAlone(t *testing.T) {
 type feels struct{ limit.Limiter }
 
 func (feels) Senses() bool { return true }
+
+// resuming notes what it was told.
+type resuming struct {
+	limit.Limiter
+	now  mono.Time
+	told []limit.Past
+}
+
+func (r *resuming) Resume(now mono.Time, all []limit.Past) { r.now, r.told = now, all }
+
+// What can go on by itself is told all that was sent, wherever it is, as it is in what may vary, and nothing is counted for it.
+func TestReplayResumes(t *testing.T) {
+	all := []limit.Past{{At: at(-time.Second), Sent: at(-2 * time.Second), Cost: limit.One}}
+	for name, in := range map[string]func(l limit.Limiter) limit.Limiter{
+		"itself":  func(l limit.Limiter) limit.Limiter { return l },
+		"All":     func(l limit.Limiter) limit.Limiter { return limit.NewAll(l) },
+		"Varying": func(l limit.Limiter) limit.Limiter { return limit.NewVarying(l) },
+		"Named":   func(l limit.Limiter) limit.Limiter { return limit.Named("it", l) },
+		"Fitted":  func(l limit.Limiter) limit.Limiter { return limit.NewFitted(l) },
+	} {
+		r := &resuming{Limiter: must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1}))}
+		limit.Replay(in(r), at(time.Second), mono.Min, all)
+		if r.now != at(time.Second) || len(r.told) != 1 || r.told[0] != all[0] {
+			t.Errorf("%s: at %v it was told %v", name, r.now, r.told)
+		}
+	}
+}
+
+// A bucket that may be exchanged later forgets as little over a restart as any other: what was sent before all that is known may have emptied
+// it.
+func TestReplayOfWhatVaries(t *testing.T) {
+	b := must(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Minute}))
+	limit.Replay(limit.NewVarying(b), 0, at(-6*time.Second), nil)
+	if ready := b.Ready(0, limit.Cost{limit.Requests: 2}); ready < at(5*time.Second) {
+		t.Errorf("two go at %v, and one came since the instant from which all is known", ready)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/page"
 )
 
@@ -152,35 +153,12 @@ func event(t *testing.T, r *bufio.Reader) (name string, data []byte) {
 	}
 }
 
-// pipes is a network in memory, which virtual time knows of.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-func (l *pipes) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-func (l *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	near, far := net.Pipe()
-	l.conns <- far
-	return near, nil
-}
-
 // serve has a server with that handler in memory.
-func serve(h http.Handler) (*http.Server, *http.Client, *pipes) {
-	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+func serve(h http.Handler) (*http.Server, *http.Client, *farend.Network) {
+	l := farend.New()
 	server := &http.Server{Handler: h}
 	go func() { _ = server.Serve(l) }()
-	return server, &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}, l
+	return server, &http.Client{Transport: &http.Transport{DialContext: l.Dial, DisableKeepAlives: true}}, l
 }
 
 type frame struct {
@@ -349,7 +327,7 @@ func TestViewerWhoDoesNotRead(t *testing.T) {
 		p := must(t, page.Config{})
 		server, _, l := serve(p)
 		defer server.Close()
-		conn, err := l.dial(t.Context(), "", "")
+		conn, err := l.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -313,9 +313,7 @@ var okx = &row{
 		var body struct {
 			Code any `json:"code"`
 		}
-		if !r.object(&body) {
-			return
-		}
+		r.object(&body)
 		code, _ := body.Code.(string)
 		if n, ok := body.Code.(float64); ok {
 			code = formatFloat(n)

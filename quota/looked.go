@@ -65,7 +65,7 @@ func Fields(provider string) []string {
 	}
 	var l looked
 	for _, status := range []int{http.StatusOK, http.StatusForbidden, http.StatusTooManyRequests} {
-		rows[i].reading(time.Unix(0, 0), Response{Status: status, Header: http.Header{}}, &l)
+		rows[i].reading(time.Time{}, Response{Status: status, Header: http.Header{}}, &l)
 	}
 	for _, s := range rows[i].stated {
 		l.at(s.called)
@@ -130,7 +130,7 @@ func Signs(provider string) (all []Sign) {
 		return all
 	}
 	for status := 400; status < 600; status++ {
-		r := d.reading(time.Unix(0, 0), Response{Status: status, Header: http.Header{}}, nil)
+		r := d.reading(time.Time{}, Response{Status: status, Header: http.Header{}}, nil)
 		if usual := r.byStatus(); r.Refusal == None || r.Refusal == usual || bare[status] {
 			continue
 		}

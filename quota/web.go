@@ -367,9 +367,7 @@ var slack = &row{
 		var body struct {
 			Error string `json:"error"`
 		}
-		if !r.object(&body) {
-			return
-		}
+		r.object(&body)
 		switch body.Error {
 		case "ratelimited", "rate_limited":
 			r.refuse(RateLimited) // older methods refuse with 200

@@ -358,6 +358,7 @@ func TestNewErrors(t *testing.T) {
 		{ratelike.Config{Within: time.Second}, "ratelike: the Limiter is nil"},
 		{ratelike.Config{Limiter: rolling}, "ratelike: Within 0s is not positive: nobody tells when a request was answered, so how long it takes to be counted must be known"},
 		{ratelike.Config{Limiter: rolling, Within: time.Second, Unit: 99}, "ratelike: no such Unit: 99"},
+		{ratelike.Config{Limiter: rolling, Within: time.Second, Unit: limit.Unit(len(limit.Cost{}))}, fmt.Sprintf("ratelike: no such Unit: %d", len(limit.Cost{}))},
 		{ratelike.Config{Limiter: rolling, Within: time.Second, MaxWaiting: -1}, "ratelike: paceline: Gate: MaxWaiting -1 is negative"},
 		{ratelike.Config{Limiter: limit.NewAll(rolling, inFlight), Within: time.Second},
 			"ratelike: the Limiter is or has a *limit.Concurrency, which needs to know when a request was answered: use Gate.Do"},
@@ -367,6 +368,9 @@ func TestNewErrors(t *testing.T) {
 		if _, err := ratelike.New(c.config); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v\nwant %s", c.config, err, c.want)
 		}
+	}
+	if _, err := ratelike.New(ratelike.Config{Limiter: rolling, Within: 1, Unit: limit.Unit(len(limit.Cost{}) - 1)}); err != nil {
+		t.Error(err)
 	}
 }
 

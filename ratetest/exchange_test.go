@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/ratetest"
@@ -332,39 +332,9 @@ func TestKeepsTheLatest(t *testing.T) {
 	})
 }
 
-// pipes is a network in memory, for bubbles: loopback sockets are outside of virtual time.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9999} }
-
-func (p *pipes) client() (*http.Client, *http.Transport) {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		mine, theirs := net.Pipe()
-		select {
-		case p.conns <- theirs:
-			return mine, nil
-		case <-p.closed:
-			return nil, net.ErrClosed
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
+// clientOf is a client of a network in memory: loopback sockets are outside of virtual time.
+func clientOf(n *farend.Network) (*http.Client, *http.Transport) {
+	transport := &http.Transport{DialContext: n.Dial}
 	return &http.Client{Transport: transport}, transport
 }
 
@@ -372,9 +342,9 @@ func (p *pipes) client() (*http.Client, *http.Transport) {
 func TestClientThatGoesAwayHasArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{Before: latency.Constant(100 * time.Millisecond)})
-		net := newPipes()
+		net := farend.New()
 		x.StartListener(net)
-		client, transport := net.client()
+		client, transport := clientOf(net)
 		client.Timeout = 50 * time.Millisecond
 		if _, err := client.Get(x.URL() + ratetest.Path + "?api_key=key1&nonce=1"); err == nil {
 			t.Fatal("an answer in time")
@@ -410,9 +380,9 @@ func TestShutdown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := newExchange(t, ratetest.Config{Before: latency.Constant(time.Second), After: latency.Constant(time.Second)})
-				net := newPipes()
+				net := farend.New()
 				x.StartListener(net)
-				client, transport := net.client()
+				client, transport := clientOf(net)
 				start := time.Now()
 				var codes [2]int
 				var clients sync.WaitGroup
@@ -455,9 +425,9 @@ func TestShutdown(t *testing.T) {
 func TestShutdownDoesNotWaitForASlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{})
-		net := newPipes()
+		net := farend.New()
 		x.StartListener(net)
-		_, transport := net.client()
+		_, transport := clientOf(net)
 		conn, err := transport.DialContext(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	openaiopt "github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
@@ -138,9 +138,9 @@ func with(t *testing.T, s sdk, server llm.Config, paced transport.Config, retrie
 		if err != nil {
 			t.Fatal(err)
 		}
-		network := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		network := farend.New()
 		l.StartListener(network)
-		base := &http.Transport{DialContext: network.dial, MaxIdleConnsPerHost: 1000}
+		base := &http.Transport{DialContext: network.Dial, MaxIdleConnsPerHost: 1000}
 		paced.Base = base
 		tr, err := transport.New(paced)
 		if err != nil {
@@ -152,36 +152,6 @@ func with(t *testing.T, s sdk, server llm.Config, paced transport.Config, retrie
 			t.Error(err)
 		}
 	})
-}
-
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9999} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	mine, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return mine, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 func estimator(t *testing.T, c tokens.Config) *tokens.Estimator {

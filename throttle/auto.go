@@ -35,6 +35,8 @@ type Auto struct {
 	heard   mono.Time // the latest answer
 	refused int
 	soon    int // of those refused, how many were in the first minute
+	news    uint64
+	noted   mono.Time // when news was raised last
 }
 
 // AutoConfig says what an Auto takes. Only Rng has no default.
@@ -58,7 +60,7 @@ func NewAuto(c AutoConfig) (*Auto, error) {
 		return nil, fmt.Errorf("throttle: Auto: %w", err)
 	}
 	f.unknown = &silentUnknown{heardAt: mono.Min}
-	return &Auto{fair: f, config: c, began: mono.Min, heard: mono.Min}, nil
+	return &Auto{fair: f, config: c, began: mono.Min, heard: mono.Min, noted: mono.Min}, nil
 }
 
 // fair is what Fair needs to know of a quota.
@@ -95,6 +97,7 @@ func (a *Auto) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 // Settle implements limit.Limiter.
 func (a *Auto) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	a.heard = max(a.heard, now)
+	stage := a.stage()
 	if o.Result == limit.Limited && !o.Elsewhere {
 		a.refused++
 		if now.Sub(a.began) <= time.Minute {
@@ -110,6 +113,15 @@ func (a *Auto) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		o.Known &^= 1 << a.config.Unit
 	}
 	a.fair.Settle(now, l, o)
+	a.hears(now, o.Result == limit.Limited || a.stage() != stage)
+}
+
+// stage is how far the search by refusals is, where there is one.
+func (a *Auto) stage() unknownStage {
+	if a.fair.unknown == nil {
+		return untouched
+	}
+	return a.fair.unknown.stage
 }
 
 // State implements limit.Taught: of several limits, that which allows least in the long run. What makes no sense is not heeded.
@@ -144,16 +156,14 @@ func (a *Auto) become(now mono.Time, q limit.Stated) {
 	}
 	a.stated = q
 	a.fair.restate(now, c)
+	a.hears(now, true)
 }
 
 // restate has f share another quota. Its pace stays as it was, if it had found one.
 func (f *Fair) restate(now mono.Time, c FairConfig) {
 	learned := f.known || f.unknown != nil && f.unknown.stage > away
 	old := f.rate * f.config.MeanCost
-	f.config = c
-	f.rate = float64(c.Limit) / c.MeanCost / c.Window.Seconds()
-	f.shape()
-	f.account.longest, f.account.mean = c.MaxWait, c.MeanCost
+	f.become(c)
 	f.finder, f.base, f.blind, f.known, f.unknown = finder{}, sighting{}, 0, learned, nil
 	if learned {
 		f.n = f.clamp(f.n * f.rate * c.MeanCost / old)
@@ -162,6 +172,14 @@ func (f *Fair) restate(now mono.Time, c FairConfig) {
 	}
 	f.last = max(now, f.last)
 	f.hold(f.last, min(f.paid.Add(f.step), f.last.Add(f.span(f.n))), f.span(f.n))
+}
+
+// become has f be of another quota, with nothing seen of it.
+func (f *Fair) become(c FairConfig) {
+	f.config = c
+	f.rate = float64(c.Limit) / c.MeanCost / c.Window.Seconds()
+	f.shape()
+	f.account.longest, f.account.mean = c.MaxWait, c.MeanCost
 }
 
 // Found is what an Auto has found out.

@@ -48,15 +48,19 @@ const (
 	blindPrior = 1.0  // the weight of a blind window's n against what came of it
 )
 
-// clamp keeps n within what is possible. A process of a large weight may be nearly alone, and the quota may be larger than it is known to
-// be.
+// clamp keeps n within what is possible, and within what this process is entitled to.
 func (f *Fair) clamp(n float64) float64 {
-	least := sharesLeast / max(1, f.config.Weight)
-	most := min(sharesMost, f.tokens(f.config.MaxWait))
 	if f.entitled.sharers > 0 {
-		most = min(most, f.entitled.most())
+		n = min(n, f.entitled.most())
 	}
-	return max(least, min(n, most))
+	return f.possible(n)
+}
+
+// possible keeps n within what is possible. A process of a large weight may be nearly alone, and the quota may be larger than it is known to
+// be.
+func (f *Fair) possible(n float64) float64 {
+	least := sharesLeast / max(1, f.config.Weight)
+	return max(least, min(n, sharesMost, f.tokens(f.config.MaxWait)))
 }
 
 // shares returns N.

@@ -137,8 +137,9 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 		w.low, w.high = s.mid, s.mid.Add(time.Duration(probePart*float64(length)))
 	}
 	if !w.waits {
-		for w.high <= s.mid {
-			w.low, w.high = w.low.Add(length), w.high.Add(length)
+		if w.high <= s.mid {
+			later := (s.mid.Sub(w.high)/length + 1) * length
+			w.low, w.high = w.low.Add(later), w.high.Add(later)
 		}
 		w.adapt(f, max(w.into(f, s.mid), probePart))
 	}

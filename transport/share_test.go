@@ -1,16 +1,15 @@
 package transport_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/share"
@@ -39,20 +38,10 @@ func newShared(t *testing.T, dial time.Duration, c transport.Config) *shared {
 	net := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		s.dialled <- struct{}{}
 		time.Sleep(dial)
-		client, server := net.Pipe()
-		go func() {
-			defer server.Close()
-			for in := bufio.NewReader(server); ; {
-				r, err := http.ReadRequest(in)
-				if err != nil {
-					return
-				}
-				http.MaxBytesReader(nil, r.Body, 1<<20).Read(make([]byte, 1<<10))
-				s.arrived <- mono.Of(base, time.Now())
-				fmt.Fprint(server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-			}
-		}()
-		return client, nil
+		return farend.Conn(func() int {
+			s.arrived <- mono.Of(base, time.Now())
+			return http.StatusOK
+		}), nil
 	}}
 	c.Base, c.Limiter = net, m
 	s.transport = transport.Must(c)

@@ -376,7 +376,9 @@ func TestGateway(t *testing.T) {
 		{200, []string{"Content-Type", "application/json"}, `{"error":["EAPI:Rate limit exceeded"]}`, "", "", ""},
 		{500, []string{"X-Hubspot-Correlation-Id", "1"}, "", "hubspot", "hubspot", ""},
 		{500, []string{"X-Hubspot-Correlation-Id", "2"}, "", "hubspot", "", ""},
-		{429, []string{"Retry-After", "1"}, "", "hubspot", "", quota.RateLimited}, // anybody may have said that
+		{429, []string{"Retry-After", "1"}, "", "hubspot", "", quota.RateLimited},                       // anybody may have said that
+		{200, []string{"X-Ratelimit-Limit", "60", "X-Ratelimit-Remaining", "5"}, "", "generic", "", ""}, // somebody else's limits count
+		{200, []string{"Ratelimit-Policy", `"a";q=5;w=60`}, "", "ietf", "", ""},
 	} {
 		v := p.Of(&verdict.Attempt{Status: c.status, Header: header(c.fields...), Body: []byte(c.body), Now: noon, Shown: shown})
 		name := ""
@@ -385,6 +387,27 @@ func TestGateway(t *testing.T) {
 		}
 		if v.Said.Dialect != c.said || name != c.shown || v.Said.Refusal != c.refusal {
 			t.Errorf("answer %d: read as %q, shown %q, %q", i, v.Said.Dialect, name, v.Said.Refusal)
+		}
+	}
+}
+
+// What got no answer is sent again where it does no harm, and counts as nothing where nothing was written: in all combinations.
+func TestUnanswered(t *testing.T) {
+	for _, wrote := range []verdict.Wrote{verdict.Nothing, verdict.Unclear, verdict.Something} {
+		for _, idempotent := range []bool{false, true} {
+			for _, repeat := range []bool{false, true} {
+				p := verdict.Policy{Repeat: repeat}
+				v := p.Of(&verdict.Attempt{Err: errors.New("reset by peer"), Wrote: wrote, Idempotent: idempotent, Now: noon})
+				unsent := wrote == verdict.Nothing
+				harmless := unsent || idempotent || repeat
+				want := limit.Unknown
+				if unsent {
+					want = limit.Unsent
+				}
+				if v.Result != want || v.Invalid == harmless || v.Again != harmless || v.Status != 0 {
+					t.Errorf("wrote %v, idempotent %v, repeat %v: %v, invalid %v, again %v", wrote, idempotent, repeat, v.Result, v.Invalid, v.Again)
+				}
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -53,6 +54,13 @@ func unraced(t *testing.T) {
 func TestMain(m *testing.M) {
 	if os.Getenv(asMint) == "1" {
 		printToken(os.Args[2])
+		return
+	}
+	if os.Getenv(asPool) == "1" {
+		if err := sendByPool(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	if os.Getenv(asProgram) == "1" {

@@ -117,7 +117,6 @@ func TestPages(t *testing.T) {
 
 var (
 	elsewhere = regexp.MustCompile(`^\s*(go (install|build)|sudo|npm|npx|docker|podman|brew) `) // needs the network, or a built release
-	fromClone = regexp.MustCompile(`(go run \./cmd/paceline|\./paceline)\b`)
 	inTheBack = regexp.MustCompile(`&\s*(#.*)?$`)
 )
 
@@ -132,7 +131,6 @@ func (b *block) script(ports [len(portsOf)]string) string {
 		if elsewhere.MatchString(line) {
 			continue
 		}
-		line = fromClone.ReplaceAllString(line, "paceline")
 		for i, port := range ports {
 			line = strings.ReplaceAll(line, portsOf[i], port)
 		}

@@ -56,7 +56,7 @@ func TestShareDamaged(t *testing.T) {
 				says = errs.String()
 			} else {
 				log := filepath.Join(t.TempDir(), "log.txt")
-				addr := proxyLogging(t, log, append([]string{"--to", s.URL}, flags...)...)
+				addr, _ := proxyLogging(t, log, append([]string{"--to", s.URL}, flags...)...)
 				resp, err := http.Get(addr + "/x")
 				if err != nil || resp.StatusCode != 200 {
 					t.Fatalf("%v, %v", resp, err)
@@ -102,14 +102,14 @@ func TestShareTimeNamespace(t *testing.T) {
 }
 
 // proxyLogging starts a proxy whose standard error goes to a file, and returns its address.
-func proxyLogging(t *testing.T, log string, flags ...string) (addr string) {
+func proxyLogging(t *testing.T, log string, flags ...string) (addr string, c *exec.Cmd) {
 	t.Helper()
 	f, err := os.Create(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c := another(t, append([]string{"proxy", "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off"}, flags...)...)
+	c = another(t, append([]string{"proxy", "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off"}, flags...)...)
 	c.Stderr = f
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -122,10 +122,10 @@ func proxyLogging(t *testing.T, log string, flags ...string) (addr string) {
 		text, _ := os.ReadFile(log)
 		if _, rest, ok := strings.Cut(string(text), "from "); ok && strings.Contains(rest, " ") {
 			addr, _, _ = strings.Cut(rest, " ")
-			return addr
+			return addr, c
 		}
 	}
 	text, _ := os.ReadFile(log)
 	t.Fatalf("the proxy says %q", text)
-	return ""
+	return "", nil
 }

@@ -58,7 +58,7 @@ func TestSharedRestart(t *testing.T) {
 					t.Errorf("%s", errs)
 				}
 				if next == "proxy" {
-					addr := proxyLogging(t, filepath.Join(t.TempDir(), "log.txt"), append([]string{"--to", s.URL}, flags...)...)
+					addr, _ := proxyLogging(t, filepath.Join(t.TempDir(), "log.txt"), append([]string{"--to", s.URL}, flags...)...)
 					if failed := askAll(s, []string{addr}, 4, n+4); failed > 0 {
 						t.Errorf("%d failed", failed)
 					}
@@ -73,51 +73,46 @@ func TestSharedRestart(t *testing.T) {
 	}
 }
 
-// Eight processes of run, and eight proxies with clients, at a server that counts strictly, with and without kill -9: none is refused.
+// Eight processes of each program at a server that counts strictly, with and without kill -9: none is refused. It reports a table, of what
+// was served of the limit, of permits for each turn at the store (which is two statements), and of what the processes took of a processor, with
+// their starts.
 func TestSharedByEight(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") == "" {
 		t.Skip("it takes minutes: PACELINE_LONG=1")
 	}
 	for name, store := range engines {
 		for _, n := range []int64{20, 200} {
-			for _, kill := range []bool{false, true} {
-				each := int(n) * 20 / 8 // 20 s at the limit
-				of := func(t *testing.T) (*strictly, string) {
-					address, _ := store(t)
-					ripe(t, address, "api", func() limit.Keeper { return limit.MustRolling(n, time.Second) })
-					return serveStrictly(t, n, time.Second), address
+			for program := range programs {
+				for _, kill := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/%s/%d/kill=%v", program, name, n, kill), func(t *testing.T) {
+						address, _ := store(t)
+						byEight(t, program, address, n, kill)
+					})
 				}
-				tell := func(t *testing.T, s *strictly, least int) {
-					served, refused := s.count()
-					t.Logf("%s: %d served, %.2f a second of %d, %d refused", t.Name(), served, s.rate(), n, refused)
-					if refused > 0 || served < least {
-						t.Errorf("%d served of at least %d, %d refused", served, least, refused)
-					}
-				}
-				t.Run(fmt.Sprintf("run/%s/%d/kill=%v", name, n, kill), func(t *testing.T) {
-					s, address := of(t)
-					after := 0
-					if kill {
-						after = 4 * each
-					}
-					sharingRuns(t, s, address, n, 8, each, after)
-					tell(t, s, 8*each)
-				})
-				t.Run(fmt.Sprintf("proxy/%s/%d/kill=%v", name, n, kill), func(t *testing.T) {
-					s, address := of(t)
-					all, addrs := sharingProxies(t, s, address, n, 8)
-					done := make(chan int)
-					go func() { done <- askAll(s, addrs, int(max(n/8, 5)), 8*each) }()
-					if kill {
-						s.wait(4 * each)
-						all[0].Process.Kill()
-					}
-					if failed := <-done; failed > 0 && !kill {
-						t.Errorf("%d failed", failed)
-					}
-					tell(t, s, 8*each)
-				})
 			}
 		}
+	}
+}
+
+func byEight(t *testing.T, program, address string, n int64, kill bool) {
+	each := int(n) * 20 / 8 // 20 s at the limit
+	ripe(t, address, "api", perSecondKeeper(n))
+	s := serveStrictly(t, n, time.Second)
+	c := muster(t, program, s, address, n, 8, each)
+	if kill {
+		s.wait(4 * each)
+		c.kill(0)
+	}
+	s.wait(8 * each)
+	turns, rate := bookOf(t, address, "api").Turn, s.rate()
+	c.finish()
+	served, refused := s.count()
+	t.Logf("| %s | %.2f a second of %d | %.1f permits a turn | %.2f s of CPU in %.0f s | %d refused of %d |",
+		t.Name(), rate, n, float64(served)/float64(turns), c.cpu.Seconds(), float64(served)/rate, refused, served+refused)
+	if refused > 0 || served < 8*each {
+		t.Errorf("%d served of at least %d, %d refused", served, 8*each, refused)
+	}
+	if failed := c.failed.Load(); failed > 0 && !kill {
+		t.Errorf("%d asked in vain", failed)
 	}
 }

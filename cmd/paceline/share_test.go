@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -57,12 +57,14 @@ func perSecondKeeper(n int64) func() limit.Keeper {
 // strictly is a server that counts in a rolling window, and refuses what is more. Its path takes up to 20 ms each way.
 type strictly struct {
 	*httptest.Server
+	t *testing.T
 
 	mu              sync.Mutex
 	base            time.Time
 	rule            *rule.Rolling
 	served, refused int
 	first, last     time.Time
+	at              []time.Time // of those that were served
 }
 
 func serveStrictly(t *testing.T, n int64, w time.Duration) *strictly {
@@ -71,7 +73,7 @@ func serveStrictly(t *testing.T, n int64, w time.Duration) *strictly {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &strictly{base: time.Now(), rule: r}
+	s := &strictly{t: t, base: time.Now(), rule: r}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
 		if s.arrive() {
@@ -96,6 +98,7 @@ func (s *strictly) arrive() bool {
 		return false
 	}
 	s.served++
+	s.at = append(s.at, s.last)
 	return true
 }
 
@@ -105,10 +108,29 @@ func (s *strictly) count() (served, refused int) {
 	return s.served, s.refused
 }
 
+// between is how many it served in a span.
+func (s *strictly) between(from, to time.Time) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.at {
+		if !at.Before(from) && at.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
 // wait returns when so many were served.
 func (s *strictly) wait(n int) {
-	for served, _ := s.count(); served < n; served, _ = s.count() {
-		time.Sleep(10 * time.Millisecond)
+	s.t.Helper()
+	for deadline := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+		served, refused := s.count()
+		if served >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%d served, %d refused; expected %d served", served, refused, n)
+		}
 	}
 }
 
@@ -157,41 +179,12 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return c, errs
 }
 
-// sharingRuns has so many processes of run send each of them, from a folder of its own, and kills one of them with -9 after so many were
-// served, if that is not 0: it goes on in a new process then.
-func sharingRuns(t *testing.T, s *strictly, address string, n int64, processes, each, kill int) {
-	t.Helper()
-	file := urlFile(t, s.URL, each)
-	start := func(dir string) (*exec.Cmd, *bytes.Buffer) {
-		return process(t, "run", file, "--limit", fmt.Sprintf("%d/s", n), "--share", address, "--share-name", "api", "--out", filepath.Join(dir, "out.jsonl"), "--quiet")
-	}
-	var all []*exec.Cmd
-	var says []*bytes.Buffer
-	var dirs []string
-	for range processes {
-		dirs = append(dirs, t.TempDir())
-		c, errs := start(dirs[len(dirs)-1])
-		all, says = append(all, c), append(says, errs)
-	}
-	if kill > 0 {
-		s.wait(kill)
-		all[0].Process.Kill()
-		all[0].Wait()
-		all[0], says[0] = start(dirs[0])
-	}
-	for i, c := range all {
-		if err := c.Wait(); err != nil {
-			t.Errorf("process %d: %v\n%s", i, err, says[i])
-		}
-	}
-}
-
 // Three processes of run, each from a folder of its own, keep to a limit together.
 func TestSharedRun(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	ripe(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
-	sharingRuns(t, s, address, 20, 3, 15, 0)
+	muster(t, "run", s, address, 20, 3, 15).finish()
 	if served, refused := s.count(); served != 45 || refused > 0 {
 		t.Errorf("%d served, %d refused", served, refused)
 	}
@@ -222,7 +215,7 @@ func TestShareRefusals(t *testing.T) {
 		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, exitConfig},
 		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, exitConfig},
 		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", exitConfig},
-		{"--share " + db + " --share-name newer", "the limit is kept in version 2, and this program has version 1: run the same version everywhere", exitConfig},
+		{"--share " + db + " --share-name newer", "the limit is kept in version 3, and this program has version 2: run the same version everywhere", exitConfig},
 		{"--share-name x", "--share-name without --share, expected sqlite:FILE", exitUsage},
 		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, exitUsage},
 		{"--share " + db + " --latency-max 1s", "--share with --latency-max", exitUsage},
@@ -250,62 +243,69 @@ func TestShareRefusals(t *testing.T) {
 	}
 }
 
+// sharingProxy starts a proxy, and returns it with its address.
+func sharingProxy(t *testing.T, s *strictly, address string, n int64) (c *exec.Cmd, addr string) {
+	t.Helper()
+	c = another(t, "proxy", "--to", s.URL, "--limit", fmt.Sprintf("%d/s", n), "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off", "--share", address, "--share-name", "api")
+	errs, err := c.StderrPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	line, err := bufio.NewReader(errs).ReadString('\n')
+	_, rest, ok := strings.Cut(line, "from ")
+	if err != nil || !ok {
+		t.Fatalf("the proxy says %q, %v", line, err)
+	}
+	go io.Copy(io.Discard, errs)
+	addr, _, _ = strings.Cut(rest, " ")
+	return c, addr
+}
+
 // sharingProxies starts so many proxies, and returns the addresses of those that listen.
 func sharingProxies(t *testing.T, s *strictly, address string, n int64, many int) (all []*exec.Cmd, addrs []string) {
 	t.Helper()
 	for range many {
-		c := another(t, "proxy", "--to", s.URL, "--limit", fmt.Sprintf("%d/s", n), "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off", "--share", address, "--share-name", "api")
-		errs, err := c.StderrPipe()
-		if err == nil {
-			err = c.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			c.Process.Kill()
-			c.Wait()
-		})
-		line, err := bufio.NewReader(errs).ReadString('\n')
-		_, rest, ok := strings.Cut(line, "from ")
-		if err != nil || !ok {
-			t.Fatalf("the proxy says %q, %v", line, err)
-		}
-		go io.Copy(io.Discard, errs)
-		addr, _, _ := strings.Cut(rest, " ")
+		c, addr := sharingProxy(t, s, address, n)
 		all, addrs = append(all, c), append(addrs, addr)
 	}
 	return all, addrs
 }
 
-// askAll has so many clients of each proxy ask until so many were served, and returns how many asked in vain.
-func askAll(s *strictly, addrs []string, clients, enough int) (failed int) {
+// askAll has so many clients of each proxy ask until so many were served, or the proxy is gone, and returns how many asked in vain.
+func askAll(s *strictly, addrs []string, clients, enough int) int {
+	const most = 1000 // a proxy that refuses all of them would be asked for ever
 	var wg sync.WaitGroup
-	var mu sync.Mutex
+	var failed atomic.Int64
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	defer client.CloseIdleConnections()
 	for _, addr := range addrs {
 		for range clients {
 			wg.Go(func() {
-				for served, _ := s.count(); served < enough; served, _ = s.count() {
-					resp, err := http.Get(addr + "/x")
-					if err == nil {
-						io.Copy(io.Discard, resp.Body)
-						resp.Body.Close()
-						if resp.StatusCode != 200 {
-							err = errors.New(resp.Status)
-						}
-					}
+				for served, _ := s.count(); served < enough && failed.Load() < most; served, _ = s.count() {
+					resp, err := client.Get(addr + "/x")
 					if err != nil {
-						mu.Lock()
-						failed++
-						mu.Unlock()
+						failed.Add(1)
 						return
+					}
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+					if resp.StatusCode != http.StatusOK {
+						failed.Add(1)
+						time.Sleep(100 * time.Millisecond) // as a client would that may come again
 					}
 				}
 			})
 		}
 	}
 	wg.Wait()
-	return failed
+	return int(failed.Load())
 }
 
 // Three proxies keep to a limit together, and so does what comes after them: a restart within a window gets no refusal.

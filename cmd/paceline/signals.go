@@ -54,6 +54,17 @@ func interruptible(signals <-chan os.Signal, f func() error) error {
 	}
 }
 
+// interruptedWords says what a first signal has left to wait for: the answers to n requests in flight, or, if n is negative, to some.
+func interruptedWords(n int) string {
+	switch {
+	case n == 0:
+		return "interrupted: nothing is in flight"
+	case n < 0:
+		return "interrupted: waiting for answers; once more breaks them off"
+	}
+	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", shown.Count(n, "answer", "answers"), map[bool]string{true: "it", false: "them"}[n == 1])
+}
+
 // listen drains at the first signal and aborts at the second. It returns whether a signal came.
 func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort func(), tell func(string)) bool {
 	select {
@@ -64,13 +75,12 @@ func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort 
 	// Draining may wait for a slow reader of the results. The second signal has to be heard meanwhile.
 	inFlight := make(chan int, 1)
 	go func() { r.Drain(); inFlight <- r.Progress().InFlight }()
-	what := "answers"
+	n := -1 // nobody knows
 	select {
-	case n := <-inFlight:
-		what = shown.Count(n, "answer", "answers")
+	case n = <-inFlight:
 	case <-time.After(200 * time.Millisecond):
 	}
-	tell(fmt.Sprintf("interrupted: waiting for %s; once more breaks them off", what))
+	tell(interruptedWords(n))
 	if insists(signals, done) {
 		tell("interrupted again: breaking off what is in flight")
 		abort()

@@ -284,7 +284,11 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		}
 	}
 	fmt.Fprintf(&b, "\nfairness        standard deviation of the clients' requests %.1f, Jain's index %.4f\n", r.RequestSD, r.Jain)
-	fmt.Fprintf(&b, "shares          CV %.1f %%, the poorest client has %.2f and the richest %.2f of a fair one\n", r.Shares.CV, r.Shares.Least, r.Shares.Most)
+	alike := ""
+	if len(r.Groups) > 1 {
+		alike = ", among those with the same demand and times"
+	}
+	fmt.Fprintf(&b, "shares          CV %.1f %%, the poorest client has %.2f and the richest %.2f of a fair one%s\n", r.Shares.CV, r.Shares.Least, r.Shares.Most, alike)
 	fmt.Fprintf(&b, "last 2 thirds   %.2f %% of %d requests limited; CV of shares %.1f %%, %.2f to %.2f of a fair one\n",
 		r.Steady.Percent, r.Steady.Requests, r.SharesSteady.CV, r.SharesSteady.Least, r.SharesSteady.Most)
 	if w := r.Windows; w != nil && w.Windows > 0 {
@@ -301,7 +305,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	case r.Settle != nil:
 		fmt.Fprintf(&b, "settled         %.0f s after the change at %.0f s\n", *r.Settle, *r.Change)
 	case r.Change != nil:
-		fmt.Fprintf(&b, "settled         never after the change at %.0f s\n", *r.Change)
+		fmt.Fprintf(&b, "settled         not by the end, after the change at %.0f s\n", *r.Change)
 	}
 	if r.SettleClients != nil {
 		fmt.Fprintf(&b, "every client    has its share %.0f s after that, or the beginning\n", *r.SettleClients)
@@ -314,7 +318,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		}
 		fmt.Fprintf(&b, "\n%s: %s, %d × %d; a request is served %.1f s after it comes, %.1f s at most\n", title, g.Strategy, g.Processes, g.Threads, g.Delay.Mean, g.Delay.Max)
 		sent, refused := sum(g.Requests), sum(g.Limited)
-		fmt.Fprintf(&b, "%d sent, %d refused (%.1f %%)\n", sent, refused, 100*float64(refused)/float64(max(sent, 1)))
+		fmt.Fprintf(&b, "%d sent, %d refused (%.1f %%); %.1f served to a client on average\n", sent, refused, 100*float64(refused)/float64(max(sent, 1)), float64(sent-refused)/float64(max(len(g.Requests), 1)))
 		if len(r.Groups) > 1 && len(g.Share) > 0 {
 			fmt.Fprintf(&b, "mean share: %.2f of a fair one among those with the same demand and times, %.2f in the last two thirds\n", g.MeanShare, g.MeanShareSteady)
 		}

@@ -33,7 +33,7 @@ func TestSim(t *testing.T) {
 	}
 	code, out, errs := simulate(t.Context(), "", file)
 	for _, want := range []string{
-		"two groups: 3 clients, 10m0s, seed 5", "settled         never after the change at 300 s",
+		"two groups: 3 clients, 10m0s, seed 5", "settled         not by the end, after the change at 300 s", "served to a client on average\n",
 		"a: null, 1 × 2; a request is served", "request_count: [60, 60]", "b: retry-only, 1 × 1", "request_count: [30]", "max_sleep_s: [0.00, 0.00]",
 	} {
 		if code != exitOK || !strings.Contains(out, want) {

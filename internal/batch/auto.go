@@ -40,8 +40,8 @@ func (a *Auto) limiter() (*throttle.Auto, error) {
 	return throttle.NewAuto(throttle.AutoConfig{Weight: a.Weight, Sharers: a.Sharers, Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
 }
 
-// seeks makes the limiter of a key that finds out its limit.
-func (g *group) seeks(each []limit.Limiter) ([]limit.Limiter, error) {
+// seeks makes the limiter of a key that finds out its limit. What it finds is in the journal, for the next run.
+func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
 	if g.r.c.Auto == nil {
 		return each, nil
 	}
@@ -50,7 +50,17 @@ func (g *group) seeks(each []limit.Limiter) ([]limit.Limiter, error) {
 		return nil, fmt.Errorf("%w: --limit auto: %w", ErrConfig, err)
 	}
 	g.autos = append(g.autos, a)
-	return append(each[:len(each):len(each)], a), nil
+	each = each[:len(each):len(each)]
+	if g.r.store.book == nil {
+		return append(each, a), nil
+	}
+	return append(each, g.r.store.book.Limiter(g.name(key), a, func(text string, _ bool) {
+		who := "key " + g.called(key) + ": "
+		if g.r.c.keyless {
+			who = ""
+		}
+		g.r.tell("%s--limit auto %s", who, text)
+	})), nil
 }
 
 // found returns what the keys have found out.

@@ -2,11 +2,12 @@ package batch
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/farend"
 )
 
 // What failed more than a minute ago is not lately, but in the sum; what is too rare is one with others.
@@ -50,7 +51,7 @@ func TestFailures(t *testing.T) {
 func TestFailedAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		network := farend.New()
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			switch q.URL.Path {
 			case "/r1":

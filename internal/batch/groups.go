@@ -214,7 +214,7 @@ func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, 
 		}
 		all = []limit.Limiter{one}
 	}
-	if all, err = g.seeks(all); err != nil {
+	if all, err = g.seeks(key, all); err != nil {
 		return nil, nil, err
 	}
 	return each, limit.NewFitted(limit.NewAll(all...)), nil

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
@@ -98,7 +98,7 @@ func TestLLMEachModelResumes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+				network := farend.New()
 				srv := &http.Server{Handler: l}
 				go func() { _ = srv.Serve(network) }()
 				rate := minutely(30, limit.Requests, true)
@@ -201,7 +201,7 @@ func TestLLMLimitsOfAModel(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+				network := farend.New()
 				srv := &http.Server{Handler: l}
 				go func() { _ = srv.Serve(network) }()
 				others, named := minutely(15, limit.Requests, true), minutely(30, limit.Requests, true)

@@ -1,220 +1,30 @@
 package batch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/golden"
-	"github.com/paceline-go/paceline/internal/journal"
 	"github.com/paceline-go/paceline/internal/race"
-	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 )
-
-// pipes is a network within the process, for virtual time.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// prompts are n requests of a batch, of different sizes.
-func prompts(p Provider, n int, from int) string {
-	rng := rand.New(rand.NewPCG(7, uint64(from)))
-	var b strings.Builder
-	for i := from; i < from+n; i++ {
-		text := strings.Repeat("rain falls on ", 1+rng.IntN(60))
-		most := 50 + rng.IntN(400)
-		if p == Anthropic {
-			fmt.Fprintf(&b, `{"custom_id":"p%d","params":{"model":"claude-sonnet-4","max_tokens":%d,"messages":[{"role":"user","content":%q}]}}`+"\n", i, most, text)
-			continue
-		}
-		switch i % 5 {
-		case 3:
-			fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","max_output_tokens":%d,"input":%q}}`+"\n", i, most, text)
-		case 4:
-			fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/embeddings","body":{"model":"gpt-4o","input":%q}}`+"\n", i, text)
-		default:
-			fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":%d,"messages":[{"role":"system","content":"Be terse."},{"role":"user","name":"ann","content":%q}]}}`+"\n", i, most, text)
-		}
-	}
-	return b.String()
-}
-
-func embeddings(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/embeddings","body":{"model":"text-embedding-3-small","input":%q}}`+"\n", i, strings.Repeat("international cooperation ", 20+i%60))
-	}
-	return b.String()
-}
-
-func minutely(n int64, unit limit.Unit, bucket bool) Rate {
-	return Rate{N: n, Per: time.Minute, Unit: unit, Bucket: bucket, Text: fmt.Sprintf("%d/m %v", n, unit)}
-}
-
-// virtually runs a batch against a server in virtual time: call it in a bubble.
-type virtually struct {
-	t      *testing.T
-	server llm.Config
-	config Config
-	llm    LLMConfig
-	tamper func(*Run)
-
-	plan   Plan
-	opened Plan // after Open
-	totals Totals
-	report llm.Report
-	err    error
-	took   time.Duration
-}
-
-func (v *virtually) run(input string) {
-	v.t.Helper()
-	l, err := llm.New(v.server)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	srv := &http.Server{Handler: l}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(network) }()
-	v.send(network, input)
-	_ = srv.Close()
-	<-served
-	_ = l.Close()
-	v.report = l.Report()
-}
-
-func (v *virtually) send(network *pipes, input string) {
-	t := v.t
-	t.Helper()
-	v.llm.BaseURL = "http://server/v1"
-	v.llm.Limits = v.config.Limits
-	format, err := NewLLM(v.llm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := v.config
-	c.Format = format
-	if c.Timeout == 0 {
-		c.Timeout = 10 * time.Minute
-	}
-	if c.Header, err = ParseHeaders([]string{v.llm.Provider.KeyHeader()}); err != nil {
-		t.Fatal(err)
-	}
-	if c.Keys == nil {
-		c.Keys = []Key{{"A", "s3cret-Of-9a7Kq"}}
-	}
-	c.UserAgent = "test"
-	c.clock = bubbleClock
-	notice := c.Notice
-	c.Notice = func(s string) {
-		t.Log(s)
-		if notice != nil {
-			notice(s)
-		}
-	}
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	over := newTransport(&r.c)
-	over.DialContext = network.dial
-	r.sender.over(over)
-	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
-		t.Fatal(err)
-	}
-	v.plan = r.Plan(time.Now())
-	if err := r.Open(); err != nil {
-		t.Fatal(err)
-	}
-	v.opened = r.Plan(time.Now())
-	if v.tamper != nil {
-		v.tamper(r)
-	}
-	began := time.Now()
-	v.err = r.Send(context.Background(), "in", strings.NewReader(input))
-	v.took = time.Since(began)
-	if v.totals, err = r.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// ends says how often each custom_id is in the results and in the errors.
-func (v *virtually) ends() map[string]int {
-	all := map[string]int{}
-	for _, path := range []string{v.config.Out, beside(v.config.Out, ".errors.jsonl")} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			v.t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			var r struct {
-				ID string `json:"custom_id"`
-			}
-			if err := json.Unmarshal([]byte(line), &r); err != nil || r.ID == "" {
-				v.t.Fatalf("%s: %v in %q", path, err, line)
-			}
-			all[r.ID]++
-		}
-	}
-	return all
-}
-
-func (v *virtually) once(n int) {
-	v.t.Helper()
-	ends := v.ends()
-	for i := range n {
-		if id := fmt.Sprint("p", i); ends[id] != 1 {
-			v.t.Errorf("%s has %d lines in the results and the errors", id, ends[id])
-		}
-	}
-	if len(ends) != n || v.totals.Lost != 0 {
-		v.t.Errorf("%d ids ended, want %d; %+v", len(ends), n, v.totals)
-	}
-}
 
 // What a server refuses: nothing, whoever counts, however it counts, and the run takes as long as its plan says.
 func TestLLMWithinTheLimits(t *testing.T) {
@@ -391,7 +201,7 @@ func TestLLMResumes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			network := farend.New()
 			srv := &http.Server{Handler: l}
 			served := make(chan error, 1)
 			go func() { served <- srv.Serve(network) }()
@@ -420,51 +230,6 @@ func TestLLMResumes(t *testing.T) {
 				t.Errorf("the server: %v", r.Verdicts)
 			}
 		})
-	}
-}
-
-// Of a bucket that a run before has used nothing is known but the refill since; one that was not used has filled.
-func TestReplayBucket(t *testing.T) {
-	cost := func(n int64) limit.Cost { return limit.Cost{limit.Requests: 1, limit.Tokens: n} }
-	for _, c := range []struct {
-		name  string
-		last  int64 // sends of the runs before
-		sends []journal.Sent
-		free  int64 // tokens that may go at once
-	}{
-		{"no run before", 0, nil, 600},
-		{"a run long ago", 1, nil, 600},
-		{"200 a second ago", 1, []journal.Sent{{Key: "A", Cost: cost(200), Counts: -1e9, Result: limit.Accepted}}, 410},
-		{"all a second ago", 1, []journal.Sent{{Key: "A", Cost: cost(600), Counts: -1e9, Result: limit.Accepted}}, 10},
-		{"all a minute ago, and all of what came since", 2, []journal.Sent{{Key: "A", Cost: cost(600), Counts: -60e9, Result: limit.Accepted},
-			{Key: "A", Cost: cost(590), Counts: -1e9, Result: limit.Accepted}}, 10},
-		// It may have been empty before the first of these, but not below empty when it let them go.
-		{"half of it every 30 s", 4, []journal.Sent{{Key: "A", Cost: cost(300), Counts: -100e9, Result: limit.Accepted}, {Key: "A", Cost: cost(300), Counts: -70e9, Result: limit.Accepted},
-			{Key: "A", Cost: cost(300), Counts: -40e9, Result: limit.Accepted}, {Key: "A", Cost: cost(300), Counts: -10e9, Result: limit.Accepted}}, 100},
-		{"10 times as much as it holds now: the limit was higher", 2, []journal.Sent{{Key: "A", Cost: cost(3000), Counts: -20e9, Result: limit.Accepted},
-			{Key: "A", Cost: cost(3000), Counts: -10e9, Result: limit.Accepted}}, 100},
-	} {
-		r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
-		r.store.history = &journal.History{Last: c.last, Sends: c.sends}
-		for i := range c.sends {
-			c.sends[i].Counts += r.epoch.UnixNano()
-		}
-		if err := r.newPools(); err != nil {
-			t.Fatal(err)
-		}
-		l, free := r.groups[0].limiters[0][0], int64(0)
-		for l.Ready(mono.Time(0), cost(1)) <= 0 {
-			l.Settle(0, l.Admit(0, cost(1)), limit.Outcome{Result: limit.Accepted})
-			free++
-		}
-		// The refill is a little less than stated.
-		if free < c.free-1 || free > c.free {
-			t.Errorf("%s: %d tokens may go, want %d", c.name, free, c.free)
-		}
 	}
 }
 
@@ -501,30 +266,6 @@ func TestLLMETA(t *testing.T) {
 			}
 		}
 	})
-}
-
-// What was in flight when a run with a higher limit died may still arrive: the next waits for one bucket at most.
-func TestReplayBucketLate(t *testing.T) {
-	r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
-	r.store.history = &journal.History{Last: 64}
-	for range 64 {
-		r.store.history.Sends = append(r.store.history.Sends, journal.Sent{Key: "A", Cost: limit.Cost{limit.Tokens: 4000}, Counts: r.epoch.Add(journal.Late).UnixNano(), Result: limit.Unknown})
-	}
-	if err := r.newPools(); err != nil {
-		t.Fatal(err)
-	}
-	one := limit.Cost{limit.Tokens: 1}
-	at := r.groups[0].limiters[0][0].Ready(0, one)
-	if at == limit.AfterSettle || at == limit.Never {
-		t.Fatalf("never")
-	}
-	if at < mono.Time(journal.Late) || at > mono.Time(journal.Late+time.Minute) {
-		t.Errorf("the next goes at %v", at)
-	}
 }
 
 // Results as the providers write them.
@@ -593,158 +334,6 @@ func TestLLMGolden(t *testing.T) {
 	}
 }
 
-func readLLM(t testing.TB, c LLMConfig, text string) (all []*Request, errs []string) {
-	t.Helper()
-	l, err := NewLLM(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := NewReaderOf(l, "in.jsonl", strings.NewReader(text), InputLimits{Line: 400, Body: 200})
-	for range 1000 {
-		q, err := r.Next()
-		var bad *InputError
-		switch {
-		case err == io.EOF:
-			return all, errs
-		case errors.As(err, &bad):
-			errs = append(errs, err.Error())
-		case err != nil:
-			t.Fatal(err)
-		default:
-			all = append(all, q)
-		}
-	}
-	t.Fatal("no end")
-	return nil, nil
-}
-
-func TestLLMInputErrors(t *testing.T) {
-	const body = `"body":{"model":"gpt-4o","max_tokens":9,"messages":[]}`
-	for _, c := range []struct{ line, want string }{
-		{`[]`, `1:1: an array, expected a JSON object with custom_id, method, url, body`},
-		{`{"custom_id":"a","method":"POST","url":"/v1/chat/completions"}`, `1:1: there is no body, expected custom_id, method, url, body`},
-		{`{"method":"POST","url":"/v1/chat/completions",` + body + `}`, `1:1: there is no custom_id, expected custom_id, method, url, body`},
-		{`{"custom_id":7,"method":"POST"}`, `1:14: custom_id is a number, expected a string`},
-		{`{"custom_id":""}`, `1:14: the custom_id has 0 bytes, expected 1 to 512`},
-		{`{"custom_id":"a","method":"GET"}`, `1:27: method "GET", expected "POST"`},
-		{`{"custom_id":"a","method":"POST","url":"https://api.openai.com/v1/responses"}`,
-			`1:40: url "https://api.openai.com/v1/responses", expected /v1/chat/completions, /v1/responses, /v1/embeddings (the host comes from --base-url)`},
-		{`{"custom_id":"a","method":"POST","url":"/v1/images"}`, `1:40: url "/v1/images", expected /v1/chat/completions, /v1/responses, /v1/embeddings (the host comes from --base-url)`},
-		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":"x"}`, `1:63: body is a string, expected an object`},
-		{`{"custom_id":"a","metod":"POST"}`, `1:18: unknown field "metod", expected custom_id, method, url, body`},
-		{`{"custom_id":"a","custom_id":"b"}`, `1:18: field "custom_id" is given twice, expected once`},
-		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"stream":true}}`, `1:63: the body has "stream": true, expected none: the results of a batch are whole answers`},
-		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"max_output_tokens":-1}}`, `1:63: body: responses request: malformed body: max_output_tokens: -1 is not a whole number from 0 to 17592186044416`},
-		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"max_output_tokens":40000,"model":"gpt-4o","input":"hi"}}`,
-			`1:14: custom_id "a" can never go: it counts 40000 tokens (8 in, at most 40000 out), and limit 30000/m tokens allows 30000 at once`},
-		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"input":"` + strings.Repeat("x", 200) + `"}}`, `1:63: the body has 212 bytes, expected at most 200 (--max-body)`},
-	} {
-		all, errs := readLLM(t, LLMConfig{Limits: []Rate{minutely(30_000, limit.Tokens, true)}}, c.line)
-		if len(all) != 0 || len(errs) != 1 || errs[0] != "in.jsonl:"+c.want {
-			t.Errorf("%s\n got %v\nwant in.jsonl:%s", c.line, errs, c.want)
-		}
-	}
-}
-
-func TestLLMInput(t *testing.T) {
-	const line = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body": {"model":"gpt-4o","n":2,"max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}}`
-	for _, c := range []struct {
-		config LLMConfig
-		url    string
-		tokens int64
-		input  int64 // as the body stands where nobody publishes what of it is counted
-	}{
-		{LLMConfig{}, "https://api.openai.com/v1/chat/completions", 200, 8},
-		{LLMConfig{BaseURL: "http://h:1/v1/", Count: tokens.Sum}, "http://h:1/v1/chat/completions", 222, 22},
-		{LLMConfig{BaseURL: "http://h:1/v1/"}, "http://h:1/v1/chat/completions", 222, 22}, // nobody knows it
-		{LLMConfig{BaseURL: "http://h:1/v1/", LimitsOf: "openai"}, "http://h:1/v1/chat/completions", 200, 8},
-		{LLMConfig{BaseURL: "https://api.groq.com/openai"}, "https://api.groq.com/openai/v1/chat/completions", 222, 22},
-		{LLMConfig{BaseURL: "http://h/gate", Count: tokens.Used}, "http://h/gate/v1/chat/completions", 208, 8},
-	} {
-		all, errs := readLLM(t, c.config, line)
-		if len(errs) > 0 || len(all) != 1 {
-			t.Fatal(errs)
-		}
-		q := all[0]
-		if q.URL.String() != c.url || q.ID != "a" || q.Method != "POST" || string(q.Body) != line[70:len(line)-1] || q.Cost[limit.Requests] != 1 ||
-			q.Cost[limit.Tokens] != c.tokens || q.Cost[limit.Output] != 200 || q.Cost[limit.Input] != c.input || q.Unbounded {
-			t.Errorf("%+v: %+v %s", c.config, q, q.Body)
-		}
-	}
-	// A request that bounds nothing may output what its model can, or what is said, and counts with its input alone, or that.
-	const unbounded = `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","input":"hi"}}`
-	for most, want := range map[int64]int64{0: 16384, 77: 77} {
-		all, errs := readLLM(t, LLMConfig{MaxOutput: most}, unbounded)
-		if len(errs) > 0 || !all[0].Unbounded || all[0].Cost[limit.Output] != want || all[0].Cost[limit.Tokens] != max(most, all[0].Cost[limit.Input]) {
-			t.Errorf("%d: %v %+v", most, errs, all)
-		}
-	}
-}
-
-func TestSniff(t *testing.T) {
-	for line, want := range map[string]string{
-		`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}`: "openai-batch",
-		`{"url":"/v1/responses"}`:                 "openai-batch",
-		`{"custom_id":"a","params":{}}`:           "anthropic-batch",
-		`{"url":"http://h/v1/","id":"custom_id"}`: "",
-		`{"id":"a"`: "",
-		"":          "",
-		"\ufeff" + `{"custom_id":"a","params":{}}`: "anthropic-batch",
-	} {
-		p, ok := Sniff([]byte(line))
-		if got := p.String(); ok != (want != "") || ok && got != want {
-			t.Errorf("%s: %v %v", line, p, ok)
-		}
-	}
-}
-
-// Whatever a line has in it: it is refused with its place, or it can be sent, and its result be read again.
-func FuzzLLMLine(f *testing.F) {
-	for _, p := range []Provider{OpenAI, Anthropic} {
-		for line := range strings.Lines(prompts(p, 5, 0)) {
-			f.Add(uint8(p), []byte(line))
-		}
-	}
-	f.Add(uint8(0), []byte(`{"custom_id":"\u0000\ud800","method":"POST","url":"/v1/embeddings","body":{"input":[1,2]}}`))
-	f.Add(uint8(1), []byte(`{"custom_id":"x","params":{"max_tokens":1e99}}`))
-	f.Add(uint8(0), []byte(`{"custom_id":"x","body":{}`))
-	f.Fuzz(func(t *testing.T, p uint8, text []byte) {
-		provider := Provider(p % 2)
-		l, err := NewLLM(LLMConfig{Provider: provider, Limits: []Rate{minutely(1000, limit.Tokens, true)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := NewReaderOf(l, "in", bytes.NewReader(text), InputLimits{Line: 2000})
-		for range 100 {
-			q, err := r.Next()
-			if err == io.EOF {
-				return
-			}
-			if bad, ok := errors.AsType[*InputError](err); ok {
-				if bad.Line < 1 || bad.Column < 1 || bad.Reason == "" {
-					t.Fatalf("%+v", bad)
-				}
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !json.Valid(q.Body) || q.Cost[limit.Requests] != 1 || q.Cost[limit.Tokens] < 1 || q.Cost[limit.Tokens] > 1000 || q.URL.Host == "" {
-				t.Fatalf("%+v", q)
-			}
-			answer := string(q.Body)
-			for _, result := range []Result{{ID: q.ID, State: "done", Status: 200, Body: &answer}, {ID: q.ID, State: "dead", Status: 400, Body: &answer},
-				{ID: q.ID, State: "dead", Error: "no answer"}} {
-				line := l.line(nil, &result)
-				e, ok := l.entry(line, false)
-				if !ok || e.ID != q.ID || e.State != result.State || bytes.Count(line, []byte("\n")) != 1 || !strings.HasPrefix(string(line), l.start()) {
-					t.Fatalf("%s is read as %+v, %v", line, e, ok)
-				}
-			}
-		}
-	})
-}
-
 // With an estimate more is in flight, and what is used beyond it is told; whoever overruns is refused at worst, and sent again.
 func TestLLMEstimate(t *testing.T) {
 	t.Parallel()
@@ -771,66 +360,6 @@ func TestLLMEstimate(t *testing.T) {
 	}
 }
 
-// What another run wrote between the plan and the start is seen; what it had cut short is cut.
-func TestPeekedAndChanged(t *testing.T) {
-	const line = `{"id":"batch_req_1","custom_id":"p%d","response":{"status_code":200,"request_id":"","body":{}},"error":null}` + "\n"
-	for _, c := range []struct {
-		before, after string // in the results: when peeked at, and what comes then
-		want          int    // requests that are left
-	}{
-		{"", "", 3}, {"0", "", 2}, {"01", "2", 0}, {"torn0", "", 2}, {"torn", "", 3}, {"", "01", 1},
-	} {
-		out := filepath.Join(t.TempDir(), "out.jsonl")
-		text := func(ids string) string {
-			torn := strings.TrimPrefix(ids, "torn")
-			var b strings.Builder
-			for _, id := range torn {
-				fmt.Fprintf(&b, line, id-'0')
-			}
-			if torn != ids {
-				b.WriteString(line[:30])
-			}
-			return b.String()
-		}
-		if err := os.WriteFile(out, []byte(text(c.before)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		format, err := NewLLM(LLMConfig{BaseURL: "http://127.0.0.1:1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := New(Config{Out: out, Format: format})
-		if err != nil {
-			t.Fatal(err)
-		}
-		input := prompts(OpenAI, 3, 0)
-		if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
-			t.Fatal(err)
-		}
-		if c.after != "" {
-			if err := os.WriteFile(out, []byte(text(c.before)+text(c.after)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := r.Open(); err != nil {
-			t.Fatal(err)
-		}
-		r.Drain()
-		_ = r.Send(context.Background(), "in", strings.NewReader(input))
-		totals, err := r.Close()
-		text2, _ := os.ReadFile(out)
-		if err != nil || totals.Left != c.want || totals.Lost != 0 || strings.Count(string(text2), "\n")*(len(line)-1) != len(text2) {
-			t.Errorf("%+v: %v, %+v\n%s", c, err, totals, text2)
-		}
-	}
-}
-
-// bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the bubble.
-func bubbleClock() (time.Time, uptime.Reading) {
-	up := time.Since(time.Unix(0, 0))
-	return time.Now(), uptime.Reading{Boot: "b", Up: up, Awake: up}
-}
-
 // What is drawn on as it is produced is not reserved, and an estimate of what a request comes to is no bound of it.
 func TestLLMProducedIsBoundedByWhatItMayCome(t *testing.T) {
 	limits := []Rate{minutely(1000, limit.Output, true), minutely(30_000, limit.Input, true)}
@@ -851,33 +380,5 @@ func TestLLMProducedIsBoundedByWhatItMayCome(t *testing.T) {
 	}
 	if drawn := l.drawn(limits); !drawn[0].Produced || drawn[1].Produced || limits[0].Produced {
 		t.Errorf("%+v of %+v", drawn, limits)
-	}
-}
-
-// Of many requests most are guessed, corrected by those that were counted; but one that may be too large for a limit is counted.
-func TestLLMCountsWhatMayBeTooLarge(t *testing.T) {
-	l, err := NewLLM(LLMConfig{Provider: OpenAI, Limits: []Rate{minutely(2000, limit.Tokens, true)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := func(text string) (roughly, exactly int64) {
-		b, err := tokens.Parse(tokens.Chat, fmt.Appendf(nil, `{"model":"gpt-4o","max_tokens":1,"messages":[{"role":"user","content":%q}]}`, text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var rough, exact Request
-		l.estimate(&rough, b, true)
-		l.estimate(&exact, b, false)
-		return rough.Estimate.Input, exact.Estimate.Input
-	}
-	for range 200 {
-		of("rain falls on the plain")
-	}
-	digits := strings.Repeat("7 3 9 0 4 ", 40) // nothing like what the others taught
-	if roughly, exactly := of(digits); roughly == exactly {
-		t.Errorf("all are counted, or both come to %d", exactly)
-	}
-	if roughly, exactly := of(strings.Repeat(digits, 12)); roughly != exactly {
-		t.Errorf("guessed as %d, and it counts %d", roughly, exactly)
 	}
 }

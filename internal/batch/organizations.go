@@ -191,7 +191,7 @@ func (r *Run) unnamed(j *job, ans *dispatch.Answer) {
 		if ans.Result == limit.Unknown {
 			at = at.Add(journal.Late)
 		}
-		b.past = append(b.past, limit.Past{At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result})
+		b.past = append(b.past, limit.Past{At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
 	}
 }
 

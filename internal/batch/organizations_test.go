@@ -2,7 +2,6 @@ package batch
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -131,7 +131,7 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+				network := farend.New()
 				srv := &http.Server{Handler: l}
 				go func() { _ = srv.Serve(network) }()
 				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, false)}}}

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/service"
+	"github.com/paceline-go/paceline/rule"
 )
 
 // all are the results and dead letters of a run, the earliest first.
@@ -89,14 +89,7 @@ func TestResultsHaveTheCeiling(t *testing.T) {
 	first := func(got *inTimeRan) float64 { return got.all()[0].Ceiling }
 	last := func(got *inTimeRan) float64 { return got.all()[len(got.results)-1].Ceiling }
 	synctest.Test(t, func(t *testing.T) {
-		law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
-		x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-1", "key-2"}, Before: law, After: law})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer x.Close()
-		v := newInTime(t, x, perSecond(25))
-		v.keys("key-1", "key-2")
+		v, _ := newWrong(t, rule.ExchangeConfig{}, "key-1", "key-2")
 		v.nonces()
 		got := v.run(requests(2800, "http://server"+ratetest.Path))
 		if first(&got) > 50 || first(&got) < 45 || last(&got) < 36 || last(&got) > 42 {

@@ -101,7 +101,7 @@ func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mo
 		if !ours || !counts(i) || at < mono.Time(-r.keep) {
 			continue // no limit of this run looks back so far
 		}
-		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result})
+		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result, Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
 	}
 	if r.store.history.Last > 0 {
 		return sends, mono.Time(-r.keep)

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -60,7 +60,7 @@ func TestLLMWithoutALimit(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
 		second, used, refused := time.Time{}, 0, 0
-		network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		network := farend.New()
 		gate := make(chan struct{}, 1)
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			gate <- struct{}{}

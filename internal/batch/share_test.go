@@ -1,11 +1,9 @@
 package batch
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/share/sharetest"
@@ -44,22 +43,12 @@ func newSharingBench(t *testing.T, limits ...string) *sharingBench {
 	s.config.Share = shared.New(shared.Config{Store: s.store, Address: "memory"})
 	s.config.Dial = func(context.Context, string, string) (net.Conn, error) {
 		s.dial()
-		client, server := net.Pipe()
-		go func() {
-			defer server.Close()
-			for in := bufio.NewReader(server); ; {
-				r, err := http.ReadRequest(in)
-				if err != nil {
-					return
-				}
-				s.mu.Lock()
-				s.arrived = append(s.arrived, time.Since(base))
-				s.mu.Unlock()
-				io.Copy(io.Discard, r.Body)
-				fmt.Fprint(server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-			}
-		}()
-		return client, nil
+		return farend.Conn(func() int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.arrived = append(s.arrived, time.Since(base))
+			return http.StatusOK
+		}), nil
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/durable"
 	"github.com/paceline-go/paceline/internal/journal"
+	"github.com/paceline-go/paceline/internal/recall"
 	"github.com/paceline-go/paceline/internal/shown"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -30,6 +31,7 @@ type store struct {
 	out, dead *results         // may be the same
 	journal   *journal.Journal // nil if there is no file of results
 	history   *journal.History
+	book      *recall.Book      // what was found of limits that nobody knows; nil if there is no journal
 	peeked    map[string]peeked // nil: Peek was not called
 	kick      chan struct{}     // wakes the syncer
 	view      *view             // nil: results are shown as they are
@@ -293,6 +295,9 @@ func (r *Run) open() (err error) {
 	for _, l := range r.c.Limits {
 		r.keep = max(r.keep, l.Remembers())
 	}
+	if r.c.Auto != nil {
+		r.keep = max(r.keep, time.Minute)
+	}
 	r.keep += r.keep/1000 + journal.Late + time.Second
 	s.journal, s.history, err = journal.Open(journal.Config{
 		Path: journalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
@@ -300,6 +305,9 @@ func (r *Run) open() (err error) {
 		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inExpired|inDead) },
 		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
 	}, r.epoch)
+	if err == nil {
+		s.book = recall.NewBook(s.journal, s.history, r.epoch, r.fail)
+	}
 	if err == nil && s.history.Gone != "" && s.history.Last > 0 {
 		r.tell("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent again unnamed",
 			s.journal.Path(), s.history.Gone, map[bool]string{true: " when they were written"}[r.c.TrustClock])
@@ -430,6 +438,9 @@ func (s *store) readBack(t *tally) error {
 func (s *store) close() error {
 	var err error
 	if s.journal != nil {
+		if s.book != nil {
+			s.book.Flush()
+		}
 		err = s.journal.Close()
 	}
 	if s.out != nil {

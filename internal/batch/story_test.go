@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/golden"
 )
 
@@ -30,6 +30,8 @@ type story struct {
 	config Config
 	folder string
 	page   http.HandlerFunc
+
+	watched func(p *Progress) // if not nil, called now and then in a run
 
 	mu   sync.Mutex
 	text strings.Builder
@@ -47,7 +49,7 @@ func tell(t *testing.T, name string, play func(s *story)) {
 			Timeout: 5 * time.Second, clock: bubbleClock,
 		}
 		play(s)
-		golden.Compare(t, name+".golden", s.text.String())
+		golden.CompareFloats(t, name+".golden", s.text.String())
 	})
 }
 
@@ -85,7 +87,7 @@ func (s *story) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		line.WriteString(" " + string(body))
 	}
 	s.note("%s", line.String())
-	time.Sleep(7 * time.Millisecond) // meanwhile all that can be read of the input is read
+	time.Sleep(7013 * time.Microsecond) // meanwhile all that can be read of the input is read; and nothing is looked at just then
 	s.page(w, q)
 }
 
@@ -94,7 +96,7 @@ func (s *story) run(what, input string) {
 	s.Helper()
 	s.runs++
 	s.note("run %d: %s", s.runs, what)
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	network := farend.New()
 	srv := &http.Server{Handler: s}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(network) }()
@@ -105,7 +107,7 @@ func (s *story) run(what, input string) {
 	r, err := New(c)
 	if err == nil {
 		over := newTransport(&r.c)
-		over.DialContext = network.dial
+		over.DialContext = network.Dial
 		r.sender.over(over)
 		s.send(r, input)
 	} else {
@@ -136,7 +138,14 @@ func (s *story) send(r *Run, input string) {
 		s.note("  refused: %v", err)
 		return
 	}
+	over := make(chan struct{})
+	var beside sync.WaitGroup
+	if s.watched != nil {
+		beside.Go(func() { s.watch(r, over) })
+	}
 	err = r.Send(s.Context(), "in", strings.NewReader(input))
+	close(over)
+	beside.Wait()
 	totals, cerr := r.Close()
 	if err != nil || cerr != nil {
 		s.note("  ended with: %v, %v", err, cerr)
@@ -144,12 +153,28 @@ func (s *story) send(r *Run, input string) {
 	if because, again := r.DeadBecause(), r.DeadAgain(); because+again != "" {
 		s.note("  %s\n  %s", because, again)
 	}
+	if s.config.Budget > 0 {
+		totals.Offered = 0 // how far the input was read when the money was spent is chance
+	}
 	totals.Latency = nil // worked out with floating point, and known to other tests
 	for i := range totals.Keys {
 		totals.Keys[i].Latency = LatencyMS{}
 	}
 	text, _ := json.Marshal(totals)
 	s.note("  totals %s", unescaped(text))
+}
+
+// watch looks at instants at which nothing else happens.
+func (s *story) watch(r *Run, over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(1300*time.Millisecond + 123*time.Microsecond):
+			p := r.Progress()
+			s.watched(&p)
+		}
+	}
 }
 
 // files notes what is new in files, or that they are gone; but not of the journal, which has tests of its own.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/internal/farend"
 )
 
 // The first of a model goes alone until its answer tells of the model and the key, or for 3 s: a name or a key that is wrong costs one
@@ -92,7 +92,7 @@ func TestFirstOfAModel(t *testing.T) {
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, text)
 			})
-			network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			network := farend.New()
 			srv, ended := &http.Server{Handler: handler}, make(chan error, 1)
 			go func() { ended <- srv.Serve(network) }()
 			var lines strings.Builder
@@ -145,7 +145,7 @@ func TestFirstOfAKey(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			asked, most, open := 0, 0, 0 // of the wrong key
-			network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			network := farend.New()
 			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				wrong := strings.HasSuffix(r.Header.Get("Authorization"), "-1")
 				mu.Lock()

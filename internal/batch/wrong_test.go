@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/ratetest"
@@ -47,7 +47,7 @@ type inTimeRan struct {
 // run sends lines; it must be called within a bubble.
 func (v *inTime) run(lines []string) (got inTimeRan) {
 	v.Helper()
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	network := farend.New()
 	srv := &http.Server{Handler: v.server}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(network) }()
@@ -59,7 +59,7 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 		v.Fatal(err)
 	}
 	over := newTransport(&r.c)
-	over.DialContext = network.dial
+	over.DialContext = network.Dial
 	r.sender.over(over)
 	text := strings.Join(lines, "\n")
 	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {
@@ -147,17 +147,23 @@ func (v *inTime) nonces() {
 	v.config.Query = append(v.config.Query, q...)
 }
 
+// newWrong is a run that is told 25 requests a second, and its server, which allows each key 20, is some 20 ms away, and bans after ten refusals.
+func newWrong(t *testing.T, rule rule.ExchangeConfig, keys ...string) (*inTime, *ratetest.Exchange) {
+	law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
+	x, err := ratetest.NewExchange(ratetest.Config{Keys: keys, Rule: rule, Before: law, After: law})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	v := newInTime(t, x, perSecond(25))
+	v.keys(keys...)
+	return v, x
+}
+
 // A server of 20 a second that bans after ten refusals, and --limit 25/s: before, five keys were banned after 45 s.
 func TestWrongLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
-		x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-1", "key-2"}, Before: law, After: law})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer x.Close()
-		v := newInTime(t, x, perSecond(25))
-		v.keys("key-1", "key-2")
+		v, x := newWrong(t, rule.ExchangeConfig{}, "key-1", "key-2")
 		v.nonces()
 		const n = 2800 // more than a minute
 		got := v.run(requests(n, "http://server"+ratetest.Path))
@@ -184,14 +190,7 @@ func TestWrongLimit(t *testing.T) {
 func TestWrongLimitOverRestarts(t *testing.T) {
 	refused := func(kills ...time.Duration) (n int, told string) {
 		synctest.Test(t, func(t *testing.T) {
-			law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
-			x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-1"}, Rule: rule.ExchangeConfig{AnyNonce: true}, Before: law, After: law})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer x.Close()
-			v := newInTime(t, x, perSecond(25))
-			v.keys("key-1")
+			v, x := newWrong(t, rule.ExchangeConfig{AnyNonce: true}, "key-1")
 			v.config.Concurrency = 4
 			lines := requests(500, "http://server"+ratetest.Path)
 			for _, v.killed = range append(kills, 0) {

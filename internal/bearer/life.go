@@ -85,7 +85,7 @@ type Pass struct {
 // again, unless a method that tells something new is called before. It is limit.AfterSettle if only such a call helps.
 func (l *Life) Ready(now mono.Time) (ready, ask bool, wake mono.Time) {
 	wake = limit.AfterSettle
-	has := l.generation > 0 && !l.refused && now < l.end
+	has := !l.refused && now < l.end // end is 0 until there is one
 	if wants := !has || now >= l.renew; wants && !l.asking {
 		if ask = now >= l.next; !ask {
 			wake = l.next

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/race"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
@@ -20,37 +21,17 @@ import (
 	"github.com/paceline-go/paceline/sim"
 )
 
-// pipes is a listener whose connections are made in memory, so that a live client can be run in virtual time.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p pipes) Close() error   { close(p.closed); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
 // inMemory serves h until the test ends, to connections that take dialling to be made.
 func inMemory(t *testing.T, h http.Handler, dialling time.Duration) *http.Transport {
-	listener := pipes{make(chan net.Conn), make(chan struct{})}
+	listener := farend.New()
 	server := &http.Server{Handler: h}
 	done := make(chan error)
 	go func() { done <- server.Serve(listener) }()
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: liveInFlight,
-		DialContext: func(context.Context, string, string) (net.Conn, error) {
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			time.Sleep(dialling)
-			client, server := net.Pipe()
-			listener.conns <- server
-			return client, nil
+			return listener.Dial(ctx, network, address)
 		},
 	}
 	t.Cleanup(func() {

@@ -172,3 +172,29 @@ func TestHeaderAsLongAsAllowed(t *testing.T) {
 		}
 	}
 }
+
+// Who sends more than was asked for, in one piece with the answer, is not asked over that connection again: the next answer might be that.
+func TestMoreThanWasAsked(t *testing.T) {
+	var connections atomic.Int32
+	address := server(t, func(_ int, conn net.Conn, in *bufio.Reader) {
+		n := connections.Add(1)
+		for {
+			if _, err := http.ReadRequest(in); err != nil {
+				return
+			}
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n%02dHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", n)
+		}
+	})
+	client := newClient(t)
+	for _, want := range []string{"01", "02", "03"} {
+		res, _, err := client.Send(t.Context(), request(t, "GET", "http://"+address+"/"), nil, time.Minute, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if string(got) != want || err != nil {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (x *exchange) Pause(on bool) {
 
 // isOpen says whether a kept connection is quiet: it is not closed, and there is nothing to read, for which nobody would have asked.
 func (x *exchange) isOpen() bool {
-	if x.in.Buffered() > 0 || x.raw == nil {
+	if x.raw == nil {
 		return false
 	}
 	x.open = false
@@ -186,10 +186,7 @@ func (s *source) Read(b []byte) (int, error) {
 	if s.room <= 0 {
 		return 0, io.ErrUnexpectedEOF
 	}
-	if int64(len(b)) > s.room {
-		b = b[:s.room]
-	}
-	n, err := s.conn.Read(b)
+	n, err := s.conn.Read(b[:min(int64(len(b)), s.room)])
 	s.room -= int64(n)
 	return n, err
 }

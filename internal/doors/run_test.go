@@ -5,31 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/farend"
 )
 
 // throughRun is what `paceline run` does, without a journal, whose fsync takes real time, over connections in memory.
 func throughRun(ctx context.Context, t *testing.T, c *client) (served int) {
-	wires := make(chan net.Conn)
+	network := farend.New()
 	server := &http.Server{Handler: c.net}
-	go func() { _ = server.Serve(memory{ctx, wires}) }()
+	go func() { _ = server.Serve(network) }()
 	defer server.Close()
 	law := &c.quota.law
 	config := batch.Config{
 		Concurrency: 1, Stdout: io.Discard, Queue: 4, Attempts: 1 << 20,
-		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			select {
-			case wires <- theirs:
-				return ours, nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
+		Dial: network.Dial,
 	}
 	if c.quota.auto {
 		config.Auto = &batch.Auto{Seed: c.seed}
@@ -61,21 +53,3 @@ func throughRun(ctx context.Context, t *testing.T, c *client) (served int) {
 	}
 	return totals.Done
 }
-
-// memory is a listener whose connections come through a channel.
-type memory struct {
-	ctx   context.Context
-	wires chan net.Conn
-}
-
-func (m memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.wires:
-		return c, nil
-	case <-m.ctx.Done():
-		return nil, net.ErrClosed
-	}
-}
-
-func (memory) Close() error   { return nil }
-func (memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }

@@ -253,6 +253,23 @@ func TestNeverServed(t *testing.T) {
 	}
 }
 
+// A time that is shorter than any pause that is guessed is believed as often, and not once less.
+func TestShortTimesAreBelieved(t *testing.T) {
+	l := newLine(t, guard.Config{SlowAgain: true})
+	now := time.Duration(0)
+	for i := range 22 {
+		want := 10 * time.Millisecond
+		if i >= 20 {
+			want = time.Second << (i - 20) // the first and second of those that are guessed
+		}
+		name := fmt.Sprint(i)
+		l.sends(now, name)
+		l.ends(now, name, asks(10*time.Millisecond))
+		l.ready(now, now+want)
+		now += want
+	}
+}
+
 // A server that asks for a day is asked again after an hour, and two, and four; everybody else stays away.
 func TestProbes(t *testing.T) {
 	const day = 24 * time.Hour

@@ -147,6 +147,9 @@ func (c *commands) call(words []word) (*Call, error) {
 			o := byLong[w.text[2:]]
 			if o == nil {
 				name, _, _ := strings.Cut(w.text, "=")
+				if byLong[name[2:]] != nil {
+					return nil, wrong(w, "%s with = behind it, expected as curl has it: what belongs to it is a word of its own", name)
+				}
 				return nil, wrong(w, "unknown option %q of curl, expected one that says what to send%s", name, near.Or(name, longs))
 			}
 			if err := take(o, w.text, "", false); err != nil {
@@ -196,8 +199,8 @@ func (b *builder) take(o *option, name, value string, at word, wrong func(word, 
 	return nil
 }
 
-// globs matches the parts of a URL from which curl makes several URLs.
-var globs = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
+// globs matches the parts of a URL from which curl, or the shell before it, makes several URLs.
+var globs = regexp.MustCompile(`\{[^{}]*(,|\.\.)[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
 
 func (b *builder) addURL(v string) error {
 	if b.url != "" {
@@ -338,7 +341,7 @@ func (b *builder) addCookie(v string) error {
 // finish makes the request of the options that were read, as curl would send it.
 func (b *builder) finish(wrong func(word, string, ...any) error) (*Call, error) {
 	if !b.globoff && globs.MatchString(b.url) {
-		return nil, wrong(b.urlAt, "curl makes several URLs of what is in {} or [] here; expected one (with -g they are text)")
+		return nil, wrong(b.urlAt, "several URLs are made of what is in {} or [] here; expected one (with -g they are text)")
 	}
 	if b.get && b.hasBody {
 		separator := "?"

@@ -29,6 +29,10 @@ func (l *list) next() (*Item, error) {
 		case tooLong:
 			return nil, l.TooLong()
 		}
+		n, _ := l.Read()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
 		if err := l.NotUTF8(line); err != nil {
 			return nil, err
 		}
@@ -37,7 +41,6 @@ func (l *list) next() (*Item, error) {
 		if text == "" || l.urls && text[0] == '#' {
 			continue
 		}
-		n, _ := l.Read()
 		column := len(line) - len(left) + 1
 		if l.urls && !isURL(text) {
 			return nil, l.Errorf(n, column, "expected a URL, http:// or https://")

@@ -49,7 +49,7 @@ func (c Command) Issue(ctx context.Context) (bearer.Token, error) {
 		err = nil // the command itself has ended well
 	}
 	switch {
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return bearer.Token{}, fmt.Errorf("it took longer than %v%s", c.Timeout, words)
 	case err != nil:
 		return bearer.Token{}, fmt.Errorf("%w%s", err, words)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,37 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 		}
 		if _, ok := k.Take(t.Context()); ok {
 			t.Error("it is over")
+		}
+	})
+}
+
+// Where there was a token and no more are given for as long as one waits for one, it is over, and that is not that there never was any.
+func TestNoMoreAreGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept(t, &mint{lasts: 40 * time.Second, fails: func(n int) error {
+			if n > 1 {
+				return errors.New("away")
+			}
+			return nil
+		}})
+		defer k.Close()
+		for k.take(t.Context()); k.ctx.Err() == nil; k.take(t.Context()) {
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if !errors.Is(k.over, ErrRefused) || errors.Is(k.over, ErrNone) || !strings.HasPrefix(k.over.Error(), "no token that is accepted: none for 10m") {
+			t.Error(k.over)
+		}
+	})
+}
+
+// Close is there only when the one who was asked is, and he is broken off.
+func TestCloseBreaksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept(t, &mint{})
+		time.AfterFunc(time.Second/4, k.Close)
+		if p := k.take(t.Context()); p.Generation != 0 || time.Since(k.mint.began) != time.Second/4 {
+			t.Error(p, time.Since(k.mint.began))
 		}
 	})
 }

@@ -6,6 +6,7 @@ package journal
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"maps"
 	"os"
@@ -93,7 +94,7 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 	if h.Gone != "" && c.Full != nil {
 		h.Sends, h.Last = slices.Clone(c.Full), 1
 		for i := range h.Sends { // moved shifts this, too, and 0 would become negative
-			h.Sends[i].at = h.Sends[i].Counts
+			h.Sends[i].Sent = h.Sends[i].Counts
 		}
 	}
 	// A run with short windows keeps what a later run with long windows will need again.
@@ -103,6 +104,7 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 	now.Awake -= wall.Sub(began)
 	h.arrive(began.UnixNano(), now, c.TrustClock)
 	h.forget(began.Add(-c.Keep).UnixNano())
+	maps.DeleteFunc(h.Memories, func(_ string, m Memory) bool { return m.At < began.Add(-memoryLasts).UnixNano() })
 	for id := range h.Doubts {
 		if c.Forget(id) {
 			delete(h.Doubts, id)
@@ -134,6 +136,8 @@ func (h *History) arrive(wall int64, now uptime.Reading, trusted bool) {
 		ago = int64(now.Up-then.Up) - (h.latest - h.run.At)
 	case trusted:
 		ago = wall - h.latest
+	default:
+		h.Undated = h.latest > 0
 	}
 	h.moved(wall - max(ago, 0))
 	h.died(wall, slept)
@@ -169,13 +173,17 @@ func (j *Journal) rewriteLocked(h *History) error {
 	for _, k := range slices.Sorted(maps.Keys(h.Whose)) {
 		encode(&b, &record{Key: k, Whose: h.Whose[k]})
 	}
+	for _, k := range slices.Sorted(maps.Keys(h.Memories)) {
+		m := h.Memories[k]
+		encode(&b, &record{Key: k, Memory: base64.StdEncoding.EncodeToString(m.Written), At: m.At})
+	}
 	if h.Spent > 0 {
 		encode(&b, &record{Spent: h.Spent})
 	}
 	for _, s := range h.Sends {
 		// It gets a new number, and no id: its request has ended, or is among the doubts.
 		j.next++
-		r := record{Send: j.next, Key: s.Key, At: s.at}
+		r := record{Send: j.next, Key: s.Key, At: s.Sent}
 		r.setCost(s.Cost)
 		encode(&b, &r)
 		encode(&b, &record{Answer: j.next, Result: s.Result.String(), At: s.Counts})
@@ -283,6 +291,12 @@ func (j *Journal) Learn(key string, f Fit, base time.Time) error {
 func (j *Journal) Belongs(key, organization string) error {
 	j.mu.Lock()
 	return j.oneLocked(dated{record: record{Key: key, Whose: organization}})
+}
+
+// Remember records what the limiter of a key remembered at an instant.
+func (j *Journal) Remember(key string, written []byte, at time.Time) error {
+	j.mu.Lock()
+	return j.oneLocked(dated{record: record{Key: key, Memory: base64.StdEncoding.EncodeToString(written)}, at: at})
 }
 
 // Ended forgets that requests were in doubt, and when they were read: their results are written.

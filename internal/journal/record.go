@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"maps"
@@ -13,8 +14,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// record is one line of the journal. What kind it is can be told by what it has: Run, Send, Answer, Spent, Read, Start, Doubt, Fit or Whose, the
-// first of these that is set. A record with none of them has the Nonce and Hold of a Key.
+// record is one line of the journal. What kind it is can be told by what it has: Run, Send, Answer, Spent, Read, Start, Doubt, Fit,
+// Memory or Whose, the first of these that is set. A record with none of them has the Nonce and Hold of a Key.
 type record struct {
 	// Run begins the part that one process wrote. Its attempts ended, answered or not, within Timeout (ns). Of the sends before that
 	// part, those that counted within Keep (ns) are in the file.
@@ -70,14 +71,16 @@ type record struct {
 
 	// Whose is the organization that Key belongs to, as an answer has said.
 	Whose string `json:"whose,omitempty"`
+	// Memory is what a limiter of Key remembered At that instant, in base64.
+	Memory string `json:"memory,omitempty"`
 
 	// At is when a Run began or a Send went. Of an Answer it is the latest instant at which the server may have counted the request. All
 	// instants are ns since 1970, by the wall clock when the run began, and from then on by the machine's own clock, which nobody sets.
 	At int64 `json:"at,omitempty"`
 }
 
-// version is the version that is written; version 2 had no Fit, version 3 neither Rest nor Settled, and version 4 no Whose. A journal of a later version is
-// refused, as this program may not understand what it says.
+// version is the version that is written; version 2 had no Fit, version 3 neither Rest nor Settled, and version 4 neither Memory nor Whose. A journal of a
+// later version is refused, as this program may not understand what it says.
 const version = 5
 
 const stamp = "2006-01-02T15:04:05.000Z"
@@ -126,8 +129,13 @@ type Sent struct {
 	Cost   limit.Cost
 	Counts int64 // the latest instant at which the server may have counted it (ns since 1970)
 	Result limit.Result
+	Sent   int64 // when it went
+}
 
-	at int64 // when it went
+// Memory is what a limiter remembered at an instant, in its own words.
+type Memory struct {
+	At      int64 // ns since 1970; where the History is Undated, it may be earlier
+	Written []byte
 }
 
 // History is what earlier runs left. Its instants are on the scale of the run that reads it.
@@ -145,6 +153,10 @@ type History struct {
 	Starts []Start             // of all inputs, the latest last
 	Fits   map[string][]Fit    // of each key one Fit for each limit, the latest last
 	Whose  map[string]string   // the organization of each key of which one is known
+	// Memories is what the limiter of each key remembered last, of the mostMemories that were written last.
+	Memories map[string]Memory
+	// Undated says that nobody knows how long ago the latest record was written, so that it counts as written now.
+	Undated bool
 
 	run        record         // the last record with a Run
 	latest     int64          // the latest instant at which a process was surely alive
@@ -176,10 +188,37 @@ func (h *History) learn(key string, f Fit) {
 	h.Fits[key] = append(all[max(len(all)-mostFits+1, 0):], f)
 }
 
+const (
+	// mostMemories bounds of how many keys it is kept what they remember, as a proxy's clients may have any number, and memoryLasts for how
+	// long: what a server allowed a month ago it need not allow now.
+	mostMemories = 1 << 10
+	memoryLasts  = 30 * 24 * time.Hour
+)
+
+// remember replaces what a key remembers. Where it is damaged, its limiter says so: it is passed on as it is.
+func (h *History) remember(key, text string, at int64) {
+	written, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		written = []byte(text)
+	}
+	h.Memories[key] = Memory{at, written}
+	if len(h.Memories) <= mostMemories {
+		return
+	}
+	oldest := key
+	for k, m := range h.Memories {
+		if was := h.Memories[oldest].At; m.At < was || m.At == was && k < oldest {
+			oldest = k
+		}
+	}
+	delete(h.Memories, oldest)
+}
+
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{}, Fits: map[string][]Fit{}, Whose: map[string]string{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{}, Fits: map[string][]Fit{},
+		Memories: map[string]Memory{}, Whose: map[string]string{},
 	}
 }
 
@@ -274,6 +313,9 @@ func (h *History) add(c record) {
 		h.learn(c.Key, *c.Fit)
 	case c.Whose != "":
 		h.Whose[c.Key] = c.Whose
+	case c.Memory != "":
+		h.remember(c.Key, c.Memory, c.At)
+		h.alive(c.At)
 	case c.Key != "":
 		h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
 		h.Holds[c.Key] = max(h.Holds[c.Key], c.Hold)
@@ -296,7 +338,7 @@ func (h *History) moved(to int64) {
 	}
 	for i := range h.Sends {
 		h.Sends[i].Counts += by
-		h.Sends[i].at += by
+		h.Sends[i].Sent += by
 	}
 	for n, o := range h.unanswered {
 		o.At += by
@@ -311,6 +353,10 @@ func (h *History) moved(to int64) {
 		for i := range all {
 			all[i].Lesson = all[i].Moved(time.Duration(by))
 		}
+	}
+	for key, m := range h.Memories {
+		m.At += by
+		h.Memories[key] = m
 	}
 	h.latest = to
 }

@@ -36,12 +36,13 @@ type Entry struct {
 	Mean   limit.Cost // what each of these costs
 	Served uint64     // its virtual time: what it got, in thousandths of a request, divided by its weight
 	Weight uint64     // in thousandths
+	Splits bool       // it sends its part by itself while the store is away
 	Name   string     // for people
 }
 
 const (
 	blobMagic   = 0xB7
-	blobVersion = 1
+	blobVersion = 2 // 1 did not have who splits, and was never released
 	nodesMost   = 1 << 16
 )
 
@@ -69,7 +70,7 @@ func (b *Book) encode() []byte {
 		w.number(uint64(e.Want))
 		w.cost(&e.Mean)
 		w.number(e.Served)
-		w.number(e.Weight)
+		w.number(e.Weight<<1 | bit(e.Splits))
 	}
 	return binary.BigEndian.AppendUint32(w, crc32.ChecksumIEEE(w))
 }
@@ -79,6 +80,13 @@ type writer []byte
 func (w *writer) number(n uint64) { *w = binary.AppendUvarint(*w, n) }
 func (w *writer) signed(n int64)  { *w = binary.AppendVarint(*w, n) }
 func (w *writer) text(s string)   { w.number(uint64(len(s))); *w = append(*w, s...) }
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
 
 func (w *writer) cost(c *limit.Cost) {
 	set := uint64(0)
@@ -134,7 +142,9 @@ func Decode(blob []byte) (*Book, error) {
 		e.Turn, e.Open = r.number(), r.cost()
 		e.Until, e.Next = b.Latest.Add(time.Duration(r.signed())), b.Latest.Add(time.Duration(r.signed()))
 		e.Want, e.Mean = int64(min(r.number(), math.MaxInt32)), r.cost()
-		e.Served, e.Weight = r.number(), r.number()
+		e.Served = r.number()
+		weight := r.number()
+		e.Weight, e.Splits = weight>>1, weight&1 == 1
 		b.Nodes = append(b.Nodes, e)
 	}
 	if r.err == nil && r.at != len(body) {

@@ -269,6 +269,14 @@ func (t *pending) apart(poll time.Duration) time.Duration {
 	return min(max((after-before)/4, -poll/8), poll/8)
 }
 
+// again is the time from a turn that failed to the next. Grants hold for TTL, and a store that crashed may be there again within that: so it is as
+// between any turns at first, and longer only then.
+func (n *Node) again() time.Duration {
+	poll := n.config.Poll
+	over := max(n.failures-int(n.config.TTL/poll), 0)
+	return min(poll<<min(over, 3), max(poll, time.Second))
+}
+
 // lately tells whether something was sent a short while ago.
 func (n *Node) lately(p mono.Time) bool {
 	return n.lastUse > mono.Min && p.Sub(n.lastUse) < n.config.TTL
@@ -351,7 +359,7 @@ func (n *Node) Next() mono.Time {
 	case n.waits:
 		return n.began.Add(min(n.config.Poll, 100*time.Millisecond))
 	case n.failures > 0:
-		return n.began.Add(min(n.config.Poll<<min(n.failures-1, 3), time.Second))
+		return n.began.Add(n.again())
 	}
 	soon := n.began.Add(n.poll(n.rivals+1) + n.shift)
 	switch {

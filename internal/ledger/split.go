@@ -113,15 +113,15 @@ func (n *Node) goesAlone(p mono.Time) bool {
 // endSplit has nothing granted, once the store is back, until all have told what they sent meanwhile, or nothing of it counts any more. What
 // was granted before is given back: it was kept for the node, and what went by its part was not.
 //
-// Whoever comes first may have had no part, as it was stopped or is new. It sees that nobody had a turn for so long that others may send by
-// their parts.
+// Whoever comes first may have had no part, as it waits, was stopped or is new. It sees that nobody had a turn for so long that those who split
+// may send by their parts.
 func (t *pending) endSplit() {
-	if !t.config.Split || t.config.Fault == SplitEndsAtOnce {
+	if t.config.Fault == SplitEndsAtOnce {
 		return
 	}
 	counts := t.config.Late + t.limiter.Span()
 	own := t.split.on()
-	others := !t.alone(t.book) && t.now.Sub(t.book.Latest) >= t.config.TTL+counts && t.config.Fault != SplitUnseen
+	others := t.othersSplit() && t.now.Sub(t.book.Latest) >= t.config.TTL+counts && t.config.Fault != SplitUnseen
 	if !own && !others {
 		return
 	}
@@ -130,6 +130,16 @@ func (t *pending) endSplit() {
 	t.pieces++
 	t.limiter.Settle(t.now, t.held, limit.Outcome{Result: limit.Unsent})
 	t.pool.parts = nil
+}
+
+// othersSplit tells whether anybody else who is in the book splits.
+func (t *pending) othersSplit() bool {
+	for i := range t.book.Nodes {
+		if e := &t.book.Nodes[i]; e.Splits && e.ID != t.config.ID {
+			return true
+		}
+	}
+	return false
 }
 
 // Alone says from when on, by its own clock, the node sends by its part alone, which part of the limit that is (one of as many as of says),

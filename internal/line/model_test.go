@@ -18,6 +18,19 @@ const ms = mono.Time(time.Millisecond)
 // long asks for many more seeds.
 var long = os.Getenv("PACELINE_LONG") == "1"
 
+// eachSeed runs a story by so many seeds, or by 5,000.
+func eachSeed(t *testing.T, seeds uint64, run func(seed uint64) error) {
+	t.Helper()
+	if long {
+		seeds = 5000
+	}
+	for seed := range seeds {
+		if err := run(seed); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 // watched is a limiter that knows whether it was asked before it admitted, and whom it should have admitted before.
 type watched struct {
 	limit.Limiter

@@ -159,15 +159,7 @@ func runParties(seed uint64) error {
 }
 
 func TestSharesOfSeveralLanes(t *testing.T) {
-	seeds := uint64(100)
-	if long {
-		seeds = 5000
-	}
-	for seed := range seeds {
-		if err := runParties(seed); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
+	eachSeed(t, 100, runParties)
 }
 
 // What Expect says of a newcomer comes true, within a turn of each other share, if those ahead stay and nobody else comes.

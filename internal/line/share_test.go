@@ -137,15 +137,7 @@ func must[T any](v T, err error) T {
 // Law 7: of a fair limit any two lanes that have somebody waiting for it get, in whatever span, what their weights say, but for a
 // cost each; also beside limits that are not fair, and who has been idle or away has nothing saved up.
 func TestFairSharesInNets(t *testing.T) {
-	seeds := uint64(60)
-	if long {
-		seeds = 5000
-	}
-	for seed := range seeds {
-		if err := runShares(seed); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
+	eachSeed(t, 60, runShares)
 }
 
 // runStreams has lanes that never run dry cross at limits on what is in flight. Each ticket goes within a number of grants after it
@@ -234,13 +226,5 @@ func runStreams(seed uint64) error {
 
 // Law 9: nobody starves.
 func TestNobodyStarvesInStreams(t *testing.T) {
-	seeds := uint64(300)
-	if long {
-		seeds = 5000
-	}
-	for seed := range seeds {
-		if err := runStreams(seed); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
+	eachSeed(t, 300, runStreams)
 }

@@ -100,6 +100,9 @@ func TestCompileRefuses(t *testing.T) {
 		{"id=.id, x=.a b", CSV, `".a b", character 4: unexpected token "b", expected a jq expression such as .body.name`},
 		{"id=.id, x=$ENV.HOME", CSV, ""},
 		{"id=nosuch", CSV, `"nosuch": function not defined: nosuch/0, expected a jq expression of the answer alone`},
+		{"nosuch", JSONL, `"nosuch": function not defined: nosuch/0, expected a jq expression of the answer alone`},
+		{"{id: .id", JSONL, `"{id: .id", character 9: unexpected EOF, expected a jq expression such as .body.name`},
+		{"{id: .id, id: .x}", CSV, `"{id: .id, id: .x}" names "id" twice, expected each column once`},
 		{"id=input", JSONL, `"input": input(s)/0 is not allowed, expected a jq expression of the answer alone`},
 	} {
 		_, err := Compile(c.selection, c.format)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -174,10 +175,18 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	t := u.settings(c)
 	t.Base, t.Tokens, t.Clients = w.base, w.tokens, common.clientele.Clients
 	if w.limited {
-		t.Limit = func(p transport.Partition) limit.Limiter { return w.limiter(p, c.Live) }
+		t.Limit = func(p transport.Partition) limit.Limiter { return w.now.Load().of(p).held(c.Live) }
 	}
 	if kept := common.state; kept != nil {
-		t.Ledger, t.Partition = ledger{kept, u.Name}, kept.partition
+		l := ledger{kept, u.Name}
+		t.Ledger, t.Partition = l, kept.partition
+		if w.auto {
+			t.Limit = func(p transport.Partition) limit.Limiter {
+				all := w.now.Load().of(p)
+				all.kept = func(a *throttle.Auto) limit.Limiter { return l.finds(p, a) }
+				return all.held(c.Live)
+			}
+		}
 	}
 	if was == nil {
 		w.transport, err = transport.New(t)
@@ -185,11 +194,6 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 		w.transport, err = was.transport.With(t)
 	}
 	return w, err
-}
-
-// limiter makes the limits of a partition as they are now.
-func (g *governed) limiter(p transport.Partition, live bool) limit.Limiter {
-	return g.now.Load().of(p).held(live)
 }
 
 // change has the limits hold that are configured now, also for who waits.

@@ -53,7 +53,7 @@ func handlers(t testing.TB) (plain, ours http.Handler) {
 	u := p.routes[0]
 	c := u.settings(&p.config)
 	c.Base, c.Clients = atHand{}, p.clientele.Clients
-	c.Limit = func(at transport.Partition) limit.Limiter { return u.limiter(at, true) }
+	c.Limit = func(at transport.Partition) limit.Limiter { return u.now.Load().of(at).held(true) }
 	if u.proxy.Transport, err = transport.New(c); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/internal/shared"
+	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
@@ -51,6 +52,7 @@ type Config struct {
 
 	// State is a file for what was sent and may still count, so that a restart forgets no window. If empty, none.
 	State string
+	clock func() (time.Time, uptime.Reading) // of that file; nil: the machine's
 
 	// Share says where limits are shared with other processes, and Shared are those: whoever calls New opens the store, and closes Shared when
 	// the proxy has ended. If Shared is nil, limits are not shared.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/recall"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
@@ -16,8 +17,9 @@ import (
 // limits are what holds for a partition, as it is configured.
 type limits struct {
 	rates    []rate.Limit
-	inFlight int  // 0: any number
-	auto     bool // nobody knows them
+	inFlight int                                // 0: any number
+	auto     bool                               // nobody knows them
+	kept     func(*throttle.Auto) limit.Limiter // keeps what is found of them; nil: nothing does
 	arrivals limit.Arrivals
 }
 
@@ -95,7 +97,7 @@ func (all limits) exchange(now mono.Time, had []limit.Limiter) []limit.Limiter {
 		named = append(named, limit.Named(nameOf(l), found[i]))
 	}
 	if all.auto {
-		named = append(named, automatic(had))
+		named = append(named, all.automatic(had))
 	}
 	if all.inFlight > 0 {
 		named = append(named, limit.Named(fmt.Sprintf("%d in flight", all.inFlight), all.atOnce(now, had)))
@@ -135,15 +137,19 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 }
 
 // automatic finds out what the server allows.
-func automatic(had []limit.Limiter) limit.Limiter {
+func (all limits) automatic(had []limit.Limiter) limit.Limiter {
 	for _, h := range had {
-		if a, is := h.(*throttle.Auto); is {
-			return a
+		switch h.(type) {
+		case *throttle.Auto, *recall.Limiter:
+			return h
 		}
 	}
 	made, err := throttle.NewAuto(throttle.AutoConfig{Rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
 	if err != nil {
 		panic(err) // there is nothing in it that could be wrong
+	}
+	if all.kept != nil {
+		return all.kept(made)
 	}
 	return made
 }

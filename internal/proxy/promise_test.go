@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,53 +10,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/rule"
 )
 
-// pipes is a listener without sockets, for a bubble of synctest.
-type pipes struct {
-	conns chan net.Conn
-	over  chan struct{}
-	once  sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), over: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.over:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error { p.once.Do(func() { close(p.over) }); return nil }
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7878} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.over:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // virtually runs f with a proxy before a server, in virtual time. Clients of client connect to the proxy.
 func virtually(t *testing.T, server http.Handler, c Config, f func(p *Proxy, client func() *http.Client)) {
 	t.Helper()
-	up, down := newPipes(), newPipes()
+	up, down := farend.New(), farend.New()
 	upstream := &http.Server{Handler: server}
 	var done sync.WaitGroup
 	done.Go(func() { upstream.Serve(up) })
-	c.Dial = up.dial
+	c.Dial = up.Dial
 	p, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +31,7 @@ func virtually(t *testing.T, server http.Handler, c Config, f func(p *Proxy, cli
 	s := p.Start(down, nil)
 	var all []*http.Transport
 	f(p, func() *http.Client {
-		tr := &http.Transport{DialContext: down.dial, MaxIdleConnsPerHost: 1000}
+		tr := &http.Transport{DialContext: down.Dial, MaxIdleConnsPerHost: 1000}
 		all = append(all, tr)
 		return &http.Client{Transport: tr}
 	})

@@ -42,7 +42,7 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{config: c, clients: newClients(&c, all), common: &common{clientele: all, mounts: map[string]http.Handler{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {
-		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log); err != nil {
+		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log, c.clock); err != nil {
 			return nil, &ConfigError{Field: "State", Err: err}
 		}
 	}

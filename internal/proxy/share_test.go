@@ -1,11 +1,9 @@
 package proxy
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/limit"
@@ -45,28 +44,17 @@ func newStrictServer(t *testing.T, n int64, w time.Duration) *strictServer {
 }
 
 func (s *strictServer) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	go func() {
-		defer server.Close()
-		for in := bufio.NewReader(server); ; {
-			r, err := http.ReadRequest(in)
-			if err != nil {
-				return
-			}
-			io.Copy(io.Discard, r.Body)
-			s.mu.Lock()
-			s.sent++
-			s.last = time.Now()
-			status := "200 OK"
-			if !s.rule.Arrive(mono.Of(s.base, s.last), 1) {
-				s.refused++
-				status = "429 Too Many Requests"
-			}
-			s.mu.Unlock()
-			fmt.Fprintf(server, "HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n", status)
+	return farend.Conn(func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sent++
+		s.last = time.Now()
+		if !s.rule.Arrive(mono.Of(s.base, s.last), 1) {
+			s.refused++
+			return http.StatusTooManyRequests
 		}
-	}()
-	return client, nil
+		return http.StatusOK
+	}), nil
 }
 
 func sharingConfig(t *testing.T, s *strictServer, store *sharetest.Memory, text string, keys ...string) Config {

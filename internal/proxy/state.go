@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -17,8 +18,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/journal"
+	"github.com/paceline-go/paceline/internal/recall"
+	"github.com/paceline-go/paceline/internal/uptime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -26,6 +30,7 @@ import (
 // Nothing waits for the disk: what the kernel has, a process that is killed has not lost.
 type state struct {
 	journal *journal.Journal
+	book    *recall.Book // what was found of limits that nobody knows
 	began   time.Time
 	keep    time.Duration
 	all     bool // nothing was sent before what is known
@@ -48,25 +53,28 @@ type place struct {
 // earlier is what an earlier process sent.
 type earlier struct {
 	place
-	at time.Time // the latest instant at which the server counts it
+	at   time.Time // the latest instant at which the server counts it
+	went time.Time
 	limit.Past
 }
 
 // compactFrom is the size from which the file is compacted: as large as can be read in no time before a proxy serves.
 const compactFrom = 8 << 20
 
-// openState reads what an earlier process left. keep is how far back it may count, timeout how long an attempt may take.
-func openState(path string, keep, timeout time.Duration, log *slog.Logger) (*state, error) {
+// openState reads what an earlier process left. keep is how far back it may count, timeout how long an attempt may take, and clock the
+// journal's.
+func openState(path string, keep, timeout time.Duration, log *slog.Logger, clock func() (time.Time, uptime.Reading)) (*state, error) {
 	salt, err := saltOf(path + ".salt")
 	if err != nil {
 		return nil, err
 	}
 	s := &state{began: time.Now(), keep: keep, salt: salt, log: log}
-	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom, Forget: func(string) bool { return true }}, s.began)
+	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom, Clock: clock, Forget: func(string) bool { return true }}, s.began)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s.journal, s.all = j, h.Last == 0
+	s.book = recall.NewBook(j, h, s.began, s.unwritten)
 	for i := range h.Sends {
 		sent := &h.Sends[i]
 		p, err := parsePlace(sent.Key)
@@ -75,7 +83,8 @@ func openState(path string, keep, timeout time.Duration, log *slog.Logger) (*sta
 		}
 		// No request arrives later than this. If the clock was set back, the file may name a later time.
 		ago := min(time.Duration(sent.Counts-s.began.UnixNano()), journal.Late+timeout)
-		s.earlier = append(s.earlier, earlier{p, s.began.Add(ago), limit.Past{Cost: sent.Cost, Result: sent.Result}})
+		went := s.began.Add(time.Duration(sent.Sent - s.began.UnixNano()))
+		s.earlier = append(s.earlier, earlier{p, s.began.Add(ago), went, limit.Past{Cost: sent.Cost, Result: sent.Result}})
 	}
 	return s, nil
 }
@@ -166,6 +175,7 @@ func (s *state) keepFor(d time.Duration) { s.journal.KeepFor(d) }
 
 // close is for when nothing is sent any more.
 func (s *state) close() {
+	s.book.Flush()
 	if err := s.journal.Close(); err != nil {
 		s.log.Error("the state file", "err", err)
 	}
@@ -194,9 +204,27 @@ func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
 	if o.Metered {
 		a.Actual = &o.Actual
 	}
-	if err := l.journal.Answer(entry, a); err != nil && !l.failed.Swap(true) {
-		l.log.Error("the state file cannot be written: a restart within a window may be refused", "err", err)
+	if err := l.journal.Answer(entry, a); err != nil {
+		l.unwritten(err)
 	}
+}
+
+// unwritten says once that the file cannot be written.
+func (s *state) unwritten(err error) {
+	if !s.failed.Swap(true) {
+		s.log.Error("the state file cannot be written: a restart within a window may be refused", "err", err)
+	}
+}
+
+// finds has what is found of a partition's limit be in the file, and go on from what an earlier process found.
+func (l ledger) finds(p transport.Partition, a *throttle.Auto) limit.Limiter {
+	return l.book.Limiter(l.name(place{l.upstream, p}), a, func(text string, sure bool) {
+		level := slog.LevelInfo
+		if !sure {
+			level = slog.LevelWarn
+		}
+		l.log.Log(context.Background(), level, "limit auto "+text, "upstream", l.upstream, "partition", p.String())
+	})
 }
 
 // Earlier implements transport.Ledger. A client's own limit is of what it has sent to all upstreams, those included that there are no more.
@@ -214,7 +242,7 @@ func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past
 	for i := range l.earlier {
 		if e := &l.earlier[i]; (e.upstream == l.upstream || p.Scope == transport.ScopeClient) && e.In(p) {
 			past := e.Past
-			past.At = mono.Of(zero, e.at)
+			past.At, past.Sent = mono.Of(zero, e.at), mono.Of(zero, e.went)
 			all = append(all, past)
 		}
 	}

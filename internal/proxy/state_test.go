@@ -18,7 +18,7 @@ import (
 
 func open(t *testing.T, path string) *state {
 	t.Helper()
-	s, err := openState(path, time.Minute, time.Minute, slog.New(slog.DiscardHandler))
+	s, err := openState(path, time.Minute, time.Minute, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestStateOfSomethingElse(t *testing.T) {
 		if err := os.WriteFile(broken, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openState(path, time.Minute, time.Minute, slog.Default()); err == nil || !strings.Contains(err.Error(), broken) {
+		if _, err := openState(path, time.Minute, time.Minute, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), broken) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if now, err := os.ReadFile(broken); err != nil || string(now) != text {

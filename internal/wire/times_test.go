@@ -8,47 +8,34 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/farend"
 )
 
 // pipes is a network within the process, for virtual time.
 type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
+	*farend.Network
 	// wrap changes the client's end of the n-th connection, from 1.
 	wrap func(n int, c net.Conn) net.Conn
 	n    int
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
+func (p *pipes) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := p.Dial(ctx, network, address)
+	if p.n++; err == nil && p.wrap != nil {
+		c = p.wrap(p.n, c)
 	}
-}
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	p.n++
-	if p.wrap != nil {
-		here = p.wrap(p.n, here)
-	}
-	p.conns <- there
-	return here, nil
+	return c, err
 }
 
 // virtually runs f with a Base that speaks to a server in virtual time.
 func virtually(t *testing.T, h2 bool, h http.HandlerFunc, f func(t *testing.T, b *Base, p *pipes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		network := &pipes{Network: farend.New()}
 		protocols := new(http.Protocols)
 		protocols.SetHTTP1(!h2)
 		protocols.SetUnencryptedHTTP2(h2)

@@ -158,7 +158,7 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	},
 	ledger.SplitsStopped: func(c *ledgersim.Config) {
 		*c = splitting(rolling(20, time.Second), c.Nodes, c.Seed)
-		c.Pause = 2 * time.Second
+		c.Pause, c.Nodes, c.Length = 4*time.Second, 6, 960*time.Second
 	},
 	ledger.SplitEndsAtOnce: func(c *ledgersim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) },
 }

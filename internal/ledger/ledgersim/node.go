@@ -43,7 +43,7 @@ func (w *world) start(place int) {
 	if !w.NoClock {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
-	c := ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Split: w.Split, Fault: w.Fault}
+	c := ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Split: w.Split && place >= w.Wait, Fault: w.Fault}
 	if w.Weights != nil {
 		c.Weight = w.Weights[place]
 	}
@@ -176,6 +176,7 @@ func (n *node) write(l limit.Lease, cost limit.Cost) {
 	}
 	n.after(n.Way(n.rng), func() {
 		ok := n.arrive(cost)
+		n.report.Seconds[time.Duration(n.now())/time.Second]++
 		if n.now() >= mono.Time(n.Warm) {
 			n.report.Sent++
 			n.report.ByNode[n.place]++

@@ -40,8 +40,9 @@ type Config struct {
 	// Alter, if not nil, changes the limit for all, by the first node, at AlterAt.
 	Alter   ledger.Change
 	AlterAt time.Duration
-	// Split has nodes go on with their parts while they cannot reach the store.
+	// Split has nodes go on with their parts while they cannot reach the store, but for the first Wait of them.
 	Split bool
+	Wait  int
 	Trouble
 	Fault ledger.Fault
 }
@@ -59,6 +60,7 @@ type Trouble struct {
 	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
 	Newborn bool          // whenever a process starts, the store's clock was just set
 	Short   bool
+	Crash   time.Duration // the store is away for a second, for all
 	Away    time.Duration // the store, for all, for up to 40 s, and then it is there for 4 s at least
 	// Cut is how many of the nodes cannot reach the store from CutFrom on.
 	Cut     int
@@ -80,6 +82,8 @@ type Report struct {
 	BlobBytes             int
 	Answered, Told        int // answers, and how many were told by turns that were put: no more, but after the store forgot
 	Errors                map[string]int
+	Seconds               []int           // requests sent in each
+	Faults                []time.Duration // when nodes were killed or paused, and the store crashed
 	// Beyond says that the run ended early: the store's clock had been set forward while nobody was there who could notice, which is
 	// trusted not to happen.
 	Beyond bool
@@ -129,6 +133,7 @@ func Run(c Config) *Report {
 		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
 	}
 	w.report.ByNode = make([]float64, c.Nodes)
+	w.report.Seconds = make([]int, c.Length/time.Second+1)
 	w.report.First = make([]time.Duration, c.Nodes)
 	for i := range c.Nodes {
 		w.nodes = append(w.nodes, nil)
@@ -158,6 +163,9 @@ func (w *world) accept(blob []byte) {
 
 func (w *world) now() mono.Time { return w.loop.Now() }
 
+// fault notes that something befalls.
+func (w *world) fault() { w.report.Faults = append(w.report.Faults, time.Duration(w.now())) }
+
 func (w *world) after(d time.Duration, f func()) { w.loop.At(w.now().Add(d), f) }
 
 // trouble plans all that befalls.
@@ -167,10 +175,12 @@ func (w *world) trouble() {
 		if w.nodes[i].dead {
 			return
 		}
+		w.fault()
 		w.nodes[i].dead = true
 		w.after(time.Second, func() { w.start(i) })
 	})
 	w.every(w.Pause, func() {
+		w.fault()
 		d := 6*time.Second + w.upTo(8*time.Second)
 		if w.Short {
 			d = w.upTo(4 * time.Second)
@@ -186,6 +196,10 @@ func (w *world) trouble() {
 		if w.now() > w.store.away.Add(4*time.Second) {
 			w.store.away = w.now().Add(w.upTo(40 * time.Second))
 		}
+	})
+	w.every(w.Crash, func() {
+		w.fault()
+		w.store.away = max(w.store.away, w.now().Add(time.Second))
 	})
 	w.every(w.Set, func() { w.store.set += w.upTo(10*time.Second) - 5*time.Second })
 	if w.Alter != nil {

@@ -16,7 +16,7 @@ func splitting(k kind, nodes int, seed uint64) ledgersim.Config {
 }
 
 // Where the store is away for all, what their parts come to is no more than the limit: before, meanwhile and after, with nodes that are
-// killed, stopped and begin meanwhile.
+// killed, stopped and begin meanwhile, and of which some may wait instead.
 func TestSplitIsExact(t *testing.T) {
 	seeds := uint64(1)
 	if long {
@@ -41,6 +41,7 @@ func TestSplitIsExact(t *testing.T) {
 					c := splitting(k, []int{1, 3, 8}[len(all)%3], seed*100+uint64(len(all)))
 					away := c.Away
 					c.Trouble, c.Way, c.StoreWay = tr.Trouble, path, path
+					c.Wait = id / 3 % 2 * (c.Nodes / 2)
 					c.Away = away
 					all = append(all, c)
 					names = append(names, k.name+", "+tr.name+", "+way)
@@ -52,7 +53,7 @@ func TestSplitIsExact(t *testing.T) {
 	each(all, func(i int, r *ledgersim.Report) {
 		sent += r.Sent
 		if r.Refused > 0 {
-			t.Errorf("%s, %d nodes, seed %d: %d of %d refused", names[i], all[i].Nodes, all[i].Seed, r.Refused, r.Sent)
+			t.Errorf("%s, %d nodes of which %d wait, seed %d: %d of %d refused", names[i], all[i].Nodes, all[i].Wait, all[i].Seed, r.Refused, r.Sent)
 		}
 	})
 	t.Logf("%d runs, %d sent", len(all), sent)

@@ -1,0 +1,67 @@
+package ledgersim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/ledger/ledgersim"
+)
+
+// With about one fault a minute, what is sent in the seconds that are not within 7 s and a window of it is 97 % of what one process sends that
+// has nobody beside it.
+func TestFaultsPass(t *testing.T) {
+	const near = 8 * time.Second
+	c := base(rolling(200, time.Second), 8, 5)
+	c.Length, c.Warm = 10*time.Minute, 20*time.Second
+	one := ledgersim.Alone(c)
+	for _, x := range []struct {
+		name    string
+		trouble ledgersim.Trouble
+	}{
+		{"kills", ledgersim.Trouble{Kill: time.Minute}},
+		{"pauses", ledgersim.Trouble{Pause: time.Minute}},
+		{"crashes", ledgersim.Trouble{Crash: time.Minute}},
+		{"all of these", ledgersim.Trouble{Kill: 3 * time.Minute, Pause: 3 * time.Minute, Crash: 3 * time.Minute}},
+	} {
+		c.Trouble = x.trouble
+		r := ledgersim.Run(c)
+		seconds, sent := 0, 0
+		for i := int(c.Warm / time.Second); i < int(c.Length/time.Second); i++ {
+			at, calm := time.Duration(i)*time.Second, true
+			for _, fault := range r.Faults {
+				calm = calm && (fault >= at+time.Second || fault+near <= at)
+			}
+			if calm {
+				seconds++
+				sent += r.Seconds[i]
+			}
+		}
+		of := float64(sent) / float64(seconds) / one.Rate
+		t.Logf("%s: %d, %.1f %% of one process in the %d s that are not near, %.1f %% in all; %d refused", x.name, len(r.Faults), 100*of, seconds, 100*r.Rate/one.Rate, r.Refused)
+		if of < 0.97 || r.Refused > 0 || len(r.Faults) < 4 || seconds < 240 {
+			t.Errorf("%s: %.3f of one process, %d refused, %d faults", x.name, of, r.Refused, len(r.Faults))
+		}
+	}
+}
+
+// A store that crashes each six seconds, and is there again a second later, costs less than that second each time, as nodes have grants for a
+// while and are back at once.
+func TestCrashesPass(t *testing.T) {
+	sent := [2]int{}
+	for seed := range uint64(3) {
+		for i, crash := range []time.Duration{0, 6 * time.Second} {
+			c := base(rolling(200, time.Second), 8, seed)
+			c.Length, c.Warm, c.Crash = 140*time.Second, 20*time.Second, crash
+			r := ledgersim.Run(c)
+			sent[i] += r.Sent
+			if r.Refused > 0 {
+				t.Errorf("%d refused", r.Refused)
+			}
+		}
+	}
+	of := float64(sent[1]) / float64(sent[0])
+	t.Logf("%.1f %% of what is sent without crashes", 100*of)
+	if of < 0.84 {
+		t.Errorf("%.3f of what is sent without crashes", of)
+	}
+}
