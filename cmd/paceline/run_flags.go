@@ -64,7 +64,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		return batch.Config{}, usageError{fmt.Errorf(format, args...)}
 	}
 	c := batch.Config{
-		Arrivals:  limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
+		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
 		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
@@ -157,7 +157,6 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		}
 		c.BanStatus = f.banStatus
 	}
-	c.Organizations = f.organizations
 	return c, f.whose()
 }
 
