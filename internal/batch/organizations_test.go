@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,9 +78,14 @@ func TestKeysOfOrganizations(t *testing.T) {
 				server := llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: c.rolling, First: latency.Constant(c.first)}
 				rate := minutely(rpm, limit.Requests, !c.rolling)
 				rate.EachModel = c.models
+				var mu sync.Mutex
 				var told []string
 				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: server,
-					config: Config{Out: out, Keys: keys, Organizations: c.said, Limits: []Rate{rate}, BanStatus: []int{401}, Notice: func(s string) { told = append(told, s) }}}
+					config: Config{Out: out, Keys: keys, Organizations: c.said, Limits: []Rate{rate}, BanStatus: []int{401}, Notice: func(s string) {
+						mu.Lock()
+						defer mu.Unlock()
+						told = append(told, s)
+					}}}
 				// A wrong key's first request counts for every organization, as nobody knows whether the server counts it.
 				n := (rpm*minutes - strings.Count(c.whose, "x")) * c.quotas
 				input := ofModel("gpt-4o", 0, n)
