@@ -115,6 +115,9 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	if err := d.shares(k, with); err != nil {
 		return fmt.Errorf("dispatch: key %s: %w", k.name, err)
 	}
+	if slices.Equal(before, with) {
+		return nil
+	}
 	for lease, cost := range k.guard.InFlight() {
 		f := k.flights[lease]
 		if f == nil {

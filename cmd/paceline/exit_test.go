@@ -17,6 +17,7 @@ func TestExitCodesOfWrongCommandLines(t *testing.T) {
 		"nosuch": exitUsage, "help nosuch": exitUsage, "help run nosuch": exitUsage, "serve nosuch": exitUsage, "bench nosuch": exitUsage, "completion nosuch": exitUsage,
 		"--nosuch": exitUsage, "run --nosuch": exitUsage, "run": exitUsage, "run --limit 20 " + in: exitUsage, "run " + in: exitUsage, "run --limit 20/s --attempts x " + in: exitUsage,
 		"run --limit 20/s " + in + " " + in: exitUsage, "run --limit 20/s -o csv " + in: exitUsage, "run --limit 20/s nosuch": exitConfig, "run --limit 20/s " + broken: exitConfig,
+		"run --limit 20/s --organization K1=acme " + in: exitUsage, "run --limit 20/s --key-env PL_TEST_KEY --organization PL_TEST_KEY= " + in: exitUsage,
 		"run --limit 20/s --key-env PL_TEST_NO_SUCH_KEY " + in: exitConfig, "run --limit 20/s --budget 1USD " + in: exitUsage,
 		"explain --provider nosuch": exitUsage, "explain a b": exitUsage, "explain -o xml": exitUsage, "explain nosuch": exitConfig, "explain " + broken: exitConfig, "explain " + folder: exitConfig,
 		"sim " + folder: exitUsage, "sim --init " + in + "/s.yaml": exitConfig, "proxy --init " + folder + "/none/p.yaml": exitConfig, "sim throttle --chart " + folder + "/none/x.svg": exitConfig,

@@ -29,7 +29,7 @@ var groupTable = map[string][]struct{ title, most, rest string }{
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
 			auth-command=COMMAND  prints a token; it runs again before that expires, and at 401`,
-			`auth-every key-host=HOST ban-status=CODES nonce-unit nonce-gap nonce-status=CODES
+			`organization=KEY=NAME auth-every key-host=HOST ban-status=CODES nonce-unit nonce-gap nonce-status=CODES
 			oauth-token-url=URL oauth-client-id-env=NAME oauth-client-secret-env=NAME oauth-scopes=A,B oauth-param=NAME=VALUE`},
 		{"Results", `
 			out=FILE         file for the results; the same command again resumes there

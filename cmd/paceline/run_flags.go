@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -23,6 +24,7 @@ import (
 
 type runFlags struct {
 	limits, keyEnv, headers, query []string
+	organizations                  map[string]string
 	sharing                        sharingFlags
 	console                        consoleFlags
 	watch                          watchFlags
@@ -62,7 +64,7 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		return batch.Config{}, usageError{fmt.Errorf(format, args...)}
 	}
 	c := batch.Config{
-		Arrivals:  limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
+		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
 		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
@@ -155,7 +157,20 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		}
 		c.BanStatus = f.banStatus
 	}
-	return c, nil
+	return c, f.whose()
+}
+
+// whose checks --organization.
+func (f *runFlags) whose() error {
+	for _, name := range slices.Sorted(maps.Keys(f.organizations)) {
+		switch {
+		case !slices.Contains(f.keyEnv, name):
+			return usageError{fmt.Errorf("--organization %s=%s: expected keys of --key-env (%s)", name, f.organizations[name], strings.Join(f.keyEnv, ", "))}
+		case f.organizations[name] == "":
+			return usageError{fmt.Errorf("--organization %s=: expected a name, such as %s=acme", name, name)}
+		}
+	}
+	return nil
 }
 
 // allLimits collects the limits of batches for language models, and those of --limit.

@@ -249,6 +249,9 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 				whose, len(p.Alone), shown.Some(alone, 5))
 		}
 	}
+	if p.AtLeast {
+		note("whose the %d keys are only their first answers tell; the plan counts %s. If they are of more, it goes so much faster", p.Keys, shown.Count(p.Organizations, "organization", "organizations"))
+	}
 	if f.models != "" {
 		preset, _ := quota.LookupPreset(f.models)
 		var others []string

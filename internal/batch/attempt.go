@@ -91,6 +91,7 @@ func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	}
 	r.denials.heard(j.res.ended, &ans)
 	r.heard(j, &ans)
+	r.named(j, &ans)
 	if len(g.limits)+len(g.autos) == 0 && !ans.Elsewhere && g.served[a.Key].hear(j.res.began, j.res.ended, ans.Result) {
 		g.tellServed(a.Key, enoughRefusals)
 	}

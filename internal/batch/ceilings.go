@@ -24,7 +24,7 @@ func (c *ceilings) now() float64           { return math.Float64frombits(c.bits.
 func (r *Run) sustained() float64 {
 	of := make([][]serving, len(r.groups))
 	for i, g := range r.groups {
-		g.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { of[i] = r.serves(now, d) })
+		g.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { of[i] = ofEach(r.serves(now, d)) })
 	}
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()

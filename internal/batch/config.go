@@ -24,8 +24,12 @@ import (
 
 // Config describes a run.
 type Config struct {
-	// Keys are the API keys. Each has all of the Limits for itself. If empty, there is one named "default" without a secret.
+	// Keys are the API keys. Each has all of the Limits for itself, but for those of one organization. If empty, there is one named "default" without a secret.
 	Keys []Key
+	// Organizations names whose keys are whose, by Key.Name: keys of one organization, project or account have the limits together. Whose another
+	// key is its answers tell, if the provider names the organization there; otherwise it has the limits for itself.
+	// With Share keys are told apart in any case.
+	Organizations map[string]string
 	// Bearer says where the {token} of Header and Query comes from. If nil, there is none.
 	Bearer *Bearer
 	// Header and Query are set on every request.

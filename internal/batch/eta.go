@@ -78,6 +78,7 @@ func rests(limits []Rate) (d time.Duration) {
 type serving struct {
 	from    time.Duration // how long until the key may be used; 0: it may be used now
 	misfits []limit.Misfit
+	shared  []*dispatch.Shared // what it counts in together with other keys
 }
 
 // serves returns the keys that are not banned and do not get one refusal after the other, in the order in which they may be used.
@@ -87,7 +88,7 @@ func (r *Run) serves(now mono.Time, d *dispatch.Dispatcher) (all []serving) {
 		if info.State == dispatch.Banned || max(info.Refusals, info.Denials, info.Nonces) >= inARow {
 			continue
 		}
-		s := serving{misfits: info.Misfits}
+		s := serving{misfits: info.Misfits, shared: info.Shared}
 		if info.State == dispatch.Cooling {
 			s.from = max(info.Until.Sub(now), 0)
 		}
@@ -95,6 +96,17 @@ func (r *Run) serves(now mono.Time, d *dispatch.Dispatcher) (all []serving) {
 	}
 	slices.SortFunc(all, func(a, b serving) int { return int(a.from - b.from) })
 	return all
+}
+
+// ofEach leaves one of the keys that have limits together.
+func ofEach(keys []serving) (some []serving) {
+	var seen []*dispatch.Shared
+	for _, k := range keys {
+		if !slices.ContainsFunc(k.shared, func(s *dispatch.Shared) bool { return slices.Contains(seen, s) }) {
+			some, seen = append(some, k), append(seen, k.shared...)
+		}
+	}
+	return some
 }
 
 // together is how long the keys take together for what one of them would take d for. Each key begins when it may be used.
@@ -162,12 +174,13 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 // byLimits is how long the limits take to let the rest of the group go.
 func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) {
 	r, t := g.r, &g.r.tally
+	keys = ofEach(keys)
 	u := &t.uses[g.index]
 	for n, l := range g.limits {
 		left := float64(max(u.remaining[limit.Requests], 0)) * u.each(l.Unit)
 		if l.Bucket && !t.first.IsZero() {
 			// What the bucket holds now can go at once, and takes no time.
-			all := float64(len(r.c.Keys))
+			all := float64(r.quotas())
 			room := min(float64(g.rooms[n])/all+l.Speed()*t.first.Sub(r.epoch).Seconds(), float64(l.Most()))
 			room += l.Speed()*now.Sub(t.first).Seconds() - float64(u.spent[l.Unit])/all
 			left = max(left-min(max(room, 0), float64(l.Most()))*float64(len(keys)), 0)

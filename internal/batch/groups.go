@@ -31,8 +31,11 @@ type group struct {
 	autos    []*throttle.Auto  // for each key, if nobody knows the limits; they are in fitted, too
 	rooms    []int64           // for each limit, what the buckets of all keys held together at the epoch
 	pool     *paceline.Pool
-	waits    waits
-	served   []servings // for each key
+	// allowances are the limits of organizations, if keys may have them together; limiters and fitted of their keys are the same then. Whoever
+	// changes any of these holds the locks of Run.organizations and of the Pool.
+	allowances []*allowance
+	waits      waits
+	served     []servings // for each key
 }
 
 // use is what the requests of a group cost. The tally keeps it.
@@ -179,31 +182,42 @@ func (r *Run) divide() error {
 
 // limit makes the limiters of the group.
 func (g *group) limit() error {
-	c := &g.r.c
-	for key := range c.Keys {
-		each := make([]limit.Limiter, len(g.limits))
-		for n, l := range g.limits {
-			var err error
-			if each[n], err = c.made(l); err != nil {
-				return err
-			}
+	for key := range g.r.c.Keys {
+		if home := g.r.organizations.home(key); home < key {
+			g.limiters, g.fitted = append(g.limiters, g.limiters[home]), append(g.fitted, g.fitted[home])
+			continue
 		}
-		all := each
-		if c.Share != nil && len(each) > 0 {
-			one, err := g.share(key)
-			if err != nil {
-				return err
-			}
-			all = []limit.Limiter{one}
-		}
-		all, err := g.seeks(key, all)
+		each, fitted, err := g.newLimits(key)
 		if err != nil {
 			return err
 		}
-		g.limiters = append(g.limiters, each)
-		g.fitted = append(g.fitted, limit.NewFitted(limit.NewAll(all...)))
+		g.limiters, g.fitted = append(g.limiters, each), append(g.fitted, fitted)
 	}
+	g.allow()
 	return nil
+}
+
+// newLimits makes the limiters of a key, one for each limit and one over all.
+func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, err error) {
+	c := &g.r.c
+	each = make([]limit.Limiter, len(g.limits))
+	for n, l := range g.limits {
+		if each[n], err = c.made(l); err != nil {
+			return nil, nil, err
+		}
+	}
+	all := each
+	if c.Share != nil && len(each) > 0 {
+		one, err := g.share(key)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = []limit.Limiter{one}
+	}
+	if all, err = g.seeks(key, all); err != nil {
+		return nil, nil, err
+	}
+	return each, limit.NewFitted(limit.NewAll(all...)), nil
 }
 
 // of returns the group of a model.

@@ -60,6 +60,7 @@ func TestLLMEachModel(t *testing.T) {
 				for i := range c.keys {
 					v.config.Keys = append(v.config.Keys, Key{fmt.Sprint("K", i), fmt.Sprintf("s3cret-Of-9a7Kq-%d", i)})
 				}
+				v.config.Organizations = map[string]string{"K0": "a", "K1": "b"} // so that the plan knows
 				v.run(sorted)
 				v.once(165)
 				if v.err != nil || v.report.Verdicts["accepted"] != 165 || len(v.report.Verdicts) != 1 {

@@ -40,18 +40,24 @@ func (s *lessons) news(key string, all []limit.Lesson) (changed []limit.Lesson) 
 func (g *group) recall() {
 	r := g.r
 	for i := range r.c.Keys {
-		for _, f := range r.store.history.Fits[g.name(i)] {
-			n := slices.IndexFunc(g.limits, func(l Rate) bool { return l.Rule() == f.Limit })
-			if n < 0 {
-				continue
-			}
-			l := f.Moved(-time.Duration(r.epoch.UnixNano()))
-			l.Index = n
-			g.fitted[i].Recall(0, l)
-		}
+		g.recallTo(i, g.fitted[i])
 		for _, m := range g.fitted[i].Misfits() {
 			r.tellMisfit(g.called(i), &m, m.Sure, " in a run before")
 		}
+	}
+}
+
+// recallTo gives limits what earlier runs learned of them with a key.
+func (g *group) recallTo(key int, fitted *limit.Fitted) {
+	r := g.r
+	for _, f := range r.store.history.Fits[g.name(key)] {
+		n := slices.IndexFunc(g.limits, func(l Rate) bool { return l.Rule() == f.Limit })
+		if n < 0 {
+			continue
+		}
+		l := f.Moved(-time.Duration(r.epoch.UnixNano()))
+		l.Index = n
+		fitted.Recall(0, l)
 	}
 }
 

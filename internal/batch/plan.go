@@ -41,6 +41,11 @@ type Plan struct {
 	// Batch is what the same requests would take by the provider's own batch API. It is nil if they go elsewhere, or if there is none.
 	Batch *PlanBatch `json:"batch_api,omitempty"`
 
+	// Organizations is how many times over the Keys have the limits, if some may have them together: at least, as long as AtLeast is set, since only
+	// answers tell whose a key is.
+	Organizations int  `json:"organizations,omitempty"`
+	AtLeast       bool `json:"organizations_at_least,omitempty"`
+
 	Limits []PlanLimit `json:"limits"`
 	// Seconds is how long the limits alone make the run take, from the first request that is sent to the last. AnswerWithin is how
 	// long an answer may take on average before InFlight slows the run down; 0: as long as it likes.
@@ -207,6 +212,9 @@ func (r *Run) Plan(now time.Time) Plan {
 	p := r.planning
 	plan := p.plan
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
+		plan.Organizations, plan.AtLeast = n, !sure
+	}
 	if h, ok := r.c.Format.(*Handed); ok {
 		plan.Format = h.c.Read.Form.String()
 	}
@@ -243,12 +251,12 @@ func (r *Run) Plan(now time.Time) Plan {
 			if i < 0 {
 				continue
 			}
-			room := l.Most() * int64(len(r.c.Keys))
+			room := l.Most() * int64(r.quotas())
 			if n < len(r.groups) { // the run is open, so the group is made
 				room = r.groups[n].rooms[i]
 			}
 			all += costs[name][l.Unit]
-			if t := l.Takes(costs[name][l.Unit], len(r.c.Keys), room); t > d {
+			if t := l.Takes(costs[name][l.Unit], r.quotas(), room); t > d {
 				d, of = t, name
 			}
 		}
@@ -387,7 +395,7 @@ func (r *Run) alone(l *LLM, plan *Plan) {
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
 		for _, rate := range limitsOf(r.c.Limits, a.Model) {
-			d := rate.Takes(costs[i][rate.Unit], len(r.c.Keys), rate.Most()*int64(len(r.c.Keys)))
+			d := rate.Takes(costs[i][rate.Unit], r.quotas(), rate.Most()*int64(r.quotas()))
 			if s := d.Seconds(); s > a.Seconds {
 				a.Seconds, a.Limit = s, rate.Text
 			}

@@ -41,7 +41,7 @@ func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
 			least = min(least, allowed/each)
 		}
 	}
-	return least * float64(len(g.r.c.Keys))
+	return least * float64(g.r.quotas())
 }
 
 // each is how much of a unit goes with each request, on average. It is taken from the requests that were sent once there are enough, and
@@ -72,7 +72,7 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for i, g := range r.groups {
 		for _, l := range g.limits {
-			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.Within(d, goesOn)*float64(len(r.c.Keys))))
+			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.Within(d, goesOn)*float64(r.quotas())))
 		}
 	}
 	if ordered := r.tally.figures.inOrder(); ordered > 0 {

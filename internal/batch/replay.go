@@ -31,6 +31,9 @@ func (g *group) newPool() error {
 	keys := make([]dispatch.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
 		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0}
+		if r.organizations.together() {
+			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
+		}
 		if len(keys) > 1 {
 			keys[i].Trial = trialPatience
 		}
@@ -71,28 +74,37 @@ func (g *group) replay() {
 	if r.c.Strangers != nil || r.c.Share != nil {
 		return
 	}
-	sends := make([][]limit.Past, len(g.fitted))
-	for _, s := range r.store.history.Sends {
-		i, ours := g.key(s.Key)
-		// No request arrives later than this after the epoch. If the clock was set back, the journal may name a later time.
-		counts := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
-		if !ours || counts < mono.Time(-r.keep) {
-			continue // no limit of this run looks back so far
-		}
-		sends[i] = append(sends[i], limit.Past{At: counts, Cost: s.Cost, Result: s.Result, Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
-	}
-	since := mono.Min
-	if r.store.history.Last > 0 {
-		since = mono.Time(-r.keep)
-	}
 	for i, f := range g.fitted {
-		limit.Replay(f, 0, since, sends[i])
+		if r.organizations.home(i) == i {
+			all, since := g.history(func(key int) bool {
+				return key == i || r.organizations.together() && r.organizations.countsIn(key, r.organizations.keys[i].name)
+			})
+			limit.Replay(f, 0, since, all)
+		}
 	}
 	for n, rate := range g.limits {
 		for i := range g.limiters {
-			if rate.Bucket {
+			if rate.Bucket && r.organizations.home(i) == i {
 				g.rooms[n] += rate.Room(g.limiters[i][n], 0)
 			}
 		}
 	}
+}
+
+// history is what earlier runs sent with some keys, and since when that is known.
+func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mono.Time) {
+	r := g.r
+	for _, s := range r.store.history.Sends {
+		i, ours := g.key(s.Key)
+		// No request arrives later than this after the epoch. If the clock was set back, the journal may name a later time.
+		at := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
+		if !ours || !counts(i) || at < mono.Time(-r.keep) {
+			continue // no limit of this run looks back so far
+		}
+		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result, Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
+	}
+	if r.store.history.Last > 0 {
+		return sends, mono.Time(-r.keep)
+	}
+	return sends, mono.Min
 }

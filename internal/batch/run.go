@@ -56,20 +56,21 @@ type Run struct {
 	last       atomic.Pointer[knownHost]
 
 	// Each of these has its own lock, and none is held while another is taken.
-	store    store
-	tally    tally
-	course   *course
-	hosts    hosts
-	notices  notices
-	lessons  lessons
-	ceilings ceilings
-	denials  denials
-	trials   *trials
-	planning planning
-	starts   starts
-	chains   chains
-	budget   *budget
-	endings  sync.Pool // of *endings
+	store         store
+	tally         tally
+	course        *course
+	hosts         hosts
+	notices       notices
+	lessons       lessons
+	ceilings      ceilings
+	denials       denials
+	trials        *trials
+	planning      planning
+	organizations *organizations
+	starts        starts
+	chains        chains
+	budget        *budget
+	endings       sync.Pool // of *endings
 }
 
 // New checks the configuration.
@@ -139,6 +140,7 @@ func New(c Config) (*Run, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
 	}
+	r.organizations = newOrganizations(&r.c)
 	r.sender = newSender(&r.c)
 	r.newBearer()
 	if c.OutDir != "" {
@@ -183,6 +185,7 @@ func (r *Run) Open() error {
 		r.tell(what, strings.Join(weak, ", "))
 	}
 	r.tellOpen(r.store.history.Open)
+	r.organizations.remember(&r.c, r.store.history.Whose)
 	err := r.newPools()
 	if err != nil {
 		r.store.close()

@@ -108,7 +108,13 @@ func (v *virtually) send(network *farend.Network, input string) {
 	}
 	c.UserAgent = "test"
 	c.clock = bubbleClock
-	c.Notice = func(s string) { t.Log(s) }
+	notice := c.Notice
+	c.Notice = func(s string) {
+		t.Log(s)
+		if notice != nil {
+			notice(s)
+		}
+	}
 	r, err := New(c)
 	if err != nil {
 		t.Fatal(err)

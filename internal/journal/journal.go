@@ -170,6 +170,9 @@ func (j *Journal) rewriteLocked(h *History) error {
 			encode(&b, &record{Key: k, Fit: &f})
 		}
 	}
+	for _, k := range slices.Sorted(maps.Keys(h.Whose)) {
+		encode(&b, &record{Key: k, Whose: h.Whose[k]})
+	}
 	for _, k := range slices.Sorted(maps.Keys(h.Memories)) {
 		m := h.Memories[k]
 		encode(&b, &record{Key: k, Memory: base64.StdEncoding.EncodeToString(m.Written), At: m.At})
@@ -282,6 +285,12 @@ func (j *Journal) Learn(key string, f Fit, base time.Time) error {
 	f.Lesson = f.Moved(time.Duration(j.scale().at(base)))
 	j.mu.Lock()
 	return j.oneLocked(dated{record: record{Key: key, Fit: &f}})
+}
+
+// Belongs records whose a key is: the organization that an answer has named.
+func (j *Journal) Belongs(key, organization string) error {
+	j.mu.Lock()
+	return j.oneLocked(dated{record: record{Key: key, Whose: organization}})
 }
 
 // Remember records what the limiter of a key remembered at an instant.

@@ -584,6 +584,7 @@ func TestVersions(t *testing.T) {
 		`{"run":"x","version":6}`:                 "j: a journal of version 6, which is later than this paceline's (5): go on with the one that wrote it",
 		`{"run":"x","version":6,"novelty":1}`:     "j: a journal of version 6, which is later than this paceline's (5): go on with the one that wrote it",
 		`{"run":"x"}{"send":1}`:                   `j:1: no journal of paceline, or damaged ("{\"send\":1}" follows the record)`,
+		`{"run":"x","version":4}`:                 "",
 		`{"run":"x"} notes`:                       `j:1: no journal of paceline, or damaged ("notes" follows the record)`,
 		"{\"run\":\"x\"}\x00\x00":                 `j:1: no journal of paceline, or damaged (`,
 		"{\"run\":\"x\"}\n\x00\x00\n{\"send\":1}": `j:2: no journal of paceline, or damaged (`,

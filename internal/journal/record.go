@@ -14,8 +14,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// record is one line of the journal. What kind it is can be told by what it has: Run, Send, Answer, Spent, Read, Start, Doubt, Fit or
-// Memory, the first of these that is set. A record with none of them has the Nonce and Hold of a Key.
+// record is one line of the journal. What kind it is can be told by what it has: Run, Send, Answer, Spent, Read, Start, Doubt, Fit,
+// Memory or Whose, the first of these that is set. A record with none of them has the Nonce and Hold of a Key.
 type record struct {
 	// Run begins the part that one process wrote. Its attempts ended, answered or not, within Timeout (ns). Of the sends before that
 	// part, those that counted within Keep (ns) are in the file.
@@ -69,6 +69,8 @@ type record struct {
 	// Fit is what was learned about a limit of Key.
 	Fit *Fit `json:"fit,omitempty"`
 
+	// Whose is the organization that Key belongs to, as an answer has said.
+	Whose string `json:"whose,omitempty"`
 	// Memory is what a limiter of Key remembered At that instant, in base64.
 	Memory string `json:"memory,omitempty"`
 
@@ -77,7 +79,7 @@ type record struct {
 	At int64 `json:"at,omitempty"`
 }
 
-// version is the version that is written; version 2 had no Fit, version 3 neither Rest nor Settled, and version 4 no Memory. A journal of a
+// version is the version that is written; version 2 had no Fit, version 3 neither Rest nor Settled, and version 4 neither Memory nor Whose. A journal of a
 // later version is refused, as this program may not understand what it says.
 const version = 5
 
@@ -150,6 +152,7 @@ type History struct {
 	Spent  int64               // the cost of all sends that had a Price, in billionths of a dollar
 	Starts []Start             // of all inputs, the latest last
 	Fits   map[string][]Fit    // of each key one Fit for each limit, the latest last
+	Whose  map[string]string   // the organization of each key of which one is known
 	// Memories is what the limiter of each key remembered last, of the mostMemories that were written last.
 	Memories map[string]Memory
 	// Undated says that nobody knows how long ago the latest record was written, so that it counts as written now.
@@ -215,7 +218,7 @@ func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
 		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{}, Fits: map[string][]Fit{},
-		Memories: map[string]Memory{},
+		Memories: map[string]Memory{}, Whose: map[string]string{},
 	}
 }
 
@@ -308,6 +311,8 @@ func (h *History) add(c record) {
 		h.Doubts[c.Doubt] = struct{}{}
 	case c.Fit != nil:
 		h.learn(c.Key, *c.Fit)
+	case c.Whose != "":
+		h.Whose[c.Key] = c.Whose
 	case c.Memory != "":
 		h.remember(c.Key, c.Memory, c.At)
 		h.alive(c.At)

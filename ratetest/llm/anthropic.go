@@ -38,6 +38,10 @@ func (anthropic) needs(h http.Header) *problem {
 
 const anthropicOrganization = "00000000-0000-4000-8000-000000000000"
 
+func (anthropic) belongs(h http.Header, organization string) {
+	belongs(h, "Anthropic-Organization-Id", organization)
+}
+
 func (anthropic) identify(h http.Header, id string) {
 	h.Set("Request-Id", "req_"+id)
 	h.Set("Anthropic-Organization-Id", anthropicOrganization)

@@ -36,6 +36,9 @@ type Config struct {
 	Keys, Models []string
 	// Published: it knows the models that the provider has published, by their dated names too, and beside them only Models.
 	Published bool
+	// Organizations names whose keys are whose: keys of one organization have their limits together, and answers name it. A key of "" has limits
+	// of its own, and no answer to it names an organization. A key that is not there is an organization's of its own.
+	Organizations map[string]string
 	// Limits are those of each key for each model, but for those that ModelLimits has. If zero, 500 requests and 30,000 tokens
 	// a minute of OpenAI (tier 1 of gpt-4o), 50 requests, 30,000 input and 8,000 output tokens of Anthropic (tier 1 of
 	// Claude Sonnet 4).

@@ -124,6 +124,8 @@ type speaker interface {
 	key(h http.Header) string
 	// identify writes the fields that every answer has.
 	identify(h http.Header, id string)
+	// belongs writes whose key it is; empty: nothing.
+	belongs(h http.Header, organization string)
 	// limits writes the fields about limits.
 	limits(h http.Header, v [families]view, now time.Time)
 	// retryAfter writes how long to wait.
@@ -347,7 +349,7 @@ func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, be
 		line.Retry = ""
 	}
 	limits := l.config.limitsOf(c.Model)
-	a, verdict, p := l.decide(&line, c, p, key, limits, now)
+	a, verdict, p := l.decide(h, &line, c, p, key, limits, now)
 	line.Verdict = verdict
 	switch {
 	case verdict == faulty:
@@ -397,9 +399,26 @@ func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, be
 	return p
 }
 
+// number says the how many-th key it is, from 1.
+func (l *Server) number(key, name string) int {
+	if i := slices.Index(l.config.Keys, key); i >= 0 {
+		return i + 1
+	}
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, "key "))
+	return n
+}
+
+// belongs writes whose key it is into a field that names that of most keys otherwise.
+func belongs(h http.Header, field, organization string) {
+	h.Set(field, organization)
+	if organization == "" {
+		h.Del(field)
+	}
+}
+
 // decide returns the account whose limits the answer tells, the verdict and, unless the request passed, the problem. The lock
 // is held.
-func (l *Server) decide(line *Line, c *call, p *problem, key string, limits Limits, now mono.Time) (*account, string, *problem) {
+func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key string, limits Limits, now mono.Time) (*account, string, *problem) {
 	name, known := l.keys[key]
 	if !known && key != "" && len(l.config.Keys) == 0 && len(l.keys) < mostAccounts {
 		name, known = "key "+strconv.Itoa(len(l.keys)+1), true
@@ -407,6 +426,12 @@ func (l *Server) decide(line *Line, c *call, p *problem, key string, limits Limi
 	}
 	if !known {
 		return nil, unauthorized, &problem{kind: badKey, missing: key == ""}
+	}
+	if whose, is := l.config.Organizations[key]; is {
+		l.speak.belongs(h, whose)
+		name = cmp.Or(whose, name)
+	} else if n := l.number(key, name); n > 1 {
+		l.speak.belongs(h, fmt.Sprintf("org-ratetest-%d", n))
 	}
 	line.Key = name
 	if p != nil {

@@ -45,6 +45,10 @@ func (openAI) needs(http.Header) *problem { return nil }
 
 const openAIOrganization = "org-ratetest"
 
+func (openAI) belongs(h http.Header, organization string) {
+	belongs(h, "Openai-Organization", organization)
+}
+
 func (openAI) identify(h http.Header, id string) {
 	h.Set("X-Request-Id", "req_"+strings.ToLower(id))
 	h.Set("Openai-Organization", openAIOrganization)

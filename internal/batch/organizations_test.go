@@ -1,0 +1,193 @@
+package batch
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/farend"
+	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/ratetest/llm"
+)
+
+// keysOf are keys K0, K1, … and the server's view of whose they are: an organization by a letter, none by a dash, and a key that the server does
+// not know by an x.
+func keysOf(whose string) (keys []Key, known []string, of map[string]string) {
+	of = map[string]string{}
+	for i, o := range whose {
+		k := Key{fmt.Sprint("K", i), fmt.Sprintf("s3cret-Of-9a7Kq-%d", i)}
+		keys = append(keys, k)
+		switch o {
+		case 'x':
+			continue
+		case '-':
+			of[k.Secret] = ""
+		default:
+			of[k.Secret] = "org-" + string(o)
+		}
+		known = append(known, k.Secret)
+	}
+	return keys, known, of
+}
+
+// Keys of one organization are refused nothing, and have all that it allows; those of several have as much of each.
+func TestKeysOfOrganizations(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, whose string
+		said        map[string]string
+		rolling     bool
+		models      bool
+		first       time.Duration // what an answer takes
+		quotas      int           // how many organizations there are
+		tells       []string
+	}{
+		{name: "two of one", whose: "aa", quotas: 1, tells: []string{"keys K0 and K1 belong to one organization (OpenAI-Organization): they share its limits"}},
+		{name: "two of one, windows", whose: "aa", rolling: true, quotas: 1},
+		{name: "two of two", whose: "ab", quotas: 2},
+		{name: "two of two, windows", whose: "ab", rolling: true, quotas: 2},
+		{name: "three of two", whose: "aba", rolling: true, quotas: 2, tells: []string{"keys K0 and K2 belong to one organization"}},
+		{name: "three of two, the latter", whose: "abb", rolling: true, quotas: 2, tells: []string{"keys K1 and K2 belong to one organization"}},
+		{name: "no field", whose: "--", rolling: true, quotas: 2},
+		{name: "a wrong key first", whose: "xaa", rolling: true, quotas: 1},
+		{name: "a wrong key last", whose: "abx", rolling: true, quotas: 2},
+		{name: "answers later than the trial", whose: "aabb", rolling: true, first: 8 * time.Second, quotas: 2},
+		{name: "models", whose: "aab", rolling: true, models: true, quotas: 2},
+		{name: "said", whose: "--", said: map[string]string{"K0": "acme", "K1": "acme"}, rolling: true, quotas: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				const rpm, minutes = 30, 4
+				keys, known, of := keysOf(c.whose)
+				if c.first == 0 {
+					c.first = time.Second
+				}
+				if c.said != nil { // which the server does not say
+					for i, k := range keys {
+						of[k.Secret] = c.said[fmt.Sprint("K", i)]
+					}
+				}
+				server := llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: c.rolling, First: latency.Constant(c.first)}
+				rate := minutely(rpm, limit.Requests, !c.rolling)
+				rate.EachModel = c.models
+				var mu sync.Mutex
+				var told []string
+				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: server,
+					config: Config{Out: out, Keys: keys, Organizations: c.said, Limits: []Rate{rate}, BanStatus: []int{401}, Notice: func(s string) {
+						mu.Lock()
+						defer mu.Unlock()
+						told = append(told, s)
+					}}}
+				// A wrong key's first request counts for every organization, as nobody knows whether the server counts it.
+				n := (rpm*minutes - strings.Count(c.whose, "x")) * c.quotas
+				input := ofModel("gpt-4o", 0, n)
+				if c.models {
+					input += ofModel("gpt-4.1", n, n)
+					n *= 2
+				}
+				v.run(input)
+				refused := v.report.Verdicts["limited"]
+				t.Logf("%v: %d of %d refused, %.1f %% of the ceiling, %v", c.name, refused, n, v.totals.Percent, v.took)
+				if v.err != nil || refused > 0 || v.totals.Done != n {
+					t.Errorf("%v; the server: %v; %d of %d done", v.err, v.report.Verdicts, v.totals.Done, n)
+				}
+				// Each window begins when the one before is answered, and the second organization's when that is known.
+				if late := 6*c.first + 10*time.Second; v.took > (minutes-1)*time.Minute+late {
+					t.Errorf("it took %v, and %v is what %d organizations allow", v.took, (minutes-1)*time.Minute, c.quotas)
+				}
+				if v.totals.Percent > 100.1 || v.totals.Percent < 80 {
+					t.Errorf("%.1f %% of the ceiling", v.totals.Percent)
+				}
+				for _, want := range c.tells {
+					if !strings.Contains(strings.Join(told, "\n"), want) {
+						t.Errorf("told %q, want %q", told, want)
+					}
+				}
+				if len(c.tells) == 0 && c.quotas == len(c.whose) && strings.Contains(fmt.Sprint(told), "belong") {
+					t.Errorf("told %q", told)
+				}
+			})
+		})
+	}
+}
+
+// A run that was ended goes on with what all keys of each organization have sent, and knows whose they are.
+func TestKeysOfOrganizationsResume(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		whose string
+		old   bool // the journal is of a version that did not know whose keys are
+	}{{"aa", false}, {"ab", false}, {"aba", false}, {"ab", true}, {"aa", true}} {
+		whose := c.whose
+		t.Run(fmt.Sprint(whose, c.old), func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				const rpm = 30
+				keys, known, of := keysOf(whose)
+				quotas := len(map[rune]bool{rune(whose[0]): true, rune(whose[1]): true})
+				l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true, First: latency.Constant(time.Second)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				network := farend.New()
+				srv := &http.Server{Handler: l}
+				go func() { _ = srv.Serve(network) }()
+				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
+				n := 4 * rpm * quotas
+				took := time.Duration(0)
+				for i := range 3 {
+					v.tamper = nil
+					if i < 2 {
+						v.tamper = func(r *Run) { time.AfterFunc(20*time.Second, r.Drain) }
+					}
+					sends := n
+					if c.old && i == 0 { // so few that the next run begins at once, within the same window
+						sends = 20
+					}
+					v.send(network, ofModel("gpt-4o", 0, sends))
+					took += v.took
+					if c.old {
+						forget(t, journalOf(out))
+						continue
+					}
+					if i > 0 && v.opened.Organizations != quotas {
+						t.Errorf("run %d knows of %d organizations, want %d", i, v.opened.Organizations, quotas)
+					}
+				}
+				_ = srv.Close()
+				_ = l.Close()
+				if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != n {
+					t.Errorf("the server: %v", report.Verdicts)
+				}
+				if took > 3*time.Minute+15*time.Second && !c.old {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// forget takes out of a journal whose the keys are.
+func forget(t *testing.T, name string) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, `"whose"`) {
+			kept.WriteString(line)
+		}
+	}
+	if err := os.WriteFile(name, []byte(kept.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
