@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,6 +174,69 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a key has sent in a run of its own counts in the limits that its organization gets once a later run knows of it.
+func TestKeyOfAnOrganizationResumesAlone(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const rpm = 30
+		keys, known, of := keysOf("ab")
+		l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true, First: latency.Constant(time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := farend.New()
+		srv := &http.Server{Handler: l}
+		go func() { _ = srv.Serve(network) }()
+		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys[1:], Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
+		v.send(network, ofModel("gpt-4o", 0, 20))
+		v.config.Keys = keys
+		v.send(network, ofModel("gpt-4o", 0, 120))
+		_ = srv.Close()
+		_ = l.Close()
+		if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != 120 {
+			t.Errorf("the server: %v", report.Verdicts)
+		}
+	})
+}
+
+// What a key was answered before an answer named its organization counts in the limits that this gets, too.
+func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const rpm, unnamed = 30, 20
+		keys, known, of := keysOf("ab")
+		l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		first := 0
+		network := farend.New()
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			mu.Lock()
+			late := q.Header.Get("Authorization") == "Bearer "+keys[1].Secret && first < unnamed
+			if late {
+				first++
+			}
+			mu.Unlock()
+			if !late {
+				l.ServeHTTP(w, q)
+				return
+			}
+			l.ServeHTTP(httptest.NewRecorder(), q) // it is counted, and refused by somebody in between who names nobody
+			w.WriteHeader(http.StatusBadRequest)
+		})}
+		go func() { _ = srv.Serve(network) }()
+		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
+		v.send(network, ofModel("gpt-4o", 0, 160))
+		_ = srv.Close()
+		_ = l.Close()
+		if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != 160 || first != unnamed {
+			t.Errorf("the server: %v; %d were answered without a name", report.Verdicts, first)
+		}
+	})
 }
 
 // forget takes out of a journal whose the keys are.
