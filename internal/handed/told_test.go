@@ -37,7 +37,7 @@ func TestItems(t *testing.T) {
 		{CSV, Config{Comma: ';', NoHeader: true}, []string{"a;b\n1;2\n", "a\n1;2\n", "\n a;b", ""}},
 		{TSV, Config{}, []string{"a\tb\n1\t2,3\n", "a\tb\n1\t2\t3"}},
 		{Curl, Config{}, []string{
-			`curl $'http://a/\a\b\e\E\f\n\r\t\v\\\'\"\?\x4\x41g\x\101\18\0\u41\u00e9\u\U1f600\ud83d\ude00\ud83dx\ud83d\u0041\ude00\q\9'` + "\n", `curl $'http://a/\`, `curl "http://a/\` + "\n" + `b\"\$\\\c"`, "curl http://a/\\\nb c\\ d", "curl http://a \\\n\n curl http://b\n", "echo " + long, "curl http://" + long,
+			`curl $'http://a/\a\b\e\E\f\n\r\t\v\\\'\"\?\x4\x41g\x\101\18\0\u41\u00e9\u\U1f600\ud83d\ude00\ud83dx\ud83d\u0041\ude00\q\9'` + "\n", `curl $'http://a/\ud83dx\ude00'` + "\n", `curl $'http://a/\`, `curl "http://a/\` + "\n" + `b\"\$\\\c"`, "curl http://a/\\\nb c\\ d", "curl http://a \\\n\n curl http://b\n", "echo " + long, "curl http://" + long,
 			"curl 'http://a/'\\''b'\"c\"d", "curl http://a -H 'A: 1' -H 'a: 2' -H 'B:'", "curl --request=PUT http://a", "curl -XPUT http://a -I", "curl -G http://a#b -d x", "curl -G http://a -d ''", "curl http://a --data-urlencode '=a b' --data-urlencode 'n=a b' --data-urlencode 'a b'", "curl http://a -d x --json y", "curl http://a -F", "curl -k http://a", "curl http://a -", "curl http://a --", "curl http://a --url http://b", "curl '' ", "curl http://a || x", "curl http://a &&\ncurl http://b", "for x in 1; do curl http://a; done", "(curl http://a)", "! curl http://a", "curl http://a 2>&1", "curl http://a <x", "curl http://a{1..3}", "curl http://a*", "curl ~/x", "curl `x`", "curl <(x)", "curl $((1))", "curl ${x}", "CURL http://a", "curl.exe http://a", "\ufeffcurl http://a\r\ncurl http://b\r\n", "/usr/bin/curl http://a",
 		}},
 	} {
@@ -102,7 +102,8 @@ func TestMade(t *testing.T) {
 	all := &Maker{URL: must(URLTemplate("http://h/{row.name}")), ID: must(IDTemplate("o-{row.name}")), Body: must(body, err), More: []string{"value", "more"}}
 	free := &Maker{URL: must(URLTemplate("{row.name}/{row.more}?x=1")), More: []string{"name"}}
 	var b strings.Builder
-	for i, m := range []*Maker{plain, all, free} {
+	dots := &Maker{URL: must(URLTemplate("http://h/a/../{row.name}"))}
+	for i, m := range []*Maker{plain, all, free, dots} {
 		for _, c := range []struct {
 			form  Form
 			input string

@@ -2,7 +2,11 @@ package issuer
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,6 +85,29 @@ func TestClient(t *testing.T) {
 	u, _ := url.Parse(s.URL + "/x")
 	if _, err := (&Client{TokenURL: u, ID: "me", Secret: clientSecret}).Issue(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("nobody is there: %v", err)
+	}
+}
+
+// A token endpoint whose certificate is of an authority of one's own is trusted if TLS says so, and otherwise is not sent the secret.
+func TestClientTLS(t *testing.T) {
+	asked := 0
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer"}`)
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that is broken off
+	s.StartTLS()
+	defer s.Close()
+	u, _ := url.Parse(s.URL)
+	k := &Client{TokenURL: u, ID: "me", Secret: clientSecret}
+	if _, err := k.Issue(t.Context()); err == nil || asked != 0 {
+		t.Errorf("an authority that nobody knows: %v, asked %d times", err, asked)
+	}
+	k.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
+	k.TLS.RootCAs.AddCert(s.Certificate())
+	if got, err := k.Issue(t.Context()); err != nil || got.Value != "abc" || asked != 1 {
+		t.Errorf("one's own authority: %+v, %v, asked %d times", got, err, asked)
 	}
 }
 
