@@ -27,6 +27,10 @@ type Config struct {
 	// Weight is this process' share where there is not enough for all: of weights 1 and 3 the second gets three quarters. If zero, 1; between
 	// 0.001 and 1,000. Where weights differ, up to 5 % of windows of some seconds is lost to it.
 	Weight float64
+	// Least is the part of the whole that this process has at least where there is not enough for all, whatever the weights: 0.2 of 500 a
+	// minute are 100. What it does not want is the others'. 0 to 0.95; if those who want theirs come to more than 0.95 together, each has so
+	// much less.
+	Least float64
 	// Poll is the time between turns while there is demand. If zero, 250 ms. Shorter uses a little more of short windows, for more turns.
 	Poll time.Duration
 	// Who is this process for people. If empty, the host's name and the number of the process.
@@ -82,6 +86,8 @@ func New(c Config) (*Member, error) {
 		return nil, errors.New("share: Own is nil")
 	case c.Weight != 0 && !(c.Weight >= 0.001 && c.Weight <= 1000):
 		return nil, fmt.Errorf("share: Weight %v is not between 0.001 and 1000", c.Weight)
+	case !(c.Least >= 0 && c.Least <= 0.95):
+		return nil, fmt.Errorf("share: Least %v is not between 0 and 0.95", c.Least)
 	case c.Poll < 0 || c.Poll > time.Second || c.Poll > 0 && c.Poll < time.Millisecond:
 		return nil, fmt.Errorf("share: Poll %v is not between 1ms and 1s", c.Poll)
 	}
@@ -97,7 +103,7 @@ func New(c Config) (*Member, error) {
 		c.Who = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}), planned: limit.Never}
-	m.node = ledger.New(ledger.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Poll: c.Poll, Split: c.Fallback == Split})
+	m.node = ledger.New(ledger.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll, Split: c.Fallback == Split})
 	return m, nil
 }
 

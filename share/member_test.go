@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -312,6 +313,8 @@ func TestBadConfigs(t *testing.T) {
 		"the Name":                   {Store: store, Own: twenty},
 		"Own is nil":                 {Store: store, Name: "x"},
 		"Own returns nil":            {Store: store, Name: "x", Own: func() limit.Keeper { return nil }},
+		"Least 0.96":                 {Store: store, Name: "x", Own: twenty, Least: 0.96},
+		"Least NaN":                  {Store: store, Name: "x", Own: twenty, Least: math.NaN()},
 		"Weight -1":                  {Store: store, Name: "x", Own: twenty, Weight: -1},
 		"Poll 1h":                    {Store: store, Name: "x", Own: twenty, Poll: time.Hour},
 		"*limit.Concurrency cannot":  {Store: store, Name: "x", Own: concurrency},

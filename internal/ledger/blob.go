@@ -36,13 +36,15 @@ type Entry struct {
 	Mean   limit.Cost // what each of these costs
 	Served uint64     // its virtual time: what it got, in thousandths of a request, divided by its weight
 	Weight uint64     // in thousandths
+	Least  uint64     // the part of the whole that it has at least if it wants it, in thousandths
+	Counts uint64     // its weight by what all have at least, when it was here last
 	Splits bool       // it sends its part by itself while the store is away
 	Name   string     // for people
 }
 
 const (
 	blobMagic   = 0xB7
-	blobVersion = 2 // 1 did not have who splits, and was never released
+	blobVersion = 2 // 1 had neither who splits nor least parts, and was never released
 	nodesMost   = 1 << 16
 )
 
@@ -71,6 +73,8 @@ func (b *Book) encode() []byte {
 		w.cost(&e.Mean)
 		w.number(e.Served)
 		w.number(e.Weight<<1 | bit(e.Splits))
+		w.number(e.Least)
+		w.number(e.Counts)
 	}
 	return binary.BigEndian.AppendUint32(w, crc32.ChecksumIEEE(w))
 }
@@ -145,6 +149,7 @@ func Decode(blob []byte) (*Book, error) {
 		e.Served = r.number()
 		weight := r.number()
 		e.Weight, e.Splits = weight>>1, weight&1 == 1
+		e.Least, e.Counts = r.number(), r.number()
 		b.Nodes = append(b.Nodes, e)
 	}
 	if r.err == nil && r.at != len(body) {

@@ -17,7 +17,7 @@ import (
 func sample() *Book {
 	return &Book{Incarnation: "one", Configuration: "Rolling", Turn: 7, Era: 1 << 63, Shift: -5, Slack: 6, Latest: 1e18, Quiet: 2e18, State: []byte("state"),
 		Nodes: []Entry{
-			{ID: "a", Name: "host/1", Turn: 3, Open: limit.Cost{1, 0, 5}, Until: 1e18 + 2e9, Next: 1e18 - 1, Want: 9, Mean: limit.Cost{1}, Served: 4, Weight: 1000, Splits: true},
+			{ID: "a", Name: "host/1", Turn: 3, Open: limit.Cost{1, 0, 5}, Until: 1e18 + 2e9, Next: 1e18 - 1, Want: 9, Mean: limit.Cost{1}, Served: 4, Weight: 1000, Least: 200, Counts: 1500, Splits: true},
 			{ID: "b"},
 		}}
 }

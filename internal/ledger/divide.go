@@ -20,6 +20,7 @@ func (t *pending) divide() {
 	t.wantsNow = t.mine.Want > 0
 	t.catchUp()
 	heirs := t.heirsOf()
+	weigh(heirs)
 	t.heirs = len(heirs)
 	if t.now < t.book.Quiet || t.mine.Want == 0 {
 		return
@@ -34,7 +35,7 @@ func (t *pending) divide() {
 		}
 		t.limiter.Admit(t.now, cost)
 		t.mine.Want--
-		t.mine.Served += share(&cost, &t.mine.Mean, t.mine.Weight)
+		t.mine.Served += share(&cost, &t.mine.Mean, t.mine.Counts)
 		t.granted = append(t.granted, part{at, cost})
 	}
 }
@@ -83,7 +84,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 		}
 		leases = append(leases, t.limiter.Admit(t.now, cost))
 		e.Want--
-		e.Served += share(&cost, &e.Mean, e.Weight)
+		e.Served += share(&cost, &e.Mean, e.Counts)
 		if e == &own {
 			mine++
 		}
@@ -97,7 +98,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 // lead is by how much this node may be before another in virtual time and still take what that one cannot fetch in time: four turns' worth of
 // this one's, and four requests where that is less. Without it whoever comes took whatever is free just then, whatever its weight.
 func (t *pending) lead(e *Entry) uint64 {
-	return uint64(2*max(t.twoTurns(t.heirs), 2)) * 1e6 / max(e.Weight, 1)
+	return uint64(2*max(t.twoTurns(t.heirs), 2)) * 1e6 / max(e.Counts, 1)
 }
 
 // completes tells whether the pool has a part of what the head needs, and not all.
@@ -137,6 +138,40 @@ func (t *pending) heirsOf() (all []*Entry) {
 	return all
 }
 
+// leastMost is how much of the whole least parts may be together, in thousandths: if they are more, each is less. So something is left for those
+// who have none.
+const leastMost = 950
+
+// weigh sets what each heir's weight counts, so that none has less than its least part. Those whose weight is too small for that have just the
+// least, and the others have the rest by their weights.
+func weigh(heirs []*Entry) {
+	whole, leasts := 0.0, 0.0
+	for _, e := range heirs {
+		e.Counts = e.Weight
+		whole, leasts = whole+float64(e.Weight), leasts+float64(e.Least)/1000
+	}
+	if leasts == 0 {
+		return
+	}
+	scale := min(1, leastMost/1000.0/leasts)
+	part := func(e *Entry) float64 { return float64(e.Least) / 1000 * scale * whole }
+	raised := make([]bool, len(heirs))
+	for rest, weights, more := whole, whole, true; more; {
+		more = false
+		for i, e := range heirs {
+			switch {
+			case raised[i]:
+			case part(e) > float64(e.Weight)*rest/weights:
+				raised[i], more = true, true
+				rest, weights = rest-part(e), weights-float64(e.Weight)
+				e.Counts = uint64(part(e))
+			default:
+				e.Counts = uint64(float64(e.Weight) * rest / weights)
+			}
+		}
+	}
+}
+
 // least returns the heir with the least virtual time that wants more.
 func least(heirs []*Entry) (next *Entry) {
 	for _, e := range heirs {
@@ -150,7 +185,8 @@ func least(heirs []*Entry) (next *Entry) {
 // catchUp has a node that did not want anything for a while begin with the others: what it did not take then is gone.
 func (t *pending) catchUp() {
 	e := &t.mine
-	e.Weight, e.Mean = uint64(t.config.Weight*1000), t.mean()
+	e.Weight, e.Least, e.Mean = uint64(t.config.Weight*1000), uint64(t.config.Least*1000), t.mean()
+	e.Counts = e.Weight
 	e.Served = max(e.Served, t.served)
 	if t.wanted {
 		return

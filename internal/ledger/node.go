@@ -28,8 +28,9 @@ type Config struct {
 	New func() limit.Keeper
 	// ID is a name that no other node has, not even an earlier process of the same machine. Name is for people.
 	ID, Name string
-	// Weight is the node's share where there is not enough for all. If zero, 1.
-	Weight float64
+	// Weight is the node's share where there is not enough for all. If zero, 1. Least is the part of the whole that it has at least then,
+	// whatever the weights: 0 to 1.
+	Weight, Least float64
 	// Poll is the time from one turn to the next while there is demand, TTL how long grants hold after a turn, and Late how long a
 	// request may be on its way after that. If zero, 250 ms, 2 s and DefaultLate.
 	Poll, TTL, Late time.Duration

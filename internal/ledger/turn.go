@@ -348,7 +348,7 @@ func (t *pending) write() {
 	b.Latest = max(b.Latest, t.now)
 	b.State = t.limiter.AppendState(nil)
 	e := &t.mine
-	e.Name, e.Turn, e.Weight, e.Splits = t.config.Name, t.turn, uint64(t.config.Weight*1000), t.config.Split
+	e.Name, e.Turn, e.Splits, e.Weight, e.Least = t.config.Name, t.turn, t.config.Split, uint64(t.config.Weight*1000), uint64(t.config.Least*1000)
 	e.Open = t.keeps
 	all := t.pool.sum()
 	plus(&e.Open, &all)

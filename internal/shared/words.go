@@ -130,6 +130,9 @@ func (s *Seen) node(e *ledger.Entry) string {
 	if e.Weight != 1000 {
 		parts = append(parts, fmt.Sprintf("weight %g", float64(e.Weight)/1000))
 	}
+	if e.Least > 0 {
+		parts = append(parts, fmt.Sprintf("at least %g %% if it wants that", float64(e.Least)/10))
+	}
 	switch left := e.Until.Sub(s.now); {
 	case left > 0:
 		parts = append(parts, fmt.Sprintf("may send for %s", span(left)))
@@ -165,7 +168,7 @@ func (s *Seen) rate(later *Seen) (float64, bool) {
 		e := &s.book.Nodes[i]
 		for j := range later.book.Nodes {
 			if l := &later.book.Nodes[j]; l.ID == e.ID && l.Served >= e.Served {
-				sum += float64(l.Served-e.Served) * float64(l.Weight) / 1e6
+				sum += float64(l.Served-e.Served) * float64(l.Counts) / 1e6
 				any = true
 			}
 		}

@@ -48,6 +48,44 @@ func TestWeights(t *testing.T) {
 	}
 }
 
+// Whatever weights and numbers others have, a node has its least part of the whole, and what it does not want of that is theirs.
+func TestLeastParts(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		weights, leasts []float64
+		want            []float64 // parts of the whole
+	}{
+		{"one of eight", nil, []float64{0.4, 0, 0, 0, 0, 0, 0, 0}, []float64{0.4, .6 / 7, .6 / 7, .6 / 7, .6 / 7, .6 / 7, .6 / 7, .6 / 7}},
+		{"two, and weights", []float64{1, 1, 4, 4}, []float64{0.2, 0.3, 0, 0}, []float64{0.2, 0.3, 0.25, 0.25}},
+		{"less than its weight gives", []float64{3, 1}, []float64{0.5, 0.1}, []float64{0.75, 0.25}},
+		{"more than there is", nil, []float64{0.95, 0.95, 0}, []float64{0.475, 0.475, 0.05}},
+	} {
+		for _, k := range []kind{rolling(200, time.Second), rolling(600, 10*time.Second)} {
+			s := base(k, len(c.leasts), 3)
+			s.Weights, s.Leasts, s.Warm, s.Length = c.weights, c.leasts, 30*time.Second, 150*time.Second
+			r, alone := ledgersim.Run(s), ledgersim.Alone(s)
+			all := 0.0
+			for _, n := range r.ByNode {
+				all += n
+			}
+			t.Logf("%s, %s: %.0f, %.1f%% of one process", k.name, c.name, r.ByNode, 100*r.Rate/alone.Rate)
+			if r.Refused > 0 || r.Rate < 0.94*alone.Rate {
+				t.Errorf("%s, %s: %.1f a second of %.1f, %d refused", k.name, c.name, r.Rate, alone.Rate, r.Refused)
+			}
+			for i, want := range c.want {
+				if part := r.ByNode[i] / all; part < 0.93*want || part > 1.07*want {
+					t.Errorf("%s, %s: node %d has %.3f of all, want %.3f", k.name, c.name, i, part, want)
+				}
+			}
+		}
+	}
+	s := base(rolling(200, time.Second), 3, 3)
+	s.Leasts, s.Only, s.Warm = []float64{0, 0, 0.9}, 2, 20*time.Second // the third wants nothing
+	if r, alone := ledgersim.Run(s), ledgersim.Alone(s); r.Refused > 0 || r.Rate < 0.97*alone.Rate || r.ByNode[2] > 0 {
+		t.Errorf("where one of 0.9 at least wants nothing, %.1f a second of %.1f: %v", r.Rate, alone.Rate, r.ByNode)
+	}
+}
+
 // later is a server that judges from an instant on.
 type later struct {
 	rule.Server

@@ -42,6 +42,9 @@ func (w *world) start(place int) {
 	if w.Weights != nil {
 		c.Weight = w.Weights[place]
 	}
+	if w.Leasts != nil {
+		c.Least = w.Leasts[place]
+	}
 	n.core = ledger.New(c)
 	n.turns = n.newTurns()
 	n.late = w.nodes[place] != nil || place >= w.Nodes-w.Later

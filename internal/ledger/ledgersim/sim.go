@@ -40,6 +40,8 @@ type Config struct {
 	Poll time.Duration
 	// Weights are those of the nodes, 1 if nil.
 	Weights []float64
+	// Leasts are their least parts of the whole, 0 if nil.
+	Leasts []float64
 	// Alter, if not nil, changes the limit for all, by the first node, at AlterAt.
 	Alter   ledger.Change
 	AlterAt time.Duration
