@@ -197,6 +197,20 @@ func TestMemoryOfWhatWasSentSince(t *testing.T) {
 			t.Errorf("after %d the next goes %v after the one in the memory, want %v", len(c.sent), got, c.want)
 		}
 	}
+	var ready []time.Duration
+	for _, sent := range [][]limit.Past{
+		{{Sent: second(150), Cost: limit.One}, {Sent: second(200), Cost: limit.One}, {Sent: second(250), Cost: limit.One}},
+		{{Sent: second(250), Cost: limit.One}, {Sent: second(150), Cost: limit.One}, {Sent: second(200), Cost: limit.One}},
+	} {
+		b := autoOf(t, AutoConfig{})
+		if err := b.Recall(second(251), second(101), written, sent); err != nil {
+			t.Fatal(err)
+		}
+		ready = append(ready, b.Ready(second(251), limit.One).Sub(second(250)))
+	}
+	if ready[0] != step || ready[1] != step {
+		t.Errorf("in order the next goes %v after the last, else %v, want %v", ready[0], ready[1], step)
+	}
 	if min(first, step) < 9*time.Second {
 		t.Errorf("the first after %v, others after %v", first, step)
 	}
