@@ -53,12 +53,8 @@ func Cut(s string, most int) string {
 		return ""
 	}
 	n := 0
-	for i, r := range s {
-		if n += of(r); n > most-1 {
-			return strings.TrimRight(s[:i], " ") + "…"
-		}
-	}
-	return s
+	end := strings.IndexFunc(s, func(r rune) bool { n += of(r); return n > most-1 })
+	return strings.TrimRight(s[:end], " ") + "…"
 }
 
 // Tail returns the end of s in at most so many columns. Where something is missing it begins with an ellipsis.
