@@ -180,7 +180,8 @@ var bybit = &row{
 		case code == 10018:
 			r.refuse(RateLimited)
 			r.by("address")
-		case r.Status == http.StatusForbidden && !mentions(&r.Response, "from your country"):
+		case r.Status == http.StatusForbidden && !mentions(&r.Response, "from your country") && !mentions(&r.Response, "Bad request."):
+			// The content network before it has pages of its own, for a country and for a request that is malformed: waiting helps neither.
 			r.refuse(Banned)
 			if r.RetryAfter == 0 {
 				r.RetryAfter = 10 * time.Minute

@@ -82,9 +82,12 @@ func (r *reading) anybody() {
 	}
 	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
 		reset := r.reset(prefix+"Reset", 0)
-		if reset.IsZero() {
-			reset = r.reset(prefix+"Reset-After", 0)
+		for _, name := range []string{"Reset-After", "Reset-Date"} {
+			if reset.IsZero() {
+				reset = r.reset(prefix+name, 0)
+			}
 		}
+		r.waitInstead(prefix+"Retry-After", prefix+"Retry-After-Seconds")
 		p := Policy{Unit: Requests}
 		for _, name := range []string{"Window", "Period", "Interval"} {
 			p.Window = max(p.Window, r.length(prefix+name, 0))
@@ -99,6 +102,16 @@ func (r *reading) anybody() {
 	}
 	for i := range kong {
 		r.state(&kong[i])
+	}
+}
+
+// waitInstead reads the first of fields that some send instead of Retry-After: Bucket4j before Spring, and what imitates it. Of an answer
+// that was served they would be the time until a reset, which nobody has to wait for.
+func (r *reading) waitInstead(names ...string) {
+	for _, name := range names {
+		if t := r.reset(name, 0); !t.IsZero() && r.RetryAfter == 0 && r.Status >= http.StatusBadRequest {
+			r.RetryAfter = t.Sub(r.now)
+		}
 	}
 }
 
