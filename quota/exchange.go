@@ -197,15 +197,15 @@ var kraken = &row{
 	Provider: Provider{
 		Name: "kraken", Title: "Kraken",
 		Hosts: []string{"api.kraken.com"},
-		Docs:  "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", AsOf: "2026",
+		Docs:  "https://docs.kraken.com/exchange/guides/rest/ratelimits", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
 		Published: []Preset{
 			// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most calls count 1, histories 2.
-			{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+			{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 				[]Policy{bucket(15, 33, Weight, 100*time.Second, Key)}},
-			{"kraken:intermediate", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+			{"kraken:intermediate", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 				[]Policy{bucket(20, 1, Weight, 2*time.Second, Key)}},
-			{"kraken:pro", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+			{"kraken:pro", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 				[]Policy{bucket(20, 1, Weight, time.Second, Key)}},
 		},
 	},

@@ -44,6 +44,8 @@ var cloudflare = &row{
 		Published: []Preset{
 			{"cloudflare", "client API, per user", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026",
 				[]Policy{per(1200, Requests, 5*time.Minute, "", Key)}},
+			{"cloudflare:address", "client API, per address", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026-11",
+				[]Policy{per(200, Requests, time.Second, "", IP)}},
 		},
 	},
 	is: func(r *Response) bool {
