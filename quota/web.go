@@ -249,6 +249,11 @@ var stripe = &row{
 			r.refuse(RateLimited)
 		}
 	},
+	refuse: []refused{
+		// Versions of the API before 2015-09-18 refuse so, and accounts of others are made under a limit of their own.
+		{status: []int{400}, path: "error.code", is: []Pattern{"rate_limit"}, why: RateLimited},
+		{status: []int{400}, path: "error.message", is: []Pattern{"*creating accounts too quickly*"}, why: RateLimited, by: "endpoint-rate"},
+	},
 }
 
 // Discord names the bucket that a route counts in. Its resets have fractions; the one that counts from now is preferred. If the limit of
