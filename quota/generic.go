@@ -81,9 +81,16 @@ func (r *reading) anybody() {
 		return
 	}
 	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
-		reset := r.reset(prefix+"Reset", 0)
-		if reset.IsZero() {
-			reset = r.reset(prefix+"Reset-After", 0)
+		var reset time.Time
+		for _, name := range []string{"Reset", "Reset-After", "Reset-Date"} {
+			if reset.IsZero() {
+				reset = r.reset(prefix+name, 0)
+			}
+		}
+		for _, name := range []string{"Retry-After", "Retry-After-Seconds"} {
+			if t := r.reset(prefix+name, 0); !t.IsZero() && r.RetryAfter == 0 {
+				r.RetryAfter = t.Sub(r.now)
+			}
 		}
 		p := Policy{Unit: Requests}
 		for _, name := range []string{"Window", "Period", "Interval"} {
