@@ -132,7 +132,8 @@ var together = &row{
 	worded: []worded{{says: "Your rate limit is {limit} queries per minute", is: named("requests", per(0, Requests, time.Minute, "", Model))}},
 }
 
-// Fireworks states what is left of requests, prompts and answers, but not when there is more.
+// Fireworks states what is left of requests, prompts and answers, but not when there is more. What it counts in a minute it tells by the
+// second, since it tells of prompts that are not cached, too.
 var fireworks = &row{
 	Provider: Provider{
 		Name: "fireworks", Title: "Fireworks",
@@ -148,6 +149,22 @@ var fireworks = &row{
 		{names: "X-RateLimit-*-Requests", is: named("requests", per(0, Requests, time.Minute, "", Model))},
 		{names: "X-RateLimit-*-Tokens-Prompt", is: named("prompt", per(0, Input, time.Minute, "", Model))},
 		{names: "X-RateLimit-*-Tokens-Generated", is: named("generated", per(0, Output, time.Minute, "", Model))},
+	},
+	read: func(r *reading) {
+		if !r.has("X-RateLimit-Limit-Tokens-Cache-Adjusted-Prompt") {
+			return
+		}
+		minute := func(n int64) int64 { return min(60*n, MaxCount) }
+		for i, p := range r.Policies {
+			if p.Unit != Requests {
+				r.Policies[i].Limit = minute(p.Limit)
+			}
+		}
+		for i, l := range r.Limits {
+			if l.Unit != Requests {
+				r.Limits[i].Remaining.N = minute(l.Remaining.N)
+			}
+		}
 	},
 	refuse: []refused{{status: []int{402, 412}, why: Unpaid}},
 }
