@@ -20,8 +20,11 @@ const (
 	unseenFew  = 4
 )
 
-// present tells whether a node's turns are to be waited for: whether it could be the one that says what the others held.
-func (c *Config) present(e *Entry, now mono.Time) bool { return e.Until.Add(c.TTL/2) > now }
+// presence is how long after its last turn a node is waited for, by those who would hold more and by newcomers. Until somewhat before that it can
+// say what the others held.
+func (c *Config) presence() time.Duration { return c.TTL * 3 / 2 }
+
+func (c *Config) present(e *Entry, now mono.Time) bool { return e.Until.Add(c.presence()-c.TTL) > now }
 
 // askMost sees to what the node may hold at most. It asks for a quarter more than it would hold after this turn, and for an even part
 // of the whole where that is more.

@@ -14,9 +14,9 @@ import (
 // When a store has forgotten, the first to come that was there says what the store had at its own last turn, and what may have been granted
 // since, so that others are not quiet until the last of that no longer counts, which is TTL and Late and a window.
 //
-//  1. Who is there. It came less than TTL and a half ago, so nobody has raised what it may hold without a turn of this one (most): each node
-//     holds no more now than its entry says that it may, or asked for, and those that are not in the book hold no more than their part
-//     together. All of that is open, until each comes and says what it does hold. Who does not come sends until TTL from now at most.
+//  1. Who is there. It came less than presence ago, so nobody has raised what it may hold without a turn of this one (most), and no newcomer has
+//     begun an era of its own: each node holds no more now than its entry says that it may, or asked for, and those that are not in the book
+//     hold no more than their part together. All of that is open, until each comes and says what it does hold. Who does not come sends until TTL from now at most.
 //  2. What was told since arrived by now, or ahead of now by no more than is told (ripe), and was granted beside what the book says: so it is no
 //     more than what was free of the limit then. All of that counts as having arrived now.
 //  3. It was the store's: where this node's last turn may or may not have been put, it is the book that this one had read.
@@ -32,7 +32,7 @@ func (n *Node) recalls(b *Book, r *Reading, p mono.Time) bool {
 	if b != nil && b.Incarnation == r.Incarnation && !b.Blank {
 		return false
 	}
-	late := n.config.TTL * 3 / 2
+	late := n.config.presence()
 	return p < n.put.Add(late-late/8) || n.config.Fault == RecallsLate
 }
 

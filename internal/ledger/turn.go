@@ -165,7 +165,7 @@ func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time
 			return 0, known, ErrWait
 		}
 		if b.Turn == s.turn {
-			if began.Sub(s.read) < n.config.TTL {
+			if began.Sub(s.read) < n.config.presence() { // somebody may be there who says what the store had, if it forgets
 				return 0, known, ErrWait
 			}
 			n.newEra(b, &now, r)
