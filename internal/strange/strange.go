@@ -97,7 +97,7 @@ const (
 	refusing
 	window // a reset is told, that stands still
 	filling
-	rounding // resets in whole seconds, now and then in the past
+	rounding // that of a window in whole seconds, up, down or not at all
 	moods    = rounding + 4
 )
 
@@ -107,7 +107,7 @@ func (c *Client) answer(r *request) limit.Outcome {
 	}
 	length := time.Duration(c.Burst / c.Rate * 1e9)
 	c.level = min(c.Burst, c.level+c.Rate*c.Now.Sub(c.asOf).Seconds())
-	if c.mood == window && c.Now > c.ends {
+	if (c.mood == window || c.mood == rounding) && c.Now > c.ends {
 		c.ends, c.level = c.Now.Add(length), c.Burst
 	}
 	c.asOf = c.Now
@@ -168,6 +168,6 @@ func (c *Client) tell(o *limit.Outcome, length time.Duration) {
 	case filling: // until the bucket is full
 		*reset = time.Duration((c.Burst - c.level) / c.Rate * 1e9)
 	case rounding:
-		*reset = (length / 3).Truncate(time.Second) + time.Duration(c.Rng.IntN(4)-1)*time.Second
+		*reset = c.ends.Sub(c.Now).Truncate(time.Second) + time.Duration(c.Rng.IntN(4)-1)*time.Second
 	}
 }
