@@ -125,7 +125,7 @@ func resumed(c *strange.Client, auto *throttle.Auto, a throttle.AutoConfig) (nex
 // anyHints are beside a limit of a window, or of a bucket, or of none.
 func anyHints(c *strange.Client) string {
 	c.Burst = chosen[float64](c.Rng, 15, 60, 900)
-	per := chosen[float64](c.Rng, 1, 2, 60)
+	per := chosen(c.Rng, 0.7, 1.5, 2, 60)
 	c.Rate = c.Burst / per
 	anyCosts(c)
 	h := throttle.HintsConfig{Longest: chosen(c.Rng, 0, time.Minute)}

@@ -97,7 +97,7 @@ const (
 	refusing
 	window // a reset is told, that stands still
 	filling
-	rounding // that of a window in whole seconds, up, down or not at all
+	rounding // that of a window in whole seconds, up, down or not at all, and what was left before
 	moods    = rounding + 4
 )
 
@@ -168,6 +168,7 @@ func (c *Client) tell(o *limit.Outcome, length time.Duration) {
 	case filling: // until the bucket is full
 		*reset = time.Duration((c.Burst - c.level) / c.Rate * 1e9)
 	case rounding:
+		*left = int64(min(c.level+1, c.Burst))
 		*reset = c.ends.Sub(c.Now).Truncate(time.Second) + time.Duration(c.Rng.IntN(4)-1)*time.Second
 	}
 }
