@@ -110,64 +110,67 @@ func TestKeysAreFilled(t *testing.T) {
 			io.WriteString(w, body)
 		}
 	}
-	for _, delay := range []time.Duration{0, 50 * time.Millisecond} {
-		for name, bad := range map[string]func(http.ResponseWriter){
-			"all":    nil,
-			"banned": says(429, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`),
-			"unpaid": says(429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`),
-			"denied": says(401, ""),
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				name := fmt.Sprintf("%s, %v", name, delay)
-				s := newStrict(delay, func(w http.ResponseWriter, key string) bool {
-					if bad == nil || key != "secret-K2" {
-						return false
-					}
-					w.Header().Set("Content-Type", "application/problem+json")
-					bad(w)
-					return true
-				})
-				const all = 960
-				// Of a key 20 go at once, and each of them makes room for another a second after its answer.
-				longest := func(keys int) time.Duration {
-					return time.Duration(all/20/keys-1)*(time.Second+2*delay) + time.Second
+	for _, c := range []struct {
+		name  string
+		delay time.Duration
+		bad   func(http.ResponseWriter)
+	}{
+		{"all", 0, nil},
+		{"all, and a path that varies", 50 * time.Millisecond, nil},
+		{"banned", 50 * time.Millisecond, says(429, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`)},
+		{"unpaid", 50 * time.Millisecond, says(429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`)},
+		{"denied", 50 * time.Millisecond, says(401, "")},
+	} {
+		name, bad := c.name, c.bad
+		synctest.Test(t, func(t *testing.T) {
+			s := newStrict(c.delay, func(w http.ResponseWriter, key string) bool {
+				if bad == nil || key != "secret-K2" {
+					return false
 				}
-				virtually(t, s, threeKeys(t), func(p *Proxy, client func() *http.Client) {
-					flood(t, client, all)
-					keys := 3
-					if bad != nil {
-						keys = 2
+				w.Header().Set("Content-Type", "application/problem+json")
+				bad(w)
+				return true
+			})
+			const all = 480
+			// Of a key 20 go at once, and each of them makes room for another a second after its answer.
+			longest := func(keys int) time.Duration {
+				return time.Duration(all/20/keys-1)*(time.Second+2*c.delay) + time.Second
+			}
+			virtually(t, s, threeKeys(t), func(p *Proxy, client func() *http.Client) {
+				flood(t, client, all)
+				keys := 3
+				if bad != nil {
+					keys = 2
+				}
+				t.Logf("%s: %v by %v, %d spoiled, %d refused", name, s.served, s.last, s.spoiled, s.refused)
+				for key, n := range s.served {
+					if d := n - all/keys; d < -20 || d > 20 {
+						t.Errorf("%s: %d were served with %s, expected %d", name, n, key, all/keys)
 					}
-					t.Logf("%s: %v by %v, %d spoiled, %d refused", name, s.served, s.last, s.spoiled, s.refused)
-					for key, n := range s.served {
-						if d := n - all/keys; d < -20 || d > 20 {
-							t.Errorf("%s: %d were served with %s, expected %d", name, n, key, all/keys)
-						}
-					}
-					if len(s.served) != keys || s.last > longest(keys) || s.spoiled > 3*20 {
-						t.Errorf("%s: %v were served in %v, expected %d keys and %v; %d went with the key that is bad", name, s.served, s.last, keys, longest(keys), s.spoiled)
-					}
-					if bad == nil {
-						return
-					}
-					if k := p.Sources()[0].Snapshot().Keys[1]; k.State == paceline.KeyOK || !strings.Contains(p.events(), "no request goes with the key any more") {
-						t.Errorf("%s: %+v, %s", name, k, p.events())
-					}
-					bad = nil
-					if again := p.Readmit(); fmt.Sprint(again) != "[K2 of server.test]" || len(p.Readmit()) > 0 {
-						t.Errorf("%s: tried again are %v", name, again)
-					}
-					time.Sleep(2 * time.Second)
-					s.forget()
-					if flood(t, client, all); s.served["secret-K2"] < all/3-20 || s.last > longest(3) {
-						t.Errorf("%s: tried again, %v were served in %v", name, s.served, s.last)
-					}
-				})
-				if s.refused > 0 {
-					t.Errorf("%s: %d were refused", name, s.refused)
+				}
+				if len(s.served) != keys || s.last > longest(keys) || s.spoiled > 3*20 {
+					t.Errorf("%s: %v were served in %v, expected %d keys and %v; %d went with the key that is bad", name, s.served, s.last, keys, longest(keys), s.spoiled)
+				}
+				if bad == nil {
+					return
+				}
+				if k := p.Sources()[0].Snapshot().Keys[1]; k.State == paceline.KeyOK || !strings.Contains(p.events(), "no request goes with the key any more") {
+					t.Errorf("%s: %+v, %s", name, k, p.events())
+				}
+				bad = nil
+				if again := p.Readmit(); fmt.Sprint(again) != "[K2 of server.test]" || len(p.Readmit()) > 0 {
+					t.Errorf("%s: tried again are %v", name, again)
+				}
+				time.Sleep(2 * time.Second)
+				s.forget()
+				if flood(t, client, all); s.served["secret-K2"] < all/3-20 || s.last > longest(3) {
+					t.Errorf("%s: tried again, %v were served in %v", name, s.served, s.last)
 				}
 			})
-		}
+			if s.refused > 0 {
+				t.Errorf("%s: %d were refused", name, s.refused)
+			}
+		})
 	}
 }
 
