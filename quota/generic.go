@@ -44,6 +44,8 @@ var cloudflare = &row{
 		Published: []Preset{
 			{"cloudflare", "client API, per user", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026",
 				[]Policy{per(1200, Requests, 5*time.Minute, "", Key)}},
+			{"cloudflare:address", "client API, per address", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026-11",
+				[]Policy{per(200, Requests, time.Second, "", IP)}},
 		},
 	},
 	is: func(r *Response) bool {
@@ -82,9 +84,12 @@ func (r *reading) anybody() {
 	}
 	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
 		reset := r.reset(prefix+"Reset", 0)
-		if reset.IsZero() {
-			reset = r.reset(prefix+"Reset-After", 0)
+		for _, name := range []string{"Reset-After", "Reset-Date"} {
+			if reset.IsZero() {
+				reset = r.reset(prefix+name, 0)
+			}
 		}
+		r.waitInstead(prefix+"Retry-After", prefix+"Retry-After-Seconds")
 		p := Policy{Unit: Requests}
 		for _, name := range []string{"Window", "Period", "Interval"} {
 			p.Window = max(p.Window, r.length(prefix+name, 0))
@@ -102,12 +107,26 @@ func (r *reading) anybody() {
 	}
 }
 
-// kong are the fields of the gateway of this name and of others like it: a limit per window.
+// waitInstead reads the first of fields that some send instead of Retry-After: Bucket4j before Spring, and what imitates it. Of an answer
+// that was served they would be the time until a reset, which nobody has to wait for.
+func (r *reading) waitInstead(names ...string) {
+	for _, name := range names {
+		if t := r.reset(name, 0); !t.IsZero() && r.RetryAfter == 0 && r.Status >= http.StatusBadRequest {
+			r.RetryAfter = t.Sub(r.now)
+		}
+	}
+}
+
+// kong are the fields of the gateway of this name and of others like it: a limit per window. Months are of no one length, so theirs is
+// not said.
 var kong = []stated{
 	{names: "X-RateLimit-*-Second", is: named("second", per(0, Requests, time.Second, Calendar, ""))},
 	{names: "X-RateLimit-*-Minute", is: named("minute", per(0, Requests, time.Minute, Calendar, ""))},
 	{names: "X-RateLimit-*-Hour", is: named("hour", per(0, Requests, time.Hour, Calendar, ""))},
 	{names: "X-RateLimit-*-Day", is: named("day", per(0, Requests, day, Calendar, ""))},
+	{names: "X-RateLimit-*-Month", is: named("month", per(0, Requests, 0, "", ""))},
+	{names: "X-RateLimit-*-Quota-Minute", is: named("minute", per(0, Requests, time.Minute, "", ""))},
+	{names: "X-RateLimit-*-Quota-Month", is: named("month", per(0, Requests, 0, "", ""))},
 }
 
 // ietf reads the draft's fields and reports whether there were any.

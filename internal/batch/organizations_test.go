@@ -120,6 +120,42 @@ func TestKeysOfOrganizations(t *testing.T) {
 	}
 }
 
+// organizationsRPM is what the server of the tests of restarts allows an organization in any minute.
+const organizationsRPM = 30
+
+// organizationsServer is a server that tells organizations apart, for several runs that keep their results in one file.
+type organizationsServer struct {
+	*virtually
+	network *farend.Network
+	llm     *llm.Server
+	server  *http.Server
+}
+
+func serveOrganizations(t *testing.T, out, whose string, by func(keys []Key, next http.Handler) http.Handler) *organizationsServer {
+	keys, known, of := keysOf(whose)
+	l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: organizationsRPM}, Rolling: true, First: latency.Constant(time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &organizationsServer{network: farend.New(), llm: l, server: &http.Server{Handler: l}}
+	if by != nil {
+		s.server.Handler = by(keys, l)
+	}
+	go func() { _ = s.server.Serve(s.network) }()
+	s.virtually = &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(organizationsRPM, limit.Requests, false)}}}
+	return s
+}
+
+// end has served all that was asked for, n requests, and refused none.
+func (s *organizationsServer) end(n int) {
+	s.t.Helper()
+	_ = s.server.Close()
+	_ = s.llm.Close()
+	if report := s.llm.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != n {
+		s.t.Errorf("the server: %v, want %d accepted", report.Verdicts, n)
+	}
+}
+
 // A run that was ended goes on with what all keys of each organization have sent, and knows whose they are.
 func TestKeysOfOrganizationsResume(t *testing.T) {
 	t.Parallel()
@@ -131,18 +167,9 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 		t.Run(fmt.Sprint(whose, c.old), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.jsonl")
 			synctest.Test(t, func(t *testing.T) {
-				const rpm = 30
-				keys, known, of := keysOf(whose)
+				v := serveOrganizations(t, out, whose, nil)
 				quotas := len(map[rune]bool{rune(whose[0]): true, rune(whose[1]): true})
-				l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true, First: latency.Constant(time.Second)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				network := farend.New()
-				srv := &http.Server{Handler: l}
-				go func() { _ = srv.Serve(network) }()
-				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
-				n := 4 * rpm * quotas
+				n := 4 * organizationsRPM * quotas
 				took := time.Duration(0)
 				for i := range 3 {
 					v.tamper = nil
@@ -153,7 +180,7 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 					if c.old && i == 0 { // so few that the next run begins at once, within the same window
 						sends = 20
 					}
-					v.send(network, ofModel("gpt-4o", 0, sends))
+					v.send(v.network, ofModel("gpt-4o", 0, sends))
 					took += v.took
 					if c.old {
 						forget(t, journalOf(out))
@@ -163,11 +190,7 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 						t.Errorf("run %d knows of %d organizations, want %d", i, v.opened.Organizations, quotas)
 					}
 				}
-				_ = srv.Close()
-				_ = l.Close()
-				if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != n {
-					t.Errorf("the server: %v", report.Verdicts)
-				}
+				v.end(n)
 				if took > 3*time.Minute+15*time.Second && !c.old {
 					t.Errorf("it took %v", took)
 				}
@@ -180,24 +203,13 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 func TestKeyOfAnOrganizationResumesAlone(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
-		const rpm = 30
-		keys, known, of := keysOf("ab")
-		l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true, First: latency.Constant(time.Second)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		network := farend.New()
-		srv := &http.Server{Handler: l}
-		go func() { _ = srv.Serve(network) }()
-		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys[1:], Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
-		v.send(network, ofModel("gpt-4o", 0, 20))
+		v := serveOrganizations(t, out, "ab", nil)
+		keys := v.config.Keys
+		v.config.Keys = keys[1:]
+		v.send(v.network, ofModel("gpt-4o", 0, 20))
 		v.config.Keys = keys
-		v.send(network, ofModel("gpt-4o", 0, 120))
-		_ = srv.Close()
-		_ = l.Close()
-		if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != 120 {
-			t.Errorf("the server: %v", report.Verdicts)
-		}
+		v.send(v.network, ofModel("gpt-4o", 0, 120))
+		v.end(120)
 	})
 }
 
@@ -205,36 +217,28 @@ func TestKeyOfAnOrganizationResumesAlone(t *testing.T) {
 func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
-		const rpm, unnamed = 30, 20
-		keys, known, of := keysOf("ab")
-		l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		const unnamed = 20
 		var mu sync.Mutex
 		first := 0
-		network := farend.New()
-		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			mu.Lock()
-			late := q.Header.Get("Authorization") == "Bearer "+keys[1].Secret && first < unnamed
-			if late {
-				first++
-			}
-			mu.Unlock()
-			if !late {
-				l.ServeHTTP(w, q)
-				return
-			}
-			l.ServeHTTP(httptest.NewRecorder(), q) // it is counted, and refused by somebody in between who names nobody
-			w.WriteHeader(http.StatusBadRequest)
-		})}
-		go func() { _ = srv.Serve(network) }()
-		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
-		v.send(network, ofModel("gpt-4o", 0, 160))
-		_ = srv.Close()
-		_ = l.Close()
-		if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != 160 || first != unnamed {
-			t.Errorf("the server: %v; %d were answered without a name", report.Verdicts, first)
+		v := serveOrganizations(t, out, "ab", func(keys []Key, next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				mu.Lock()
+				late := q.Header.Get("Authorization") == "Bearer "+keys[1].Secret && first < unnamed
+				if late {
+					first++
+				}
+				mu.Unlock()
+				if !late {
+					next.ServeHTTP(w, q)
+					return
+				}
+				next.ServeHTTP(httptest.NewRecorder(), q) // it is counted, and refused by somebody in between who names nobody
+				w.WriteHeader(http.StatusBadRequest)
+			})
+		})
+		v.send(v.network, ofModel("gpt-4o", 0, 160))
+		if v.end(160); first != unnamed {
+			t.Errorf("%d were answered without a name, want %d", first, unnamed)
 		}
 	})
 }

@@ -362,10 +362,12 @@ func (r *Run) full() []journal.Sent {
 	return all
 }
 
-// Lines are synced when there are this many, or this long after the first.
+// Lines are synced when there are this many, or this long after the first, and then not again for a while: a disk that is never left alone holds
+// back those who write.
 const (
 	syncLines = 64
 	syncEvery = 100 * time.Millisecond
+	syncRest  = 20 * time.Millisecond
 )
 
 func (s *store) wake() {
@@ -390,6 +392,12 @@ func (s *store) syncer(done chan struct{}, failed func(error)) {
 		}
 		if err := s.sync(atLeast); err != nil {
 			failed(err)
+		}
+		if atLeast == syncLines {
+			select {
+			case <-time.After(syncRest):
+			case <-done:
+			}
 		}
 	}
 }
