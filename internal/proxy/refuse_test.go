@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,10 +224,11 @@ func TestUpstreamsThatFail(t *testing.T) {
 
 // A body that is too long, by what it says or by what comes, is refused, and the connection closed.
 func TestBodiesTooLong(t *testing.T) {
-	n := 0
+	var whole atomic.Int64 // the beginning of a body whose length nobody knows may be on its way before it is too long
 	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		n++
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			whole.Add(1)
+		}
 	})
 	conf := to(u)
 	conf.Bounds.Body = 1000
@@ -242,8 +244,8 @@ func TestBodiesTooLong(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if resp, _ := x.do("POST", "/", long[1:]); resp.StatusCode != 200 || n != 1 {
-		t.Errorf("a body of 1000: %d; the server was asked %d times", resp.StatusCode, n)
+	if resp, _ := x.do("POST", "/", long[1:]); resp.StatusCode != 200 || whole.Load() != 1 {
+		t.Errorf("a body of 1000: %d; %d came whole", resp.StatusCode, whole.Load())
 	}
 }
 
