@@ -103,3 +103,21 @@ func TestLeaveOfWhatIsOnItsWay(t *testing.T) {
 		t.Errorf("the request: %v; leave was asked %d times", err, asked.asked.Load())
 	}
 }
+
+// Once Send has returned nobody asks for leave any more, and nothing is written: whoever gave it may have ended it.
+func TestLeaveEndsWithSend(t *testing.T) {
+	a, asked, below := new(Attempt), new(leave), new(answered)
+	asked.yes.Store(5)
+	a.Leave = asked
+	gone := errors.New("gone")
+	b := New(roundTripper(func(*http.Request) (*http.Response, error) { return nil, gone }))
+	if _, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a); err != gone || asked.asked.Load() != 1 {
+		t.Fatalf("%v, leave was asked %d times", err, asked.asked.Load())
+	}
+	a.over = nothing // it had asked for a connection that never came
+	c := &conn{Conn: below}
+	c.serves.Store(a)
+	if n, err := c.Write([]byte("GET")); n != 0 || err != ErrLapsed || asked.asked.Load() != 1 {
+		t.Errorf("after Send %d bytes are written, %v; leave was asked %d times", n, err, asked.asked.Load())
+	}
+}
