@@ -1,11 +1,14 @@
 package handed
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/paceline-go/paceline/internal/strict"
 )
@@ -66,6 +69,9 @@ func TestEscapes(t *testing.T) {
 
 // A column is the one of that name, the only one but for capitals, or that number; whatever could be two is neither.
 func TestColumnOfARow(t *testing.T) {
+	if i, err := newColumns([]string{"Name", "x"}).find("name"); i != 0 || err != nil {
+		t.Errorf("name: %d, %v", i, err)
+	}
 	c := newColumns([]string{"a", "B", "b", "A b", "a", "x", "7", "Name"})
 	for ref, want := range map[string]int{"B": 1, "b": 2, "a B": 3, "A B": 3, "X": 5, "7": 6, "1": 0, "8": 7, "name": 7} {
 		if i, err := c.find(ref); i != want || err != nil {
@@ -137,6 +143,37 @@ func TestPlaceInATemplate(t *testing.T) {
 	for head, want := range map[string]Coding{"\xff\xfe\x00\x00": UTF8, "\xff\xfea\x00": UTF16LE, "\xff\xfe": UTF16LE, "\xff\xfe\x00": UTF16LE, "\xfe\xff": UTF16BE, "\x1f\x8b": Gzip, "\x1f": UTF8, "": UTF8} {
 		if got := CodingOf([]byte(head)); got != want {
 			t.Errorf("%q: %v", head, got)
+		}
+	}
+}
+
+// To read nothing of what is decoded reads nothing, and loses nothing; what is read byte by byte is the same.
+func TestDecodeBitByBit(t *testing.T) {
+	const text = "aé€😀"
+	for _, c := range []Coding{UTF16LE, UTF16BE} {
+		raw := []byte{}
+		for _, u := range utf16.Encode([]rune("\ufeff" + text)) {
+			if c == UTF16LE {
+				raw = append(raw, byte(u), byte(u>>8))
+			} else {
+				raw = append(raw, byte(u>>8), byte(u))
+			}
+		}
+		for size := 1; size < 12; size++ {
+			r, got := Decode(bytes.NewReader(raw), c), []byte{}
+			for {
+				if n, err := r.Read(nil); n != 0 || err != nil && err != io.EOF {
+					t.Fatalf("nothing of %v: %d, %v", c, n, err)
+				}
+				b := make([]byte, size)
+				n, err := r.Read(b)
+				if got = append(got, b[:n]...); err != nil || len(got) > len(text) {
+					break
+				}
+			}
+			if string(got) != text {
+				t.Errorf("%d at a time of %v: %q", size, c, got)
+			}
 		}
 	}
 }
