@@ -147,6 +147,15 @@ func TestPlaceInATemplate(t *testing.T) {
 	}
 }
 
+// A backslash at the end of what is between $' and ' stands for itself.
+func TestAnsiEnds(t *testing.T) {
+	for s, want := range map[string]string{"": "", `a\`: `a\`, `\\\`: `\\`} {
+		if got := ansi(s); got != want {
+			t.Errorf("%q: %q, expected %q", s, got, want)
+		}
+	}
+}
+
 // To read nothing of what is decoded reads nothing, and loses nothing; what is read byte by byte is the same.
 func TestDecodeBitByBit(t *testing.T) {
 	const text = "aé€😀"

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // leave counts how often it was asked, and says yes so many times.
@@ -108,6 +109,9 @@ func TestLeaveOfWhatIsOnItsWay(t *testing.T) {
 func TestLeaveEndsWithSend(t *testing.T) {
 	a, asked, below := new(Attempt), new(leave), new(answered)
 	asked.yes.Store(5)
+	if written, began, rtt := a.Times(time.Now()); written || !began.IsZero() || rtt != 0 {
+		t.Errorf("before it is sent: %v, %v, %v", written, began, rtt)
+	}
 	a.Leave = asked
 	gone := errors.New("gone")
 	b := New(roundTripper(func(*http.Request) (*http.Response, error) { return nil, gone }))
