@@ -39,7 +39,8 @@ func NewGate(l limit.Limiter) *Gate {
 	return g
 }
 
-// GateConfig describes a Gate.
+// GateConfig describes a Gate that is more than NewGate makes: with a bound on who waits, to the microsecond, or with others that go ahead. Only
+// Limiter has no default.
 type GateConfig struct {
 	// Limiter says when a cost may go. It belongs to the Gate from now on, as with NewGate. It must not be nil.
 	Limiter limit.Limiter

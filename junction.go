@@ -96,7 +96,7 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 	return nil
 }
 
-// Limit is a limiter of a Junction, which its lanes share.
+// Limit is a limiter of a Junction, which its lanes share. Junction.Limit makes it; the zero value is of no use.
 type Limit struct {
 	limit  *line.Limit
 	log    *slog.Logger // nil: none
@@ -104,7 +104,7 @@ type Limit struct {
 	paused func(now mono.Time) (PauseState, bool) // nil: it has no pauses
 }
 
-// LimitConfig describes a Limit.
+// LimitConfig describes a Limit of a Junction. Only Limiter has no default.
 type LimitConfig struct {
 	// Limiter says when a cost may go. It belongs to the Junction from now on: nobody else may use it, other than inside Update.
 	Limiter limit.Limiter

@@ -25,7 +25,7 @@ var ErrClosed = errors.New("paceline: the pool is closed")
 // ErrOutage says that nothing arrives at a host. The Run of a Pool fails with it after PoolConfig.MaxOutage.
 var ErrOutage = errors.New("nothing arrives")
 
-// OutageError is how Run gives up. It is an ErrOutage.
+// OutageError is the error of a Pool's Run that gave up as nothing arrived at a host for PoolConfig.MaxOutage. It is an ErrOutage.
 type OutageError struct {
 	dispatch.HostInfo
 	For time.Duration // since its first failure was known
@@ -41,7 +41,8 @@ func (e *OutageError) Error() string {
 
 func (e *OutageError) Unwrap() error { return ErrOutage }
 
-// PoolConfig describes a Pool.
+// PoolConfig describes a Pool. Keys and Send have no default. Send is called by as many goroutines at once as attempts are in flight;
+// Ended, EndedAll, Outage and Learned by that of Run alone, one call at a time.
 type PoolConfig struct {
 	// Keys are the API keys, at least one. Their limiters belong to the Pool from now on.
 	Keys []dispatch.Key
@@ -220,7 +221,8 @@ const (
 	atATime = 64
 )
 
-// SendPanic is what Run panics with when a Send has panicked.
+// SendPanic is what a Pool's Run panics with when a Send has panicked, in the goroutine of Run, where it can be recovered. Errors.Is and As find
+// the value that Send panicked with, if that was an error.
 type SendPanic struct {
 	Value   any // of the panic
 	Request queue.Request

@@ -7,6 +7,7 @@ import (
 )
 
 // Source is what can be looked at: a Gate, a Junction, a Pool, a transport.Transport. Pages and metrics are made of Sources.
+// It is safe for concurrent use.
 type Source interface {
 	// Snapshot is safe for concurrent use, and cheap enough to be called every second.
 	Snapshot() Snapshot

@@ -21,7 +21,8 @@ var (
 	ErrFull = errors.New("paceline: too many wait already")
 )
 
-// WaitError says what a Wait asked for and what stood in the way.
+// WaitError is the error of every Wait that failed, of a Gate, a Lane or a Share: what it asked for and what stood in the way. Nothing was
+// admitted then, so there is nothing to settle. errors.Is finds Reason and Cause.
 type WaitError struct {
 	// Reason is ErrNever, ErrDeadline, ErrFull or the error of the context.
 	Reason error

@@ -23,7 +23,7 @@ import (
 	"github.com/paceline-go/paceline/queue"
 )
 
-// Config describes a Dispatcher.
+// Config describes a Dispatcher. Queue and Keys have no default. No function in it may call the Dispatcher or its queue.
 type Config struct {
 	// Queue has the requests. It belongs to the Dispatcher from now on but for Submit, Cancel and what is asked.
 	Queue *queue.Queue
@@ -150,7 +150,8 @@ type Answer struct {
 	Reason string
 }
 
-// Dispatcher is several keys behind one queue.
+// Dispatcher is several keys behind one queue. A driver calls Next until there is nothing to send, and Done for each Attempt that ended; New
+// makes it. Not safe for concurrent use: a driver has a lock, as paceline.Pool does.
 type Dispatcher struct {
 	queue   *queue.Queue
 	backoff backoff.Policy
@@ -190,7 +191,7 @@ type key struct {
 	generation  uint64
 }
 
-// New checks the configuration and returns a Dispatcher.
+// New checks the configuration and returns a Dispatcher that has sent nothing. An error says which field is wrong, by its name and the key's.
 func New(c Config) (*Dispatcher, error) {
 	if c.Queue == nil {
 		return nil, errors.New("dispatch: Queue is nil")

@@ -116,7 +116,7 @@ func (r rate) fills(kind string, burst int64) error {
 	return nil
 }
 
-// BucketConfig describes a token bucket.
+// BucketConfig describes a server's token bucket. Limit and Window have no default.
 type BucketConfig struct {
 	// Limit is what is refilled per Window. A server that rounds each refill down gives less: nginx up to a thousandth per
 	// request where its rate, in thousandths of a request per second, is not a whole number (10r/m is 166 per 1001 s).
@@ -139,7 +139,8 @@ type BucketConfig struct {
 // defaultTick is a tick of a server that counts in milliseconds, and 0.1 ms more.
 const defaultTick = 1100 * time.Microsecond
 
-// NewBucket checks the configuration and returns a Bucket that is full.
+// NewBucket checks the configuration and returns a Bucket that is full, as that of a server is to which nothing was sent for long. An error says
+// which field is wrong, and what it may be.
 func NewBucket(c BucketConfig) (*Bucket, error) {
 	if c.Burst == 0 {
 		c.Burst = c.Limit

@@ -19,7 +19,7 @@ type Concurrency struct {
 	book     Book[mono.Time]
 }
 
-// ConcurrencyConfig describes a bound on requests in flight.
+// ConcurrencyConfig describes a server's bound on requests that it has at one time. Limit, that many, has no default.
 type ConcurrencyConfig struct {
 	Limit int64
 	// Late is how long after an unknown outcome a request may still be there. If zero, 5 s; negative: not at all.

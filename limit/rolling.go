@@ -34,7 +34,7 @@ type Rolling struct {
 	_      [8]byte       // objects of 256 bytes begin with a cache line
 }
 
-// RollingConfig describes a server's rolling window.
+// RollingConfig describes a server's rolling window. Limit and Window have no default.
 type RollingConfig struct {
 	// Limit is the most cost in any span of Window.
 	Limit  int64

@@ -33,7 +33,7 @@ const (
 	sequenceSmallest = time.Millisecond
 )
 
-// SequenceConfig describes a Sequence.
+// SequenceConfig describes a Sequence. The zero value is ready, and learns its Gap.
 type SequenceConfig struct {
 	// Late is how long after an unknown outcome a request may still be on its way. If zero, 5 s; negative: not at all.
 	Late time.Duration

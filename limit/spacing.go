@@ -24,7 +24,7 @@ type spaced struct {
 	before mono.Time
 }
 
-// NewSpacing returns a Spacing that has sent nothing.
+// NewSpacing returns a Spacing of gap that has sent nothing, so the first request goes at once. It is an error if gap is not positive.
 func NewSpacing(gap time.Duration) (*Spacing, error) {
 	if gap <= 0 {
 		return nil, fmt.Errorf("limit: Spacing: gap %v is not positive", gap)

@@ -15,7 +15,7 @@ type Varying struct {
 	costs []Cost // of the open leases, by their index
 }
 
-// NewVarying returns the conjunction of limiters, as NewAll does.
+// NewVarying returns the conjunction of limiters, which belong to it from now on, as NewAll does. Their number and kinds may change later.
 func NewVarying(limiters ...Limiter) *Varying { return &Varying{All: *NewAll(limiters...)} }
 
 // Admit implements Limiter.

@@ -40,7 +40,7 @@ type Weighted struct {
 	recent meter
 }
 
-// WeightedConfig describes a server's weighted window.
+// WeightedConfig describes a server's weighted window. Limit and Window have no default.
 type WeightedConfig struct {
 	// Limit is the most that the estimate may come to.
 	Limit  int64

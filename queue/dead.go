@@ -6,7 +6,7 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// DeadLetter is a request that was given up.
+// DeadLetter is a request that was given up, after its last attempt or by Kill, and why.
 type DeadLetter struct {
 	Ticket    Ticket
 	Request   Request

@@ -58,7 +58,8 @@ var (
 	ErrGone = errors.New("no such dead letter")
 )
 
-// Request is a piece of work.
+// Request is a piece of work: what it costs, until when it is of use, and how urgent it is. The zero value is one request of cost limit.One that
+// never expires.
 type Request struct {
 	// ID, if not empty, is held at most once: see ErrDuplicate and ErrDead. The queue does not remember the ids of requests that ended in
 	// another way.
@@ -146,7 +147,7 @@ type Config struct {
 	KeepDead int
 }
 
-// Queue holds requests. Not safe for concurrent use.
+// Queue holds requests, each in exactly one State, until they end. New makes it; the zero value is of no use. Not safe for concurrent use.
 type Queue struct {
 	config Config
 	full   error // says what MaxLen is; made once, since a full queue may be asked very often

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -250,6 +251,10 @@ func TestArchive(t *testing.T) {
 		if len(files[folder+"/"+name]) < 200 {
 			t.Errorf("%s has %d bytes", name, len(files[folder+"/"+name]))
 		}
+	}
+	// What a text has indented is an example, whose lines stay as they are.
+	if page := string(files[folder+"/man/paceline-sim.1"]); !regexp.MustCompile(`(?s)\.EX\n  version: 1\n  duration: 30m\n.*\n\.EE\n`).MatchString(page) {
+		t.Errorf("the scenario in paceline-sim.1 is no example: %.600s", page)
 	}
 	program := files[folder+"/paceline"]
 	if len(program) > programMax {

@@ -78,7 +78,7 @@ func (c *LLM) Trip(i, attempt int) Trip {
 	return t
 }
 
-// LLMClient is LLMLine, LLMGates or LLMBucket.
+// LLMClient is how the client of an LLM keeps to the limits, and so what a simulation compares: LLMLine, LLMGates or LLMBucket.
 type LLMClient interface {
 	start(x *llm) (llmClient, error)
 }

@@ -42,7 +42,8 @@ type Answer struct {
 	Sent       mono.Time     // when the request went out
 }
 
-// Thread is one thread of a client: one request at a time, retried until it is served.
+// Thread is one thread of a client: one request at a time, retried until it is served. Like its Process it is not safe for concurrent use: the
+// driver calls all threads of one process one after another.
 type Thread interface {
 	// Send returns when the request at hand may be sent, now or later. It is called once per try: for a new call, and again after a
 	// limited answer. The driver sends at that instant, without asking again.
@@ -53,7 +54,8 @@ type Thread interface {
 	Sleep() time.Duration
 }
 
-// Process is a client process: its threads share what it knows, and nothing is shared between processes.
+// Process is a client process: its threads share what it knows, and nothing is shared between processes. It is not safe for concurrent use, and
+// its threads count as using it.
 type Process interface {
 	// Thread returns another thread. rng is the process' source of random numbers, owned by the driver and shared by its
 	// threads.

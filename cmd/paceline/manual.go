@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
 
@@ -32,5 +34,21 @@ func writeManual(dir, version string) error {
 	date := time.Unix(seconds, 0).UTC()
 	root := newRoot()
 	root.DisableAutoGenTag = true
+	indentExamples(root)
 	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &date, Source: "paceline " + version, Manual: "Paceline"}, dir)
+}
+
+// indentExamples has what is indented in the texts of a command, and of those below it, be examples of Markdown, which the pages are made from:
+// otherwise its lines are filled and its words hyphenated.
+func indentExamples(c *cobra.Command) {
+	lines := strings.Split(c.Long, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "  ") {
+			lines[i] = "    " + line
+		}
+	}
+	c.Long = strings.Join(lines, "\n")
+	for _, below := range c.Commands() {
+		indentExamples(below)
+	}
 }
