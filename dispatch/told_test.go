@@ -331,9 +331,9 @@ func TestWhatMoreDispatchersSay(t *testing.T) {
 	var b strings.Builder
 	for _, c := range moreDesks {
 		fmt.Fprintf(&b, "\n%s\n", c.name)
-		for seed := range uint64(5) {
+		for seed := range uint64(2) {
 			d := newDesk(100+seed, c.queue, c.keys)
-			for range 250 {
+			for range 200 {
 				d.step()
 			}
 			fmt.Fprintf(&b, "  %s\n", d.summary(t))
