@@ -116,14 +116,12 @@ func forMinutes(t *testing.T, befall func(t *testing.T, engine, program, address
 }
 
 // Eight processes of each program at a server that counts strictly, one of which is killed with -9 or stopped for up to 9 s every three seconds,
-// while the store crashes, too: none is refused. PostgreSQL crashes every 6 s, and is there again a second later; Redis every 20 s, as it has no
-// disk, and nothing is sent for 7 s and a window each time.
+// while the store crashes every 6 s, in the same instant, and begins again a second later: none is refused.
 func TestSharedThroughFaults(t *testing.T) {
-	every := map[string]time.Duration{"postgres": 6 * time.Second, "redis": 20 * time.Second}
-	forMinutes(t, func(t *testing.T, engine, program, address string, s *strictly, crash func()) *befallen {
+	forMinutes(t, func(t *testing.T, _, program, address string, s *strictly, crash func()) *befallen {
 		c := muster(t, program, s, address, faultsLimit, 8, faultsLimit*300)
 		s.wait(faultsLimit)
-		return c.through(troubles{time.Minute, 3 * time.Second, upTo9s, every[engine]}, crash)
+		return c.through(troubles{time.Minute, 3 * time.Second, upTo9s, 6 * time.Second}, crash)
 	})
 }
 

@@ -140,7 +140,7 @@ func New(c Config) (*Run, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
 	}
-	r.organizations = newOrganizations(&r.c)
+	r.organizations = newOrganizations(&r.c, c.KeyHosts)
 	r.sender = newSender(&r.c)
 	r.newBearer()
 	if c.OutDir != "" {
