@@ -106,7 +106,7 @@ func TestKeyIsMoved(t *testing.T) {
 func TestBadShared(t *testing.T) {
 	s, other := &dispatch.Shared{Name: "s", Limiter: perSecond(1)}, &dispatch.Shared{Name: "other"}
 	newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{other}})
-	own := perSecond(1)
+	own, fresh := perSecond(1), perSecond(1)
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a", Shared: []*dispatch.Shared{s}}, dispatch.Key{Name: "b", Limiter: own})
 	many := make([]*dispatch.Shared, dispatch.MaxShared+1)
 	for i := range many {
@@ -120,6 +120,7 @@ func TestBadShared(t *testing.T) {
 		`dispatch: key a: limits Shared[0] "other" belongs to another Dispatcher`:                 {other},
 		`dispatch: key a: limits Shared[0] "x": Limiter is that of Keys[1] "b"`:                   {{Name: "x", Limiter: own}},
 		`dispatch: key a: limits Shared[0] "x": Limiter is that of the Shared "s" of Keys[0] "a"`: {{Name: "x", Limiter: s.Limiter}},
+		`dispatch: key a: limits Shared[1] "y": Limiter is that of Shared[0] "x"`:                 {{Name: "x", Limiter: fresh}, {Name: "y", Limiter: fresh}},
 	} {
 		if err := r.Share(0, 0, with...); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -24,6 +24,7 @@ type desk struct {
 	queue      *queue.Queue
 	dispatcher *dispatch.Dispatcher
 	keys       int
+	shared     []*dispatch.Shared // limits that keys have together, and change
 	flying     []dispatch.Attempt
 	away       map[string]mono.Time // hosts where nothing arrives, until then
 	said       strings.Builder
@@ -41,6 +42,13 @@ func newDesk(seed uint64, c queue.Config, keys func() []dispatch.Key) *desk {
 	}
 	all := keys()
 	d.keys = len(all)
+	for _, k := range all {
+		for _, s := range k.Shared {
+			if !slices.Contains(d.shared, s) {
+				d.shared = append(d.shared, s)
+			}
+		}
+	}
 	if d.dispatcher, err = dispatch.New(dispatch.Config{
 		Queue: d.queue, Keys: all, Epoch: time.Unix(1e9, 0), Backoff: backoff.Policy{Base: 300 * time.Millisecond}, Rand: rand.New(rand.NewPCG(seed, 14)),
 		Ended:   func(e queue.Ended) { d.say("ended: %s %v %d %s", e.Request.ID, e.State, e.Attempts, e.Reason) },
@@ -159,6 +167,23 @@ func (d *desk) change() {
 	}
 }
 
+// share has a key have other limits with others, one of them perhaps a new one.
+func (d *desk) share() {
+	key := d.rng.IntN(d.keys)
+	var with []*dispatch.Shared
+	for _, i := range d.rng.Perm(len(d.shared))[:1+d.rng.IntN(len(d.shared))] {
+		with = append(with, d.shared[i])
+	}
+	if d.rng.IntN(6) == 0 && len(with) < dispatch.MaxShared {
+		with = append(with, &dispatch.Shared{Name: "new", Limiter: rolling(5, time.Second)})
+		d.shared[d.rng.IntN(len(d.shared))] = with[len(with)-1]
+	}
+	d.say("%d shares %d: %v", key, len(with), d.dispatcher.Share(d.now, key, with...))
+	for _, s := range d.shared {
+		d.say("%s: %+v", s.Name, s.AppendUsage(nil, d.now))
+	}
+}
+
 // next has all go that may, and returns when to ask again.
 func (d *desk) next() mono.Time {
 	for {
@@ -178,6 +203,10 @@ func (d *desk) look() {
 	}
 	for i := range d.keys {
 		k := d.dispatcher.KeyInfo(d.now, i)
+		for _, s := range k.Shared {
+			d.say("with %s", s.Name)
+		}
+		k.Shared = nil // pointers
 		at, bound := d.dispatcher.Explain(d.now, i, limit.One)
 		d.say("%+v; %v for %+v; 5 by %v; %+v; %v", k, at, bound, d.dispatcher.Expect(d.now, i, 5, limit.One), d.dispatcher.AppendUsage(nil, d.now, i), d.dispatcher.Lessons(i))
 	}
@@ -197,63 +226,133 @@ func (d *desk) look() {
 	}
 }
 
+// deskKind is what a desk has.
+type deskKind struct {
+	name  string
+	queue queue.Config
+	keys  func() []dispatch.Key
+}
+
+func rolling(n int64, window time.Duration) limit.Limiter { return limit.MustRolling(n, window) }
+
+func bare() []dispatch.Key {
+	return []dispatch.Key{{Name: "x", Limiter: rolling(8, 2*time.Second)}, {Name: "y", Limiter: rolling(5, time.Second), InFlight: 3}}
+}
+
+var desks = []deskKind{
+	{"two keys", queue.Config{}, bare},
+	{"retries last", queue.Config{RetriesLast: true, HeadStart: -1, MaxAttempts: 3, KeepDead: 4}, bare},
+	{"deadlines anew", queue.Config{OnExpiry: queue.Retry, MaxLen: 12, MaxAttempts: 4, HeadStart: 2 * time.Second, KeepDead: -1}, bare},
+	{"nonces", queue.Config{}, func() []dispatch.Key {
+		return []dispatch.Key{
+			{Name: "x", Limiter: rolling(20, time.Second), Nonce: &dispatch.NonceConfig{}},
+			{Name: "y", Limiter: rolling(20, time.Second), Nonce: &dispatch.NonceConfig{Unit: time.Microsecond, After: 5e17}, Gap: 20 * time.Millisecond},
+			{Name: "z", Nonce: &dispatch.NonceConfig{}, LearnGap: true},
+		}
+	}},
+	{"slow keys on trial", queue.Config{}, func() []dispatch.Key {
+		return []dispatch.Key{{Name: "x", Slow: true, Trial: 2 * time.Second, Pause: 500 * time.Millisecond}, {Name: "y", Slow: true, Late: -1}, {Name: "z", Trial: time.Second, Pause: -1, InFlight: 2, Late: time.Second}}
+	}},
+	{"one key", queue.Config{}, func() []dispatch.Key { return []dispatch.Key{{Name: "x", Limiter: rolling(12, time.Second)}} }},
+}
+
+// moreDesks have keys that learn their limits, share them, or keep a distance.
+var moreDesks = append(slices.Clone(desks),
+	deskKind{"keys that share", queue.Config{MaxAttempts: 5}, func() []dispatch.Key {
+		acme := &dispatch.Shared{Name: "acme", Limiter: rolling(6, time.Second)}
+		slow := &dispatch.Shared{Name: "slow", Limiter: rolling(30, 10*time.Second)}
+		return []dispatch.Key{{Name: "x", Shared: []*dispatch.Shared{acme}}, {Name: "y", Shared: []*dispatch.Shared{acme, slow}}, {Name: "z", Shared: []*dispatch.Shared{slow}}}
+	}},
+	deskKind{"limits that may be wrong", queue.Config{RetriesLast: true}, func() []dispatch.Key {
+		return []dispatch.Key{{Name: "x", Limiter: limit.NewFitted(limit.MustRolling(9, time.Second))}, {Name: "y", Limiter: limit.NewFitted(limit.MustRolling(90, 10*time.Second)), Trial: time.Second}}
+	}},
+	deskKind{"distances", queue.Config{HeadStart: time.Second}, func() []dispatch.Key {
+		spacing, err := limit.NewSpacing(150 * time.Millisecond)
+		if err != nil {
+			panic(err)
+		}
+		return []dispatch.Key{{Name: "x", Limiter: spacing}, {Name: "y", Limiter: rolling(5, time.Second), Pause: time.Second}}
+	}},
+)
+
+// step is what may come next.
+func (d *desk) step() {
+	switch k := d.rng.IntN(20); {
+	case k < 6:
+		d.submit()
+	case k < 14:
+		d.answer()
+	case k < 15:
+		d.change()
+	default:
+		d.now += mono.Time(d.rng.IntN(1<<d.rng.IntN(11))) * mono.Time(time.Millisecond)
+	}
+	if len(d.shared) > 0 && d.rng.IntN(15) == 0 {
+		d.share()
+	}
+	if wake := d.next(); wake < limit.AfterSettle && d.rng.IntN(4) == 0 {
+		d.now = max(d.now, wake)
+		d.next()
+	}
+	d.look()
+}
+
+// summary is of what was said since the last one.
+func (d *desk) summary(t *testing.T) string {
+	defer d.said.Reset()
+	n := d.queue.Counts()
+	if err := n.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("at %v: %d came, %d wait, %d in flight, %d done, %d expired, %d dead; all it says: %s", d.now, n.Submitted, n.Waiting, n.InFlight, n.Done, n.Expired, n.Dead,
+		golden.Sum(d.said.String()))
+}
+
 // Whatever becomes of keys, hosts and requests, a Dispatcher and its queue say and do as before.
 func TestWhatADispatcherSays(t *testing.T) {
-	rolling := func(n int64, window time.Duration) limit.Limiter { return limit.MustRolling(n, window) }
-	bare := func() []dispatch.Key {
-		return []dispatch.Key{{Name: "x", Limiter: rolling(8, 2*time.Second)}, {Name: "y", Limiter: rolling(5, time.Second), InFlight: 3}}
-	}
 	var b strings.Builder
-	for _, c := range []struct {
-		name  string
-		queue queue.Config
-		keys  func() []dispatch.Key
-	}{
-		{"two keys", queue.Config{}, bare},
-		{"retries last", queue.Config{RetriesLast: true, HeadStart: -1, MaxAttempts: 3, KeepDead: 4}, bare},
-		{"deadlines anew", queue.Config{OnExpiry: queue.Retry, MaxLen: 12, MaxAttempts: 4, HeadStart: 2 * time.Second, KeepDead: -1}, bare},
-		{"nonces", queue.Config{}, func() []dispatch.Key {
-			return []dispatch.Key{
-				{Name: "x", Limiter: rolling(20, time.Second), Nonce: &dispatch.NonceConfig{}},
-				{Name: "y", Limiter: rolling(20, time.Second), Nonce: &dispatch.NonceConfig{Unit: time.Microsecond, After: 5e17}, Gap: 20 * time.Millisecond},
-				{Name: "z", Nonce: &dispatch.NonceConfig{}, LearnGap: true},
-			}
-		}},
-		{"slow keys on trial", queue.Config{}, func() []dispatch.Key {
-			return []dispatch.Key{{Name: "x", Slow: true, Trial: 2 * time.Second, Pause: 500 * time.Millisecond}, {Name: "y", Slow: true, Late: -1}, {Name: "z", Trial: time.Second, Pause: -1, InFlight: 2, Late: time.Second}}
-		}},
-		{"one key", queue.Config{}, func() []dispatch.Key { return []dispatch.Key{{Name: "x", Limiter: rolling(12, time.Second)}} }},
-	} {
+	for _, c := range desks {
 		for seed := range uint64(2) {
 			fmt.Fprintf(&b, "\n%s, %d\n", c.name, seed)
 			d := newDesk(seed, c.queue, c.keys)
 			for step := 1; step <= 400; step++ {
-				switch k := d.rng.IntN(20); {
-				case k < 6:
-					d.submit()
-				case k < 14:
-					d.answer()
-				case k < 15:
-					d.change()
-				default:
-					d.now += mono.Time(d.rng.IntN(1<<d.rng.IntN(11))) * mono.Time(time.Millisecond)
-				}
-				if wake := d.next(); wake < limit.AfterSettle && d.rng.IntN(4) == 0 {
-					d.now = max(d.now, wake)
-					d.next()
-				}
-				d.look()
+				d.step()
 				if step%40 == 0 {
-					n := d.queue.Counts()
-					fmt.Fprintf(&b, "  at %v: %d came, %d wait, %d in flight, %d done, %d expired, %d dead; all it says: %s\n", d.now, n.Submitted, n.Waiting, n.InFlight, n.Done, n.Expired, n.Dead,
-						golden.Sum(d.said.String()))
-					d.said.Reset()
-					if err := n.Check(); err != nil {
-						t.Fatalf("%s, %d: %v", c.name, seed, err)
-					}
+					fmt.Fprintf(&b, "  %s\n", d.summary(t))
 				}
 			}
 		}
 	}
 	golden.CompareFloats(t, "told.golden", b.String())
+}
+
+// The same of others, a line for all that is said.
+func TestWhatMoreDispatchersSay(t *testing.T) {
+	var b strings.Builder
+	for _, c := range moreDesks {
+		fmt.Fprintf(&b, "\n%s\n", c.name)
+		for seed := range uint64(2) {
+			d := newDesk(100+seed, c.queue, c.keys)
+			for range 200 {
+				d.step()
+			}
+			fmt.Fprintf(&b, "  %s\n", d.summary(t))
+		}
+	}
+	golden.CompareFloats(t, "more.golden", b.String())
+}
+
+// If all go with one key that keeps a distance, the last of three goes after two distances.
+func TestExpectCountsThoseBefore(t *testing.T) {
+	spacing, err := limit.NewSpacing(100 * time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, queue.Config{}, dispatch.Key{Limiter: spacing})
+	for n := 1; n < 4; n++ {
+		want := at(time.Second + time.Duration(n-1)*100*time.Millisecond)
+		if goes := r.Expect(at(time.Second), 0, n, limit.One); goes != want {
+			t.Errorf("the last of %d is expected to go at %v, want %v", n, goes, want)
+		}
+	}
 }
