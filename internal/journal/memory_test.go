@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -112,18 +113,41 @@ func TestMemoriesOfFiles(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString(head)
-	for i := range mostMemories + 3 {
+	for i := range 1024 + 3 {
 		fmt.Fprintf(&b, `{"key":"k%d","memory":"AAAA","at":%d}`+"\n", i, 1800000000000000000+10*i)
 		if i == 500 {
 			b.WriteString(`{"key":"k0","memory":"AAAA","at":1800000000000009000}` + "\n")
 		}
 	}
-	if h, err = read(strings.NewReader(b.String()), "j"); err != nil || len(h.Memories) != mostMemories {
+	if h, err = read(strings.NewReader(b.String()), "j"); err != nil || len(h.Memories) != 1024 {
 		t.Fatalf("%d, %v", len(h.Memories), err)
 	}
 	for key, want := range map[string]bool{"k0": true, "k1": false, "k3": false, "k4": true, "k1026": true} {
 		if _, is := h.Memories[key]; is != want {
 			t.Errorf("%s is remembered: %v", key, is)
+		}
+	}
+}
+
+// What is remembered is kept for thirty days, and not for longer.
+func TestMemoriesEnd(t *testing.T) {
+	for after, want := range map[time.Duration]int{30*24*time.Hour - 1: 1, 30 * 24 * time.Hour: 1, 30*24*time.Hour + 1: 0} {
+		m := &machine{boot: "b"}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		j, _, err := Open(conf, m.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(j.Remember("A", []byte("a"), m.now()), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		m.passed += after
+		j, h, err := Open(conf, m.now())
+		if err != nil || len(h.Memories) != want {
+			t.Errorf("after %v: %v, %v, expected %d", after, h.Memories, err, want)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
