@@ -135,6 +135,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	v.withhold(out.Header)
+	dropTunnel(out.Header)
 	for _, f := range u.Header {
 		if !f.usesKey() {
 			out.Header.Set(f.Name, string(f.Value))
@@ -154,6 +155,16 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	if v.looksAhead {
 		go v.body.ahead(lookahead) // not before: the trailers of in, which come with the end of the body, have been cloned
 	}
+}
+
+// dropTunnel has nobody ask the server to change to HTTP/2 within a connection: what comes in that would pass neither limits nor target. Whoever
+// speaks HTTP/2 speaks it from the beginning (RFC 9113 has no Upgrade to it any more), so nothing is lost.
+func dropTunnel(h http.Header) {
+	if strings.Contains(strings.ToLower(h.Get("Upgrade")), "h2c") { // ReverseProxy has left one value, and Connection says nothing else
+		h.Del("Upgrade")
+		h.Del("Connection")
+	}
+	h.Del("Http2-Settings")
 }
 
 // ended notes what became of an attempt.
