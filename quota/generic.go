@@ -83,13 +83,16 @@ func (r *reading) anybody() {
 		return
 	}
 	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
+		r.waitInstead(prefix+"Retry-After", prefix+"Retry-After-Seconds")
+		if r.lists(prefix) {
+			continue
+		}
 		reset := r.reset(prefix+"Reset", 0)
 		for _, name := range []string{"Reset-After", "Reset-Date"} {
 			if reset.IsZero() {
 				reset = r.reset(prefix+name, 0)
 			}
 		}
-		r.waitInstead(prefix+"Retry-After", prefix+"Retry-After-Seconds")
 		p := Policy{Unit: Requests}
 		for _, name := range []string{"Window", "Period", "Interval"} {
 			p.Window = max(p.Window, r.length(prefix+name, 0))
@@ -105,6 +108,41 @@ func (r *reading) anybody() {
 	for i := range kong {
 		r.state(&kong[i])
 	}
+}
+
+// lists reads fields that each have a list, with an item for every limit, and reports whether they do: limits 1, 15000, of which 1, 14980 remain,
+// which are back in 1, 1419704 seconds. Which windows they have stands in a field of its own, as policies of the draft: 1;w=1, 15000;w=2592000.
+func (r *reading) lists(prefix string) bool {
+	limits, _ := r.field(prefix + "Limit")
+	remaining, _ := r.field(prefix + "Remaining")
+	n := strings.Count(limits, ",") + 1
+	if n < 2 || n > maxItems || n != strings.Count(remaining, ",")+1 || strings.Contains(limits+remaining, ";") {
+		return false
+	}
+	windows, err := httpsfv.UnmarshalList(r.Header.Values(prefix + "Policy"))
+	if r.has(prefix+"Policy") && err != nil {
+		r.malformed(prefix+"Policy", err)
+	}
+	reset, _ := r.field(prefix + "Reset")
+	resets := strings.Split(reset, ",")
+	for i := range n {
+		p := Policy{Unit: Requests, Limit: r.nth(prefix+"Limit", i+1).N, Source: Stated}
+		if i < len(windows) {
+			if item, ok := windows[i].(httpsfv.Item); ok && item.Value == p.Limit {
+				p.Window, p.WindowSource = r.window(prefix+"Policy", item.Params), Stated
+				p.Name = windowName(p.Window)
+			}
+		}
+		if p.Name == "" { // so that they can be told apart
+			p.Name = fmt.Sprintf("limit %d", i+1)
+		}
+		l := ServiceLimit{Remaining: r.nth(prefix+"Remaining", i+1)}
+		if len(resets) == n {
+			l.Reset = r.moment(prefix+"Reset", strings.TrimSpace(resets[i]), 0)
+		}
+		r.add(p, l)
+	}
+	return true
 }
 
 // waitInstead reads the first of fields that some send instead of Retry-After: Bucket4j before Spring, and what imitates it. Of an answer

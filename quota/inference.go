@@ -6,7 +6,7 @@ import (
 )
 
 // Providers that run language models, beside those in llm.go. Most speak as OpenAI does, but count differently.
-var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, perplexity, together}
+var inference = []*row{mistral, cerebras, sambanova, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, perplexity, together}
 
 // Mistral never says when there is more. It counts in sixty seconds that slide, and counts what was used, not what was asked for.
 var mistral = &row{
@@ -45,7 +45,9 @@ var cerebras = &row{
 		Limited: Model, Banned: Key,
 		Tokens: CountsSum,
 	},
-	is: sends("X-RateLimit-Limit-Requests-Day", "X-RateLimit-Limit-Requests-Minute", "X-RateLimit-Remaining-Tokens-Minute"),
+	is: func(r *Response) bool {
+		return sends("X-RateLimit-Limit-Requests-Day", "X-RateLimit-Limit-Requests-Minute", "X-RateLimit-Remaining-Tokens-Minute")(r) && !sends("X-RateLimit-Limit-Requests")(r)
+	},
 	stated: []stated{
 		{names: "X-RateLimit-*-Requests-Minute", is: named("requests per minute", per(0, Requests, time.Minute, "", Model))},
 		{names: "X-RateLimit-*-Requests-Hour", is: named("requests per hour", per(0, Requests, time.Hour, "", Model))},
@@ -59,6 +61,23 @@ var cerebras = &row{
 		{path: "message", is: []Pattern{"*per day limit exceeded*", "*er day*"}, why: QuotaExhausted},
 		{path: "code", is: []Pattern{"request_quota_exceeded", "token_quota_exceeded"}, why: RateLimited},
 		{status: []int{402}, why: Unpaid},
+	},
+}
+
+// SambaNova states the requests of a minute under the names that OpenAI has, and those of a day beside them.
+var sambanova = &row{
+	Provider: Provider{
+		Name: "sambanova", Title: "SambaNova",
+		Hosts: []string{"api.sambanova.ai"},
+		Docs:  "https://docs.sambanova.ai/docs/en/models/rate-limits", AsOf: "2026-11",
+		Limited: Model, Banned: Key,
+	},
+	is: func(r *Response) bool {
+		return sends("X-RateLimit-Limit-Requests-Day")(r) && sends("X-RateLimit-Limit-Requests")(r) && !sends("X-RateLimit-Limit-Tokens")(r)
+	},
+	stated: []stated{
+		{names: "X-RateLimit-*-Requests", is: named("requests per minute", per(0, Requests, time.Minute, "", Model))},
+		{names: "X-RateLimit-*-Requests-Day", is: named("requests per day", per(0, Requests, day, "", Model))},
 	},
 }
 

@@ -337,9 +337,3 @@ func (r *reading) add(p Policy, l ServiceLimit) {
 		r.Limits = append(r.Limits, l)
 	}
 }
-
-// triple reads a limit, what remains of it and its reset, from three fields.
-func (r *reading) triple(p Policy, limit, remaining string, reset time.Time) {
-	p.Limit = r.limit(limit).N
-	r.add(p, ServiceLimit{Remaining: r.count(remaining), Reset: reset})
-}

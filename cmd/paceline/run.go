@@ -310,11 +310,11 @@ func (f *runFlags) check(r *batch.Run, in *runInput, signals <-chan os.Signal) e
 	return err
 }
 
-// send sends the requests of the input until its end or a signal, and reports.
 // ballastSize is that of memory which is never written, and so takes none. Of a run that holds a few MB the collector would go through them thirty
 // times a second; with it the run may make twice as much garbage as this in between.
 const ballastSize = 32 << 20
 
+// send sends the requests of the input until its end or a signal, and reports.
 func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()

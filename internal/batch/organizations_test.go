@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/farend"
+	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/llm"
+	"github.com/paceline-go/paceline/share/sharetest"
 )
 
 // keysOf are keys K0, K1, … and the server's view of whose they are: an organization by a letter, none by a dash, and a key that the server does
@@ -118,6 +120,80 @@ func TestKeysOfOrganizations(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where no provider is named, the server that the first line sends the keys to tells whether its answers say whose they are.
+func TestKeysOfOrganizationsByHost(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const rpm, n = 30, 90
+		keys, known, of := keysOf("aa")
+		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, First: latency.Constant(time.Second)},
+			config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, true)}}}
+		v.run(chats("http://api.openai.com", n))
+		t.Logf("the server: %v; %v", v.report.Verdicts, v.took)
+		if v.err != nil || v.totals.Done != n || v.report.Verdicts["limited"] > 0 || !v.plan.AtLeast {
+			t.Errorf("%v; the server: %v; %d of %d done; planned %d organizations, at least: %v", v.err, v.report.Verdicts, v.totals.Done, n, v.plan.Organizations, v.plan.AtLeast)
+		}
+	})
+}
+
+// chats are n lines that each ask a server for a chat.
+func chats(base string, n int) string {
+	var input strings.Builder
+	for i := range n {
+		fmt.Fprintf(&input, `{"id":"p%d","method":"POST","url":"%s/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}}`+"\n", i, base)
+	}
+	return input.String()
+}
+
+// Keys that are said to be of one organization share its limits by a store, too: each alone and all of them.
+func TestKeysOfOrganizationsShared(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const rpm, n = 30, 90
+		keys, known, of := keysOf("aab")
+		store := new(sharetest.Memory)
+		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, First: latency.Constant(time.Second)},
+			config: Config{Out: out, Keys: keys, Organizations: map[string]string{"K0": "acme", "K1": "acme"}, Limits: []Rate{minutely(rpm, limit.Requests, true)},
+				Share: shared.New(shared.Config{Store: store, Address: "memory"})}}
+		v.run(chats("http://server", 2*n))
+		v.config.Share.Close()
+		t.Logf("the server: %v; %v", v.report.Verdicts, v.took)
+		if v.err != nil || v.totals.Done != 2*n || v.report.Verdicts["limited"] > 0 || v.plan.Organizations != 2 {
+			t.Errorf("%v; the server: %v; %d of %d done; planned %d organizations", v.err, v.report.Verdicts, v.totals.Done, 2*n, v.plan.Organizations)
+		}
+		names, err := store.Names(t.Context())
+		if len(names) != 2 || !strings.HasSuffix(fmt.Sprint(names), "organization acme]") {
+			t.Errorf("%v, %v in the store", names, err)
+		}
+	})
+}
+
+// Whose keys are is not known to a store if nobody says so beforehand. What answers say of that is told, once.
+func TestKeysOfOrganizationsApart(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		keys, known, of := keysOf("aba")
+		var mu sync.Mutex
+		told := ""
+		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: 300}},
+			config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(10, limit.Requests, true)}, Share: shared.New(shared.Config{Store: new(sharetest.Memory), Address: "memory"}),
+				Notice: func(s string) {
+					mu.Lock()
+					defer mu.Unlock()
+					told += s + "\n"
+				}}}
+		v.run(chats("http://api.openai.com", 30))
+		v.config.Share.Close()
+		const want = " belong to one organization (OpenAI-Organization), and in the store each has all of its limits: --organization "
+		if v.err != nil || strings.Count(told, want) != 1 || strings.Contains(told, "K1") {
+			t.Errorf("%v: told %q", v.err, told)
+		}
+	})
 }
 
 // organizationsRPM is what the server of the tests of restarts allows an organization in any minute.

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/rate"
@@ -122,34 +121,6 @@ func TestClientsOwnLimits(t *testing.T) {
 			}
 		}
 	}
-}
-
-// However many requests of one client are in line, another waits for its share alone.
-func TestClientsAreFair(t *testing.T) {
-	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
-	conf := to(u, "20/s")
-	conf.Clients.Header = "X-Who"
-	x := start(t, conf)
-	var greedy sync.WaitGroup
-	client := clientOf(t)
-	for range 100 {
-		greedy.Go(func() {
-			r, _ := http.NewRequest("GET", x.url, nil)
-			r.Header.Set("X-Who", "greedy")
-			if resp, err := client.Do(r); err == nil {
-				resp.Body.Close()
-			}
-		})
-	}
-	until(t, func() bool { return waiting(x) > 60 })
-	before := waiting(x)
-	if resp, _ := x.do("GET", "/", "", "X-Who", "modest"); resp.StatusCode != 200 {
-		t.Error(resp.StatusCode)
-	}
-	if after := waiting(x); after < before-25 {
-		t.Errorf("%d of another's were in line, and %d when it was its turn: it waited for more than a second's", before, after)
-	}
-	greedy.Wait()
 }
 
 // Nothing that prints a Config shows what is secret in it.
