@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -272,5 +274,25 @@ func TestClientsOwnLimitsOverRestarts(t *testing.T) {
 	conf.Upstreams = []Upstream{{Name: "c", To: u}}
 	if n := start(t, conf).passes("few", "/a", "/b", "/c", "/d"); n != 2 {
 		t.Errorf("with another upstream: %d more were answered, of 5 an hour", n)
+	}
+}
+
+// Who comes by a socket of this machine that has a path for an address, as systemd may open it, is one client and has a name.
+func TestClientsOfASocket(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "socket")
+	l, err := net.Listen("unix", at)
+	if err != nil {
+		t.Skip(err)
+	}
+	x := startAt(t, to(upstreamOf(t, hello)), l, nil, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", at)
+	})
+	x.url = "http://proxy.test"
+	if resp, body := x.do("GET", "/", ""); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	until(t, func() bool { return strings.Contains(x.log.String(), "status=200") })
+	if !strings.Contains(x.log.String(), "client=local ") {
+		t.Error(x.log)
 	}
 }
