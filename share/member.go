@@ -84,10 +84,10 @@ func New(c Config) (*Member, error) {
 		return nil, fmt.Errorf("share: the Name %q is not between 1 and 200 bytes long", c.Name)
 	case c.Own == nil:
 		return nil, errors.New("share: Own is nil")
-	case c.Weight != 0 && !(c.Weight >= 0.001 && c.Weight <= 1000):
-		return nil, fmt.Errorf("share: Weight %v is not between 0.001 and 1000", c.Weight)
-	case !(c.Least >= 0 && c.Least <= 0.95):
-		return nil, fmt.Errorf("share: Least %v is not between 0 and 0.95", c.Least)
+	case c.Weight != 0 && CheckWeight(c.Weight) != nil:
+		return nil, fmt.Errorf("share: Weight %w", CheckWeight(c.Weight))
+	case CheckLeast(c.Least) != nil:
+		return nil, fmt.Errorf("share: Least %w", CheckLeast(c.Least))
 	case c.Poll < 0 || c.Poll > time.Second || c.Poll > 0 && c.Poll < time.Millisecond:
 		return nil, fmt.Errorf("share: Poll %v is not between 1ms and 1s", c.Poll)
 	}
@@ -105,6 +105,19 @@ func New(c Config) (*Member, error) {
 	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}), planned: limit.Never}
 	m.node = ledger.New(ledger.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll, Split: c.Fallback == Split})
 	return m, nil
+}
+
+// CheckWeight says why a number is no Weight; nil: it is one.
+func CheckWeight(weight float64) error { return between(weight, 0.001, 1000) }
+
+// CheckLeast says why a number is no Least; nil: it is one.
+func CheckLeast(least float64) error { return between(least, 0, 0.95) }
+
+func between(n, least, most float64) error {
+	if n >= least && n <= most {
+		return nil
+	}
+	return fmt.Errorf("%v is not between %v and %v", n, least, most)
 }
 
 // Shareable says what in a limiter cannot be shared; nil: all of it can.

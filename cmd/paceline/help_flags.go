@@ -25,7 +25,7 @@ var groupTable = map[string][]struct{ title, most, rest string }{
 			limit=RATE       what the server allows, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      keep to them with all who say sqlite:FILE, postgres://… or redis://…`,
-			`concurrency share-name=NAME share-fallback=wait|split strangers=KIND sharers=N rejects-free latency-max`},
+			`concurrency share-name=NAME share-fallback=wait|split share-weight share-least strangers=KIND sharers=N rejects-free latency-max`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
 			auth-command=COMMAND  prints a token; it runs again before that expires, and at 401`,
@@ -67,7 +67,7 @@ var groupTable = map[string][]struct{ title, most, rest string }{
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      keep to them with all who say sqlite:FILE, postgres://… or redis://…
 			in-flight`,
-			`share-name=NAME share-fallback=wait|split state=FILE rpm tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second tokens rejects-free latency-max`},
+			`share-name=NAME share-fallback=wait|split share-weight share-least state=FILE rpm tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second tokens rejects-free latency-max`},
 		{"Waiting", `
 			max-wait         longest wait for a turn: if more is foreseen, 429 at once
 			timeout

@@ -70,6 +70,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.DurationVar(&f.grace, "grace", 0, "how long those that wait may go on once the proxy is told to stop; what is in flight is always finished")
 	p.StringVar(&f.state, "state", "", "file for what was sent and may still count, so that a restart forgets no window (default: none)")
 	f.shareFlags.add(p, "")
+	f.addPart(p)
 	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")
 	p.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
 	p.IntVar(&f.attempts, "attempts", 3, "how often a request is tried, where that does no harm")

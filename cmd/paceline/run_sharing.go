@@ -31,6 +31,7 @@ func (f *sharingFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.kind, "strangers", "", "others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket, =fixed (windows) or =rolling says how the server counts, where it tells no reset")
 	p.Lookup("strangers").NoOptDefVal = "auto"
 	f.shareFlags.add(p, "; with --strangers a number: how many shares to take")
+	f.addPart(p)
 	p.Float64Var(&f.sharers, "sharers", 0, "with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is kept to (default: all are trusted)")
 }
 
@@ -89,6 +90,11 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate, auto boo
 		return nil, fmt.Errorf("--share %v, expected a number above 0", f.address)
 	case !(f.sharers >= 0):
 		return nil, fmt.Errorf("--sharers %v, expected how many share the limits", f.sharers)
+	}
+	for _, flag := range []string{"share-name", "share-fallback", "share-weight", "share-least"} {
+		if cmd.Flag(flag).Changed {
+			return nil, fmt.Errorf("--%s with --strangers: it is of a store to --share by; expected one of the two", flag)
+		}
 	}
 	for _, flag := range []string{"latency-max", "rejects-free"} {
 		if cmd.Flag(flag).Changed {

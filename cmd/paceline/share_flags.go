@@ -29,6 +29,7 @@ import (
 // shareFlags are for limits that processes of one's own share by a store.
 type shareFlags struct {
 	address, name, fallback string
+	weight, least           float64
 }
 
 const shareForms = "sqlite:FILE, postgres://… or redis://…"
@@ -37,6 +38,12 @@ func (f *shareFlags) add(p *pflag.FlagSet, also string) {
 	p.StringVar(&f.address, "share", "", "a store by which all processes that give it keep to the limits together: sqlite:FILE on one machine, postgres://USER@HOST/NAME or redis://HOST"+also)
 	p.StringVar(&f.name, "share-name", "", "what the limits are called in the store: the same for all who share them, another for another server (default \""+shared.DefaultName+"\")")
 	p.StringVar(&f.fallback, "share-fallback", "wait", "while the store is away: wait, or split, 1/n of the limit as n processes had it last, which is not exact where only some of them are cut off")
+}
+
+// addPart adds what says how much of the limits the process has.
+func (f *shareFlags) addPart(p *pflag.FlagSet) {
+	p.Float64Var(&f.weight, "share-weight", 1, "this process' part where there is not enough for all: of weights 1 and 3 the second has three quarters")
+	p.Float64Var(&f.least, "share-least", 0, "the part of the whole that it has at least then, whatever weights and numbers others have: 0.2 of 500/m are 100 a minute")
 }
 
 // isStore tells whether an address is meant to be one of a store.
@@ -59,15 +66,21 @@ func (f *shareFlags) suits(cmd *cobra.Command, limits []batch.Rate, auto bool) e
 // alone checks that the store is named where the rest is.
 func (f *shareFlags) alone(cmd *cobra.Command) error {
 	if f.address == "" {
-		for _, flag := range []string{"share-name", "share-fallback"} {
-			if cmd.Flag(flag).Changed {
-				return fmt.Errorf("--%s without --share, expected %s", flag, shareForms)
+		for _, name := range []string{"share-name", "share-fallback", "share-weight", "share-least"} {
+			if flag := cmd.Flag(name); flag != nil && flag.Changed {
+				return fmt.Errorf("--%s without --share, expected %s", name, shareForms)
 			}
 		}
 		return nil
 	}
 	if _, err := share.ParseFallback(f.fallback); err != nil {
 		return fmt.Errorf("--share-fallback %w", err)
+	}
+	if err := share.CheckWeight(cmp.Or(f.weight, 1)); err != nil || f.weight == 0 && cmd.Flag("share-weight") != nil {
+		return fmt.Errorf("--share-weight %w", share.CheckWeight(f.weight))
+	}
+	if err := share.CheckLeast(f.least); err != nil {
+		return fmt.Errorf("--share-least %w", err)
 	}
 	if strings.ContainsFunc(f.name, func(r rune) bool { return r < ' ' }) || len(f.name) > 100 {
 		return fmt.Errorf("--share-name %q, expected up to 100 characters", f.name)
@@ -80,12 +93,12 @@ func (f *shareFlags) by() proxy.ShareBy {
 	if f.address == "" {
 		return proxy.ShareBy{}
 	}
-	return proxy.ShareBy{Store: proxy.Secret(f.address), Name: f.name, Fallback: f.fallback}
+	return proxy.ShareBy{Store: proxy.Secret(f.address), Name: f.name, Fallback: f.fallback, Weight: f.weight, Least: f.least}
 }
 
 // shareOf are the flags that say the same as a configuration.
 func shareOf(by proxy.ShareBy) *shareFlags {
-	return &shareFlags{string(by.Store), by.Name, cmp.Or(by.Fallback, "wait")}
+	return &shareFlags{string(by.Store), by.Name, cmp.Or(by.Fallback, "wait"), by.Weight, by.Least}
 }
 
 // openProxyShare opens the store of a configuration.
@@ -113,7 +126,7 @@ func (f *shareFlags) open(ctx context.Context, log *slog.Logger) (l *shared.Limi
 	if err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("--share %w", err)}
 	}
-	l = shared.New(shared.Config{Store: s, Address: redacted(f.address), Closer: s, Name: f.name, Fallback: fallback, Logger: log})
+	l = shared.New(shared.Config{Store: s, Address: redacted(f.address), Closer: s, Name: f.name, Fallback: fallback, Weight: f.weight, Least: f.least, Logger: log})
 	if err := l.Check(ctx, l.Name(shared.Place{}), nil); err != nil {
 		return nil, exitError{exitConfig, errors.Join(fmt.Errorf("--share: %w", err), s.Close())}
 	}

@@ -218,6 +218,11 @@ func TestShareRefusals(t *testing.T) {
 		{"--share " + db + " --share-name newer", "the limit is kept in version 4, and this program has version 3: run the same version everywhere", exitConfig},
 		{"--share-name x", "--share-name without --share, expected sqlite:FILE", exitUsage},
 		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, exitUsage},
+		{"--share " + db + " --share-weight 0", "--share-weight 0 is not between 0.001 and 1000", exitUsage},
+		{"--share " + db + " --share-weight 1001", "--share-weight 1001 is not between 0.001 and 1000", exitUsage},
+		{"--share " + db + " --share-least 0.96", "--share-least 0.96 is not between 0 and 0.95", exitUsage},
+		{"--share-least 0.5", "--share-least without --share, expected sqlite:FILE", exitUsage},
+		{"--strangers --share 2 --share-weight 2", "--share-weight with --strangers: it is of a store", exitUsage},
 		{"--share " + db + " --latency-max 1s", "--share with --latency-max", exitUsage},
 		{"--share " + db + " --strangers", "--strangers with a store to --share by", exitUsage},
 	} {

@@ -23,6 +23,8 @@ type ShareBy struct {
 	Name string
 	// Fallback is wait or split. If empty, wait.
 	Fallback string
+	// Weight and Least are the part that this proxy has where there is not enough for all who share: see share.Config.
+	Weight, Least float64
 }
 
 // checkShare finds what does not go with a store.
@@ -35,6 +37,9 @@ func (c *Config) checkShare() error {
 		return wrong("Share", "there is no store, expected sqlite:FILE, postgres://… or redis://…")
 	case c.State != "":
 		return wrong("State", "beside a store that limits are shared by, which has what was sent: expected one of the two")
+	}
+	if field, err := shared.WrongPart(c.Share.Weight, c.Share.Least); err != nil {
+		return &ConfigError{Field: "Share." + field, Err: err}
 	}
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]

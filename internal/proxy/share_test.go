@@ -173,6 +173,8 @@ func TestSharedRefusals(t *testing.T) {
 			"Upstreams[0].Arrivals: what a promise of latencies gains cannot be shared": func(c *Config) { c.Upstreams[0].Arrivals.OneWayMax = time.Millisecond },
 			"Upstreams[0].Auto":                        func(c *Config) { c.Upstreams[0].Auto, c.Upstreams[0].Limits = true, nil },
 			"State: beside a store":                    func(c *Config) { c.State = "file" },
+			"Share.Weight: -1 is not between":          func(c *Config) { c.Share.Weight = -1 },
+			"Share.Least: 2 is not between":            func(c *Config) { c.Share.Least = 2 },
 			"Share: there is no store":                 func(c *Config) { c.Share = ShareBy{Name: "x"} },
 			"Upstreams[0].Limits: share: a *limit.Pro": func(c *Config) { c.Upstreams[0].Preset, c.Upstreams[0].Limits = "anthropic:start", nil },
 		} {

@@ -35,8 +35,20 @@ type Config struct {
 	Name string
 	// Fallback is what becomes of them while the store is away.
 	Fallback share.Fallback
+	// Weight and Least are the part of each of them that this process has where there is not enough for all, as in share.Config.
+	Weight, Least float64
 	// Logger is told when the store is away. If nil, nobody.
 	Logger *slog.Logger
+}
+
+// WrongPart says whether a Weight (0: none is said) or a Least makes no sense, and why; nil: both do.
+func WrongPart(weight, least float64) (field string, err error) {
+	if weight != 0 {
+		if err := share.CheckWeight(weight); err != nil {
+			return "Weight", err
+		}
+	}
+	return "Least", share.CheckLeast(least)
 }
 
 // Limits are the shared limits of one process. Safe for concurrent use.
@@ -143,7 +155,7 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 		return together(own), nil
 	}
 	m, err := share.New(share.Config{
-		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Logger: l.config.Logger,
+		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least, Logger: l.config.Logger,
 		Own: func() limit.Keeper {
 			all, _, _ := divided(made())
 			return together(all).(limit.Keeper)

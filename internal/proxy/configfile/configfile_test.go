@@ -157,13 +157,13 @@ func TestEverything(t *testing.T) {
 // sharing has what does not go with state, latency_max and limits: auto.
 const sharing = `
 version: 1
-share: {store: sqlite:limits.db, name: api, fallback: split}
+share: {store: sqlite:limits.db, name: api, fallback: split, weight: 2.5, least: 0.2}
 upstreams: [{to: "https://api.example.com", limits: [20/s]}]
 `
 
 func TestShare(t *testing.T) {
 	got, err := read(sharing)
-	if want := (proxy.ShareBy{Store: "sqlite:limits.db", Name: "api", Fallback: "split"}); err != nil || got.Config.Share != want {
+	if want := (proxy.ShareBy{Store: "sqlite:limits.db", Name: "api", Fallback: "split", Weight: 2.5, Least: 0.2}); err != nil || got.Config.Share != want {
 		t.Errorf("%+v, %v", got.Config.Share, err)
 	}
 	got, err = read(strings.Replace(sharing, "store: sqlite:limits.db", "env: ALICE_KEY", 1))
@@ -173,6 +173,9 @@ func TestShare(t *testing.T) {
 	for was, c := range map[string][2]string{
 		"store: sqlite:limits.db":       {"env: NOT_SET", "proxy.yaml:3:14: env: NOT_SET is not set"},
 		"fallback: split":               {"fallback: go", `proxy.yaml:3:55: fallback: "go" is none of wait, split`},
+		"weight: 2.5":                   {"weight: 0", `proxy.yaml:3:70: weight: "0" is not above 0`},
+		"weight: 2.5, ":                 {"weight: 1001, ", "1001 is not between 0.001 and 1000"},
+		"least: 0.2":                    {"least: 0.96", "0.96 is not between 0 and 0.95"},
 		"version: 1":                    {"version: 1\nstate: x", "beside a store that limits are shared by"},
 		"store: sqlite:limits.db, name": {"name", "there is no store"},
 		"limits: [20/s]":                {"limits: auto", "limits that are to be found out cannot be shared by a store"},

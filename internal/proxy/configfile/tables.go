@@ -63,6 +63,12 @@ var storeFields = []field[proxy.ShareBy]{
 	yamlfile.Key("fallback", "while the store is away: wait (the default), or split, which is not exact where only some are cut off", yamlfile.Form{"enum": []string{"wait", "split"}}, func(r *reader, n *node, s *proxy.ShareBy) {
 		s.Fallback = r.OneOf(n, "fallback", []string{"wait", "split"})
 	}),
+	yamlfile.Key("weight", "this proxy's part of the limits where there is not enough for all who share: of weights 1 and 3 the second has three quarters (default 1)", yamlfile.ANumber, func(r *reader, n *node, s *proxy.ShareBy) {
+		s.Weight = r.positive(n, "weight")
+	}),
+	yamlfile.Key("least", "the part of the whole that it has at least then, 0 to 0.95, whatever the weights (default 0)", yamlfile.ANumber, func(r *reader, n *node, s *proxy.ShareBy) {
+		s.Least = r.Number(n, "least")
+	}),
 }
 
 var boundsFields = []field[proxy.Bounds]{

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/internal/shared"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// What flags, and the file of a proxy, say of a process' part is in the store, where the others find it, and share show tells it.
+func TestSharePart(t *testing.T) {
+	for name, flags := range map[string]func(address string) *shareFlags{
+		"flags": func(address string) *shareFlags {
+			return &shareFlags{address: address, name: "api", fallback: "wait", weight: 2.5, least: 0.2}
+		},
+		"a proxy's": func(address string) *shareFlags {
+			said := shareFlags{address: address, name: "api", fallback: "wait", weight: 2.5, least: 0.2}
+			return shareOf(said.by())
+		},
+		"a file": func(address string) *shareFlags {
+			return shareOf(proxy.ShareBy{Store: proxy.Secret(address), Name: "api", Weight: 2.5, Least: 0.2})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+			ripe(t, address, "api", perSecondKeeper(20))
+			l, err := flags(address).open(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			member, err := l.Of(l.Name(shared.Place{}), func() limit.Limiter { return perSecondKeeper(20)() })
+			if err != nil {
+				t.Fatal(err)
+			}
+			for member.Ready(0, limit.One) > 0 { // it is fetched
+				time.Sleep(time.Millisecond)
+			}
+			member.Admit(0, limit.One) // and in flight until the end
+			if e := bookOf(t, address, "api").Nodes[0]; e.Weight != 2500 || e.Least != 200 {
+				t.Errorf("the store has weight %d and least %d, in thousandths", e.Weight, e.Least)
+			}
+			if says := sharePrints(t, "show", address, "api"); !strings.Contains(says, "weight 2.5") || !strings.Contains(says, "at least 20 %") {
+				t.Error(says)
+			}
+		})
+	}
+}
