@@ -41,6 +41,8 @@ const (
 	windowMost  = 2000.0   // the largest N that the level may say
 	windowMeets = 200.0    // and what it may say to a newcomer
 	priceLeast  = 10.0     // b from which on the level tells a newcomer what N is
+	lostPart    = 0.1      // of L: who goes so rarely as one of a larger n hears too little to come back step by step
+	lostLeast   = 2.2      // in ln: how much smaller N is than such a one believes
 	debtPart    = 0.1      // of what should remain: a larger lack is not made up for by going a little slower
 	debtStep    = 0.1      // in ln: all who find a debt should find the same line
 	probePart   = 1.0 / 20 // of T: the wait after a refusal where nothing is known of the window's end
@@ -58,6 +60,7 @@ func (w *windowLevel) rest() float64 { return 1 + max(restPart, restSeconds/w.le
 func (w *windowLevel) whole() float64 { return (w.limit - w.rest()) / w.length }
 
 func (w *windowLevel) look(f *Fair, s *sighting) {
+	was := w.number
 	switch {
 	case s.ends != mono.Min:
 		w.told(s.ends)
@@ -66,6 +69,9 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 		w.phase.look(w, s)
 	case s.mid > w.ends: // the next window has begun, or begins now
 		w.begin(w.ends.Add(time.Duration(w.length*1e9)), 1)
+	}
+	if w.number != was { // what was wrong in one window, such as a reset told too early, need not be in the next
+		f.noise = noise{}
 	}
 	s.ends, s.window = w.ends, w.number
 	if s.limited || s.ends == mono.Min {
@@ -123,6 +129,7 @@ func (w *windowLevel) stand(f *Fair, s *sighting) stand {
 	st.gap = over + st.slope*math.Log(f.shares()/10)
 	if st.slope > 0 {
 		st.price = min(max(math.Log(10)-over/st.slope, 0), math.Log(windowMost))
+		st.lost = st.slope > priceLeast && f.n > lostPart*w.limit && math.Log(f.shares())-st.price > lostLeast
 	}
 	return st
 }
