@@ -26,9 +26,10 @@ const (
 func (t Time) Add(d time.Duration) Time {
 	s := t + Time(d)
 	if d >= 0 {
-		if s < t || s > Max {
+		if s < t {
 			return Max
 		}
+		return min(s, Max)
 	} else if s > t {
 		return Min
 	}

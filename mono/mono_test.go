@@ -16,6 +16,7 @@ func TestAddAndSubStopAtTheEnds(t *testing.T) {
 	}{
 		{0, time.Second, mono.Time(time.Second)},
 		{-5, -5, -10},
+		{5, 0, 5}, {5, -2, 3},
 		{mono.Max - 1, 1, mono.Max},
 		{mono.Max, 1, mono.Max},
 		{mono.Max, math.MaxInt64, mono.Max},
@@ -34,7 +35,7 @@ func TestAddAndSubStopAtTheEnds(t *testing.T) {
 		t, u mono.Time
 		want time.Duration
 	}{
-		{5, 3, 2}, {3, 5, -2}, {mono.Max, mono.Min, math.MaxInt64}, {mono.Min, mono.Max, math.MinInt64}, {mono.Max, -1, math.MaxInt64 - 1},
+		{5, 3, 2}, {3, 5, -2}, {5, 5, 0}, {0, 0, 0}, {5, 4, 1}, {mono.Max, mono.Min, math.MaxInt64}, {mono.Min, mono.Max, math.MinInt64}, {mono.Max, -1, math.MaxInt64 - 1},
 	} {
 		if got := c.t.Sub(c.u); got != c.want {
 			t.Errorf("%d.Sub(%d) = %d, want %d", c.t, c.u, got, c.want)

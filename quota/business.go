@@ -141,9 +141,10 @@ var monday = &row{
 		{status: gentle, path: "errors.*.extensions.code", is: []Pattern{"DAILY_LIMIT_EXCEEDED"}, why: QuotaExhausted, by: "=", note: "the calls of a day are used up; they are back at midnight UTC"},
 		{status: gentle, path: "errors.*.extensions.code", is: []Pattern{"*oncurrency*", "*CONCURRENCY*"}, why: TooMany, by: "="},
 		{status: gentle, path: "errors.*.extensions.code", is: []Pattern{"COMPLEXITY_BUDGET_EXHAUSTED", "ComplexityException", "*RATE_LIMIT*", "RateLimitExceeded"}, why: RateLimited, by: "=", waitAt: "errors.*.extensions.retry_in_seconds"},
-		{status: gentle, path: "error_code", is: []Pattern{"ComplexityException", "*RATE_LIMIT*"}, why: RateLimited, by: "="},
+		{status: gentle, path: "error_code", is: []Pattern{"ComplexityException", "complexityBudgetExhausted", "*RATE_LIMIT*"}, why: RateLimited, by: "="},
 		{status: gentle, path: "errors.*.message", is: []Pattern{"*Rate Limit Exceeded*"}, why: RateLimited},
 	},
+	worded: []worded{{says: "budget remaining {left} out of {limit} reset in {wait} second", is: named("complexity", per(0, Weight, time.Minute, "", Key))}},
 }
 
 // gentle are the statuses with which GraphQL servers answer; their errors are answers, too.
@@ -359,6 +360,7 @@ var sentry = &row{
 		}
 	},
 	refuse: []refused{{path: "detail", is: []Pattern{"*concurrency*"}, why: TooMany}},
+	worded: []worded{{says: "Limit is {limit} requests in {window} seconds", is: per(0, Requests, 0, "", Route)}},
 }
 
 // Twilio refuses when too much is under way at once, for the account or for one telephone number.

@@ -180,7 +180,8 @@ var bybit = &row{
 		case code == 10018:
 			r.refuse(RateLimited)
 			r.by("address")
-		case r.Status == http.StatusForbidden && !mentions(&r.Response, "from your country"):
+		case r.Status == http.StatusForbidden && !mentions(&r.Response, "from your country") && !mentions(&r.Response, "Bad request."):
+			// The content network before it has pages of its own, for a country and for a request that is malformed: waiting helps neither.
 			r.refuse(Banned)
 			if r.RetryAfter == 0 {
 				r.RetryAfter = 10 * time.Minute
@@ -196,15 +197,15 @@ var kraken = &row{
 	Provider: Provider{
 		Name: "kraken", Title: "Kraken",
 		Hosts: []string{"api.kraken.com"},
-		Docs:  "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", AsOf: "2026",
+		Docs:  "https://docs.kraken.com/exchange/guides/rest/ratelimits", AsOf: "2026-11",
 		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
 		Published: []Preset{
 			// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most calls count 1, histories 2.
-			{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+			{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 				[]Policy{bucket(15, 33, Weight, 100*time.Second, Key)}},
-			{"kraken:intermediate", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+			{"kraken:intermediate", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 				[]Policy{bucket(20, 1, Weight, 2*time.Second, Key)}},
-			{"kraken:pro", "spot REST, per key", "https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits", "2026",
+			{"kraken:pro", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 				[]Policy{bucket(20, 1, Weight, time.Second, Key)}},
 		},
 	},

@@ -44,6 +44,8 @@ var cloudflare = &row{
 		Published: []Preset{
 			{"cloudflare", "client API, per user", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026",
 				[]Policy{per(1200, Requests, 5*time.Minute, "", Key)}},
+			{"cloudflare:address", "client API, per address", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026-11",
+				[]Policy{per(200, Requests, time.Second, "", IP)}},
 		},
 	},
 	is: func(r *Response) bool {
@@ -81,9 +83,15 @@ func (r *reading) anybody() {
 		return
 	}
 	for _, prefix := range []string{"X-RateLimit-", "X-Rate-Limit-"} {
+		r.waitInstead(prefix+"Retry-After", prefix+"Retry-After-Seconds")
+		if r.lists(prefix) {
+			continue
+		}
 		reset := r.reset(prefix+"Reset", 0)
-		if reset.IsZero() {
-			reset = r.reset(prefix+"Reset-After", 0)
+		for _, name := range []string{"Reset-After", "Reset-Date"} {
+			if reset.IsZero() {
+				reset = r.reset(prefix+name, 0)
+			}
 		}
 		p := Policy{Unit: Requests}
 		for _, name := range []string{"Window", "Period", "Interval"} {
@@ -102,12 +110,61 @@ func (r *reading) anybody() {
 	}
 }
 
-// kong are the fields of the gateway of this name and of others like it: a limit per window.
+// lists reads fields that each have a list, with an item for every limit, and reports whether they do: limits 1, 15000, of which 1, 14980 remain,
+// which are back in 1, 1419704 seconds. Which windows they have stands in a field of its own, as policies of the draft: 1;w=1, 15000;w=2592000.
+func (r *reading) lists(prefix string) bool {
+	limits, _ := r.field(prefix + "Limit")
+	remaining, _ := r.field(prefix + "Remaining")
+	n := strings.Count(limits, ",") + 1
+	if n < 2 || n > maxItems || n != strings.Count(remaining, ",")+1 || strings.Contains(limits+remaining, ";") {
+		return false
+	}
+	windows, err := httpsfv.UnmarshalList(r.Header.Values(prefix + "Policy"))
+	if r.has(prefix+"Policy") && err != nil {
+		r.malformed(prefix+"Policy", err)
+	}
+	reset, _ := r.field(prefix + "Reset")
+	resets := strings.Split(reset, ",")
+	for i := range n {
+		p := Policy{Unit: Requests, Limit: r.nth(prefix+"Limit", i+1).N, Source: Stated}
+		if i < len(windows) {
+			if item, ok := windows[i].(httpsfv.Item); ok && item.Value == p.Limit {
+				p.Window, p.WindowSource = r.window(prefix+"Policy", item.Params), Stated
+				p.Name = windowName(p.Window)
+			}
+		}
+		if p.Name == "" { // so that they can be told apart
+			p.Name = fmt.Sprintf("limit %d", i+1)
+		}
+		l := ServiceLimit{Remaining: r.nth(prefix+"Remaining", i+1)}
+		if len(resets) == n {
+			l.Reset = r.moment(prefix+"Reset", strings.TrimSpace(resets[i]), 0)
+		}
+		r.add(p, l)
+	}
+	return true
+}
+
+// waitInstead reads the first of fields that some send instead of Retry-After: Bucket4j before Spring, and what imitates it. Of an answer
+// that was served they would be the time until a reset, which nobody has to wait for.
+func (r *reading) waitInstead(names ...string) {
+	for _, name := range names {
+		if t := r.reset(name, 0); !t.IsZero() && r.RetryAfter == 0 && r.Status >= http.StatusBadRequest {
+			r.RetryAfter = t.Sub(r.now)
+		}
+	}
+}
+
+// kong are the fields of the gateway of this name and of others like it: a limit per window. Months are of no one length, so theirs is
+// not said.
 var kong = []stated{
 	{names: "X-RateLimit-*-Second", is: named("second", per(0, Requests, time.Second, Calendar, ""))},
 	{names: "X-RateLimit-*-Minute", is: named("minute", per(0, Requests, time.Minute, Calendar, ""))},
 	{names: "X-RateLimit-*-Hour", is: named("hour", per(0, Requests, time.Hour, Calendar, ""))},
 	{names: "X-RateLimit-*-Day", is: named("day", per(0, Requests, day, Calendar, ""))},
+	{names: "X-RateLimit-*-Month", is: named("month", per(0, Requests, 0, "", ""))},
+	{names: "X-RateLimit-*-Quota-Minute", is: named("minute", per(0, Requests, time.Minute, "", ""))},
+	{names: "X-RateLimit-*-Quota-Month", is: named("month", per(0, Requests, 0, "", ""))},
 }
 
 // ietf reads the draft's fields and reports whether there were any.

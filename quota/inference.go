@@ -6,7 +6,7 @@ import (
 )
 
 // Providers that run language models, beside those in llm.go. Most speak as OpenAI does, but count differently.
-var inference = []*row{mistral, cerebras, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, perplexity, together}
+var inference = []*row{mistral, cerebras, sambanova, cohere, fireworks, huggingface, openrouter, replicate, elevenlabs, xai, deepseek, bedrock, vertex, ollama, perplexity, together}
 
 // Mistral never says when there is more. It counts in sixty seconds that slide, and counts what was used, not what was asked for.
 var mistral = &row{
@@ -45,7 +45,9 @@ var cerebras = &row{
 		Limited: Model, Banned: Key,
 		Tokens: CountsSum,
 	},
-	is: sends("X-RateLimit-Limit-Requests-Day", "X-RateLimit-Limit-Requests-Minute", "X-RateLimit-Remaining-Tokens-Minute"),
+	is: func(r *Response) bool {
+		return sends("X-RateLimit-Limit-Requests-Day", "X-RateLimit-Limit-Requests-Minute", "X-RateLimit-Remaining-Tokens-Minute")(r) && !sends("X-RateLimit-Limit-Requests")(r)
+	},
 	stated: []stated{
 		{names: "X-RateLimit-*-Requests-Minute", is: named("requests per minute", per(0, Requests, time.Minute, "", Model))},
 		{names: "X-RateLimit-*-Requests-Hour", is: named("requests per hour", per(0, Requests, time.Hour, "", Model))},
@@ -59,6 +61,23 @@ var cerebras = &row{
 		{path: "message", is: []Pattern{"*per day limit exceeded*", "*er day*"}, why: QuotaExhausted},
 		{path: "code", is: []Pattern{"request_quota_exceeded", "token_quota_exceeded"}, why: RateLimited},
 		{status: []int{402}, why: Unpaid},
+	},
+}
+
+// SambaNova states the requests of a minute under the names that OpenAI has, and those of a day beside them.
+var sambanova = &row{
+	Provider: Provider{
+		Name: "sambanova", Title: "SambaNova",
+		Hosts: []string{"api.sambanova.ai"},
+		Docs:  "https://docs.sambanova.ai/docs/en/models/rate-limits", AsOf: "2026-11",
+		Limited: Model, Banned: Key,
+	},
+	is: func(r *Response) bool {
+		return sends("X-RateLimit-Limit-Requests-Day")(r) && sends("X-RateLimit-Limit-Requests")(r) && !sends("X-RateLimit-Limit-Tokens")(r)
+	},
+	stated: []stated{
+		{names: "X-RateLimit-*-Requests", is: named("requests per minute", per(0, Requests, time.Minute, "", Model))},
+		{names: "X-RateLimit-*-Requests-Day", is: named("requests per day", per(0, Requests, day, "", Model))},
 	},
 }
 
@@ -85,6 +104,10 @@ var cohere = &row{
 		{path: "message", is: []Pattern{"*calls / month*"}, why: QuotaExhausted, by: "month"},
 		{status: []int{402}, why: Unpaid},
 	},
+	worded: []worded{
+		{says: "limited to {limit} API calls / minute", is: per(0, Requests, time.Minute, "", Route)},
+		{says: "limited to {limit} API calls / month", is: named("month", per(0, Requests, 30*day, "", Key))},
+	},
 }
 
 // Together adapts its limits, and says with every answer when the next request may go.
@@ -106,9 +129,11 @@ var together = &row{
 		{path: "error.type", is: []Pattern{"dynamic_request_limited", "dynamic_token_limited", "credit_limit", "model_rate_limit"}, why: RateLimited},
 		{path: "error_type", is: []Pattern{"dynamic_*_limited"}, why: RateLimited},
 	},
+	worded: []worded{{says: "Your rate limit is {limit} queries per minute", is: named("requests", per(0, Requests, time.Minute, "", Model))}},
 }
 
-// Fireworks states what is left of requests, prompts and answers, but not when there is more.
+// Fireworks states what is left of requests, prompts and answers, but not when there is more. What it counts in a minute it tells by the
+// second, since it tells of prompts that are not cached, too.
 var fireworks = &row{
 	Provider: Provider{
 		Name: "fireworks", Title: "Fireworks",
@@ -124,6 +149,22 @@ var fireworks = &row{
 		{names: "X-RateLimit-*-Requests", is: named("requests", per(0, Requests, time.Minute, "", Model))},
 		{names: "X-RateLimit-*-Tokens-Prompt", is: named("prompt", per(0, Input, time.Minute, "", Model))},
 		{names: "X-RateLimit-*-Tokens-Generated", is: named("generated", per(0, Output, time.Minute, "", Model))},
+	},
+	read: func(r *reading) {
+		if !r.has("X-RateLimit-Limit-Tokens-Cache-Adjusted-Prompt") {
+			return
+		}
+		minute := func(n int64) int64 { return min(60*n, MaxCount) }
+		for i, p := range r.Policies {
+			if p.Unit != Requests {
+				r.Policies[i].Limit = minute(p.Limit)
+			}
+		}
+		for i, l := range r.Limits {
+			if l.Unit != Requests {
+				r.Limits[i].Remaining.N = minute(l.Remaining.N)
+			}
+		}
 	},
 	refuse: []refused{{status: []int{402, 412}, why: Unpaid}},
 }
@@ -225,6 +266,7 @@ var elevenlabs = &row{
 		{path: "detail.status", is: []Pattern{"system_busy"}, why: Overloaded},
 		{path: "detail.status", is: []Pattern{"detected_unusual_activity"}, why: Banned},
 	},
+	worded: []worded{{says: "a maximum of {limit} concurrent requests", is: named("concurrent", per(0, Concurrent, 0, Concurrency, Key))}},
 }
 
 // xAI counts requests per second and tokens per minute, per team and model, and says in words which of them refused.
@@ -247,6 +289,11 @@ var xai = &row{
 		{path: "error", is: []Pattern{"*available credits*", "*spending limit*", "*urchase credits*"}, why: Unpaid},
 		{path: "error.message", is: []Pattern{"*available credits*", "*spending limit*", "*urchase credits*"}, why: Unpaid},
 		{path: "error", is: []Pattern{"*(actual/limit)*", "Too many requests*", "Too many tokens*"}, why: RateLimited},
+	},
+	worded: []worded{
+		{says: "Requests per Second (actual/limit): {used}/{limit}", is: named("requests", per(0, Requests, time.Second, "", Model))},
+		{says: "Requests per Minute (actual/limit): {used}/{limit}", is: named("requests", per(0, Requests, time.Minute, "", Model))},
+		{says: "Tokens per Minute (actual/limit): {used}/{limit}", is: named("tokens", per(0, Tokens, time.Minute, "", Model))},
 	},
 }
 

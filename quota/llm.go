@@ -74,7 +74,8 @@ var groq = &row{
 }
 
 // Azure OpenAI sends OpenAI's names with other values: resets are in whole seconds; and for what it does not know it sends -1, or 0 where
-// another field is -1. For a while it wrote x-rate-limit-reset-tokens.
+// another field is -1. For a while it wrote x-rate-limit-reset-tokens. Tokens that are overdrawn are told by how many (measured in August
+// 2026), and the bucket has some again when it will be full but for a whole window; a stream that it refuses has status 200, and asks to wait.
 var azure = &row{
 	Provider: Provider{
 		Name: "azure-openai", Title: "Azure OpenAI", AsOf: "2026-11",
@@ -115,9 +116,22 @@ var azure = &row{
 			if v, _ := r.field(reset); v != "0" { // a reset of 0 means now, or that it is not known: neither helps
 				at = r.reset(reset, 0)
 			}
-			r.triple(p, limit, remaining, at)
+			p.Limit = r.limit(limit).N
+			l := ServiceLimit{Reset: at}
+			if v, _ := r.field(remaining); strings.HasPrefix(v, "-") {
+				l.Remaining = Count{0, true}
+				if more := at.Add(-p.Window); more.After(r.now) {
+					l.Next = more
+				}
+			} else {
+				l.Remaining = r.count(remaining)
+			}
+			r.add(p, l)
 		}
 		r.worked("OpenAI-Processing-Ms")
+		if r.Status == http.StatusOK && r.has("Retry-After") && strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
+			r.refuse(RateLimited)
+		}
 		if r.Status != http.StatusTooManyRequests {
 			return
 		}

@@ -97,6 +97,7 @@ type row struct {
 	inBody bool
 	stated []stated
 	refuse []refused
+	worded []worded
 	// read does what the tables do not. Retry-After has been read before, and if it does not refuse, the status decides.
 	read func(*reading)
 }
@@ -122,6 +123,7 @@ func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 	if !r.other {
 		r.refuse(r.byStatus())
 	}
+	r.wordings(d.worded)
 	if age := r.Header.Get("Age"); len(r.Limits) > 0 && age != "" && strings.Trim(age, "0 ") != "" {
 		r.Limits = nil
 		r.note("the response comes from a cache (Age: %s): what was left is out of date", clip(age))

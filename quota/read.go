@@ -128,8 +128,8 @@ func scaled(v string, unit time.Duration) (time.Duration, error) {
 		return 0, errNegative
 	}
 	if f *= float64(unit); f <= float64(MaxWait) {
-		// In binary, 64.57 s is a hair more than 64,570 ms; it must not become a nanosecond more.
-		return time.Duration(math.Ceil(f - f*1e-15)), nil
+		// In binary, 64.57 s is a hair more than 64,570 ms; it must not become a nanosecond more, nor a wait of weeks less than it is.
+		return time.Duration(math.Ceil(f - min(f*1e-15, 0.5))), nil
 	}
 	return MaxWait + 1, nil
 }
@@ -330,16 +330,10 @@ func (r *reading) add(p Policy, l ServiceLimit) {
 		r.problem("%d remain of a limit of %d; read as all of it", l.Remaining.N, max(p.Limit, p.Burst))
 		l.Remaining.N = max(p.Limit, p.Burst)
 	}
-	if p.Limit > 0 || p.Window > 0 && (l.Used.OK || l.Remaining.OK) {
+	if (p.Limit > 0 || p.Window > 0 && (l.Used.OK || l.Remaining.OK)) && !slices.Contains(r.Policies, p) { // Crossref states it under two names
 		r.Policies = append(r.Policies, p)
 	}
 	if l.Remaining.OK || l.Used.OK || !l.Reset.IsZero() {
 		r.Limits = append(r.Limits, l)
 	}
-}
-
-// triple reads a limit, what remains of it and its reset, from three fields.
-func (r *reading) triple(p Policy, limit, remaining string, reset time.Time) {
-	p.Limit = r.limit(limit).N
-	r.add(p, ServiceLimit{Remaining: r.count(remaining), Reset: reset})
 }

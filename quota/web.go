@@ -249,6 +249,11 @@ var stripe = &row{
 			r.refuse(RateLimited)
 		}
 	},
+	refuse: []refused{
+		// Versions of the API before 2015-09-18 refuse so, and accounts of others are made under a limit of their own.
+		{status: []int{400}, path: "error.code", is: []Pattern{"rate_limit"}, why: RateLimited},
+		{status: []int{400}, path: "error.message", is: []Pattern{"*creating accounts too quickly*"}, why: RateLimited, by: "endpoint-rate"},
+	},
 }
 
 // Discord names the bucket that a route counts in. Its resets have fractions; the one that counts from now is preferred. If the limit of
@@ -383,16 +388,24 @@ var notion = &row{
 		Name: "notion", Title: "Notion",
 		SDKs:  []Pattern{"notion_client.*", "@notionhq/*"},
 		Hosts: []string{"api.notion.com"},
-		Docs:  "https://developers.notion.com/reference/request-limits", AsOf: "2026",
-		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_request_*", Key}, {"*", ""}},
+		Docs:  "https://developers.notion.com/reference/request-limits", AsOf: "2026-11",
+		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_endpoint_*", Route}, {"public_api_*", Key}, {"*", ""}},
+		Published: []Preset{
+			// Fixed windows of 60 s. A workspace has a limit of its own beside, which no number is published of.
+			{"notion", "per connection; all plans but Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
+				[]Policy{per(180, Requests, time.Minute, "", Key)}},
+			{"notion:business", "per connection; Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
+				[]Policy{per(600, Requests, time.Minute, "", Key)}},
+		},
 	},
 	is: sends("X-Notion-Request-Id"),
 	read: func(r *reading) {
 		var body struct {
 			Code string `json:"code"`
 			More struct {
-				Reason string `json:"rate_limit_reason"`
-				Retry  any    `json:"retry_after"`
+				Reason   string   `json:"rate_limit_reason"`
+				Retry    any      `json:"retry_after"`
+				Guidance []string `json:"retry_guidance"`
 			} `json:"additional_data"`
 		}
 		if r.Status < 400 || !r.object(&body) {
@@ -404,8 +417,16 @@ var notion = &row{
 				r.refuse(Banned)
 			}
 			r.refuse(RateLimited)
-		case "service_overload", "service_unavailable":
+		case "service_overload":
 			r.refuse(Overloaded)
+		case "service_unavailable":
+			r.refuse(Overloaded)
+			if len(body.More.Guidance) > 0 {
+				// It may have saved what was asked before it ran out of time: with a wait it would look like a refusal, which may be sent again.
+				r.RetryAfter = 0
+				r.note("it may have been carried out: %s", strings.Join(body.More.Guidance, " "))
+				return
+			}
 		case "conflict_error":
 			r.refuse(Conflict)
 		}

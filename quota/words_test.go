@@ -77,6 +77,16 @@ func TestWordsOfRefusals(t *testing.T) {
 	tell("discord", 429, "", "X-RateLimit-Bucket: b")
 	tell("discord", 429, `{"retry_after":1}`, "X-RateLimit-Bucket: b", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1768478460")
 	each("x", 429, `{"title":"*"}`, "UsageCapExceeded", "Too Many Requests")
+	each("xai", 429, `{"code":"resource-exhausted","error":"Too many of team t and model m. Your team's rate limit is - * You can view"}`, "Tokens per Minute (actual/limit): 65605/16,000.",
+		"Requests per Second (actual/limit): 2/2", "Requests per Minute (actual/limit): 0/0.", "Requests per Minute (actual/limit): all/2", "Requests per Minute (actual/limit): 3 of 2", "Requests per Minute (actual/limit): 3")
+	each("sentry", 429, `"*"`, "Limit is 70 requests in 1 seconds", "Limit is 1e9 requests in 1 seconds", "Limit is many; Limit is 5 requests in 99999999 seconds", "Limit is 99999999999999999999 requests in 0.5 seconds")
+	each("monday", 200, `{"error_code":"complexityBudgetExhausted","error_message":"budget remaining * seconds"}`, "3 out of 10000000 reset in 16", "3 out of 0 reset in 16", "3 out of 5 reset in 99999999", "3 out of 5 reset in 0")
+	tell("sentry", 200, `"Limit is 70 requests in 1 seconds"`)
+	for _, fields := range []string{"Policy: 1;w=1, 15000;w=2592000", "Policy: 2;w=1, 15000;w=2592000", "Policy: 1;w=", "Policy: 1", "Reset: 5", "Reset: soon, 7", "Window: 3"} {
+		tell("generic", 429, "", "X-RateLimit-Limit: 1, 15000", "X-RateLimit-Remaining: 0, 14523", "X-RateLimit-"+fields)
+	}
+	tell("generic", 200, "", "X-RateLimit-Limit: 1, 15000", "X-RateLimit-Remaining: 14523")
+	tell("generic", 200, "", "X-RateLimit-Limit: 1, many", "X-RateLimit-Remaining: 1, 7", "X-RateLimit-Reset: 1, 7")
 	each("notion", 400, `{"code":"*"}`, "rate_limited", "service_overload", "service_unavailable", "conflict_error", "other")
 	each("notion", 429, `{"code":"rate_limited","additional_data":{"rate_limit_reason":"public_api_request_blocked","retry_after":*}}`, "3", `"3"`, "null", `"x"`)
 	each("github", 403, `{"message":"*"}`, "secondary rate limit", "abuse detection", "API rate limit exceeded", "Must have admin rights")

@@ -268,6 +268,7 @@ func TestReserveNotOK(t *testing.T) {
 		if r := l.ReserveN(3); r.OK() || r.Delay() != ratelike.Never {
 			t.Errorf("3 of 2: OK %v, in %v", r.OK(), r.Delay())
 		}
+		l.ReserveN(3).Cancel() // which holds nothing that could be given back
 		permit, err := l.Gate().Wait(t.Context(), limit.Cost{limit.Requests: 2})
 		if err != nil {
 			t.Fatal(err)

@@ -36,12 +36,17 @@
 //
 // The ledger's time is the store's clock and a shift that is kept with the limiter. Each node checks each reading against what it knows. If
 // the store's clock was set, the first to notice corrects the shift so that the ledger does not run ahead, and says by how much it may be
-// behind. A newcomer sends nothing until another's turn vouches for the clock, or nobody is there. If the store has forgotten, or says by its
-// incarnation that it may have, nothing is granted until all that was granted before no longer counts: TTL + Late and a window.
+// behind. A newcomer sends nothing until another's turn vouches for the clock, or nobody is there.
+//
+// If the store says by its incarnation that it may have forgotten, whoever comes first says what it had, if its own last turn was less than 2.6 s
+// before. What counts at most it knows, as each node says how much it may hold before it does, and holds no more until all who are there have
+// seen that: so all of that is open until each says what it does hold, and all that was free of the limit counts as sent. If nobody who comes knows,
+// nothing is granted until all that was granted before no longer counts: TTL + Late and a window. So it is where a limit is removed. A store
+// whose clock is Steady is one that forgets only when all of its nodes end.
 //
 // # What is trusted
 //
-// That nobody sets the store's clock forward while no node is there, and that a set which is smaller than the quickest round trip to the
+// That nobody takes a turn at a store that has forgotten once another has found it so: after a failover the old server answers nobody. That nobody sets the store's clock forward while no node is there, and that a set which is smaller than the quickest round trip to the
 // store does no harm (Margin covers a millisecond). That no process is stopped for longer than Late between Fresh and the kernel's write. That
 // a request is counted within Late of a node's end, as everywhere in package limit. A Calendar is as right as the store's clock was when the
 // first node came.

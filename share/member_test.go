@@ -234,13 +234,25 @@ func TestMembersWithoutStore(t *testing.T) {
 			t.Errorf("%d sent in 20 s after it came back", n)
 		}
 		store.set(func() { clear(store.blobs); store.again = " more" })
+		time.Sleep(600 * time.Millisecond) // what was granted is sent, and the first has come back, which knows what the store had
+		before = s.count()
+		time.Sleep(400 * time.Millisecond)
+		if s.count() != before {
+			t.Errorf("%d sent within a window after the store forgot", s.count()-before)
+		}
+		time.Sleep(3 * time.Second)
+		if s.count() < before+20 {
+			t.Errorf("%d sent a window after it forgot", s.count()-before)
+		}
+		store.set(func() { clear(store.blobs); store.again, store.away = " once more", gone })
 		time.Sleep(4 * time.Second)
 		before = s.count()
-		time.Sleep(3 * time.Second)
+		store.set(func() { store.away = nil })
+		time.Sleep(7 * time.Second)
 		if s.count() != before {
-			t.Errorf("%d sent of a store that forgot", s.count()-before)
+			t.Errorf("%d sent of a store that forgot while nobody was there who knows", s.count()-before)
 		}
-		time.Sleep(15 * time.Second)
+		time.Sleep(11 * time.Second)
 		if s.count() < before+150 {
 			t.Errorf("%d sent long after it forgot", s.count()-before)
 		}

@@ -113,6 +113,8 @@ func (l *requestLog) add(line *logLine) bool {
 	}
 	ended, ok := secondsOf(line.Ended)
 	switch {
+	case line.State == "rows" && !ok: // it says what rows are made of the results, and comes first
+		l.ofRun = true
 	case line.State != "" && ok:
 		l.ofRun = true
 		l.result(line, ended)
@@ -181,22 +183,33 @@ func (l *requestLog) checked(line *logLine, at float64) {
 	}
 }
 
-// loadLog reads the log of this name. ok is false if the file is no log. If it has the results of a run, and a file beside it has the dead
-// letters, both are drawn together.
-func loadLog(name string) (figure chart.Figure, ok bool, err error) {
+// openLog reads the log of this name. ok is false if there is no such file, or if it is something else.
+func openLog(name string) (l requestLog, ok bool, err error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return figure, false, nil // the name may be that of a stored run
+		return l, false, nil // the name may be that of a stored run
 	}
 	defer file.Close()
-	l, ok, err := readLog(file)
+	if l, ok, err = readLog(file); err != nil {
+		err = exitError{exitConfig, fmt.Errorf("%s: %w", name, err)}
+	}
+	return l, ok, err
+}
+
+// loadLog reads the log of this name, or if it is a table that a run made of its results, those. ok is false if the file is no log. If it has
+// the results of a run, and a file beside it has the dead letters, both are drawn together.
+func loadLog(name string) (figure chart.Figure, ok bool, err error) {
+	l, ok, err := openLog(name)
+	if !ok && err == nil {
+		l, ok, err = openLog(batch.RowsOf(name))
+	}
 	if err != nil {
-		return figure, true, exitError{exitConfig, fmt.Errorf("%s: %w", name, err)}
+		return figure, true, err
 	}
 	if !ok || len(l.events) == 0 {
 		return figure, false, nil
 	}
-	if dead, err := os.Open(batch.DeadBeside(name)); l.ofRun && err == nil {
+	if dead, err := os.Open(batch.DeadBeside(strings.TrimSuffix(name, batch.RowsOf("")))); l.ofRun && err == nil {
 		defer dead.Close()
 		if more, ok, err := readLog(dead); ok && err == nil {
 			l.events, l.ceiling, l.undated = append(l.events, more.events...), append(l.ceiling, more.ceiling...), l.undated+more.undated

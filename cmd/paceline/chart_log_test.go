@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,13 +80,35 @@ func TestChartOfLogs(t *testing.T) {
 			t.Errorf("%s: the chart does not say %q", c.name, c.caption)
 		}
 	}
-	for text, want := range map[string]string{"https://a.test\n": "is no stored run", `{"a":1}` + "\n": "is no stored run", results.String()[:200] + "\nnonsense\n": "line 2"} {
+	for text, want := range map[string]string{"https://a.test\n": "other is no stored run of paceline sim, and has no results of paceline run", "": "is no stored run of paceline sim", `{"a":1}` + "\n": "is no stored run", results.String()[:200] + "\nnonsense\n": "line 2"} {
 		file := filepath.Join(dir, "other")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if code, _, stderr := command("chart", file, "--chart", filepath.Join(dir, "o.svg")); code != exitConfig || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit %d, %s, want %q", text, code, stderr, want)
+		}
+	}
+}
+
+// A table, or the file of rows beside it, is drawn from the results that it was made of, with the dead letters.
+func TestChartOfTable(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Query().Get("id") == "1" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprint(w, `{}`)
+	})
+	dir := t.TempDir()
+	table := filepath.Join(dir, "t.csv")
+	if code, _, stderr := paceline("", "run", "--limit", "500/s", write(t, "in.jsonl", numbered(5, l.URL)), "--select", "id=.id", "--out", table); code != exitSomeFailed {
+		t.Fatal(code, stderr)
+	}
+	for _, name := range []string{table, table + ".rows"} {
+		code, _, stderr := command("chart", name, "--chart", filepath.Join(dir, "t.svg"))
+		if code != exitOK || !strings.Contains(stderr, ": 4 done, 1 failed; 0 attempts were refused.") {
+			t.Errorf("%s: %d %s", name, code, stderr)
 		}
 	}
 }

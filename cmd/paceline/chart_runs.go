@@ -134,7 +134,7 @@ func loadRun(name string) (*storedRun, string, error) {
 	}
 	var r storedRun
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, "", exitError{exitConfig, fmt.Errorf("%s is no stored run: %w", file, err)}
+		return nil, "", exitError{exitConfig, fmt.Errorf("%s is no stored run of paceline sim, and has no results of paceline run (--out) and no log of paceline serve (--log)", file)}
 	}
 	if r.Version != 1 || r.Scenario == nil && r.Live == nil && r.Throttles == nil {
 		return nil, "", exitError{exitConfig, fmt.Errorf("%s is no stored run of version 1", file)}

@@ -218,7 +218,7 @@ func TestExplainPreset(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, stdout)
 	}
 	code, stdout, _ = paceline("", "explain", "--preset", "kraken:pro", "-o", "json")
-	if code != exitOK || !strings.Contains(stdout, `"as_of": "2026"`) || !strings.Contains(stdout, `"burst": 20`) {
+	if code != exitOK || !strings.Contains(stdout, `"as_of": "2026-11"`) || !strings.Contains(stdout, `"burst": 20`) {
 		t.Errorf("exit %d:\n%s", code, stdout)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,18 +71,25 @@ func (g *givenFlags) recognize(in *runInput, wanted []string) (found handed.Foun
 	}
 	seen, err := handed.Recognize(head, in.name, wanted)
 	switch {
+	case form == handed.Curl && errors.Is(err, handed.ErrForeign):
+		return found, nil, in.unknown(err)
 	case form != handed.Unknown && form == seen.Form:
 		return seen, head, nil
 	case form != handed.Unknown:
 		return handed.Found{Form: form, Comma: ','}, head, nil
 	case err != nil:
-		file := "FILE"
-		if in.isFile {
-			file = in.name
-		}
-		return found, nil, exitError{exitConfig, fmt.Errorf("%s: %s", in.name, strings.ReplaceAll(err.Error(), "FILE", file))}
+		return found, nil, in.unknown(err)
 	}
 	return seen, head, nil
+}
+
+// unknown is the error of an input in a form that is not read.
+func (in *runInput) unknown(err error) error {
+	file := "FILE"
+	if in.isFile {
+		file = in.name
+	}
+	return exitError{exitConfig, fmt.Errorf("%s: %s", in.name, strings.ReplaceAll(err.Error(), "FILE", file))}
 }
 
 // take configures a run for an input that is not lines of JSON written for paceline. taken is false if the input is such lines, or a batch
@@ -107,16 +115,25 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *batch.Config) (take
 	if found.Form == handed.JSONL && g.url == "" {
 		return false, f.wholeLines(cmd, in, head, columns)
 	}
+	if found.Form == handed.JSON && g.url == "" {
+		if err := f.noRequests("objects", in, firstElement(head)); err != nil {
+			return false, err
+		}
+	}
 	if len(f.llm.bounded) > 0 {
 		return false, usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
 	}
+	told := map[string]bool{} // the input is read more than once
 	isTable := slices.Contains([]handed.Form{handed.CSV, handed.TSV, handed.Lines}, found.Form)
 	read := handed.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)), Ignored: func(option, instead string) {
 		text := "passed over in the curl commands: " + option
 		if instead != "" {
 			text += " (" + instead + ")"
 		}
-		c.Notice(text)
+		if !told[text] {
+			told[text] = true
+			c.Notice(text)
+		}
 	}}
 	if isTable && g.url == "" {
 		return false, g.needsURL(in, head, read, f)
@@ -171,11 +188,28 @@ func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, col
 		}
 		return usageError{fmt.Errorf("%s is for rows, which have a --url; %s has lines of JSON, each a whole request", given[0], in.name)}
 	}
+	return f.noRequests("lines of JSON", in, head)
+}
+
+// noRequests returns an error with a command that would work if the first object of JSON is a row and no request. what the input has is in
+// the plural.
+func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
 	names := batch.NoRequest(head)
 	if len(names) == 0 || len(f.llm.bounded) > 0 {
 		return nil
 	}
-	return usageError{fmt.Errorf("%s has lines of JSON without a url: %s. Where each goes is for --url:\n  %s", in.name, strings.Join(names, ", "), f.given.command(in, f, names))}
+	return usageError{fmt.Errorf("%s has %s without a url: %s. Where each goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), f.given.command(in, f, names))}
+}
+
+// firstElement returns the first element of an array of JSON, on one line. It is empty if head does not have all of it.
+func firstElement(head []byte) []byte {
+	var element json.RawMessage
+	var line bytes.Buffer
+	array := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, []byte("\ufeff"))))
+	if _, err := array.Token(); err != nil || array.Decode(&element) != nil || json.Compact(&line, element) != nil {
+		return nil
+	}
+	return line.Bytes()
 }
 
 // needsURL is the error for a table without --url. It suggests a command that would work.

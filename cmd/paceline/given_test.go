@@ -133,6 +133,10 @@ func TestRunGivenRefuses(t *testing.T) {
 		{"people.csv", people, "", 2, table},
 		{"links.csv", "n;Link\n", "", 2, "FILE is a table, separated by ';', with the columns n, Link. Where each row goes is for --url:\n  paceline run FILE --limit 20/s --url '{row.Link}'"},
 		{"rows.jsonl", `{"id":1,"name":"x"}`, "", 2, "FILE has lines of JSON without a url: id, name. Where each goes is for --url:\n  paceline run FILE --limit 20/s --url 'https://api.example.com/v1/things/{row.id}'"},
+		{"rows.json", "[\n {\"name\": \"x\",\n  \"link\": \"https://h\"}\n]", "", 2, "FILE has objects without a url: name, link. Where each goes is for --url:\n  paceline run FILE --limit 20/s --url '{row.link}'"},
+		{"rows.json", `[{"id":"x"}]`, "", 4, "FILE:1:2: there is no url, expected one (http:// or https://)\npaceline: invalid input: FILE: 1 of 1 lines"},
+		{"c.ps1", "$session = New-Object x\nInvoke-WebRequest -Uri \"https://h\"\n", "--curl", 4, "FILE: a command of PowerShell; expected a curl command: in the browser, \"Copy as cURL (bash)\""},
+		{"c.cmd", "curl ^\"https://h^\"\n", "--curl", 4, "FILE: a curl command for cmd.exe, with ^ before its quotes; expected it as for bash"},
 		{"people.csv", people, "--url|https://h/{row.emial}", 2, `FILE:1:1: {row.emial}: there is no column "emial", expected one of id, Full Name, e-mail`},
 		{"people.csv", people, "--url|https://h/{row.id}|--header|X: {row.nme}", 2, `FILE:1:1: {row.nme}: there is no column "nme", expected one of id, Full Name, e-mail`},
 		{"people.csv", people, "--url|https://h/{row.e-mail}/{row.full name}", 4, `:2:0`},
@@ -168,6 +172,17 @@ paceline: invalid input: FILE: 3 of 4 lines; nothing was sent (--skip-invalid se
 		if code != c.code || !strings.HasPrefix(stderr, want) || stdout != "" {
 			t.Errorf("run %s %s\n got %d %s%s\nwant %d %s", c.name, c.args, code, stderr, stdout, c.code, want)
 		}
+	}
+}
+
+// What of curl commands is passed over is said once, though the input is checked before it is sent.
+func TestRunCurlTellsOnce(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t, func(http.ResponseWriter, *http.Request) {})
+	in := write(t, "c.sh", "curl --compressed "+l.URL+"/a -L\ncurl --compressed "+l.URL+"/b\n")
+	code, _, stderr := paceline("", "run", "--limit", "20/s", "--out", filepath.Join(t.TempDir(), "out.jsonl"), in)
+	if code != 0 || strings.Count(stderr, "passed over in the curl commands: --compressed") != 1 || strings.Count(stderr, "passed over") != 2 {
+		t.Errorf("%d %s", code, stderr)
 	}
 }
 

@@ -307,7 +307,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 			if len(p.Models) > 1 {
 				text := fmt.Sprintf("%s, %s tokens in, at most %s out", spell.Thousands(int64(m.Requests)), spell.Thousands(m.Input), spell.Thousands(m.Output))
 				if m.USDMax != nil {
-					text += ", at most " + moneyText(*m.USDMax)
+					text += ", at most " + spell.Dollars(*m.USDMax)
 				}
 				line("  "+m.Model, "%s", text)
 			}
@@ -324,9 +324,9 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		}
 		line("output", "%s", text)
 		if p.USDMax != nil {
-			text := "at most " + moneyText(*p.USDMax)
+			text := "at most " + spell.Dollars(*p.USDMax)
 			if p.USDExpected != nil {
-				text += "; expected " + moneyText(*p.USDExpected)
+				text += "; expected " + spell.Dollars(*p.USDExpected)
 			}
 			if p.PricesAsOf != "" {
 				text += fmt.Sprintf(", by the prices of %s as of %s (paceline models)", p.PricesOf, p.PricesAsOf)
@@ -382,10 +382,10 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 func batchText(b *batch.PlanBatch) string {
 	text := fmt.Sprintf("%s's own: %.0f %% less", b.Provider, 100*b.Discount)
 	if b.USDMax != nil {
-		text += ", at most " + moneyText(*b.USDMax)
+		text += ", at most " + spell.Dollars(*b.USDMax)
 	}
 	if b.USDExpected != nil {
-		text += "; expected " + moneyText(*b.USDExpected)
+		text += "; expected " + spell.Dollars(*b.USDExpected)
 	}
 	text += fmt.Sprintf(", within %.0f h", b.WithinHours)
 	if b.Files > 0 {
@@ -412,12 +412,4 @@ func seconds(s float64) time.Duration {
 		return d.Round(10 * time.Millisecond)
 	}
 	return d.Round(time.Second)
-}
-
-// moneyText writes dollars and cents, with more digits for small amounts.
-func moneyText(usd float64) string {
-	if usd > 0 && usd < 0.1 {
-		return fmt.Sprintf("$%.4f", usd)
-	}
-	return fmt.Sprintf("$%.2f", usd)
 }

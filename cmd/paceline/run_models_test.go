@@ -46,7 +46,7 @@ func TestRunPrices(t *testing.T) {
 		{"sent", chats("a", "gpt-4o-2024-08-06", 3) + chats("b", "gpt-4.1", 2), "", 0, []string{
 			"model gpt-4o-2024-08-06: 3 done, 3 tokens in, ", "model gpt-4.1: 2 done, 2 tokens in, ", "; 5 tokens in, ", " by prices as of 20"}},
 		{"partly", chats("a", "gpt-4o", 1) + chats("b", "gpt-9", 1), "", 0, []string{" without gpt-9 by prices as of 20", "model gpt-9: 1 done, 1 tokens in, "}},
-		{"a budget", known, "--budget 0.0005", 5, []string{"of the budget of $0.00 are spent, and the next request may cost more than the rest"}},
+		{"a budget", known, "--budget 0.0005", 5, []string{"of the budget of $0.00050 are spent, and the next request may cost more than the rest"}},
 		{"a budget of what", known + chats("c", "gpt-9", 300), "--budget 5", 4, []string{
 			"paceline: bad configuration: no price is known of gpt-9, and --budget needs it: --price-input and --price-output, in USD per million tokens\n"}},
 	} {

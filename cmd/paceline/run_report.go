@@ -128,7 +128,7 @@ func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) 
 	}
 	text += usedText(&t)
 	if f.budget > 0 {
-		text += fmt.Sprintf("; $%.2f of $%.2f spent", t.USD, float64(f.budget))
+		text += fmt.Sprintf("; %s of %s spent", spell.Dollars(t.USD), spell.Dollars(float64(f.budget)))
 	}
 	if l := t.Latency; l != nil {
 		text += "; answers in " + l.String()
@@ -171,7 +171,7 @@ func usedText(t *batch.Totals) string {
 	if len(unknown) == len(t.Models) {
 		return text
 	}
-	text += ", " + moneyText(usd)
+	text += ", " + spell.Dollars(usd)
 	if len(unknown) > 0 {
 		text += " without " + shown.Some(unknown, 3)
 	}
@@ -185,7 +185,7 @@ func usedText(t *batch.Totals) string {
 func modelText(m *batch.ModelTotals) string {
 	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, spell.Thousands(int64(m.Done)), spell.Thousands(m.InputTokens), spell.Thousands(m.OutputTokens))
 	if m.USD != nil {
-		text += ", " + moneyText(*m.USD)
+		text += ", " + spell.Dollars(*m.USD)
 	}
 	return text
 }

@@ -60,6 +60,13 @@ func TestRunSelect(t *testing.T) {
 	if code, _, stderr = paceline("", selects...); code != 3 || lib.count() != 5 || read(t, at("p.csv")) != want {
 		t.Errorf("again: %d asked %d %s%s", code, lib.count(), stderr, read(t, at("p.csv")))
 	}
+	if err := os.WriteFile(at("q.csv"), []byte("mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = paceline("", append(slices.Clone(args), "--out", at("q.csv"), "--select", "id=.id")...)
+	if beside, _ := filepath.Glob(at("q.*")); code != 1 || !strings.Contains(stderr, "q.csv is there, and "+at("q.csv.rows")) || len(beside) != 1 {
+		t.Errorf("refused: %d %s; it leaves %q", code, stderr, beside)
+	}
 	for _, c := range []struct {
 		name   string
 		text   string // of the table
@@ -92,6 +99,9 @@ func TestRunSelect(t *testing.T) {
 	before := read(t, at("p.csv"))
 	if code, _, stderr = paceline("", selects...); code != 1 || !strings.Contains(stderr, "p.csv is there, and "+at("p.csv.rows")+", by which a run goes on with it, is not") || read(t, at("p.csv")) != before {
 		t.Errorf("without its rows: %d %s", code, stderr)
+	}
+	if _, err := os.Stat(at("p.csv.rows")); !os.IsNotExist(err) {
+		t.Errorf("without its rows: they are made, %v", err)
 	}
 }
 

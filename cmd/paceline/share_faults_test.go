@@ -92,60 +92,52 @@ func (c *crew) through(o troubles, crash func()) *befallen {
 
 func upTo9s() time.Duration { return time.Duration(rand.Int64N(int64(9 * time.Second))) }
 
-// Eight processes of each program at a server that counts strictly, one of which is killed with -9 or stopped for up to 9 s every three seconds,
-// while the store crashes, too: none is refused. PostgreSQL crashes every 6 s, and is there again a second later; Redis every 20 s, as it has no
-// disk, and nothing is sent for 7 s and a window each time.
-func TestSharedThroughFaults(t *testing.T) {
+// faultsLimit is what the server of these tests allows in any second.
+const faultsLimit = 200
+
+// forMinutes has troubles befall each program on each engine, before a server that counts strictly and refuses none of them.
+func forMinutes(t *testing.T, befall func(t *testing.T, engine, program, address string, s *strictly, crash func()) *befallen) {
 	if os.Getenv("PACELINE_LONG") == "" {
 		t.Skip("it takes minutes: PACELINE_LONG=1")
 	}
-	const n = 200
-	every := map[string]time.Duration{"postgres": 6 * time.Second, "redis": 20 * time.Second}
 	for name, engine := range engines {
 		for program := range programs {
 			t.Run(name+"/"+program, func(t *testing.T) {
 				address, crash := engine(t)
-				ripe(t, address, "api", perSecondKeeper(n))
-				s := serveStrictly(t, n, time.Second)
-				c := muster(t, program, s, address, n, 8, n*300)
-				s.wait(n)
-				f := c.through(troubles{time.Minute, 3 * time.Second, upTo9s, every[name]}, crash)
-				t.Logf("| %s | %s |", t.Name(), f)
-				if f.refused > 0 || f.served == 0 {
-					t.Errorf("%d served, %d refused", f.served, f.refused)
+				ripe(t, address, "api", perSecondKeeper(faultsLimit))
+				b := befall(t, name, program, address, serveStrictly(t, faultsLimit, time.Second), crash)
+				t.Logf("| %s | %s |", t.Name(), b)
+				if b.refused > 0 || b.served == 0 {
+					t.Errorf("%d served, %d refused", b.served, b.refused)
 				}
 			})
 		}
 	}
 }
 
+// Eight processes of each program at a server that counts strictly, one of which is killed with -9 or stopped for up to 9 s every three seconds,
+// while the store crashes every 6 s, in the same instant, and begins again a second later: none is refused.
+func TestSharedThroughFaults(t *testing.T) {
+	forMinutes(t, func(t *testing.T, _, program, address string, s *strictly, crash func()) *befallen {
+		c := muster(t, program, s, address, faultsLimit, 8, faultsLimit*300)
+		s.wait(faultsLimit)
+		return c.through(troubles{time.Minute, 3 * time.Second, upTo9s, 6 * time.Second}, crash)
+	})
+}
+
 // One process is killed, or stopped for 9 s, or the store crashes, once a minute: what is served in the seconds that are not near that, beside what
 // a single process is served that shares the limit with nobody.
 func TestSharedFaultAMinute(t *testing.T) {
-	if os.Getenv("PACELINE_LONG") == "" {
-		t.Skip("it takes minutes: PACELINE_LONG=1")
-	}
-	const n = 200
-	for name, engine := range engines {
-		for program := range programs {
-			t.Run(name+"/"+program, func(t *testing.T) {
-				address, crash := engine(t)
-				ripe(t, address, "api", perSecondKeeper(n))
-				s := serveStrictly(t, n, time.Second)
-				one := muster(t, program, s, address, n, 1, n*300)
-				s.wait(n)
-				alone := one.through(troubles{lasts: 20 * time.Second, every: time.Hour}, nil)
-				one.end()
-				c := muster(t, program, s, address, n, 8, n*300)
-				s.wait(alone.served + 12*n) // what one held when it was killed is given up
-				f := c.through(troubles{3 * time.Minute, time.Minute, func() time.Duration { return 9 * time.Second }, 0}, crash)
-				t.Logf("| %s | one process alone %.1f a second | %s |", t.Name(), alone.rate, f)
-				if f.refused > 0 || f.served == 0 {
-					t.Errorf("%d served, %d refused", f.served, f.refused)
-				}
-			})
-		}
-	}
+	forMinutes(t, func(t *testing.T, _, program, address string, s *strictly, crash func()) *befallen {
+		one := muster(t, program, s, address, faultsLimit, 1, faultsLimit*300)
+		s.wait(faultsLimit)
+		alone := one.through(troubles{lasts: 20 * time.Second, every: time.Hour}, nil)
+		one.end()
+		t.Logf("one process alone: %.1f a second", alone.rate)
+		c := muster(t, program, s, address, faultsLimit, 8, faultsLimit*300)
+		s.wait(alone.served + 12*faultsLimit) // what one held when it was killed is given up
+		return c.through(troubles{3 * time.Minute, time.Minute, func() time.Duration { return 9 * time.Second }, 0}, crash)
+	})
 }
 
 // Three proxies, and three programs with a Pool: one is killed with -9, another stopped for longer than its grants hold. None is refused, and those

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -142,12 +143,25 @@ func (b *bodies) sync(atLeast int, index func() error) error {
 		b.mu.Unlock()
 		return err
 	}
+	failed := 0
 	for _, s := range all {
 		if e := os.Rename(b.unfinished(s.name), filepath.Join(b.dir, s.name)); e != nil && !b.isNamed(s.name) {
-			err = errors.Join(err, e)
+			err = cmp.Or(err, b.gone(e))
+			failed++
 		}
 	}
-	return errors.Join(err, durable.OS.SyncFolder(filepath.Join(b.dir, indexBase)))
+	if failed > 1 { // most often all of them for the same reason
+		err = fmt.Errorf("%w, and %d files more", err, failed-1)
+	}
+	return cmp.Or(err, b.gone(durable.OS.SyncFolder(filepath.Join(b.dir, indexBase))))
+}
+
+// gone returns err, or if it is of the folder's being there no more, an error that says so.
+func (b *bodies) gone(err error) error {
+	if _, is := os.Stat(filepath.Join(b.dir, unfinished)); !errors.Is(err, os.ErrNotExist) || !errors.Is(is, os.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%s is no longer there: it was removed or renamed while answers were written into it", b.dir)
 }
 
 // flushers is how many bodies are made durable at once: a file system writes those together that it gets at the same time.
@@ -200,7 +214,7 @@ func (b *bodies) begin(id string, hide hider, res *response) (*body, error) {
 	}
 	h, err := durable.OS.Create(path)
 	if err != nil {
-		return nil, err
+		return nil, b.gone(err)
 	}
 	w := &body{of: b, hide: hide, h: h, hash: sha256.New(), savedBody: savedBody{name: name}}
 	if res.status == http.StatusPartialContent {

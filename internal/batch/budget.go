@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"sync"
+
+	"github.com/paceline-go/paceline/internal/spell"
 )
 
 // money is in billionths of a dollar, so that sums are exact.
@@ -12,7 +14,7 @@ type money int64
 
 const dollar money = 1e9
 
-func (m money) String() string { return fmt.Sprintf("$%.2f", float64(m)/float64(dollar)) }
+func (m money) String() string { return spell.Dollars(float64(m) / float64(dollar)) }
 
 // toMoney rounds up.
 func toMoney(usd float64) money {

@@ -28,7 +28,7 @@ type Config struct {
 	Keys []Key
 	// Organizations names whose keys are whose, by Key.Name: keys of one organization, project or account have the limits together. Whose another
 	// key is its answers tell, if the provider names the organization there; otherwise it has the limits for itself.
-	// With Share keys are told apart in any case.
+	// With Share only what is said here counts.
 	Organizations map[string]string
 	// Bearer says where the {token} of Header and Query comes from. If nil, there is none.
 	Bearer *Bearer

@@ -64,6 +64,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		r.c.Notice(fmt.Sprintf("and %d more", more))
 	}
 	t.checked = true
+	r.organizations = newOrganizations(&r.c, r.homes) // the first line says where its keys go, and so whose they may be
 	p := &r.planning.plan
 	p.Lines, p.Bytes = reader.in.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()

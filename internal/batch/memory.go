@@ -89,8 +89,7 @@ func (m *memory) free(s *share) {
 func (m *memory) nextLocked() {
 	for len(m.waiting) > 0 && m.letLocked(m.waiting[0]) {
 		close(m.waiting[0].let)
-		m.waiting[0] = nil // it has a body around it
-		m.waiting = m.waiting[1:]
+		m.waiting = slices.Delete(m.waiting, 0, 1) // and nothing refers to it any more: it has a body around it
 	}
 }
 

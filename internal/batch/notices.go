@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,12 +50,11 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	r.tell("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s", shown.Count(len(open), "request was", "requests were"), what)
 	const most = 100
 	ids := slices.Sorted(maps.Keys(open))
-	for _, id := range ids[:min(len(ids), most)] {
-		r.tell("  unanswered: %s", id)
-	}
+	text := strings.Join(ids[:min(len(ids), most)], ", ")
 	if len(ids) > most {
-		r.tell("  and %d more: see %s", len(ids)-most, r.store.journal.Path())
+		text += fmt.Sprintf(", and %d more: see %s", len(ids)-most, r.store.journal.Path())
 	}
+	r.tell("  unanswered: %s", text)
 }
 
 // tellHold tells of a long pause of a key, which looks as if the run hangs.

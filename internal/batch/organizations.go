@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/internal/journal"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
@@ -22,6 +23,7 @@ type organizations struct {
 	field string // of answers, names the organization; empty: none does
 	mu    sync.Mutex
 	keys  []belonging  // empty: each key has all limits for itself
+	heard []string     // with a store: what answers say of keys of which the user says nothing
 	known atomic.Int64 // how many organizations are; it is read where other locks are held
 	open  atomic.Int64 // of how many keys it is not known
 }
@@ -42,10 +44,11 @@ type allowance struct {
 	shared *dispatch.Shared
 }
 
-// newOrganizations finds out whether keys may have limits together, and what the user says of it.
-func newOrganizations(c *Config) *organizations {
+// newOrganizations finds out whether keys may have limits together, and what the user says of it. homes are where keys are sent, as far as
+// that is known.
+func newOrganizations(c *Config, homes secret.Places) *organizations {
 	o := &organizations{}
-	if len(c.Keys) < 2 || len(c.Limits) == 0 || c.Share != nil {
+	if len(c.Keys) < 2 || len(c.Limits) == 0 {
 		return o
 	}
 	if l, ok := c.Format.(*LLM); ok {
@@ -57,14 +60,25 @@ func newOrganizations(c *Config) *organizations {
 	} else if c.Provider != nil {
 		row, _ := quota.LookupProvider(c.Provider.Name())
 		o.field = row.Organization
+	} else {
+		for _, home := range homes {
+			if d, ok := quota.ForHost(home.Host()); ok && o.field == "" {
+				row, _ := quota.LookupProvider(d.Name())
+				o.field = row.Organization
+			}
+		}
 	}
-	if o.field == "" && len(c.Organizations) == 0 {
+	learns := o.field != "" && c.Share == nil // what limits are called in a store does not change while processes share them
+	if c.Share != nil {
+		o.heard = make([]string, len(c.Keys))
+	}
+	if !learns && len(c.Organizations) == 0 {
 		return o
 	}
 	o.keys = make([]belonging, len(c.Keys))
 	for i, k := range c.Keys {
 		b := belonging{name: c.Organizations[k.Name], said: c.Organizations[k.Name] != ""}
-		if o.field == "" && !b.said {
+		if !learns && !b.said {
 			b = belonging{name: alone + k.Name, said: true}
 		}
 		o.keys[i] = b
@@ -132,9 +146,27 @@ func (r *Run) quotas() int {
 	return n
 }
 
+// apart tells that keys have limits together that a store has for each of them. It is told once.
+func (r *Run) apart(j *job) {
+	o := r.organizations
+	name := strings.TrimSpace(j.res.header.Get(o.field))
+	if o.heard == nil || o.field == "" || name == "" || r.c.Organizations[r.c.Keys[j.keyIndex].Name] != "" {
+		return
+	}
+	o.mu.Lock()
+	other := slices.Index(o.heard, name)
+	o.heard[j.keyIndex] = name
+	o.mu.Unlock()
+	if other >= 0 && other != j.keyIndex && r.notices.isFirst("apart") {
+		a, b := r.c.Keys[other].Name, r.c.Keys[j.keyIndex].Name
+		r.tell("keys %s and %s belong to one organization (%s), and in the store each has all of its limits: --organization %s=NAME,%s=NAME has them share", a, b, o.field, a, b)
+	}
+}
+
 // named takes in what an answer says of whose its key is. The attempt is still in flight.
 func (r *Run) named(j *job, ans *dispatch.Answer) {
 	o := r.organizations
+	r.apart(j)
 	if !o.together() || o.keys[j.keyIndex].said || j.hop.foreign || j.res.status == 0 || ans.Banned || ans.Denied {
 		r.unnamed(j, ans)
 		return

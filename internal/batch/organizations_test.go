@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/farend"
+	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/llm"
+	"github.com/paceline-go/paceline/share/sharetest"
 )
 
 // keysOf are keys K0, K1, … and the server's view of whose they are: an organization by a letter, none by a dash, and a key that the server does
@@ -120,6 +122,116 @@ func TestKeysOfOrganizations(t *testing.T) {
 	}
 }
 
+// Where no provider is named, the server that the first line sends the keys to tells whether its answers say whose they are.
+func TestKeysOfOrganizationsByHost(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const rpm, n = 30, 90
+		keys, known, of := keysOf("aa")
+		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, First: latency.Constant(time.Second)},
+			config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, true)}}}
+		v.run(chats("http://api.openai.com", n))
+		t.Logf("the server: %v; %v", v.report.Verdicts, v.took)
+		if v.err != nil || v.totals.Done != n || v.report.Verdicts["limited"] > 0 || !v.plan.AtLeast {
+			t.Errorf("%v; the server: %v; %d of %d done; planned %d organizations, at least: %v", v.err, v.report.Verdicts, v.totals.Done, n, v.plan.Organizations, v.plan.AtLeast)
+		}
+	})
+}
+
+// chats are n lines that each ask a server for a chat.
+func chats(base string, n int) string {
+	var input strings.Builder
+	for i := range n {
+		fmt.Fprintf(&input, `{"id":"p%d","method":"POST","url":"%s/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}}`+"\n", i, base)
+	}
+	return input.String()
+}
+
+// Keys that are said to be of one organization share its limits by a store, too: each alone and all of them.
+func TestKeysOfOrganizationsShared(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		const rpm, n = 30, 90
+		keys, known, of := keysOf("aab")
+		store := new(sharetest.Memory)
+		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, First: latency.Constant(time.Second)},
+			config: Config{Out: out, Keys: keys, Organizations: map[string]string{"K0": "acme", "K1": "acme"}, Limits: []Rate{minutely(rpm, limit.Requests, true)},
+				Share: shared.New(shared.Config{Store: store, Address: "memory"})}}
+		v.run(chats("http://server", 2*n))
+		v.config.Share.Close()
+		t.Logf("the server: %v; %v", v.report.Verdicts, v.took)
+		if v.err != nil || v.totals.Done != 2*n || v.report.Verdicts["limited"] > 0 || v.plan.Organizations != 2 {
+			t.Errorf("%v; the server: %v; %d of %d done; planned %d organizations", v.err, v.report.Verdicts, v.totals.Done, 2*n, v.plan.Organizations)
+		}
+		names, err := store.Names(t.Context())
+		if len(names) != 2 || !strings.HasSuffix(fmt.Sprint(names), "organization acme]") {
+			t.Errorf("%v, %v in the store", names, err)
+		}
+	})
+}
+
+// Whose keys are is not known to a store if nobody says so beforehand. What answers say of that is told, once.
+func TestKeysOfOrganizationsApart(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		keys, known, of := keysOf("aba")
+		var mu sync.Mutex
+		told := ""
+		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: 300}},
+			config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(10, limit.Requests, true)}, Share: shared.New(shared.Config{Store: new(sharetest.Memory), Address: "memory"}),
+				Notice: func(s string) {
+					mu.Lock()
+					defer mu.Unlock()
+					told += s + "\n"
+				}}}
+		v.run(chats("http://api.openai.com", 30))
+		v.config.Share.Close()
+		const want = " belong to one organization (OpenAI-Organization), and in the store each has all of its limits: --organization "
+		if v.err != nil || strings.Count(told, want) != 1 || strings.Contains(told, "K1") {
+			t.Errorf("%v: told %q", v.err, told)
+		}
+	})
+}
+
+// organizationsRPM is what the server of the tests of restarts allows an organization in any minute.
+const organizationsRPM = 30
+
+// organizationsServer is a server that tells organizations apart, for several runs that keep their results in one file.
+type organizationsServer struct {
+	*virtually
+	network *farend.Network
+	llm     *llm.Server
+	server  *http.Server
+}
+
+func serveOrganizations(t *testing.T, out, whose string, by func(keys []Key, next http.Handler) http.Handler) *organizationsServer {
+	keys, known, of := keysOf(whose)
+	l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: organizationsRPM}, Rolling: true, First: latency.Constant(time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &organizationsServer{network: farend.New(), llm: l, server: &http.Server{Handler: l}}
+	if by != nil {
+		s.server.Handler = by(keys, l)
+	}
+	go func() { _ = s.server.Serve(s.network) }()
+	s.virtually = &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(organizationsRPM, limit.Requests, false)}}}
+	return s
+}
+
+// end has served all that was asked for, n requests, and refused none.
+func (s *organizationsServer) end(n int) {
+	s.t.Helper()
+	_ = s.server.Close()
+	_ = s.llm.Close()
+	if report := s.llm.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != n {
+		s.t.Errorf("the server: %v, want %d accepted", report.Verdicts, n)
+	}
+}
+
 // A run that was ended goes on with what all keys of each organization have sent, and knows whose they are.
 func TestKeysOfOrganizationsResume(t *testing.T) {
 	t.Parallel()
@@ -131,18 +243,9 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 		t.Run(fmt.Sprint(whose, c.old), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.jsonl")
 			synctest.Test(t, func(t *testing.T) {
-				const rpm = 30
-				keys, known, of := keysOf(whose)
+				v := serveOrganizations(t, out, whose, nil)
 				quotas := len(map[rune]bool{rune(whose[0]): true, rune(whose[1]): true})
-				l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true, First: latency.Constant(time.Second)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				network := farend.New()
-				srv := &http.Server{Handler: l}
-				go func() { _ = srv.Serve(network) }()
-				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
-				n := 4 * rpm * quotas
+				n := 4 * organizationsRPM * quotas
 				took := time.Duration(0)
 				for i := range 3 {
 					v.tamper = nil
@@ -153,7 +256,7 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 					if c.old && i == 0 { // so few that the next run begins at once, within the same window
 						sends = 20
 					}
-					v.send(network, ofModel("gpt-4o", 0, sends))
+					v.send(v.network, ofModel("gpt-4o", 0, sends))
 					took += v.took
 					if c.old {
 						forget(t, journalOf(out))
@@ -163,11 +266,7 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 						t.Errorf("run %d knows of %d organizations, want %d", i, v.opened.Organizations, quotas)
 					}
 				}
-				_ = srv.Close()
-				_ = l.Close()
-				if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != n {
-					t.Errorf("the server: %v", report.Verdicts)
-				}
+				v.end(n)
 				if took > 3*time.Minute+15*time.Second && !c.old {
 					t.Errorf("it took %v", took)
 				}
@@ -180,24 +279,13 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 func TestKeyOfAnOrganizationResumesAlone(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
-		const rpm = 30
-		keys, known, of := keysOf("ab")
-		l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true, First: latency.Constant(time.Second)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		network := farend.New()
-		srv := &http.Server{Handler: l}
-		go func() { _ = srv.Serve(network) }()
-		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys[1:], Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
-		v.send(network, ofModel("gpt-4o", 0, 20))
+		v := serveOrganizations(t, out, "ab", nil)
+		keys := v.config.Keys
+		v.config.Keys = keys[1:]
+		v.send(v.network, ofModel("gpt-4o", 0, 20))
 		v.config.Keys = keys
-		v.send(network, ofModel("gpt-4o", 0, 120))
-		_ = srv.Close()
-		_ = l.Close()
-		if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != 120 {
-			t.Errorf("the server: %v", report.Verdicts)
-		}
+		v.send(v.network, ofModel("gpt-4o", 0, 120))
+		v.end(120)
 	})
 }
 
@@ -205,36 +293,28 @@ func TestKeyOfAnOrganizationResumesAlone(t *testing.T) {
 func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
-		const rpm, unnamed = 30, 20
-		keys, known, of := keysOf("ab")
-		l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, Rolling: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		const unnamed = 20
 		var mu sync.Mutex
 		first := 0
-		network := farend.New()
-		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			mu.Lock()
-			late := q.Header.Get("Authorization") == "Bearer "+keys[1].Secret && first < unnamed
-			if late {
-				first++
-			}
-			mu.Unlock()
-			if !late {
-				l.ServeHTTP(w, q)
-				return
-			}
-			l.ServeHTTP(httptest.NewRecorder(), q) // it is counted, and refused by somebody in between who names nobody
-			w.WriteHeader(http.StatusBadRequest)
-		})}
-		go func() { _ = srv.Serve(network) }()
-		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, false)}}}
-		v.send(network, ofModel("gpt-4o", 0, 160))
-		_ = srv.Close()
-		_ = l.Close()
-		if report := l.Report(); report.Verdicts["limited"] > 0 || report.Verdicts["accepted"] != 160 || first != unnamed {
-			t.Errorf("the server: %v; %d were answered without a name", report.Verdicts, first)
+		v := serveOrganizations(t, out, "ab", func(keys []Key, next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				mu.Lock()
+				late := q.Header.Get("Authorization") == "Bearer "+keys[1].Secret && first < unnamed
+				if late {
+					first++
+				}
+				mu.Unlock()
+				if !late {
+					next.ServeHTTP(w, q)
+					return
+				}
+				next.ServeHTTP(httptest.NewRecorder(), q) // it is counted, and refused by somebody in between who names nobody
+				w.WriteHeader(http.StatusBadRequest)
+			})
+		})
+		v.send(v.network, ofModel("gpt-4o", 0, 160))
+		if v.end(160); first != unnamed {
+			t.Errorf("%d were answered without a name, want %d", first, unnamed)
 		}
 	})
 }

@@ -47,9 +47,25 @@ func TestResultHasEachField(t *testing.T) {
 	}
 }
 
+// Each byte and each kind of character alone, and between others, is written as encoding/json does.
+func TestTextOfEachCharacter(t *testing.T) {
+	all := []string{"", "\u007f", "é", "€", "\u2027", "\u2028", "\u2029", "\u202a", "\ufffd", "😀", "\xe2\x80", "\xed\xa0\x80", "\xf0\x9f\x98"}
+	for c := range 256 {
+		all = append(all, string([]byte{byte(c)}))
+	}
+	for _, c := range all {
+		for _, s := range []string{c, "a" + c, c + "b", "a" + c + "b" + c + c} {
+			if got, want := append(appendText(nil, s), '\n'), lineOf(s); !bytes.Equal(got, want) {
+				t.Errorf("%q: %s, expected %s", s, got, want)
+			}
+		}
+	}
+}
+
 // FuzzResult: what is written by hand is what encoding/json writes, to the byte.
 func FuzzResult(f *testing.F) {
 	f.Add("a", "body <&> \u2028\u2029\x7f \"\\\b\f\n\r\t\x01\x1f é € 😀", []byte{0xff, 0}, uint16(0x3ff), int64(1234567), "x-y")
+	f.Add("a", "body <&> \u2028\u2029\x7f \"\\\b\f\n\r\t\x01\x1f é € 😀 \xff", []byte{0xff, 0}, uint16(0x37f), int64(1234567), "x-y") // by hand
 	f.Add("a", "x", []byte(nil), uint16(1<<2|1<<6), int64(200), "0123456789abcdef")
 	f.Add("\xff", "", []byte(nil), uint16(0), int64(0), "")
 	f.Fuzz(func(t *testing.T, id, text string, binary []byte, has uint16, n int64, name string) {

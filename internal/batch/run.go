@@ -140,7 +140,7 @@ func New(c Config) (*Run, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return fail("%w", err)
 	}
-	r.organizations = newOrganizations(&r.c)
+	r.organizations = newOrganizations(&r.c, c.KeyHosts)
 	r.sender = newSender(&r.c)
 	r.newBearer()
 	if c.OutDir != "" {
@@ -164,7 +164,7 @@ func (r *Run) Open() error {
 	r.epoch = time.Now()
 	r.tally.pace.begin(r.epoch, r.c.Limits)
 	if err := r.open(); err != nil {
-		r.store.close()
+		r.store.undo()
 		return noStart{err}
 	}
 	if s, isNews := r.starts.open(r.store.history.Starts, r.epoch); isNews && r.store.journal != nil {

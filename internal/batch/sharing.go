@@ -62,10 +62,14 @@ func (g *group) share(key int) (limit.Limiter, error) {
 	return l, nil
 }
 
-// sharedName is what the limits of a key are called in the store.
+// sharedName is what the limits of a key are called in the store: by its organization, if the user says whose it is.
 func (g *group) sharedName(key int) string {
-	s := g.r.c.Share
-	return s.Name(shared.Place{Model: g.model, Key: s.Key(g.r.c.Keys[key].Secret)})
+	s, k := g.r.c.Share, g.r.c.Keys[key]
+	place := shared.Place{Model: g.model, Key: s.Key(k.Secret)}
+	if name := g.r.c.Organizations[k.Name]; name != "" {
+		place.Key = "organization " + name
+	}
+	return s.Name(place)
 }
 
 // made makes the group's limiters for one key, alike each time.

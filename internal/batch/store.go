@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -362,10 +363,12 @@ func (r *Run) full() []journal.Sent {
 	return all
 }
 
-// Lines are synced when there are this many, or this long after the first.
+// Lines are synced when there are this many, or this long after the first, and then not again for a while: a disk that is never left alone holds
+// back those who write.
 const (
 	syncLines = 64
 	syncEvery = 100 * time.Millisecond
+	syncRest  = 20 * time.Millisecond
 )
 
 func (s *store) wake() {
@@ -391,23 +394,30 @@ func (s *store) syncer(done chan struct{}, failed func(error)) {
 		if err := s.sync(atLeast); err != nil {
 			failed(err)
 		}
+		if atLeast == syncLines {
+			select {
+			case <-time.After(syncRest):
+			case <-done:
+			}
+		}
 	}
 }
 
 func (s *store) syncOut() error { return s.out.Sync(1) }
 
-// sync syncs the results before the journal. If a power cut leaves an answer in the journal but not its result, the request is in doubt.
+// sync syncs the results before the journal. If a power cut leaves an answer in the journal but not its result, the request is in doubt. Of
+// several errors it returns the first: a disk that is full, or a folder that is gone, fails for all files.
 func (s *store) sync(atLeast int) error {
 	var err error
 	if s.files != nil {
 		err = s.files.sync(atLeast, s.syncOut)
 	}
-	err = errors.Join(err, s.out.Sync(atLeast), s.dead.Sync(atLeast))
+	err = cmp.Or(err, s.out.Sync(atLeast), s.dead.Sync(atLeast))
 	if s.view != nil {
-		err = errors.Join(err, s.view.catchUp(), s.view.to.Sync(atLeast))
+		err = cmp.Or(err, s.view.catchUp(), s.view.to.Sync(atLeast))
 	}
 	if s.journal != nil {
-		err = errors.Join(err, s.journal.Sync(atLeast))
+		err = cmp.Or(err, s.journal.Sync(atLeast))
 	}
 	return err
 }
@@ -433,6 +443,19 @@ func (s *store) readBack(t *tally) error {
 		err = errors.Join(err, rerr)
 	}
 	return err
+}
+
+// undo closes the files of a run that does not start, and removes those that it has made: they have nothing but headings.
+func (s *store) undo() {
+	_ = s.close()
+	for _, f := range []*results{s.out, s.dead} {
+		if f != nil {
+			f.Undo()
+		}
+	}
+	if s.view != nil {
+		s.view.to.Undo()
+	}
 }
 
 func (s *store) close() error {

@@ -60,6 +60,7 @@ type virtually struct {
 	config Config
 	llm    LLMConfig
 	tamper func(*Run)
+	lines  bool // its input is lines of its own, and no batch
 
 	plan   Plan
 	opened Plan // after Open
@@ -96,7 +97,9 @@ func (v *virtually) send(network *farend.Network, input string) {
 		t.Fatal(err)
 	}
 	c := v.config
-	c.Format = format
+	if !v.lines {
+		c.Format = format
+	}
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Minute
 	}

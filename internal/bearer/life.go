@@ -41,7 +41,7 @@ const (
 	defaultPatience = 10 * time.Minute
 )
 
-var again = backoff.Policy{Base: time.Second, Max: 30 * time.Second, Jitter: -1}
+var again = backoff.Policy{Base: time.Second, Max: 30 * time.Second}
 
 // Life is the life of the tokens of one run, one after the other. Made by New. Not safe for concurrent use.
 type Life struct {
@@ -85,7 +85,7 @@ type Pass struct {
 // again, unless a method that tells something new is called before. It is limit.AfterSettle if only such a call helps.
 func (l *Life) Ready(now mono.Time) (ready, ask bool, wake mono.Time) {
 	wake = limit.AfterSettle
-	has := !l.refused && now < l.end // end is 0 until there is one
+	has := !l.without(now)
 	if wants := !has || now >= l.renew; wants && !l.asking {
 		if ask = now >= l.next; !ask {
 			wake = l.next
@@ -153,15 +153,17 @@ func (l *Life) Failed(now mono.Time) (next mono.Time, over bool) {
 		l.since = now
 	}
 	l.next = now.Add(again.Delay(l.failures, nil))
-	without := l.generation == 0 || l.refused || now >= l.end
-	return l.next, l.generation == 0 || without && now.Sub(l.since) >= l.c.Patience
+	return l.next, l.generation == 0 || l.without(now) && now.Sub(l.since) >= l.c.Patience
 }
 
 // Lacks says since when no token is given, if there is none that may be sent. It returns false if there is one, or if the first attempt to
 // get one has not failed.
 func (l *Life) Lacks(now mono.Time) (since mono.Time, lacks bool) {
-	return l.since, l.failures > 0 && (l.generation == 0 || l.refused || now >= l.end)
+	return l.since, l.failures > 0 && l.without(now)
 }
+
+// without tells whether there is no token that may be sent: end is 0 until there is one.
+func (l *Life) without(now mono.Time) bool { return l.refused || now >= l.end }
 
 // Verdict is what becomes of a request that was refused for its token.
 type Verdict uint8
@@ -196,7 +198,7 @@ func (l *Life) Refused(now mono.Time, p Pass, before bool) Verdict {
 	}
 	l.refused, l.next = true, now
 	if l.futile > 1 {
-		l.next = now.Add(again.Delay(l.futile-1, nil))
+		l.next = now.Add(again.Base)
 	}
 	return Again
 }
@@ -206,7 +208,7 @@ func (l *Life) Answered(p Pass) (news bool) {
 	l.served, l.futile = true, 0
 	if p.Generation == l.generation {
 		news = l.alone
-		l.proven, l.alone, l.trying = true, false, 0
+		l.proven, l.alone = true, false
 	}
 	return news
 }

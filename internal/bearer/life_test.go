@@ -208,6 +208,117 @@ func TestLacks(t *testing.T) {
 	l.Asks(at(time.Minute))
 	l.Failed(at(time.Minute))
 	lacks(time.Minute, true)
+	l.Asks(at(2 * time.Minute))
+	l.Failed(at(2 * time.Minute))
+	if since, _ := l.Lacks(at(3 * time.Minute)); since != at(time.Minute) {
+		t.Errorf("since %v, and the first failure was after a minute", since)
+	}
+	lasts := 4 * time.Minute
+	issued(t, l, 2*time.Minute, "two", lasts, Fine)
+	l.Answered(l.Take(at(2 * time.Minute)))
+	l.Asks(at(5 * time.Minute))
+	l.Failed(at(5 * time.Minute))
+	lacks(6*time.Minute-time.Second-1, false) // the one that is there is still sent
+	lacks(6*time.Minute-time.Second, true)
+	if since, _ := l.Lacks(at(6 * time.Minute)); since != at(5*time.Minute) {
+		t.Errorf("since %v, and these failures began after 5 minutes", since)
+	}
+}
+
+// A run that had tokens gives up when for ten minutes there was none, whether the last one ended or was refused; and never while one may be sent.
+func TestPatience(t *testing.T) {
+	const patience = 10 * time.Minute
+	for _, c := range []struct {
+		name    string
+		lasts   time.Duration
+		refused bool
+		fails   bool // at last
+	}{{"refused", 0, true, true}, {"ended", time.Minute, false, true}, {"still there", 0, false, false}} {
+		for _, generations := range []int{1, 2} {
+			l := New(Config{})
+			for range generations {
+				issued(t, l, 0, c.name, c.lasts, Fine)
+			}
+			p := l.Take(at(0))
+			l.Answered(p)
+			if c.refused {
+				l.Refused(at(0), p, false)
+			}
+			for _, now := range []time.Duration{time.Hour, time.Hour + patience - 1, time.Hour + patience} {
+				l.Asks(at(now))
+				if _, over := l.Failed(at(now)); over != (c.fails && now == time.Hour+patience) {
+					t.Errorf("%s, the token of number %d, %v after the first failure: over %v", c.name, generations, now-time.Hour, over)
+				}
+			}
+		}
+	}
+}
+
+// The token that is given in the instant in which it may no longer be sent is none.
+func TestIssuedTooLate(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		want  Complaint
+	}{{3800*time.Millisecond - 1, Fine}, {3800 * time.Millisecond, Expired}} {
+		l := New(Config{})
+		if l.Any() {
+			t.Error("there is a token before any was given")
+		}
+		l.Asks(at(0))
+		if got := l.Issued(at(c.after), Token{"one", 4 * time.Second}); got != c.want || l.Any() != (c.want == Fine) {
+			t.Errorf("given after %v: %q, want %q; ever one: %v", c.after, got, c.want, l.Any())
+		}
+	}
+}
+
+// Another token is asked for in time while the first request with this one is still waited for.
+func TestRenewedWhileOneGoesFirst(t *testing.T) {
+	l := New(Config{})
+	issued(t, l, 0, "one", 4*time.Second, Fine)
+	l.Take(at(0))
+	ready(t, l, 3*time.Second, false, true, at(trial))
+}
+
+// Who is refused with another token as well, after all others went along for it took long, has the next one go alone again.
+func TestOwnAfterTheTrial(t *testing.T) {
+	l := New(Config{})
+	issued(t, l, 0, "one", 0, Fine)
+	p := l.Take(at(0))
+	l.Answered(p)
+	l.Refused(at(0), p, false)
+	issued(t, l, 0, "two", 0, Fine)
+	slow := l.Take(at(0))
+	l.Take(at(trial))
+	ready(t, l, trial, true, false, limit.AfterSettle)
+	if v := l.Refused(at(trial), slow, true); v != Own {
+		t.Fatal(v)
+	}
+	l.Take(at(trial))
+	ready(t, l, trial, false, false, at(2*trial))
+}
+
+// Only the end of the request that goes first has another try the token at once.
+func TestUnanswered(t *testing.T) {
+	l := New(Config{})
+	issued(t, l, 0, "one", 0, Fine)
+	first := l.Take(at(0))
+	if l.Unanswered(Pass{Generation: first.Generation}) {
+		t.Error("another than the first")
+	}
+	l.Answered(first)
+	if l.Unanswered(first) {
+		t.Error("nobody waits for it")
+	}
+	l.Refused(at(0), first, false)
+	issued(t, l, 0, "two", 0, Fine)
+	second := l.Take(at(0))
+	if l.Unanswered(first) {
+		t.Error("it went with the token before")
+	}
+	ready(t, l, 0, false, false, at(trial))
+	if !l.Unanswered(second) {
+		t.Error("others wait for it")
+	}
 }
 
 func TestEvery(t *testing.T) {

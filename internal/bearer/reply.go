@@ -66,7 +66,8 @@ func readObject(text []byte, wall time.Time) (Token, error) {
 	}
 	for _, name := range within {
 		var inner map[string]json.RawMessage
-		if member(all, valueNames) == nil && json.Unmarshal(all[name], &inner) == nil && inner != nil {
+		_ = json.Unmarshal(all[name], &inner) // it may be something else
+		if inner != nil && member(all, valueNames) == nil {
 			all = inner
 		}
 	}
@@ -109,9 +110,7 @@ func member(all map[string]json.RawMessage, names []string) json.RawMessage {
 // number reads a number, which may be in quotes: Azure writes numbers so.
 func number(raw json.RawMessage) (float64, bool) {
 	text := string(raw)
-	if json.Unmarshal(raw, &text) != nil {
-		text = string(raw)
-	}
+	_ = json.Unmarshal(raw, &text) // what is no text stays as it is written
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && !math.IsNaN(n)
 }
@@ -149,7 +148,7 @@ func instant(raw json.RawMessage) (time.Time, bool) {
 }
 
 func lasts(until, wall time.Time) time.Duration {
-	if d := until.Sub(wall.Round(0)); d != 0 {
+	if d := until.Sub(wall); d != 0 {
 		return d
 	}
 	return -1

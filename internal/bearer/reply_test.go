@@ -40,6 +40,11 @@ func TestRead(t *testing.T) {
 		{"a JWT in JSON", `{"token":"` + inHour + `"}`, Token{inHour, time.Hour}, ""},
 		{"what is said goes first", `{"token":"` + inHour + `","expires_in":60}`, Token{inHour, time.Minute}, ""},
 		{"nothing lasts for nothing", `{"token":"abc","expires_in":0}`, Token{"abc", -1}, ""},
+		{"it ends now", `{"token":"abc","expires_at":1783087200}`, Token{"abc", -1}, ""},
+		{"a JWT that ends now", jwt(`{"exp":1783087200}`), Token{jwt(`{"exp":1783087200}`), -1}, ""},
+		{"all that may be in a token", "!~", Token{"!~", 0}, ""},
+		{"as long as may be", strings.Repeat("x", MaxReply), Token{strings.Repeat("x", MaxReply), 0}, ""},
+		{"others are within", `{"token":"abc","data":{"token":"other"},"status":{"token":"other"}}`, Token{"abc", 0}, ""},
 		{"longer than time", `{"token":"abc","expires_in":1e300}`, Token{"abc", longest}, ""},
 		{"null", `{"access_token":null,"token":"abc","expires_in":null}`, Token{"abc", 0}, ""},
 

@@ -29,6 +29,7 @@ type File struct {
 	name    string
 	regular bool
 	file    *os.File // to read from; nil if it was not made by Open
+	isNew   bool     // Open made it
 
 	mu     sync.Mutex
 	h      Handle
@@ -43,6 +44,7 @@ const private = 0o600
 
 // Open opens a file, or creates it, and locks it. Its Size is not known before SetSize.
 func Open(path string) (*File, error) {
+	_, before := os.Lstat(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, private)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, fmt.Errorf("%s is in use by another run: %w", path, err)
 	}
-	return &File{name: path, regular: true, file: f, h: locked{f}}, nil
+	return &File{name: path, regular: true, file: f, isNew: errors.Is(before, os.ErrNotExist), h: locked{f}}, nil
 }
 
 // locked is a file that is unlocked before it is closed. A process that is being started while it is closed may still have it open for a
@@ -221,6 +223,9 @@ func (f *File) Sync(atLeast int) error {
 	if err := h.Sync(); err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
+	if err := f.there(); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	f.dirty -= n
 	f.synced = max(f.synced, size)
@@ -228,9 +233,32 @@ func (f *File) Sync(atLeast int) error {
 	return nil
 }
 
+// there returns an error if the name of a file that Open returned leads to another file by now, or to none: what is written is in no file that
+// anybody finds, though every write succeeds. A file that differs is believed to be ours if it has as many bytes, since some network file
+// systems number their files anew.
+func (f *File) there() error {
+	if f.file == nil {
+		return nil
+	}
+	info, err := os.Stat(f.name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s is no longer there: it was removed or renamed while it was written", f.name)
+	case err != nil:
+		return err
+	}
+	if own, err := f.file.Stat(); err != nil || os.SameFile(own, info) || info.Size() >= f.Size() {
+		return err
+	}
+	return fmt.Errorf("%s is another file by now: it was replaced while it was written", f.name)
+}
+
 // Close syncs and closes the file.
 func (f *File) Close() error {
 	err := f.Sync(1)
+	if err == nil && f.Size() > 0 {
+		err = f.there()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if cerr := f.h.Close(); err == nil && cerr != nil {
@@ -244,6 +272,13 @@ func (f *File) Discard() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.h.Close()
+}
+
+// Undo removes a file that was closed, if Open made it.
+func (f *File) Undo() {
+	if f.isNew {
+		_ = os.Remove(f.name)
+	}
 }
 
 // End is where the whole lines of a file end: after so many lines, which are Size bytes. Rest is the beginning of a line that follows

@@ -382,3 +382,72 @@ func TestSyncOfMany(t *testing.T) {
 		t.Errorf("in the end it was synced %d times, want 3; %v", f.n, err)
 	}
 }
+
+// What is written into a file that was removed, renamed or replaced is in no file that anybody finds, which the next sync says, and else the
+// end. A file that has nothing yet may go.
+func TestFileThatIsGone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is open cannot be removed there")
+	}
+	remove := func(t *testing.T, path string) {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace := func(t *testing.T, path string) {
+		remove(t, path)
+		if err := os.WriteFile(path, []byte("x\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		before, after string // what is written before and after something becomes of the file
+		becomes       func(t *testing.T, path string)
+		says          string
+	}{
+		"removed":            {"first\n", "second\n", remove, " is no longer there: it was removed or renamed while it was written"},
+		"renamed":            {"first\n", "second\n", func(t *testing.T, path string) { _ = os.Rename(path, path+".1") }, " is no longer there: it was removed or renamed while it was written"},
+		"replaced":           {"first\n", "second\n", replace, " is another file by now: it was replaced while it was written"},
+		"removed at the end": {"first\n", "", remove, " is no longer there: it was removed or renamed while it was written"},
+		"removed, empty":     {"", "", remove, ""},
+		"left alone":         {"first\n", "second\n", func(*testing.T, string) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "out.jsonl")
+			f, err := Open(path)
+			if err == nil {
+				err = f.SetSize(0)
+			}
+			if err == nil {
+				err = f.Append([]byte(c.before))
+			}
+			if err == nil {
+				err = f.Sync(1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.becomes(t, path)
+			if err := f.Append([]byte(c.after)); err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if c.says != "" {
+				want = path + c.says
+			}
+			if err := f.Sync(1); c.after != "" && text(err) != want {
+				t.Errorf("sync: %v, want %q", err, want)
+			}
+			if err := f.Close(); text(err) != want {
+				t.Errorf("close: %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -16,16 +16,14 @@ const enough = 1024
 func (b *Beginning) Start(sent uint64) { *b = Beginning{room: 1, since: sent} }
 
 // On tells whether there is a bound.
-func (b *Beginning) On() bool { return b.room > 0 }
+func (b *Beginning) On() bool { return b.room != 0 }
 
 // Full tells whether no more may go once so many more have gone.
 func (b *Beginning) Full(more int) bool { return b.room > 0 && b.open+more >= b.room }
 
 // Admit counts a request.
 func (b *Beginning) Admit() {
-	if b.room > 0 {
-		b.open++
-	}
+	b.open++
 }
 
 // Settle takes in that a request has ended.

@@ -110,10 +110,10 @@ func New(c Config) (*Guard, error) {
 		rules[0] = fitted
 	}
 	switch {
-	case c.MaxPause == 0:
-		c.MaxPause = defaultMaxPause
 	case c.MaxPause < 0:
 		c.MaxPause = forEver
+	case c.MaxPause == 0:
+		c.MaxPause = defaultMaxPause
 	}
 	g := &Guard{own: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min, lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
 	switch len(rules) {
@@ -282,19 +282,21 @@ func (g *Guard) Own() limit.Limiter { return g.own }
 
 // Ready implements limit.Limiter.
 func (g *Guard) Ready(now mono.Time, cost limit.Cost) mono.Time {
-	t := max(now, g.last)
+	now = max(now, g.last)
+	t := now
 	if g.under != nil {
 		t = max(t, g.under.Ready(now, cost))
 	}
 	if g.calm {
 		return t
 	}
-	return max(t, g.heeds(max(now, g.last), nil, &cost))
+	return max(t, g.heeds(now, nil, &cost))
 }
 
 // ReadyAfter implements limit.Foreseer. Over a limiter that does not foresee it never lets anybody pass.
 func (g *Guard) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
-	t := max(now, g.last)
+	now = max(now, g.last)
+	t := now
 	switch {
 	case g.foreseer != nil:
 		t = max(t, g.foreseer.ReadyAfter(now, first, cost))
@@ -304,7 +306,7 @@ func (g *Guard) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	if g.calm {
 		return t
 	}
-	return max(t, g.heeds(max(now, g.last), &first, &cost))
+	return max(t, g.heeds(now, &first, &cost))
 }
 
 // heeds is when what the answers have brought about lets a cost go: now, or after first if that is not nil.
@@ -332,7 +334,8 @@ func (g *Guard) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 // NotBefore implements limit.Forecaster. A probe that is out may end the pause at once, and an answer makes room for more in
 // a slow beginning.
 func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
-	t := max(now, g.last)
+	now = max(now, g.last)
+	t := now
 	if g.under != nil {
 		t = max(t, limit.NotBefore(g.under, now, n, ahead, cost))
 	}
@@ -344,19 +347,19 @@ func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 	case g.told != nil:
 		t = max(t, g.told.NotBefore(now, n, *g.arriving(&ahead), *g.arriving(&cost)))
 	}
-	return max(t, g.pause.notBefore(max(now, g.last)))
+	return max(t, g.pause.notBefore(now))
 }
 
 // Explain implements limit.Explainer. Beside the names of the configured limits there are "pause" for what the server asked
 // for, "told" for what it says is left, "trial" for the answer to the first request, and "beginning" while there is a slow one.
 func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+	now = max(now, g.last)
 	at := g.Ready(now, cost)
 	if g.under != nil {
 		if under, b := limit.Explain(g.under, now, cost); under == at {
 			return at, b
 		}
 	}
-	now = max(now, g.last)
 	switch {
 	case g.closed || g.pause.ready(now) == at:
 		return at, limit.Bound{Name: "pause"}
@@ -466,9 +469,6 @@ func (g *Guard) tell() {
 // Contain takes in what the server's buckets hold, in an answer read just now that says o besides: then a reset is when
 // they will be full again. Units that are 0 stay as they are; a capacity that makes no sense is not heard.
 func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
-	if capacity == (limit.Cost{}) {
-		return
-	}
 	g.last = max(now, g.last)
 	for u, n := range capacity {
 		if n == 0 { // an answer need not speak of all

@@ -104,8 +104,8 @@ func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration,
 		return false
 	}
 	begins := p.extend(now, now.Add(d), why)
-	if sure && asked > 0 {
-		p.next = max(p.next, min(p.until, now.Add(asked)))
+	if sure {
+		p.next = max(p.next, now.Add(asked))
 	}
 	if !same {
 		p.before = sent
@@ -129,7 +129,7 @@ func (p *pause) extend(now, t mono.Time, why Why) (begins bool) {
 
 // rest is how long after the last probe the next one goes.
 func (p *pause) rest() time.Duration {
-	if k := p.refusal; k < 62 && p.most <= math.MaxInt64>>k {
+	if k := p.refusal; p.most <= math.MaxInt64>>k {
 		return p.most << k
 	}
 	return math.MaxInt64

@@ -15,7 +15,7 @@ type trial struct {
 	until mono.Time     // how long its answer is waited for
 }
 
-func (t *trial) on() bool { return t.long > 0 }
+func (t *trial) on() bool { return t.long != 0 }
 
 // ready is when the next request may go: now, or, if another goes now, after that.
 func (t *trial) ready(now mono.Time, another bool) mono.Time {

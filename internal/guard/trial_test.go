@@ -61,8 +61,16 @@ func TestTrial(t *testing.T) {
 	}
 	g.Try()
 	g.Settle(at(patience), first, limit.Outcome{Result: limit.Unknown})
+	g.Admit(at(patience), limit.One)
 	if got := g.Ready(at(patience), limit.One); got != at(patience) {
 		t.Errorf("a trial that is over begins again: %v", got)
+	}
+	// Only the first's answer is waited for, not that of whoever went without asking.
+	g, _ = guard.New(guard.Config{Trial: patience})
+	g.Admit(0, limit.One)
+	g.Settle(at(ms), g.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+	if got := g.Ready(at(ms), limit.One); got != at(patience) {
+		t.Errorf("after the answer to another a second one at %v", got)
 	}
 	if _, err := guard.New(guard.Config{Trial: -1}); err == nil || err.Error() != "a Trial of -1ns is negative" {
 		t.Errorf("%v", err)

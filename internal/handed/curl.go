@@ -182,7 +182,10 @@ func (c *commands) call(words []word) (*Call, error) {
 func (b *builder) take(o *option, name, value string, at word, wrong func(word, string, ...any) error) error {
 	switch {
 	case o.no != "":
-		return wrong(at, "%s (--%s) cannot be followed: %s", name, o.long, o.no)
+		if name != "--"+o.long {
+			name += " (--" + o.long + ")"
+		}
+		return wrong(at, "%s cannot be followed: %s", name, o.no)
 	case o.take == nil:
 		if !b.c.told[o.long] && b.c.c.Ignored != nil {
 			b.c.told[o.long] = true

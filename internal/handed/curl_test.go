@@ -50,6 +50,7 @@ func TestCurl(t *testing.T) {
 		"curl":                                   "f:1:1: there is no URL in the command, expected one",
 		"curl https://a https://b":               "f:1:16: a second URL, expected each in a command of its own",
 		"curl https://a -k":                      "f:1:16: -k (--insecure) cannot be followed: certificates are always checked, so that keys go to whom they are meant for; make the server's certificate known to this machine",
+		"curl https://a --insecure":              "f:1:16: --insecure cannot be followed: certificates are always checked, so that keys go to whom they are meant for; make the server's certificate known to this machine",
 		"curl https://a \\\n -F a=b":             "f:2:5: -F (--form) cannot be followed: a multipart form is not made here; send its fields with -d, or its body as a line of JSON",
 		"curl https://a --heder x":               `f:1:16: unknown option "--heder" of curl, expected one that says what to send; did you mean --header?`,
 		"curl https://a --token=s3cret":          `f:1:16: unknown option "--token" of curl, expected one that says what to send`,

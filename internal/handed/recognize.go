@@ -44,7 +44,7 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		return Found{Form: JSON}, nil
 	case low == "curl" || strings.HasPrefix(low, "curl ") || strings.HasPrefix(low, "curl\t") || strings.HasPrefix(low, "curl.exe "):
 		if windows([]byte(line)) >= 0 {
-			return Found{}, errors.New(`a curl command for cmd.exe, with ^ before its quotes; expected it as for bash: in the browser, "Copy as cURL (bash)"`)
+			return Found{}, foreignError(`a curl command for cmd.exe, with ^ before its quotes; expected it as for bash: in the browser, "Copy as cURL (bash)"`)
 		}
 		return Found{Form: Curl}, nil
 	case suffix == ".csv" && !strings.HasPrefix(low, "<"):
@@ -55,7 +55,7 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		return Found{Form: URLs}, nil
 	}
 	if what := foreign(line, low); what != "" {
-		return Found{}, errors.New(what)
+		return Found{}, foreignError(what)
 	}
 	if comma := separator(line, rest, 0); comma == '\t' {
 		return Found{Form: TSV, Comma: comma}, nil
@@ -251,6 +251,14 @@ func notText(head []byte, name string) string {
 	}
 	return ""
 }
+
+// ErrForeign is an error of Recognize that says which other program reads such a text, such as PowerShell. It holds whatever form the user names.
+var ErrForeign = errors.New("a text for another program")
+
+type foreignError string
+
+func (e foreignError) Error() string      { return string(e) }
+func (foreignError) Is(target error) bool { return target == ErrForeign }
 
 // foreign says what a text is that other programs read, such as HTML or YAML. low is line in lower case.
 func foreign(line, low string) string {

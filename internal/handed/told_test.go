@@ -40,6 +40,17 @@ func TestItems(t *testing.T) {
 			`curl $'http://a/\a\b\e\E\f\n\r\t\v\\\'\"\?\x4\x41g\x\101\18\0\u41\u00e9\u\U1f600\ud83d\ude00\ud83dx\ud83d\u0041\ude00\q\9'` + "\n", `curl $'http://a/\ud83dx\ude00'` + "\n", `curl $'http://a/\`, `curl "http://a/\` + "\n" + `b\"\$\\\c"`, "curl http://a/\\\nb c\\ d", "curl http://a \\\n\n curl http://b\n", "echo " + long, "curl http://" + long,
 			"curl 'http://a/'\\''b'\"c\"d", "curl http://a -H 'A: 1' -H 'a: 2' -H 'B:'", "curl --request=PUT http://a", "curl -XPUT http://a -I", "curl -G http://a#b -d x", "curl -G http://a -d ''", "curl http://a --data-urlencode '=a b' --data-urlencode 'n=a b' --data-urlencode 'a b'", "curl http://a -d x --json y", "curl http://a -F", "curl -k http://a", "curl http://a -", "curl http://a --", "curl http://a --url http://b", "curl '' ", "curl http://a || x", "curl http://a &&\ncurl http://b", "for x in 1; do curl http://a; done", "(curl http://a)", "! curl http://a", "curl http://a 2>&1", "curl http://a <x", "curl http://a{1..3}", "curl http://a*", "curl ~/x", "curl `x`", "curl <(x)", "curl $((1))", "curl ${x}", "CURL http://a", "curl.exe http://a", "\ufeffcurl http://a\r\ncurl http://b\r\n", "/usr/bin/curl http://a",
 		}},
+		{Curl, Config{}, []string{
+			"curl -H @fields https://a/", "curl -b cookies.txt https://a/", "curl https://a/\x00\ncurl https://b/", "curl https://a/\xff\ncurl https://b/", "curl https://a/ )\ncurl https://b/",
+			"curl https://a/ ^\n  -H 'a: b'", "curl \"https://a/?x=^\"", "curl '^\"' https://a/", "curl \"https://a/\\\n?x=1\"", "curl https://a/\\\nb", "curl \"https://a/\\$\\`\\\"\\\\\\x\"", "curl https://$HOST/", "curl https://$(host)/",
+			"curl \"https://${HOST}/\"", "! curl https://a/", "curl https://a/ <(x)", "/usr/bin/curl https://a/\ncurl.exe https://b/\ncurls https://c/", "curl https://a/ -d \"a \\\" b\nc\"\ncurl https://b/ -d a#b#c",
+			"curl https://a/ -d $'it\\'s\n # no comment' -H 'A: b'", "curl https://a/ -d a\\ #b\ncurl https://b", "curl https://a/;# '\ncurl https://b", "curl --data-raw", "curl https://a/ -d @none", "curl https://a/ --data-urlencode a@none",
+			"curl https://a/" + strings.Repeat("y", 185), "curl https://a/" + strings.Repeat("y", 186), "curl 'https://a/\n" + strings.Repeat("y\n", 100),
+		}},
+		{CSV, Config{}, []string{"a,b\n1,2\x00\n3,4", "a,b,c\n1,2", "a,b\n\"1\n2\",3\n4,5\n6", "a,b\n" + long[:28] + ",2\n" + long[:27] + ",2\n3,4"}},
+		{TSV, Config{}, []string{"a\tb\n1\n\"1\"\t2"}},
+		{JSON, Config{}, []string{"[1", "[,1]", "[{\"a\":\"\\ud800\"},{\"a\":\"\xff\"}]", "[{\"a\":\"" + long[:22] + "\"},{\"a\":\"" + long[:23] + "\"}]"}},
+		{Lines, Config{}, []string{long[:30] + "\n" + long[:31] + "\nb"}},
 	} {
 		c.config.Form, c.config.MaxLine = c.form, 30
 		if c.form == Curl {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/bearer"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
 
@@ -48,15 +47,14 @@ type Config struct {
 type Keeper struct {
 	c      Config
 	base   time.Time
-	ctx    context.Context // of the calls of the Issuer
+	ctx    context.Context // of the calls of the Issuer; it ends, under mu, when no more are made
 	cancel context.CancelFunc
 	asking sync.WaitGroup
 
 	mu      sync.Mutex
 	life    *bearer.Life
 	changed chan struct{} // closed, and replaced, when life changes
-	closed  bool
-	over    bool
+	over    bool          // the Issuer gives no more
 }
 
 // New returns a Keeper.
@@ -74,7 +72,7 @@ func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
 	k.mu.Lock()
 	now := k.now()
 	ready, ask, wake := k.life.Ready(now)
-	if ask && !k.closed && !k.over {
+	if ask && k.ctx.Err() == nil {
 		k.life.Asks(now)
 		k.asking.Go(k.ask)
 	}
@@ -84,13 +82,9 @@ func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
 	}
 	changed := k.changed
 	k.mu.Unlock()
-	var timer <-chan time.Time
-	if wake < limit.AfterSettle {
-		timer = time.After(wake.Sub(now))
-	}
 	select {
 	case <-changed:
-	case <-timer:
+	case <-time.After(wake.Sub(now)): // centuries where only changed helps
 	case <-ctx.Done():
 	case <-k.ctx.Done():
 	}
@@ -107,6 +101,10 @@ func (k *Keeper) ask() {
 		k.c.New(t.Value)
 	}
 	k.mu.Lock()
+	if k.ctx.Err() != nil { // stopped, or over meanwhile
+		k.mu.Unlock()
+		return
+	}
 	now := k.now()
 	since, lacked := k.life.Lacks(now)
 	if err == nil {
@@ -118,16 +116,15 @@ func (k *Keeper) ask() {
 	var over bool
 	if err != nil {
 		next, over = k.life.Failed(now)
-		over = over && !k.over
-		k.over = k.over || over
+		k.over = over
 	}
 	_, lacks := k.life.Lacks(now)
 	none := !k.life.Any()
 	k.changedLocked()
-	k.mu.Unlock()
 	if over {
 		k.cancel()
 	}
+	k.mu.Unlock()
 	switch {
 	case err == nil && lacked:
 		k.c.Notice(fmt.Sprintf("there is a token again after %v", now.Sub(since).Round(100*time.Millisecond)))
@@ -156,11 +153,12 @@ func (k *Keeper) Refused(p bearer.Pass, before bool, said string) bearer.Verdict
 	k.mu.Lock()
 	v := k.life.Refused(k.now(), p, before)
 	over := v == bearer.Over && !k.over
-	k.over = k.over || v == bearer.Over
+	if over {
+		k.cancel()
+	}
 	k.changedLocked()
 	k.mu.Unlock()
 	if over {
-		k.cancel()
 		k.c.Over(fmt.Errorf("%w: the server refuses new tokens, too: %s", ErrRefused, said))
 	}
 	return v
@@ -195,8 +193,7 @@ func (k *Keeper) Waits() bool {
 // Stop breaks off the call of the Issuer, if there is one. Nothing waits for a token any more.
 func (k *Keeper) Stop() {
 	k.mu.Lock()
-	k.closed = true
-	k.mu.Unlock()
+	defer k.mu.Unlock()
 	k.cancel()
 }
 

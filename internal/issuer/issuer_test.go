@@ -180,7 +180,9 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 		k := newKept(t, &mint{})
 		defer k.Close()
 		for i := range 2 {
-			k.Refused(k.take(t.Context()), i > 0, "answered 401 Unauthorized: who are you?")
+			if v, want := k.Refused(k.take(t.Context()), i > 0, "answered 401 Unauthorized: who are you?"), []bearer.Verdict{bearer.Again, bearer.Over}[i]; v != want {
+				t.Errorf("refusal %d: %v, want %v", i, v, want)
+			}
 		}
 		if !errors.Is(k.over, ErrRefused) || k.over.Error() != "no token that is accepted: the server refuses new tokens, too: answered 401 Unauthorized: who are you?" {
 			t.Error(k.over)
@@ -207,6 +209,35 @@ func TestNoMoreAreGiven(t *testing.T) {
 		synctest.Wait()
 		if !errors.Is(k.over, ErrRefused) || errors.Is(k.over, ErrNone) || !strings.HasPrefix(k.over.Error(), "no token that is accepted: none for 10m") {
 			t.Error(k.over)
+		}
+	})
+}
+
+// It is over once: what is refused after nobody gave a token for long enough says so to nobody.
+func TestOverOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept(t, &mint{lasts: 40 * time.Second, fails: func(n int) error {
+			if n > 2 {
+				return errors.New("away")
+			}
+			return nil
+		}})
+		defer k.Close()
+		k.Refused(k.take(t.Context()), false, "answered 401")
+		p := k.take(t.Context())
+		for ; k.ctx.Err() == nil; k.take(t.Context()) {
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if p.Value != "token 2" || !errors.Is(k.over, ErrRefused) {
+			t.Fatal(p.Value, k.over)
+		}
+		if v := k.Refused(p, true, "answered 401"); v != bearer.Over { // newKept fails if that is told, too
+			t.Error(v)
+		}
+		asked := len(k.mint.asked)
+		if _, ok := k.Take(t.Context()); ok || len(k.mint.asked) != asked {
+			t.Error("asked again")
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 )
 
 const clientSecret = "c1i3nt-s3cr3t-q9w8"
@@ -49,6 +50,15 @@ func TestClient(t *testing.T) {
 			fmt.Fprint(w, `{}`)
 		case q.URL.Path == "/endless":
 			fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer"}`)
+		case q.URL.Path == "/ended":
+			fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer","expires_in":-5}`)
+		case q.URL.Path == "/long", q.URL.Path == "/longer":
+			w.WriteHeader(http.StatusBadGateway)
+			most := lastWords - len("answered 502 Bad Gateway: ")
+			if q.URL.Path == "/longer" {
+				most++
+			}
+			fmt.Fprint(w, strings.Repeat("ä", most))
 		default:
 			fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer","expires_in":600}`)
 		}
@@ -61,6 +71,9 @@ func TestClient(t *testing.T) {
 	}{
 		{"/params", clientSecret, 10 * time.Minute, ""},
 		{"/endless", clientSecret, 0, ""},
+		{"/ended", clientSecret, 1, ""}, // 0 would be that nobody knows
+		{"/long", clientSecret, 0, ": " + strings.Repeat("ä", lastWords-26)},
+		{"/longer", clientSecret, 0, ": " + strings.Repeat("ä", lastWords-26) + "…"},
 		{"/params", "wrong", 0, "answered 401 Unauthorized: invalid_client: who is that?"},
 		{"/away", clientSecret, 0, "answered 307 Temporary Redirect: redirects of the token endpoint are not followed"},
 		{"/moved", clientSecret, 0, "answered 302 Found: redirects of the token endpoint are not followed"},
@@ -70,6 +83,9 @@ func TestClient(t *testing.T) {
 	} {
 		u, _ := url.Parse(s.URL + c.path)
 		k := &Client{TokenURL: u, ID: "me", SecretName: "S", Secret: c.secret, Scopes: []string{"read", "write"}, Params: url.Values{"audience": {"api"}}}
+		if all := k.Secrets(); len(all) != 1 || all["S"] != c.secret {
+			t.Errorf("its secrets are %v", all)
+		}
 		got, err := k.Issue(t.Context())
 		if c.wrong == "" {
 			if err != nil || got.Value != "abc" || got.Lasts != c.lasts {
@@ -77,7 +93,7 @@ func TestClient(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), clientSecret) || len(err.Error()) > 2*lastWords {
+		if err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), clientSecret) || utf8.RuneCountInString(err.Error()) > lastWords+1 || strings.HasSuffix(err.Error(), "…") != strings.HasSuffix(c.wrong, "…") && c.path == "/long" {
 			t.Errorf("%s: %v, want %s", c.path, err, c.wrong)
 		}
 	}

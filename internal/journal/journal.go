@@ -152,9 +152,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 		keys[k] = h.Nonces[k]
 	}
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if keys[k] > 0 || h.Holds[k] > 0 {
-			encode(&b, &record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
-		}
+		encode(&b, &record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.doubts)) {
 		encode(&b, &record{Doubt: id})

@@ -504,10 +504,14 @@ func TestUnansweredInSleep(t *testing.T) {
 		{"at once", func(m *machine) { m.passed += 3 * time.Second }, 3*time.Second + Late},
 		{"slept", func(m *machine) { m.passed += time.Hour; m.slept += 20 * time.Minute }, 20*time.Minute + 10*time.Second + Late},
 		{"slept all the time", func(m *machine) { m.passed += time.Hour; m.slept += time.Hour }, time.Hour + Late},
+		{"no timeout", func(m *machine) { m.passed += time.Hour }, time.Hour + Late}, // however long it took, its answer may have come
 		{"nobody knows", func(m *machine) { m.passed += time.Hour; m.boot = "other" }, time.Minute + Late},
 	} {
 		m := &machine{boot: "b"}
 		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		if c.name == "no timeout" {
+			conf.Timeout = 0
+		}
 		j, _, err := Open(conf, m.now())
 		sent := m.now()
 		if err == nil {
@@ -885,6 +889,40 @@ func TestJournalKeepsWhatWasSpent(t *testing.T) {
 		var h *History
 		if j, h = open(t, path, time.Duration(run+1)*24*time.Hour, time.Minute); h.Spent != 30 {
 			t.Errorf("run %d: %d are spent, expected 30", run+2, h.Spent)
+		}
+	}
+}
+
+// Whose a key is outlives restarts and compactions, and so does what a key is held for or has used alone.
+func TestJournalKeepsWhose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	err := errors.Join(j.Belongs("A", "org-1"), j.Belongs("B", "org-1"), j.Belongs("A", "org-2"))
+	sent := map[string]int64{}
+	for key, nonce := range map[string]uint64{"nonce": 1, "hold": 0, "neither": 0} {
+		n, serr := j.Send(Send{ID: key, Key: key, Nonce: nonce}, epoch)
+		sent[key], err = n, errors.Join(err, serr)
+	}
+	for key, n := range sent {
+		a := Answer{Result: limit.Limited, Counts: epoch}
+		if key == "hold" {
+			a.Hold = epoch.Add(time.Hour)
+		}
+		err = errors.Join(err, j.Answer(n, a))
+	}
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // each writes the journal anew
+		j, h := open(t, path, time.Second, time.Minute)
+		if h.Whose["A"] != "org-2" || h.Whose["B"] != "org-1" || len(h.Whose) != 2 {
+			t.Errorf("whose: %v", h.Whose)
+		}
+		if h.Nonces["nonce"] != 1 || h.Holds["hold"] == 0 || h.Nonces["hold"] != 0 || h.Holds["nonce"] != 0 || len(h.Sends) != 3 {
+			t.Errorf("nonces %v, holds %v, %d sends", h.Nonces, h.Holds, len(h.Sends))
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

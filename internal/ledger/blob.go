@@ -21,6 +21,7 @@ type Book struct {
 	Slack         time.Duration // by how much the ledger may have been set behind in this era
 	Latest        mono.Time     // of the last turn
 	Quiet         mono.Time     // nothing is granted before
+	Blank         bool          // nothing was granted yet, nor told, since what was there is lost
 	State         []byte        // of the limiter
 	Nodes         []Entry
 }
@@ -29,6 +30,7 @@ type Book struct {
 type Entry struct {
 	ID     string
 	Turn   uint64     // the node's own number of its last turn
+	At     uint64     // the book's number of that
 	Open   limit.Cost // granted, and not told of
 	Until  mono.Time  // it sends nothing after this, unless it comes again
 	Next   mono.Time  // when it will have been here again
@@ -38,13 +40,16 @@ type Entry struct {
 	Weight uint64     // in thousandths
 	Least  uint64     // the part of the whole that it has at least if it wants it, in thousandths
 	Counts uint64     // its weight by what all have at least, when it was here last
+	Most   limit.Cost // Open is no more than that by grants: see most
+	Asks   limit.Cost // what it asks Most to be
+	Asked  uint64     // in which of the book's turns
 	Splits bool       // it sends its part by itself while the store is away
 	Name   string     // for people
 }
 
 const (
 	blobMagic   = 0xB7
-	blobVersion = 2 // 1 had neither who splits nor least parts, and was never released
+	blobVersion = 3 // 1 had neither who splits nor least parts, 2 not what each may hold at most; none of them was released
 	nodesMost   = 1 << 16
 )
 
@@ -59,6 +64,7 @@ func (b *Book) encode() []byte {
 	w.signed(int64(b.Slack))
 	w.signed(int64(b.Latest))
 	w.signed(int64(b.Quiet))
+	w.number(bit(b.Blank))
 	w.text(string(b.State))
 	w.number(uint64(len(b.Nodes)))
 	for i := range b.Nodes {
@@ -66,7 +72,11 @@ func (b *Book) encode() []byte {
 		w.text(e.ID)
 		w.text(e.Name)
 		w.number(e.Turn)
+		w.number(e.At)
 		w.cost(&e.Open)
+		w.cost(&e.Most)
+		w.cost(&e.Asks)
+		w.number(e.Asked)
 		w.signed(int64(e.Until.Sub(b.Latest)))
 		w.signed(int64(e.Next.Sub(b.Latest)))
 		w.number(uint64(e.Want))
@@ -135,6 +145,7 @@ func Decode(blob []byte) (*Book, error) {
 	b.Turn, b.Era = r.number(), r.number()
 	b.Shift, b.Slack = time.Duration(r.signed()), time.Duration(r.signed())
 	b.Latest, b.Quiet = r.instant(), r.instant()
+	b.Blank = r.number() != 0
 	b.State = []byte(r.text())
 	n := r.number()
 	if n > nodesMost {
@@ -143,7 +154,8 @@ func Decode(blob []byte) (*Book, error) {
 	for i := uint64(0); i < n && r.err == nil; i++ {
 		var e Entry
 		e.ID, e.Name = r.text(), r.text()
-		e.Turn, e.Open = r.number(), r.cost()
+		e.Turn, e.At = r.number(), r.number()
+		e.Open, e.Most, e.Asks, e.Asked = r.cost(), r.cost(), r.cost(), r.number()
 		e.Until, e.Next = b.Latest.Add(time.Duration(r.signed())), b.Latest.Add(time.Duration(r.signed()))
 		e.Want, e.Mean = int64(min(r.number(), math.MaxInt32)), r.cost()
 		e.Served = r.number()

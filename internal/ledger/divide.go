@@ -19,6 +19,8 @@ func (t *pending) divide() {
 	t.mine.Want = t.wants()
 	t.wantsNow = t.mine.Want > 0
 	t.catchUp()
+	t.askMost()
+	t.mine.Want = t.room(t.mine.Want)
 	heirs := t.heirsOf()
 	weigh(heirs)
 	t.heirs = len(heirs)

@@ -23,6 +23,15 @@ const (
 	SplitEndsAtOnce       // what went by parts is forgotten as soon as the store is back
 	SplitUnseen           // whoever comes first when the store is back does not see that others may send by their parts
 	SplitsStopped         // a node that was stopped goes on with its part
+	MostUnseen            // a node holds more before the others have seen that it may
+	UnseenAlike           // those whom not all have seen are not bounded together
+	TellsAhead            // it is told that a request will have arrived
+	RecallsLate           // who was away for long says what the store had
+	RecallsOpen           // and what each held then, not what it may
+	RecallsUntold         // and not what was told since
+	RecallsSeen           // and not what those hold who came since
+	RecallsUnsure         // and takes its last turn that was surely put for the last
+	RecallsLeft           // and says what the store had although it may have left
 	faults
 )
 
@@ -30,7 +39,9 @@ var faultNames = [faults]string{"none", "grants kept after their end", "Fresh no
 	"shift ahead", "slack not taken off", "quiet time left out", "newcomers trust the clock", "no new era", "given up early",
 	"arrived when sent", "granted ahead and used at once",
 	"part taken early", "part taken unknown", "parts forgotten", "parts unseen",
-	"part kept after a stop"}
+	"part kept after a stop",
+	"more held than others saw", "newcomers not bounded", "told ahead", "recalled late", "recalled what was open", "told since left out", "newcomers left out",
+	"unsure turn left out", "recalled by who has left"}
 
 func (f Fault) String() string { return faultNames[f] }
 

@@ -60,7 +60,9 @@ type Node struct {
 	pieces  uint64    // generation of the grants
 	joined  mono.Time // when it came into the book
 	put     mono.Time // when its last turn that was put began
-	split   *split    // nil: the store is there, as far as it knows
+	knows   *Book     // what the store had when this node was there last
+	mayHold limit.Cost
+	split   *split // nil: the store is there, as far as it knows
 	splits  uint64
 	flight  limit.Cost
 	book    limit.Book[sent]

@@ -35,6 +35,9 @@ type pending struct {
 	heirs    int   // nodes that want more, with this one
 	parted   bool  // some sent by their parts before it
 	why      error // nothing is granted for a while, as this turn found out
+	steady   bool
+	whole    limit.Cost // of each unit; 0: it is not limited
+	was      []byte     // what the store had, if that was a book
 }
 
 // Begin notes that a turn begins. Call Read with what the store says, as often as it says something, and End when the store's call returns.
@@ -49,20 +52,24 @@ func (n *Node) Begin(p mono.Time) {
 // Read makes a turn of a reading that was taken between began and read. It returns what to put, or an error: then nothing is to be put.
 func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	n.pending = nil
-	b, why, err := n.decode(&r)
+	b, why, err := n.decode(&r, read)
 	if err != nil {
 		return nil, err
 	}
-	t, err := n.read(b, began, read, &r)
+	t, err := n.read(b, began, read, &r, why == errRecalled)
 	var damaged *damagedState
 	if errors.As(err, &damaged) {
 		why = err
-		t, err = n.read(n.blank(&r, n.bounds.era), began, read, &r)
+		t, err = n.read(n.blank(&r, n.bounds.era), began, read, &r, false)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if why != nil {
+	switch why {
+	case nil:
+		t.was = r.Blob
+	case errRecalled:
+	default:
 		t.why = why
 	}
 	n.pending = t
@@ -73,9 +80,12 @@ type damagedState struct{ error }
 
 func (e *damagedState) Error() string { return "share: the blob is damaged: " + e.error.Error() }
 
-// decode returns the book that a reading has, or a new one where what was there is lost, and why that is.
-func (n *Node) decode(r *Reading) (b *Book, why, err error) {
+// decode returns the book that a reading has, or what this node knows of it or a new one where what was there is lost, and why that is.
+func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 	if len(r.Blob) == 0 {
+		if n.recalls(nil, r, read) {
+			return n.recalled(nil, r), errRecalled, nil
+		}
 		return n.blank(r, n.bounds.era), ErrNew, nil
 	}
 	b, err = Decode(r.Blob)
@@ -85,6 +95,8 @@ func (n *Node) decode(r *Reading) (b *Book, why, err error) {
 		return nil, nil, err
 	case err != nil:
 		return n.blank(r, n.bounds.era), err, nil
+	case b.Configuration == n.says && n.recalls(b, r, read):
+		return n.recalled(b, r), errRecalled, nil
 	case b.Incarnation != r.Incarnation:
 		return n.blank(r, b.Era), ErrForgotten, nil
 	case b.Configuration != n.says:
@@ -96,7 +108,7 @@ func (n *Node) decode(r *Reading) (b *Book, why, err error) {
 // blank is a book in which nothing is granted until all that was granted before no longer counts, whoever got it.
 func (n *Node) blank(r *Reading, era uint64) *Book {
 	now := mono.Time(r.Wall)
-	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Era: n.nextEra(era, r), Shift: time.Duration(r.Wall - r.Clock), Latest: now}
+	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r), Shift: time.Duration(r.Wall - r.Clock), Latest: now}
 	b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(n.config.New().Span())
 	if n.config.Fault == NoQuiet {
 		b.Quiet = now
@@ -107,7 +119,7 @@ func (n *Node) blank(r *Reading, era uint64) *Book {
 // Rested is what a store has in which nothing counts that was granted, and nobody is: for simulations, whose first hour is not to be quiet.
 func Rested(c Config, r *Reading) []byte {
 	b := New(c).blank(r, 0)
-	b.Quiet = b.Latest
+	b.Quiet, b.Blank = b.Latest, false
 	return b.encode()
 }
 
@@ -153,7 +165,7 @@ func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time
 			return 0, known, ErrWait
 		}
 		if b.Turn == s.turn {
-			if began.Sub(s.read) < n.config.TTL {
+			if began.Sub(s.read) < n.config.presence() { // somebody may be there who says what the store had, if it forgets
 				return 0, known, ErrWait
 			}
 			n.newEra(b, &now, r)
@@ -191,13 +203,16 @@ func (s *sight) agrees(began, read mono.Time, clock int64) bool {
 	return d >= least-least/drift-1 && d <= most+most/drift+1
 }
 
-// read is Read with the book that there is.
-func (n *Node) read(b *Book, began, read mono.Time, r *Reading) (*pending, error) {
+// read is Read with the book that there is, which the store had forgotten if it is recalled.
+func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (*pending, error) {
 	now, known, err := n.locate(b, began, read, r)
+	if err == nil && recalled {
+		err = n.recall(b, now)
+	}
 	if err != nil {
 		return nil, err
 	}
-	t := &pending{Node: n, book: b, now: now, began: began, bounds: known, mine: Entry{ID: n.config.ID}}
+	t := &pending{Node: n, book: b, now: now, began: began, bounds: known, mine: Entry{ID: n.config.ID}, steady: r.Steady}
 	there := false
 	for i := range b.Nodes {
 		if e := &b.Nodes[i]; e.ID == n.config.ID {
@@ -209,6 +224,7 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading) (*pending, error
 	switch {
 	case there:
 		n.wasPut(t.mine.Turn)
+		t.leastMost()
 	case n.in: // given up, or lost with the book
 		n.lapse()
 	}
@@ -272,7 +288,7 @@ func (t *pending) settle() error {
 		left = append(left, e)
 	}
 	t.others = left
-	t.told = len(t.answers)
+	t.told = t.ripe()
 	t.keeps = t.flight
 	leases := make([]limit.Lease, t.told)
 	for i := range leases {
@@ -345,11 +361,12 @@ func ago(now, at mono.Time) time.Duration {
 func (t *pending) write() {
 	b := t.book
 	b.Turn++
+	b.Blank = b.Blank && t.now < b.Quiet
 	b.Latest = max(b.Latest, t.now)
 	b.State = t.limiter.AppendState(nil)
 	e := &t.mine
 	e.Name, e.Turn, e.Splits, e.Weight, e.Least = t.config.Name, t.turn, t.config.Split, uint64(t.config.Weight*1000), uint64(t.config.Least*1000)
-	e.Open = t.keeps
+	e.At, e.Open = b.Turn, t.keeps
 	all := t.pool.sum()
 	plus(&e.Open, &all)
 	for i := range t.granted {
@@ -386,6 +403,7 @@ func (n *Node) End(p mono.Time, err error) {
 		if t == nil {
 			break
 		}
+		n.unsure(t)
 		for i := range n.answers[:t.told] {
 			if a := &n.answers[i]; a.told == 0 {
 				a.told = n.turn
@@ -406,6 +424,7 @@ func (n *Node) commit(t *pending) {
 	n.until = t.began.Add(n.config.TTL)
 	n.served = t.mine.Served
 	n.fresh = t.limiter
+	n.knows, n.mayHold = t.book, t.mine.Most
 	n.view = View{Book: t.book, Quiet: n.silence(t)}
 	for i := range n.answers[:t.told] {
 		minus(&n.flight, &n.answers[i].cost)

@@ -26,8 +26,9 @@ const (
 	ReallyTooLong     // the same, and without a fault they were as quick as ever right after it
 )
 
-// Factor is how many times what is usual the tests may take.
-const Factor = 4
+// Factor is how many times what is usual the tests may take: a hang costs that much. Tests that are as quick as ever right after it are
+// at most half of it, so it cannot be less than what a busy machine makes of them, twice.
+const Factor = 3
 
 // floorCPU comes on top of that, for tests that take next to nothing.
 const floorCPU = 4 * time.Second
@@ -40,8 +41,10 @@ type Suite struct {
 	Folder string
 	// Binary has them built so that the number 0 is without a fault.
 	Binary string
-	// Least is the least time that they may take. If zero, 30 s.
+	// Least is the least time after which they hang. If zero, 15 s.
 	Least time.Duration
+	// Most is how long they may take without a fault. If zero, 10 minutes.
+	Most time.Duration
 
 	mu    sync.Mutex // held while they are measured; guards the rest
 	usual map[bool]*Result
@@ -69,7 +72,7 @@ func (s *Suite) Usual(ctx context.Context, short bool) (*Result, error) {
 
 func (s *Suite) measureLocked(ctx context.Context, short bool) (*Result, error) {
 	for {
-		r, err := s.start(ctx, s.Binary, 0, short, "", s.skip, 10*time.Minute, time.Hour)
+		r, err := s.start(ctx, s.Binary, 0, short, "", s.skip, cmp.Or(s.Most, 10*time.Minute), time.Hour)
 		switch {
 		case err != nil:
 			return nil, err
@@ -79,10 +82,14 @@ func (s *Suite) measureLocked(ctx context.Context, short bool) (*Result, error) 
 			}
 			s.usual[short] = r
 			return r, nil
-		case r.Test == "" || len(s.skip) == mostSkipped:
+		case r.End == TooLong:
+			return nil, fmt.Errorf("mutate: without a fault, the tests in %s take longer than %v", s.Folder, r.Wall.Round(time.Second))
+		case r.Test == "" || len(s.skip) >= mostSkipped:
 			return nil, fmt.Errorf("mutate: without a fault, the tests in %s:\n%s", s.Folder, r.Output)
 		}
-		s.skip = append(s.skip, r.Test)
+		for _, m := range failedTest.FindAllStringSubmatch(r.Output, -1) {
+			s.skip = append(s.skip, m[1])
+		}
 	}
 }
 
@@ -122,13 +129,13 @@ func (s *Suite) Run(ctx context.Context, binary string, number int, short bool, 
 }
 
 func (s *Suite) most(usual *Result) (wall, cpu time.Duration) {
-	return max(cmp.Or(s.Least, 30*time.Second), Factor*usual.Wall), Factor*usual.CPU + floorCPU
+	return max(cmp.Or(s.Least, 15*time.Second), Factor*usual.Wall), Factor*usual.CPU + floorCPU
 }
 
 // start runs them once.
 func (s *Suite) start(ctx context.Context, binary string, number int, short bool, only string, skip []string, wall, cpu time.Duration) (*Result, error) {
 	args := []string{"-c", limited, strconv.Itoa(int(cpu/time.Second) + 2), binary,
-		"-test.paniconexit0", "-test.failfast", "-test.timeout", wall.String(), "-test.short=" + strconv.FormatBool(short)}
+		"-test.paniconexit0", "-test.failfast=" + strconv.FormatBool(number != 0), "-test.timeout", wall.String(), "-test.short=" + strconv.FormatBool(short)}
 	if only != "" {
 		args = append(args, "-test.run", "^"+only+"$")
 	}

@@ -2,6 +2,7 @@ package mutate
 
 import (
 	"context"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,54 @@ func TestRun(t *testing.T) {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// The users of a package are all whose tests have it: those that import it only in tests, or through others, and itself.
+func TestUsers(t *testing.T) {
+	users, err := (&Builder{Root: root}).Users(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		pkg, user string
+		want      bool
+	}{
+		{"limit", "limit", true},
+		{"limit", "cmd/paceline", true},
+		{"mono", "cmd/paceline", true}, // through others
+		{"limit", ".", true},
+		{".", "transport", true},
+		{"window", "limit", false},
+		{"transport", "limit", false},
+		{"limit", "internal/mutate", false},
+		{"internal/strategy/slot", "limit", false},
+		{"internal/golden", "limit", true}, // in a test
+	} {
+		if slices.Contains(users[c.pkg], c.user) != c.want {
+			t.Errorf("the tests of %s use %s: %v, want %v", c.user, c.pkg, !c.want, c.want)
+		}
+	}
+	for _, target := range Targets {
+		if !slices.Contains(users[target.Package], target.Package) {
+			t.Errorf("%s has no tests of its own", target.Package)
+		}
+	}
+}
+
+// Its own tests are asked first, then those who use it, from quick to slow, and nobody else.
+func TestWhoIsAsked(t *testing.T) {
+	of := func(pkg string, short bool, takes time.Duration) ask { return ask{&suite{pkg: pkg}, short, takes} }
+	s := study{
+		users: map[string][]string{"limit": {"limit", "sim", "transport"}},
+		asks:  []ask{of("sim", true, 1), of("queue", true, 2), of("transport", true, 3), of("limit", true, 4), of("sim", false, 5), of("limit", false, 6)},
+	}
+	var got []string
+	for _, a := range s.asksOf("limit") {
+		got = append(got, fmt.Sprint(a.pkg, " ", a.short))
+	}
+	if want := []string{"limit true", "limit false", "sim true", "transport true", "sim false"}; !slices.Equal(got, want) {
+		t.Errorf("asked are %v, want %v", got, want)
 	}
 }
 

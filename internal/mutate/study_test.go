@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,12 +23,15 @@ var (
 	seed   = flag.Uint64("seed", 1, "which")
 	two    = flag.Int("two", 2, "how many at a time")
 	only   = flag.String("only", "", "plant where the name of the mutant matches this, and judge -sample of each package")
-	budget = flag.Duration("budget", 28*time.Minute, "begin none later than that")
+	budget = flag.Duration("budget", 24*time.Minute, "begin none later than that")
+	own    = flag.Bool("own", false, "ask only the tests of the package itself: who survives is to be judged again")
+	dear   = flag.Duration("dear", 3*time.Minute, "do not ask tests that take longer without a fault")
 )
 
 const least = 95 // percent
 
-// The tests find what is planted: a sample of the mutants of the core and what stands next to it. It takes up to half an hour, and
+// The tests find what is planted: a sample of the mutants of the core and what stands next to it. One survives that no test of this
+// module finds: those of its own package are asked, then those of all who use that, however far away. It takes up to half an hour, and
 // fails where fewer are found:
 //
 //	PACELINE_LONG=1 go test ./internal/mutate -timeout 40m -v
@@ -40,6 +42,9 @@ func TestMutants(t *testing.T) {
 	s := &study{t: t, builder: &Builder{Root: root, Work: t.TempDir()}, suites: map[string]*suite{}, until: time.Now().Add(*budget)}
 	s.draw()
 	if err := s.build(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var workers sync.WaitGroup
@@ -56,10 +61,12 @@ type study struct {
 	builder *Builder
 	sound   *Build // in which number 0 is without a fault
 	until   time.Time
+	users   map[string][]string // of each package, by whose tests it is used
+	suites  map[string]*suite
 
 	mu     sync.Mutex // guards what follows
 	fields []*field
-	suites map[string]*suite
+	asks   []ask         // quick ones first
 	cpu    time.Duration // of all tests
 }
 
@@ -74,13 +81,6 @@ type field struct {
 type candidate struct {
 	*Mutant
 	number int // at which it is at work; 0: it is built alone
-}
-
-// suite is built when it is first asked.
-type suite struct {
-	Suite
-	once sync.Once
-	err  error
 }
 
 // draw chooses at random, by the shares of the targets, and some more for those that do not compile.
@@ -195,7 +195,7 @@ func (v verdict) word() string {
 	return map[End]string{Passed: "SURVIVED", Failed: "killed", Crashed: "crashed", TooLong: "UNDECIDED", ReallyTooLong: "too long"}[v.end]
 }
 
-// judge has the package's own tests look, then those that may know better; first all of them in short.
+// judge has all look who may know better, until one does.
 func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 	ctx := context.Background()
 	build := s.sound
@@ -206,34 +206,23 @@ func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 		defer build.Remove()
 	}
 	binaries := map[string]string{}
-	for _, short := range []bool{true, false} {
-		for _, pkg := range append([]string{f.Package}, f.Then...) {
-			suite, err := s.suite(ctx, pkg)
-			if err != nil {
-				return v, err
-			}
-			if worth, err := suite.worth(ctx, short); err != nil {
-				return v, err
-			} else if !worth {
-				continue
-			}
-			binary := suite.Binary
-			if c.number == 0 {
-				if binaries[pkg] == "" {
-					if binaries[pkg], err = build.Tests(ctx, pkg); err != nil {
-						return v, err
-					}
+	for _, a := range s.asksOf(f.Package) {
+		binary := a.Binary
+		if c.number == 0 {
+			if binaries[a.pkg] == "" {
+				if binaries[a.pkg], err = build.Tests(ctx, a.pkg); err != nil {
+					return v, err
 				}
-				binary = binaries[pkg]
 			}
-			r, err := suite.twice(ctx, binary, c.number, short)
-			s.spent(r)
-			if err != nil {
-				return v, err
-			}
-			if r.End != Passed {
-				return verdict{end: r.End, by: strings.TrimSpace(pkg + " " + r.Test)}, nil
-			}
+			binary = binaries[a.pkg]
+		}
+		r, err := a.twice(ctx, binary, c.number)
+		s.spent(r)
+		if err != nil {
+			return v, err
+		}
+		if r.End != Passed {
+			return verdict{end: r.End, by: strings.TrimSpace(a.pkg + " " + r.Test)}, nil
 		}
 	}
 	return verdict{end: Passed, by: "nobody"}, nil
@@ -245,47 +234,6 @@ func (s *study) spent(r *Result) {
 		s.cpu += r.CPU
 		s.mu.Unlock()
 	}
-}
-
-func (s *study) suite(ctx context.Context, pkg string) (*suite, error) {
-	s.mu.Lock()
-	w := s.suites[pkg]
-	if w == nil {
-		w = &suite{Suite: Suite{Folder: filepath.Join(root, filepath.FromSlash(pkg))}}
-		s.suites[pkg] = w
-	}
-	s.mu.Unlock()
-	w.once.Do(func() { w.Binary, w.err = s.sound.Tests(ctx, pkg) })
-	return w, w.err
-}
-
-// worth tells whether the tests are worth a run: in short, always; in full, where that is much more.
-func (s *suite) worth(ctx context.Context, short bool) (bool, error) {
-	if short {
-		return true, nil
-	}
-	few, err := s.Usual(ctx, true)
-	if err != nil {
-		return false, err
-	}
-	all, err := s.Usual(ctx, false)
-	return err == nil && few.CPU < all.CPU*2/3, err
-}
-
-// twice has a failure happen again, or it may be the machine's.
-func (s *suite) twice(ctx context.Context, binary string, number int, short bool) (*Result, error) {
-	r, err := s.Run(ctx, binary, number, short, "")
-	if err != nil || r.End != Failed && r.End != Crashed {
-		return r, err
-	}
-	if again, err := s.Run(ctx, binary, number, short, r.Test); err != nil || again.End != Passed {
-		return r, err
-	}
-	if again, err := s.Run(ctx, binary, number, short, ""); err != nil || again.End != Passed {
-		return r, err
-	}
-	r.End = Passed
-	return r, nil
 }
 
 func (s *study) report() {
@@ -307,6 +255,9 @@ func (s *study) report() {
 	w.Flush()
 	s.t.Log(b.String())
 	for _, name := range slices.Sorted(maps.Keys(s.suites)) {
+		if err := s.suites[name].err; err != nil {
+			s.t.Logf("not asked: %s: %v", name, err)
+		}
 		if skipped := s.suites[name].Skipped(); len(skipped) > 0 {
 			s.t.Logf("not asked, since they failed without a fault, where nothing is inlined and on a machine as busy as this: %s of %s", strings.Join(skipped, ", "), name)
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,10 +15,14 @@ type listener struct {
 	stall time.Duration
 	over  chan struct{}
 	once  sync.Once
+
+	mu      sync.Mutex
+	open    map[*conn]struct{}
+	looking bool // as long as any are open
 }
 
 func newListener(l net.Listener, b *Bounds) *listener {
-	return &listener{Listener: l, slots: make(chan struct{}, b.Connections), stall: b.Stall, over: make(chan struct{})}
+	return &listener{Listener: l, slots: make(chan struct{}, b.Connections), stall: b.Stall, over: make(chan struct{}), open: map[*conn]struct{}{}}
 }
 
 // Accept implements net.Listener. It waits until fewer connections are open than may be.
@@ -32,7 +37,27 @@ func (l *listener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &conn{Conn: c, listener: l}, nil
+	k := &conn{Conn: c, listener: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[k] = struct{}{}
+	if !l.looking {
+		l.looking = true
+		time.AfterFunc(soon/2, l.look)
+	}
+	return k, nil
+}
+
+// look has the connections wait no longer whose deadlines are near.
+func (l *listener) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		c.look()
+	}
+	if l.looking = len(l.open) > 0; l.looking {
+		time.AfterFunc(soon/2, l.look)
+	}
 }
 
 // Close implements net.Listener.
@@ -46,7 +71,51 @@ type conn struct {
 	net.Conn
 	listener *listener
 	closed   atomic.Bool
-	until    atomic.Int64 // the deadline of Writes, as Unix nanoseconds
+	until    atomic.Int64 // the deadline of Writes, as Unix nanoseconds; 0: not known
+
+	mu    sync.Mutex
+	reads time.Time // the deadline of Reads; zero: none
+	set   bool      // Conn knows of it
+}
+
+// soon is how near a deadline of Reads has to be for Conn to be told of it. net/http sets two for each request that are nearly never reached, and each
+// would wake a thread of the runtime to reckon with it.
+const soon = time.Second
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads = t
+	if t.IsZero() || time.Until(t) > soon {
+		if !c.set {
+			return nil
+		}
+		c.set = false
+		return c.Conn.SetReadDeadline(time.Time{})
+	}
+	c.set = true
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *conn) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.set && !c.reads.IsZero() && time.Until(c.reads) <= soon {
+		c.set = true
+		_ = c.Conn.SetReadDeadline(c.reads) // it fails if the connection is closed
+	}
+}
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetWriteDeadline implements net.Conn. It holds until the next Write.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.until.Store(0)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // Write implements net.Conn. A client that takes nothing for as long as a stall may last is given up.
@@ -74,6 +143,9 @@ func (c *conn) CloseWrite() error {
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	if !c.closed.Swap(true) {
+		c.listener.mu.Lock()
+		delete(c.listener.open, c)
+		c.listener.mu.Unlock()
 		<-c.listener.slots
 	}
 	return err

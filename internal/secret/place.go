@@ -29,6 +29,9 @@ func ParsePlace(s string) (Place, error) {
 	return Place{u.Scheme, hostOf(u), u.Port()}, nil
 }
 
+// Host returns the name or the address of the place, without its port.
+func (p Place) Host() string { return p.host }
+
 // PlaceOf returns the place of a URL that has a scheme and a host.
 func PlaceOf(u *url.URL) Place { return Place{u.Scheme, hostOf(u), portOf(u)} }
 

@@ -3,6 +3,7 @@ package spell
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +16,15 @@ func Thousands(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Dollars writes dollars and cents; of less than ten cents four digits, or as many as make two behind the leading zeros: $0.0040, $0.000025.
+func Dollars(usd float64) string {
+	digits := 2
+	if usd > 0 && usd < 0.1 {
+		digits = min(max(4, 1-int(math.Floor(math.Log10(usd)))), 12)
+	}
+	return fmt.Sprintf("$%.*f", digits, usd)
 }
 
 // Window writes what comes after "per".

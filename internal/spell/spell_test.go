@@ -38,6 +38,18 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// What is small is not written as nothing, so that no text says that $0.00 of $0.00 are spent.
+func TestDollars(t *testing.T) {
+	for usd, want := range map[float64]string{
+		0: "$0.00", 12.5: "$12.50", 1234.567: "$1234.57", 0.1: "$0.10", 0.0999: "$0.0999", 0.05: "$0.0500", 0.0312: "$0.0312", 0.001: "$0.0010",
+		0.0008: "$0.00080", 0.00012345: "$0.00012", 1e-9: "$0.0000000010", 1.25e-9: "$0.0000000013", 1e-300: "$0.000000000000",
+	} {
+		if got := spell.Dollars(usd); got != want {
+			t.Errorf("%v: %q, want %q", usd, got, want)
+		}
+	}
+}
+
 func TestWindow(t *testing.T) {
 	for d, want := range map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day", 10 * time.Second: "10 s"} {
 		if got := spell.Window(d); got != want {

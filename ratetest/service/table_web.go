@@ -196,9 +196,12 @@ var webs = []*tableRow{
 		},
 	},
 	{
-		name: "notion", about: "Notion's API: three requests per second on average",
-		limits:  []limitSet{{"notion", []quota.Policy{policy("requests", 3, quota.Requests, time.Second, quota.Bucket, quota.Key)}}},
-		assumed: "three may come at once: Notion promises some bursts and does not say how large",
+		name: "notion", about: "Notion's API: a budget for each minute, of each connection",
+		limits: []limitSet{
+			{"notion", []quota.Policy{policy("requests", 180, quota.Requests, time.Minute, quota.Anchored, quota.Key)}},
+			{"notion:business", []quota.Policy{policy("requests", 600, quota.Requests, time.Minute, quota.Anchored, quota.Key)}},
+		},
+		assumed: "a minute begins with a request, and the workspace has enough for all of its connections",
 		speak: func(a *reply) {
 			id := fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n)
 			a.set("X-Notion-Request-Id", id)

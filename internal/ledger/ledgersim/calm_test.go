@@ -65,3 +65,39 @@ func TestCrashesPass(t *testing.T) {
 		t.Errorf("%.3f of what is sent without crashes", of)
 	}
 }
+
+// A store that restarts without what it kept, after a second, costs that second, of which nodes have grants for a part, a window, and for 7 s what is
+// set aside for who did not come back: as if it had been away for so much longer each time.
+func TestRestartsPass(t *testing.T) {
+	for _, x := range []struct {
+		kind
+		trouble ledgersim.Trouble
+		costs   time.Duration
+	}{
+		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 3 * time.Second},
+		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second, Kill: 10 * time.Second}, 5 * time.Second},
+		{rolling(600, 10*time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 6 * time.Second},
+	} {
+		sent, restarts := [2]int{}, 0
+		for seed := range uint64(2) {
+			for i := range sent {
+				c := base(x.kind, 8, seed)
+				c.Length, c.Warm, c.Trouble = 5*time.Minute, 20*time.Second, x.trouble
+				if i == 0 {
+					c.Restart = 0
+				}
+				r := ledgersim.Run(c)
+				sent[i] += r.Sent
+				restarts += r.Restarts
+				if r.Refused > 0 {
+					t.Errorf("%s: %d refused", x.name, r.Refused)
+				}
+			}
+		}
+		cost := time.Duration(float64(2*(5*time.Minute-20*time.Second)) * (1 - float64(sent[1])/float64(sent[0])) / float64(restarts))
+		t.Logf("%s, kills each %v: %d restarts, %.1f %% of what is sent without; each costs %v", x.name, x.trouble.Kill, restarts, 100*float64(sent[1])/float64(sent[0]), cost)
+		if cost > x.costs {
+			t.Errorf("%s: each of %d restarts costs %v", x.name, restarts, cost)
+		}
+	}
+}

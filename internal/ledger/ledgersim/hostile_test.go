@@ -29,6 +29,9 @@ var troubles = []struct {
 	{"clock set, outages", ledgersim.Trouble{Set: 5 * time.Second, Outage: 3 * time.Second}},
 	{"clock set, kills, on and off", ledgersim.Trouble{Set: 4 * time.Second, Kill: 5 * time.Second, OnOff: 3 * time.Second}},
 	{"forgets, pauses", ledgersim.Trouble{Forget: 15 * time.Second, Pause: 5 * time.Second}},
+	{"restarts, on and off", ledgersim.Trouble{Restart: 12 * time.Second, OnOff: 4 * time.Second}},
+	{"doom", ledgersim.Trouble{Doom: 10 * time.Second}},
+	{"doom, lost and doubled, on and off", ledgersim.Trouble{Doom: 10 * time.Second, Lose: 0.1, OnOff: 4 * time.Second}},
 	{"all", ledgersim.Trouble{Kill: 9 * time.Second, Pause: 6 * time.Second, Outage: 6 * time.Second, Lose: 0.03, Set: 7 * time.Second, Forget: 40 * time.Second, OnOff: 8 * time.Second}},
 }
 
@@ -98,7 +101,7 @@ func each(all []ledgersim.Config, f func(i int, r *ledgersim.Report)) {
 func TestNothingIsRefused(t *testing.T) {
 	seeds := 1
 	if long {
-		seeds = 21
+		seeds = 24
 	}
 	all, names := runs(seeds, hostile, ledger.NoFault)
 	sent, beyond := 0, 0
@@ -125,6 +128,17 @@ func slow(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(4900 * ms)))
 }
 
+// doomed has the store forget when that is worst.
+func doomed(c *ledgersim.Config) {
+	c.Length, c.Trouble = 960*time.Second, ledgersim.Trouble{Doom: 10 * time.Second}
+}
+
+// unsure is doomed where nodes do not know whether what they put is there.
+func unsure(c *ledgersim.Config) {
+	doomed(c)
+	c.Nodes, c.Lose, c.OnOff = 2, 0.2, 4*time.Second
+}
+
 // aims are runs at which a fault shows, and in which nothing is refused without it.
 var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.KeepsGrants: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Pause: 3 * time.Second} },
@@ -135,7 +149,7 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.BoundsSwapped:  func(c *ledgersim.Config) { c.StoreWay = even },
 	ledger.ShiftAhead:     func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
 	ledger.NoSlack:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
-	ledger.NoQuiet:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Forget: 10 * time.Second} },
+	ledger.NoQuiet:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Remove: 10 * time.Second} },
 	ledger.TrustsClock:    func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Kill: 2 * time.Second, Newborn: true} },
 	ledger.EraKept: func(c *ledgersim.Config) {
 		c.Nodes, c.Length = 3, 240*time.Second
@@ -160,6 +174,15 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 		*c = splitting(rolling(20, time.Second), c.Nodes, c.Seed)
 		c.Pause, c.Nodes, c.Length = 4*time.Second, 6, 960*time.Second
 	},
+	ledger.MostUnseen:      func(c *ledgersim.Config) { doomed(c); c.OnOff = 4 * time.Second },
+	ledger.UnseenAlike:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.TellsAhead:      func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.RecallsLate:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.RecallsOpen:     doomed,
+	ledger.RecallsUntold:   func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Forget: 5 * time.Second} },
+	ledger.RecallsSeen:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.RecallsUnsure:   unsure,
+	ledger.RecallsLeft:     unsure,
 	ledger.SplitEndsAtOnce: func(c *ledgersim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) },
 }
 

@@ -2,6 +2,7 @@ package ledgersim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/ledger"
@@ -13,6 +14,7 @@ import (
 type node struct {
 	*world
 	place  int
+	id     string
 	core   *ledger.Node
 	offset time.Duration // of its clock
 	rate   float64       // of its clock
@@ -20,11 +22,14 @@ type node struct {
 	dead   bool
 	paused mono.Time
 	cut    mono.Time // from the store until then
+	jammed mono.Time // its way to the server: what it sends arrives then
 	turns  *Turns
 	line   []waiting
 	wake   mono.Time // what is planned
 	on     bool
-	late   bool // it came later, or took another's place, and nothing of it has arrived
+	doomed func(told int) // what befalls after a turn that was put
+	mute   bool           // as by Trouble.Mute
+	late   bool           // it came later, or took another's place, and nothing of it has arrived
 }
 
 type waiting struct {
@@ -34,11 +39,11 @@ type waiting struct {
 
 func (w *world) start(place int) {
 	w.ids++
-	n := &node{world: w, place: place, offset: time.Duration(w.rng.Int64N(1e15)), rate: 1, began: w.now(), wake: mono.Max, on: true}
+	n := &node{world: w, place: place, id: fmt.Sprint(w.ids), offset: time.Duration(w.rng.Int64N(1e15)), rate: 1, began: w.now(), wake: mono.Max, on: true}
 	if !w.NoClock {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
-	c := ledger.Config{New: w.Limit, ID: fmt.Sprint(w.ids), Poll: w.Poll, Split: w.Split && place >= w.Wait, Fault: w.Fault}
+	c := ledger.Config{New: w.Limit, ID: n.id, Poll: w.Poll, Split: w.Split && place >= w.Wait, Fault: w.Fault}
 	if w.Weights != nil {
 		c.Weight = w.Weights[place]
 	}
@@ -173,7 +178,14 @@ func (n *node) write(l limit.Lease, cost limit.Cost) {
 		n.serve()
 		return
 	}
-	n.after(n.Way(n.rng), func() {
+	way, mute := n.Way(n.rng), n.mute || n.Mute > 0 && n.rng.Float64() < n.Mute
+	way = max(way, n.jammed.Sub(n.now()))
+	if mute {
+		way = 4500 * time.Millisecond
+		n.core.Settle(n.p(), l, limit.Outcome{Result: limit.Unknown})
+		n.plan()
+	}
+	n.after(way, func() {
 		ok := n.arrive(cost)
 		n.report.Seconds[time.Duration(n.now())/time.Second]++
 		if n.now() >= mono.Time(n.Warm) {
@@ -187,9 +199,14 @@ func (n *node) write(l limit.Lease, cost limit.Cost) {
 		if n.late && !n.dead {
 			n.late = false
 			n.report.Firsts = append(n.report.Firsts, n.now().Sub(n.began))
+			n.report.Came = append(n.report.Came, time.Duration(n.began))
 		}
 		if !ok {
 			n.report.Refused++
+		}
+		if mute {
+			n.report.Answered++
+			return
 		}
 		n.later(n.Way(n.rng), func() {
 			n.report.Answered++
@@ -214,10 +231,19 @@ func (n *node) ended(err error) {
 // put notes a turn that was put.
 func (n *node) put(told, tries int) {
 	n.report.Told += told
+	if n.doomed != nil {
+		n.doomed(told)
+	}
 	if n.now() >= mono.Time(n.Warm) {
 		n.report.Turns++
 		n.report.Tries += tries
 	}
+}
+
+// holdsAny tells whether the node holds anything by what was put last.
+func (n *node) holdsAny() bool {
+	b, err := ledger.Decode(n.store.blob)
+	return err == nil && slices.ContainsFunc(b.Nodes, func(e ledger.Entry) bool { return e.ID == n.id && e.Open != limit.Cost{} })
 }
 
 // isCut says that the node cannot reach the store now.

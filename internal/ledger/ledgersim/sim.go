@@ -62,8 +62,11 @@ type Trouble struct {
 	Lose    float64       // so many of the store's answers are lost, and as many puts are delivered again later
 	Set     time.Duration // the store's clock is set by up to 5 s, either way
 	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
+	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
+	Doom    time.Duration // the store forgets at the worst instant: see doom
 	Remove  time.Duration // somebody has the store lose the limit, of which it says nothing
 	OnOff   time.Duration // each node has demand for so long, and none for as long
+	Mute    float64       // so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
 	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
 	Newborn bool          // whenever a process starts, the store's clock was just set
 	Short   bool
@@ -81,11 +84,13 @@ type Report struct {
 	ByNode                []float64 // how many each place of a node sent, after Warm
 	Rate                  float64   // requests sent in a second, after Warm
 	Units                 limit.Cost
+	Restarts              int
 	Turns                 int             // that were put, after Warm
 	Tries                 int             // of those; each is two statements
 	Lost                  int             // turns that failed, or lost the race until they were given up
 	First                 []time.Duration // of each place, the first time
 	Firsts                []time.Duration // of those who came later, or took a place: from the start to the first arrival
+	Came                  []time.Duration // when those started
 	Waits                 []time.Duration // of requests that came, with Rate
 	BlobBytes             int
 	Answered, Told        int // answers, and how many were told by turns that were put: no more, but after the store forgot
@@ -217,10 +222,67 @@ func (w *world) trouble() {
 	w.every(w.Remove, func() {
 		w.store.lose(w.rng.Int())
 	})
-	w.every(w.Forget, func() {
-		w.store.lose(w.rng.Int())
-		w.store.incarnation++
+	w.every(w.Forget, w.forget)
+	w.every(w.Doom, w.doom)
+	w.every(w.Restart, func() {
+		w.fault()
+		w.report.Restarts++
+		w.away = max(w.away, w.now().Add(time.Second))
+		w.forget()
 	})
+}
+
+// doom has the store forget just after a node has put something, which from then on cannot reach the store, and is killed soon: what it sends
+// until then arrives together, some seconds later. It may just have come, or just have begun to want something; or another one that was stopped
+// comes back just then. Or the store forgets, and nothing else befalls. Or the node was told of no answer, and what it sent arrives much later.
+func (w *world) doom() {
+	n := w.nodes[w.rng.IntN(w.Nodes)]
+	wait, cut, mute := time.Duration(0), true, false
+	switch w.rng.IntN(6) {
+	case 0:
+		n.dead, wait = true, time.Second
+		w.after(wait, func() { w.start(n.place) })
+	case 1:
+		other := w.nodes[(n.place+1)%w.Nodes]
+		wait = 4*time.Second + w.upTo(5*time.Second)
+		other.paused = max(other.paused, w.now().Add(wait+w.upTo(time.Second/2)))
+	case 2:
+		n.on, wait = false, 3*time.Second
+		n.refill()
+	case 3:
+		n.on, wait = false, 3*time.Second
+		n.refill()
+		cut, mute = false, true
+	case 4:
+		cut = false
+	}
+	w.after(wait, func() {
+		n := w.nodes[n.place]
+		n.on, n.mute = true, mute
+		n.refill()
+		n.serve()
+		n.doomed = func(told int) {
+			if !n.holdsAny() || mute && told < 4 {
+				return
+			}
+			n.doomed, n.mute = nil, false
+			w.after(w.upTo(30*time.Millisecond), w.forget)
+			if !cut {
+				return
+			}
+			n.jammed, n.cut = w.now().Add(4*time.Second), w.now().Add(4*time.Second)
+			w.after(2200*time.Millisecond, func() {
+				n.dead = true
+				w.after(time.Second, func() { w.start(n.place) })
+			})
+		}
+	})
+}
+
+// forget has the store lose all that it had, and say so by its incarnation.
+func (w *world) forget() {
+	w.store.lose(w.rng.Int())
+	w.store.incarnation++
 }
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }

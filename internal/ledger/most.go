@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// What each node may hold at most others know before it does, so that one of them can say how much counts at most when the store has
+// forgotten: see recall. A node asks for more in one turn, and has it in one that follows turns of all others that are there. So whoever comes
+// back to a store that forgot has seen what any of them held at most. Those that have come since the last turn of one that is there hold no
+// more than a small part of the whole together: unseenMost.
+//
+// A store whose clock nobody can set is one that does not forget while a node runs, and there nobody asks.
+
+// unseenPart is one in so many of the whole; of a small whole it is unseenFew, or a quarter.
+const (
+	unseenPart = 16
+	unseenFew  = 4
+)
+
+// presence is how long after its last turn a node is waited for, by those who would hold more and by newcomers. Until somewhat before that it can
+// say what the others held.
+func (c *Config) presence() time.Duration { return c.TTL * 3 / 2 }
+
+func (c *Config) present(e *Entry, now mono.Time) bool { return e.Until.Add(c.presence()-c.TTL) > now }
+
+// askMost sees to what the node may hold at most. It asks for a quarter more than it would hold after this turn, and for an even part
+// of the whole where that is more.
+func (t *pending) askMost() {
+	if t.steady {
+		return
+	}
+	t.whole = wholeOf(t.limiter, t.now)
+	e, need := &t.mine, t.has()
+	turn := min(t.mine.Want, t.most(t.rivals+1))
+	for u, n := range t.mean() {
+		need[u] = min(need[u]+min(n, limit.MaxCost/(turn+1))*turn, limit.MaxCost)
+	}
+	if t.mine.Want > 0 && t.asksNow() {
+		plus(&need, &t.head)
+	}
+	more, pending := false, e.Asks != e.Most
+	asks := e.Most
+	for u, whole := range t.whole {
+		n := min(max(need[u]+need[u]/4, whole/int64(len(t.others)+1), 1), whole)
+		if e.Most[u] > 2*n {
+			e.Most[u], asks[u] = n, n
+		}
+		more = more || n > e.Most[u]
+		asks[u] = max(asks[u], n)
+	}
+	switch {
+	case pending: // it is not asked for anew each turn, or it would be seen never
+	case more:
+		e.Asks, e.Asked = asks, t.book.Turn+1
+	default:
+		e.Asks = e.Most
+	}
+	if t.seen(e.Asked) || t.config.Fault == MostUnseen {
+		e.Most = e.Asks
+	}
+}
+
+// seen tells whether all others that are there had a turn since that one of the book.
+func (t *pending) seen(turn uint64) bool {
+	for i := range t.others {
+		if e := &t.others[i]; e.At <= turn && t.config.present(e, t.now) {
+			return false
+		}
+	}
+	return true
+}
+
+// has is what the node has that counts, as it tells in this turn.
+func (t *pending) has() limit.Cost {
+	has, all := t.keeps, t.pool.sum()
+	plus(&has, &all)
+	return has
+}
+
+// room is how many requests it may be granted so that it holds no more than it may, up to want.
+func (t *pending) room(want int64) int64 {
+	most := t.mine.Most
+	if t.steady || most == (limit.Cost{}) && t.config.Fault == UnseenAlike {
+		return want
+	}
+	if most == (limit.Cost{}) {
+		most = unseenMost(t.whole)
+		for i := range t.others {
+			if e := &t.others[i]; e.Most == (limit.Cost{}) {
+				minus(&most, &e.Open)
+			}
+		}
+		for u, n := range most { // half of that, so that whoever comes next has some
+			most[u] = min(n, max(n/2, 1))
+		}
+	}
+	has, first, mean := t.has(), t.next(true), t.mean()
+	for u, whole := range t.whole {
+		left := most[u] - has[u] - first[u]
+		switch {
+		case whole == 0 || first[u] == 0 && mean[u] == 0:
+		case left < 0:
+			return 0
+		case mean[u] > 0:
+			want = min(want, 1+left/mean[u])
+		}
+	}
+	return want
+}
+
+// unseenMost is what those hold at most together whom not all others have seen.
+func unseenMost(whole limit.Cost) (most limit.Cost) {
+	for u, n := range whole {
+		most[u] = max((n+unseenPart-1)/unseenPart, min(unseenFew, (n+3)/4))
+	}
+	return most
+}
+
+// wholeOf is how much of each unit may go at once where nothing is used. 0: it is not limited.
+func wholeOf(l limit.Limiter, now mono.Time) (whole limit.Cost) {
+	for _, u := range limit.AppendUsage(nil, l, now) {
+		if whole[u.Unit] == 0 || u.Allowed < whole[u.Unit] {
+			whole[u.Unit] = max(u.Allowed, 1)
+		}
+	}
+	return whole
+}
+
+// ahead is by how much the arrival of a request may be later than the turn that tells of it. Others are told later: those that are on their
+// way for all that anybody knows, and were they told now, and the store forgot that, they would count for too short a time.
+func (n *Node) ahead() time.Duration { return 100*time.Millisecond + n.grain }
+
+// ripe puts the answers that may be told in this turn first, and returns how many those are.
+func (t *pending) ripe() int {
+	if t.book.Blank && t.now < t.book.Quiet {
+		return 0 // whoever knows what was lost comes yet, and does not know of these
+	}
+	if t.steady || t.config.Fault == TellsAhead {
+		return len(t.answers)
+	}
+	var ripe, rest []answer
+	for _, a := range t.answers {
+		if o := t.outcome(&a); -o.ArrivedAgo <= t.ahead() {
+			ripe = append(ripe, a)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	copy(t.answers[copy(t.answers, ripe):], rest)
+	return len(ripe)
+}

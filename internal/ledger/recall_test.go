@@ -1,0 +1,135 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+)
+
+// shelf is a store of one blob, whose clock is p.
+type shelf struct {
+	blob        []byte
+	incarnation string
+}
+
+const ms = mono.Time(time.Millisecond)
+
+// turn has a node take a turn that is put, and returns the book then.
+func (s *shelf) turn(t *testing.T, n *Node, p mono.Time) *Book {
+	t.Helper()
+	n.Begin(p)
+	blob, err := n.Read(p, p+ms, Reading{Clock: int64(1e18 + p), Wall: int64(1e18 + p), Incarnation: s.incarnation, Blob: s.blob})
+	if err == nil {
+		s.blob = blob
+	}
+	n.End(p+ms, err)
+	b, err := Decode(s.blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *Book) entry(id string) (e Entry) {
+	for _, each := range b.Nodes {
+		if each.ID == id {
+			e = each
+		}
+	}
+	return e
+}
+
+// asking is a node before whose driver many wait.
+func asking(id string, limitOf int64) *Node {
+	n := New(Config{ID: id, New: func() limit.Keeper { return limit.MustRolling(limitOf, time.Second) }})
+	n.Line(1000, limit.One)
+	return n
+}
+
+// two are two nodes at a store that is no longer quiet, which take turns each quarter of a second until p.
+func two(t *testing.T, s *shelf) (a, b *Node, p mono.Time) {
+	a, b = asking("a", 100), asking("b", 100)
+	for ; p < 10_000*ms; p += 250 * ms {
+		s.turn(t, a, p)
+		s.turn(t, b, p+100*ms)
+	}
+	return a, b, p
+}
+
+// Whoever comes first to a store that forgot says who was there, with all that each may hold, and what was told since counts until a window
+// later; then the others have what they had.
+func TestRecall(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	before := s.turn(t, a, p)
+	s.turn(t, b, p+50*ms) // of which a knows nothing
+	s.blob, s.incarnation = nil, "two"
+	after := s.turn(t, a, p+200*ms)
+	if e, was := after.entry("b"), before.entry("b"); e.Open != was.Most || was.Most[0] < 20 || e.Until.Sub(after.Latest) != 2*time.Second {
+		t.Errorf("after the store forgot b has %+v, before it %+v", e, was)
+	}
+	if after.Era != before.Era || after.Turn != before.Turn+1 || after.Quiet > after.Latest || len(after.Nodes) != 4 {
+		t.Errorf("after the store forgot: %+v", after)
+	}
+	joined := b.joined
+	if again := s.turn(t, b, p+300*ms); again.entry("b").Open == after.entry("b").Open || b.joined != joined {
+		t.Errorf("b, which was there, has %+v", again.entry("b"))
+	}
+	for q := p + 400*ms; q < p+1200*ms; q += 200 * ms {
+		if at := a.Ready(q, limit.One); at <= q && len(a.pool.parts) == 0 {
+			t.Fatalf("at %v a may send", q)
+		}
+		book := s.turn(t, a, q)
+		if q < p+1100*ms && book.entry("a").Open[0] > after.entry("a").Open[0] {
+			t.Errorf("%v after it forgot, a was granted something", time.Duration(q-p))
+		}
+	}
+	if book := s.turn(t, a, p+1400*ms); book.entry("a").Open[0] == 0 {
+		t.Errorf("a window after it forgot, a has nothing: %+v", book.Nodes)
+	}
+}
+
+// Whoever was away for longer than others wait for says nothing of what there was, and the store is quiet; somebody who was there until the end
+// says it all the same, beside who has come meanwhile.
+func TestRecallLate(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	for ; p < 14_000*ms; p += 250 * ms {
+		s.turn(t, b, p)
+	}
+	s.blob, s.incarnation = nil, "two"
+	if book := s.turn(t, a, p); !book.Blank || book.Quiet.Sub(book.Latest) < 8*time.Second {
+		t.Errorf("a, which was away for 4 s, has %+v", book)
+	}
+	s.turn(t, asking("c", 100), p+10*ms)
+	book := s.turn(t, b, p+20*ms)
+	if book.Blank || book.Quiet > book.Latest || book.entry("b").ID == "" || book.entry("a").ID == "" {
+		t.Errorf("b, which was there, has %+v", book)
+	}
+}
+
+// A name that was removed, of which the store forgot nothing else, is quiet: whoever removed it may want another limit.
+func TestRemovedIsNotRecalled(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, _, p := two(t, s)
+	s.blob = nil
+	if book := s.turn(t, a, p); !book.Blank || book.Quiet.Sub(book.Latest) < 8*time.Second {
+		t.Errorf("after it was removed a has %+v", book)
+	}
+}
+
+// A node that finds itself in a book that another has recalled holds no more than it knows itself that it may: it may have asked for less since
+// then, and somebody who knows that may recall it next.
+func TestRecalledIsNoMoreThanKnown(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	s.turn(t, a, p)
+	b.mayHold = limit.Cost{limit.Requests: 3}
+	s.blob, s.incarnation = nil, "two"
+	s.turn(t, a, p+100*ms)
+	if book := s.turn(t, b, p+200*ms); book.entry("b").Most[0] != 3 {
+		t.Errorf("b may hold %d by its own knowledge 3", book.entry("b").Most[0])
+	}
+}
