@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/blind"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
 
@@ -70,7 +71,9 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 	case s.mid > w.ends: // the next window has begun, or begins now
 		w.begin(w.ends.Add(time.Duration(w.length*1e9)), 1)
 	}
-	if w.number != was { // what was wrong in one window, such as a reset told too early, need not be in the next
+	// An error in one window, such as that of a replica which tells of another, need not be there in the next one. But costs that differ
+	// look like errors, too, and are there in all windows.
+	if w.number != was && f.config.Unit == limit.Requests {
 		f.noise = noise{}
 	}
 	s.ends, s.window = w.ends, w.number

@@ -11,11 +11,11 @@ func TestWindowFindsWhoIsLost(t *testing.T) {
 		lost        bool
 	}{
 		"one of 1,000, and the level is that of ten": {1000, 1800, 1807, true},
-		"one of 400":                                 {400, 1800, 1807, true},
-		"one of 300":                                 {300, 1800, 1807, false},
-		"at the level of 200":                        {1000, 1800, 1700, false},
-		"as the window begins":                       {1000, 200, 3404, false},
-		"one of five":                                {5, 1800, 1807, false},
+		"one of 400":           {400, 1800, 1807, true},
+		"one of 300":           {300, 1800, 1807, false},
+		"at the level of 200":  {1000, 1800, 1700, false},
+		"as the window begins": {1000, 200, 3404, false},
+		"one of five":          {5, 1800, 1807, false},
 	} {
 		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: hourly.Window})
 		f.n, f.known = c.n, true
