@@ -308,14 +308,10 @@ func (g *ages) close(now, at mono.Time, others int) {
 
 // plus returns a + b, and less a − b, within ±math.MaxInt64.
 func plus(a, b int64) int64 {
-	s := a + b
-	switch {
-	case a > 0 && b > 0 && s < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && s >= 0, s == math.MinInt64:
-		return -math.MaxInt64
+	if a > 0 {
+		return a + min(b, math.MaxInt64-a)
 	}
-	return s
+	return a + max(b, -math.MaxInt64-a)
 }
 
 func less(a, b int64) int64 { return plus(a, -max(b, -math.MaxInt64)) }

@@ -101,7 +101,7 @@ func TestLessonsThatMakeNoSense(t *testing.T) {
 // Sums stop at their ends.
 func TestPlusAndLess(t *testing.T) {
 	const most = 1<<63 - 1
-	for _, c := range [][3]int64{{1, most, most}, {most, 1, most}, {most, most, most}, {1, most - 1, most}, {1, most - 2, most - 1}, {-most, -1, -most}, {-1, -most, -most}, {-most, 1, 1 - most}, {0, -most, -most}, {-most - 1, 0, -most}, {2, 3, 5}} {
+	for _, c := range [][3]int64{{1, most, most}, {most, 1, most}, {most, most, most}, {1, most - 1, most}, {1, most - 2, most - 1}, {-most, -1, -most}, {-1, -most, -most}, {-most, 1, 1 - most}, {0, -most, -most}, {-most - 1, 0, -most}, {0, -most - 1, -most}, {-most - 1, -most - 1, -most}, {-most - 1, most, -1}, {most, -most - 1, -1}, {0, most, most}, {2, 3, 5}} {
 		if got := plus(c[0], c[1]); got != c[2] {
 			t.Errorf("%d + %d = %d, want %d", c[0], c[1], got, c[2])
 		}

@@ -28,7 +28,7 @@ func TestKindsDoWhatTheyDid(t *testing.T) {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "\n%s\n", name)
-		tr := transcript{Spec: all[name], rng: rand.New(rand.NewPCG(11, 17)), now: at(time.Hour)}
+		tr := transcript{Spec: all[name], rng: rand.New(rand.NewPCG(11, 17)), now: at(time.Hour), slow: 1}
 		tr.limiter = tr.New()
 		if len(tr.Costs) == 0 {
 			tr.Costs = []limit.Cost{limit.One}
@@ -43,6 +43,53 @@ func TestKindsDoWhatTheyDid(t *testing.T) {
 	golden.CompareFloats(t, "kinds.golden", b.String())
 }
 
+// The same for longer, a line for all of it, and not only as clients do: costs are nothing, less or more than any limit, what goes is not asked
+// for before, instants are before zero or nanoseconds apart, and a third of it begins anew from what was written down.
+func TestKindsDoWhatTheyDidAtTheirEdges(t *testing.T) {
+	all := maps.Clone(specs)
+	all["Fitted"] = fittedSpec
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&b, "\n%s\n", name)
+		for seed := range uint64(9) {
+			tr := transcript{Spec: all[name], rng: rand.New(rand.NewPCG(seed, 23)), now: at([]time.Duration{0, -time.Hour, 1e6 * time.Hour}[seed%3]), rash: 3 + int(seed)}
+			tr.Costs = append(slices.Clone(tr.Costs), limit.One, limit.Cost{}, limit.Cost{-1, -1, -1}, limit.Cost{limit.MaxCost + 1, 3, 3, 3, 3}, limit.Cost{2, limit.MaxCost, 0, limit.MaxCost})
+			if tr.slow = 1; seed >= 6 {
+				tr.slow = 1e-7
+			}
+			tr.limiter = tr.New()
+			var said strings.Builder
+			for range 15 {
+				for range 14 {
+					tr.step()
+				}
+				said.WriteString(tr.line())
+				if seed%3 == 2 {
+					tr.resume(t)
+				}
+			}
+			fmt.Fprintf(&b, "  %d: %d sent, %d open after %v; all it said: %s\n", seed, tr.sent, len(tr.open), tr.now.Sub(0), golden.Sum(said.String()))
+		}
+	}
+	golden.CompareFloats(t, "edges.golden", b.String())
+}
+
+// resume goes on with a limiter that is made of what this one writes down, if it does, and of what is open.
+func (tr *transcript) resume(t *testing.T) {
+	k, ok := tr.limiter.(limit.Keeper)
+	if !ok || limit.Keeps(k) != nil {
+		return
+	}
+	next := tr.New().(limit.Keeper)
+	for i := range tr.open {
+		tr.open[i].lease = next.Admit(tr.open[i].at, tr.open[i].cost)
+	}
+	if err := next.Restore(k.AppendState(nil)); err != nil {
+		t.Fatal(err)
+	}
+	tr.limiter = next
+}
+
 // transcript drives a limiter as a client would that does what comes to its mind.
 type transcript struct {
 	limittest.Spec
@@ -51,6 +98,8 @@ type transcript struct {
 	now     mono.Time
 	open    []underWay
 	sent    int
+	slow    float64 // how long its steps are
+	rash    int     // of twenty, how often it sends without asking
 }
 
 type underWay struct {
@@ -60,7 +109,7 @@ type underWay struct {
 }
 
 func (tr *transcript) span(parts float64) time.Duration {
-	return time.Duration(float64(max(tr.Scale, time.Second)) * parts * tr.rng.Float64())
+	return time.Duration(float64(max(tr.Scale, time.Second)) * tr.slow * parts * tr.rng.Float64())
 }
 
 func (tr *transcript) step() {
@@ -75,14 +124,20 @@ func (tr *transcript) step() {
 	case k <= 13 && len(tr.open) < 9:
 		if ready := tr.limiter.Ready(tr.now, cost); ready < tr.now.Add(10*max(tr.Scale, time.Second)) {
 			tr.now = ready
-			tr.open = append(tr.open, underWay{tr.limiter.Admit(tr.now, cost), tr.now, cost})
-			tr.sent++
+			tr.send(cost)
+		} else if tr.rash > 0 && tr.rng.IntN(20) < tr.rash {
+			tr.send(cost)
 		}
 	default:
 		if n := len(tr.open); n > 0 {
 			tr.answer(tr.rng.IntN(n))
 		}
 	}
+}
+
+func (tr *transcript) send(cost limit.Cost) {
+	tr.open = append(tr.open, underWay{tr.limiter.Admit(tr.now, cost), tr.now, cost})
+	tr.sent++
 }
 
 // answer settles one that is open, in any of the ways in which a request can end.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -106,18 +106,20 @@ func attributes(s sdktrace.ReadOnlySpan) map[string]string {
 
 // Two requests under a limit of one per 200 ms: two attempts, and a wait between them, all children of the request's span; the second is
 // refused by the server and sent again.
-func TestSpans(t *testing.T) {
+func TestSpans(t *testing.T) { synctest.Test(t, testSpans) }
+
+func testSpans(t *testing.T) {
 	r := newRig(t)
-	n := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	n, own := 0, 0
+	base := roundTripper(func(q *http.Request) (*http.Response, error) {
+		status := 200
 		if n++; n == 2 {
-			w.WriteHeader(503)
+			status = 503
 		}
-	}))
-	defer server.Close()
-	own := 0
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: q, ProtoMajor: 1, ProtoMinor: 1}, nil
+	})
 	tr, err := paceotel.New(transport.Config{
-		Limiter: limit.MustRolling(1, 200*time.Millisecond), Ended: func(transport.Attempt) { own++ },
+		Base: base, Limiter: limit.MustRolling(1, 200*time.Millisecond), Ended: func(transport.Attempt) { own++ },
 		Client: func(*http.Request) transport.Client { return transport.Client{Name: "alice"} },
 	}, r.Options)
 	if err != nil {
@@ -125,9 +127,8 @@ func TestSpans(t *testing.T) {
 	}
 	ctx, parent := r.TracerProvider.Tracer("test").Start(t.Context(), "request")
 	client := &http.Client{Transport: tr}
-	defer client.CloseIdleConnections()
 	for range 2 {
-		q, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/path?key=secret", nil)
+		q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:8080/path?key=secret", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func TestSpans(t *testing.T) {
 		t.Fatalf("%d attempts, %d waits, %d told to Ended", len(attempts), len(waits), own)
 	}
 	first, second, third := attributes(attempts[0]), attributes(attempts[1]), attributes(attempts[2])
-	if first["http.request.method"] != "GET" || first["server.address"] != "127.0.0.1" || first["server.port"] == "" || first["url.full"] != server.URL+"/path?REDACTED" ||
+	if first["http.request.method"] != "GET" || first["server.address"] != "127.0.0.1" || first["server.port"] != "8080" || first["url.full"] != "http://127.0.0.1:8080/path?REDACTED" ||
 		first["http.response.status_code"] != "200" || first["error.type"] != "" || first["paceline.client"] != "alice" || attempts[0].SpanKind() != trace.SpanKindClient {
 		t.Errorf("%+v", first)
 	}
@@ -170,7 +171,7 @@ func TestSpans(t *testing.T) {
 		t.Errorf("%+v\n%+v", second, third)
 	}
 	wait := waits[0]
-	if d := wait.EndTime().Sub(wait.StartTime()); attributes(wait)["paceline.limit"] != "requests" || d < 100*time.Millisecond || wait.EndTime().After(attempts[1].StartTime()) {
+	if d := wait.EndTime().Sub(wait.StartTime()); attributes(wait)["paceline.limit"] != "requests" || d < 200*time.Millisecond || d > 210*time.Millisecond || wait.EndTime().After(attempts[1].StartTime()) {
 		t.Errorf("a wait of %v until %v, of an attempt at %v: %+v", d, wait.EndTime(), attempts[1].StartTime(), attributes(wait))
 	}
 	m := r.metrics()
@@ -181,6 +182,10 @@ func TestSpans(t *testing.T) {
 		t.Errorf("%v durations of what failed", n)
 	}
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
 // A request that never got its turn, and one whose server is not there, say why.
 func TestSpansOfFailures(t *testing.T) {

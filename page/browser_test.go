@@ -346,10 +346,14 @@ func TestLooks(t *testing.T) {
 						Over float64
 						Dim  []string
 						Cut  []string
+						High float64
 					}
 					b.Eval(looks, &saw)
 					if saw.Over > 0 || len(saw.Dim)+len(saw.Cut) > 0 {
 						t.Errorf("%s, %d px: %v px too wide; hard to read: %q; cut off: %q", scheme, wide, saw.Over, saw.Dim, saw.Cut)
+					}
+					if saw.High > 1000 { // however many clients there are
+						t.Errorf("%s, %d px: a section is %v px high, behind which nobody finds the next", scheme, wide, saw.High)
 					}
 					if *update && name == "few" && scheme == "light" && wide == 1600 {
 						b.Eval(`document.getElementById("title").textContent = "Paceline"`, nil)
@@ -410,7 +414,8 @@ const looks = `(() => {
 		if (ratio < 4.5) dim.push(n.textContent.trim().slice(0, 30) + " " + ratio.toFixed(2));
 	}
 	const cut = [...document.querySelectorAll("dd, dt, td, th, h1, h2, caption, li, button")].filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline" && getComputedStyle(e.closest("thead") || e).position !== "absolute").map(e => e.textContent.slice(0, 30));
-	return {over: document.documentElement.scrollWidth - innerWidth, dim, cut};
+	const high = Math.max(...[...document.querySelectorAll("section.card")].map(e => e.offsetHeight));
+	return {over: document.documentElement.scrollWidth - innerWidth, dim, cut, high};
 })()`
 
 // A screen reader finds tables with captions, headings of rows and columns, names for what can be pressed, and on a telephone the same;

@@ -6,7 +6,7 @@ import (
 )
 
 // Providers of what businesses run on: customers, support, shops, learning, clouds.
-var businesses = []*row{hubspot, salesforce, zendesk, monday, linear, amazonSP, aws, microsoftGraph, azureResources, canvas, procore, datadog, sentry, twilio, sendgrid, fastly, dropbox, dockerHub}
+var businesses = []*row{hubspot, salesforce, zendesk, monday, linear, amazonSP, aws, microsoftGraph, azureResources, canvas, procore, datadog, sentry, twilio, sendgrid, fastly, dropbox, dockerHub, trello, bigCommerce}
 
 var hubspot = &row{
 	Provider: Provider{
@@ -456,5 +456,44 @@ var dockerHub = &row{
 	refuse: []refused{
 		{is: []Pattern{"HAP429"}, why: RateLimited, by: "abuse"},
 		{path: "errors.*.code", is: []Pattern{"TOOMANYREQUESTS"}, why: RateLimited},
+	},
+}
+
+// Trello counts requests of an API key, of a token and of a member, in windows whose length it states, and never says when they end.
+var trello = &row{
+	Provider: Provider{
+		Name: "trello", Title: "Trello",
+		Hosts: []string{"api.trello.com", "trello.com"},
+		Docs:  "https://developer.atlassian.com/cloud/trello/guides/rest-api/rate-limits/", AsOf: "2026-05",
+		Limited: Key, Banned: Key,
+		Published: []Preset{
+			{"trello", "an API key and a token of it", "https://developer.atlassian.com/cloud/trello/guides/rest-api/rate-limits/", "2026-05",
+				[]Policy{named("key", per(300, Requests, 10*time.Second, "", Key)), named("token", per(100, Requests, 10*time.Second, "", Key))}},
+		},
+	},
+	is: sends("X-Rate-Limit-Api-Token-Max", "X-Rate-Limit-Api-Key-Max"),
+	stated: []stated{
+		{limit: "X-Rate-Limit-Api-Key-Max", remaining: "X-Rate-Limit-Api-Key-Remaining", used: "-", reset: "-", window: "X-Rate-Limit-Api-Key-Interval-Ms", per: time.Millisecond,
+			is: named("key", per(0, Requests, 10*time.Second, "", Key))},
+		{limit: "X-Rate-Limit-Api-Token-Max", remaining: "X-Rate-Limit-Api-Token-Remaining", used: "-", reset: "-", window: "X-Rate-Limit-Api-Token-Interval-Ms", per: time.Millisecond,
+			is: named("token", per(0, Requests, 10*time.Second, "", Key))},
+		{limit: "X-Rate-Limit-Member-Max", remaining: "X-Rate-Limit-Member-Remaining", used: "-", reset: "-", window: "X-Rate-Limit-Member-Interval-Ms", per: time.Millisecond,
+			is: named("member", per(0, Requests, 10*time.Second, "", Key))},
+	},
+	refuse: []refused{{path: "error", is: []Pattern{"*_LIMIT_EXCEEDED"}, why: RateLimited}},
+}
+
+// BigCommerce says in milliseconds how long its window is and when it ends.
+var bigCommerce = &row{
+	Provider: Provider{
+		Name: "bigcommerce", Title: "BigCommerce",
+		Hosts: []string{"api.bigcommerce.com"},
+		Docs:  "https://developer.bigcommerce.com/docs/start/best-practices/api-rate-limits", AsOf: "2024-06",
+		Limited: Key, Banned: Key,
+	},
+	is: sends("X-Rate-Limit-Requests-Quota", "X-Rate-Limit-Requests-Left"),
+	stated: []stated{
+		{limit: "X-Rate-Limit-Requests-Quota", remaining: "X-Rate-Limit-Requests-Left", used: "-", reset: "X-Rate-Limit-Time-Reset-Ms", unit: time.Millisecond,
+			window: "X-Rate-Limit-Time-Window-Ms", per: time.Millisecond, is: per(0, Requests, 0, "", Key)},
 	},
 }

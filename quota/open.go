@@ -19,8 +19,8 @@ var gitlab = &row{
 		Docs:  "https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/#response-headers", AsOf: "2026-11",
 		Limited: Key, Banned: IP, Refusers: []Refuser{{"endpoint", Route}},
 		Published: []Preset{
-			{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/#rate-limits-on-gitlabcom", "2021-02", []Policy{per(2000, Requests, time.Minute, "", Key)}},
-			{"gitlab:unauthenticated", "gitlab.com, without a token", "https://docs.gitlab.com/user/gitlab_com/#rate-limits-on-gitlabcom", "2021-02", []Policy{per(500, Requests, time.Minute, "", IP)}},
+			{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Policy{per(2000, Requests, time.Minute, "", Key)}},
+			{"gitlab:unauthenticated", "gitlab.com, without a token", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Policy{per(500, Requests, time.Minute, "", IP)}},
 		},
 	},
 	is:     sends("RateLimit-Observed", "RateLimit-ResetTime", "Gitlab-LB", "X-Gitlab-Meta"),

@@ -154,3 +154,16 @@ func limited(r *fleet.Report) (by []int) {
 	}
 	return by
 }
+
+// In a window that is short or holds little nobody is refused, either: what is to be left at its end is less than all of it.
+func TestFairInShortWindows(t *testing.T) {
+	for _, c := range []struct {
+		limit  int64
+		window time.Duration
+	}{{2, minute}, {10, 500 * ms}, {100, 500 * ms}, {20, time.Second}} {
+		w := fairWorld{"short", 300 * c.window, fleet.Quota{Kind: fleet.Calendar, Window: c.window, Limit: c.limit, Headers: told}, []fleet.Group{sharers(3, knows(throttle.FixedWindow))}, 0, 0}
+		if r := w.run(); r.Limited > 0 || r.Served < 100 {
+			t.Errorf("three share %d per %v: %d were served and %d refused", c.limit, c.window, r.Served, r.Limited)
+		}
+	}
+}

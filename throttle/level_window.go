@@ -55,7 +55,10 @@ func newWindowLevel(units float64, length time.Duration) windowLevel {
 	return w
 }
 
-func (w *windowLevel) rest() float64 { return 1 + max(restPart, restSeconds/w.length)*w.limit }
+// rest is a quarter of a window at most: where it is short or holds little, it would be more than there is.
+func (w *windowLevel) rest() float64 {
+	return min(1+max(restPart, restSeconds/w.length)*w.limit, w.limit/4)
+}
 
 // whole returns s of a window that is used from its beginning.
 func (w *windowLevel) whole() float64 { return (w.limit - w.rest()) / w.length }

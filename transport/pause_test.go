@@ -416,6 +416,26 @@ func TestStreamsOfJSONAreNotRead(t *testing.T) {
 	}
 }
 
+// Azure refuses a stream with status 200: it is sent again when it asks, and who waits for it gets the one that is served.
+func TestStreamRefusedWith200(t *testing.T) {
+	azure, _ := quota.Lookup("azure-openai")
+	synctest.Test(t, func(t *testing.T) {
+		stream := []string{"Content-Type", "text/event-stream", "Apim-Request-Id", "1"}
+		refused := []string{"Retry-After", "4", "X-Ratelimit-Remaining-Tokens", "-27689", "X-Ratelimit-Reset-Tokens", "64"}
+		b := newBase(0, func(n int, _ *http.Request) *http.Response {
+			if n == 1 {
+				return reply(200, "event: response.failed\n\n", append(refused, stream...)...)
+			}
+			return reply(200, "event: response.completed\n\n", stream...)
+		})
+		tr := mustNew(t, transport.Config{Provider: azure, Base: b})
+		_, body, err := do(t, tr, get(t, "http://a.test/"))
+		if want := seconds(0, 4); err != nil || !strings.Contains(body, "completed") || !slices.Equal(b.at(), want) {
+			t.Errorf("sent at %v, want %v; %q, %v", b.at(), want, body, err)
+		}
+	})
+}
+
 // A server that once asks to stay away for a day is asked again after an hour, and then ever more rarely.
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -136,13 +136,14 @@ func TestPreset(t *testing.T) {
 // A preset and limits of one's own hold together: whichever is the stricter one binds.
 func TestPresetAndLimit(t *testing.T) {
 	for _, c := range []struct {
+		scope quota.Scope // at which there is one of one's own
 		own   int64
 		sends int
 		want  time.Duration // when the last goes
-	}{{2, 3, time.Minute}, {1 << 20, 501, 120 * time.Millisecond}} {
+	}{{quota.Model, 2, 3, time.Minute}, {quota.Model, 1 << 20, 501, 120 * time.Millisecond}, {quota.IP, 1 << 20, 501, 120 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := mustNew(t, transport.Config{Base: newBase(0, ok), Preset: "openai:tier1", Tokens: estimator(t), Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope != quota.Model {
+				if p.Scope != c.scope {
 					return nil
 				}
 				return rolling(t, c.own, time.Minute, limit.Requests)

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"os/signal"
 	"syscall"
 	"time"
 )
@@ -18,3 +20,6 @@ func cpuSeconds() float64 {
 
 // ownGroup puts a child into a process group of its own, since a terminal sends Ctrl-C to all processes of our group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// notifyAgain has SIGUSR1 told to a channel, by which keys that are out of use are tried again. Without it the signal ends a process.
+func notifyAgain(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }

@@ -27,7 +27,8 @@ or than its client says (Paceline-Max-Wait: 30, a timeout of an SDK or of gRPC),
 Each client, told by its key or address, has a line of its own. Paceline-Waited in answers says for how many milliseconds a request waited.
 
 It listens on this machine only, unless clients have keys (--client-key-env) or it is --open. Ctrl-C or SIGTERM: nothing new
-is taken, and what is in flight is finished; once more breaks that off.`
+is taken, and what is in flight is finished; once more breaks that off. SIGUSR1: keys that are out of use (banned, denied, without
+credit) are tried again.`
 
 const proxyExample = `  paceline proxy --to https://api.openai.com --preset openai:tier1
   paceline proxy --to https://api.example.com --limit 100/m --key-env K1 -H 'X-Api-Key: {key}'
@@ -101,6 +102,9 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	again := make(chan os.Signal, 1)
+	notifyAgain(again)
+	defer signal.Stop(again)
 	watched, err := page.New(page.Config{Live: p.Sources, Title: "paceline proxy"})
 	if err != nil {
 		return err
@@ -130,12 +134,23 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config) error {
 			return err
 		case <-done: // a test ends it
 			done = nil
+		case <-again:
+			fmt.Fprintln(errs, triedAgain(p.Readmit()))
+			continue
 		case <-signals:
 		}
 		tellSystemd("STOPPING=1")
 		fmt.Fprintln(errs, "stopping: finishing what is in flight; once more breaks it off")
 		s.Stop()
 	}
+}
+
+// triedAgain says which keys are tried again.
+func triedAgain(keys []string) string {
+	if len(keys) == 0 {
+		return "no key is out of use"
+	}
+	return "tried again: " + strings.Join(keys, ", ")
 }
 
 // proxyListeners opens the addresses. Those that systemd has opened already are taken from it.

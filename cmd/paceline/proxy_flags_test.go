@@ -21,7 +21,8 @@ func TestProxyFlagsThatAreWrong(t *testing.T) {
 		"--to https://a.test --limit auto --preset github": "--limit auto is beside", "--to https://a.test --preset opnai:tier1": "did you mean",
 		"--to https://a.test --limit 20/s --listen 0.0.0.0:1": "--listen 0.0.0.0:1", "--to https://a.test --limit 20/s --admin 0.0.0.0:1": "--admin 0.0.0.0:1",
 		"--to https://a.test --limit 20/s --key-env PROXY_KEY": "{key}", "--to https://a.test --limit 20/s --max-wait -1s": "--max-wait -1s", "--to https://a.test --limit 20/s --header sk-9f8Q7xZ2kLm4": "--header",
-		"--to https://a.test --limit 20/s --admin off --listen " + taken.Addr().String(): "is in use", "--to https://a.test --limit 20/s --tls-cert x": "--tls-cert and --tls-key",
+		"--to https://a.test --limit 20/s --admin off --listen " + taken.Addr().String(): "is in use", "--to https://a.test --limit 20/s --listen 127.0.0.1:0 --admin " + taken.Addr().String(): "is in use, maybe by another paceline proxy",
+		"--to https://a.test --limit 20/s --tls-cert x": "--tls-cert and --tls-key",
 	} {
 		var out, errs strings.Builder
 		code := execute(context.Background(), append([]string{"proxy"}, strings.Fields(args)...), strings.NewReader(""), &out, &errs)

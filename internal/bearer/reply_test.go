@@ -37,6 +37,7 @@ func TestRead(t *testing.T) {
 		{"kubectl's plug-ins", `{"kind":"ExecCredential","status":{"expirationTimestamp":"2026-07-03T16:00:00+01:00","token":"abc"}}`, Token{"abc", time.Hour}, ""},
 		{"aws", `{"authorizationToken":"abc","expiration":"2026-07-03T15:00:00.000000+00:00"}`, Token{"abc", time.Hour}, ""},
 		{"milliseconds", `{"token":"abc","expires_at":1783090800000}`, Token{"abc", time.Hour}, ""},
+		{"the latest that is seconds", `{"token":"abc","expires_at":100000000000}`, Token{"abc", time.Unix(0, 0).Add(longest).Sub(wall)}, ""},
 		{"a JWT in JSON", `{"token":"` + inHour + `"}`, Token{inHour, time.Hour}, ""},
 		{"what is said goes first", `{"token":"` + inHour + `","expires_in":60}`, Token{inHour, time.Minute}, ""},
 		{"nothing lasts for nothing", `{"token":"abc","expires_in":0}`, Token{"abc", -1}, ""},

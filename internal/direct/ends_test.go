@@ -3,6 +3,7 @@ package direct
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,13 +160,17 @@ func TestHeaderAsLongAsAllowed(t *testing.T) {
 			fmt.Fprint(conn, head+strings.Repeat("x", n-len(head)-4)+"\r\n\r\n")
 		}
 	})
-	for n, fits := range map[int]bool{1<<12 - 1: true, 1 << 12: true, 1<<12 + 1: false} {
+	for _, c := range []struct {
+		allowed, n int
+		fits       bool
+	}{{1 << 12, 1<<12 - 1, true}, {1 << 12, 1 << 12, true}, {1 << 12, 1<<12 + 1, false}, {0, 1 << 20, true}, {0, 1<<20 + 1, false}} {
 		client := newClient(t)
+		client.Header = int64(c.allowed)
 		req := request(t, "GET", "http://"+address+"/")
-		req.URL.RawQuery = url.Values{"n": {fmt.Sprint(n)}}.Encode()
+		req.URL.RawQuery = url.Values{"n": {fmt.Sprint(c.n)}}.Encode()
 		res, _, err := client.Send(t.Context(), req, nil, time.Minute, nil)
-		if (err == nil) != fits || !fits && !strings.Contains(err.Error(), "longer than 4096 bytes") {
-			t.Errorf("%d bytes of 4096: %v", n, err)
+		if (err == nil) != c.fits || !c.fits && !strings.Contains(err.Error(), fmt.Sprintf("longer than %d bytes", cmp.Or(c.allowed, 1<<20))) {
+			t.Errorf("%d bytes of %d: %v", c.n, c.allowed, err)
 		}
 		if err == nil {
 			res.Body.Close()

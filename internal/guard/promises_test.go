@@ -151,6 +151,11 @@ func TestRulesTogether(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
+	for _, c := range []guard.Config{{Gap: -1}, {Ordered: true, Gap: -1}, {InFlight: -1}, {Adapt: &limit.AdaptiveConfig{Min: -1}}} {
+		if g, err := guard.New(c); err == nil || g != nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
 	g := plain(guard.Config{Limiter: limit.MustRolling(5, time.Second), InFlight: 1})
 	g.Admit(0, limit.One)
 	if got := g.Ready(0, limit.One); got != limit.AfterSettle {

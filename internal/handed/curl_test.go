@@ -59,6 +59,8 @@ func TestCurl(t *testing.T) {
 		"curl https://a -H s3cret":               "f:1:19: -H: a field without a colon, expected 'Name: value'",
 		"curl https://a -u s3cret":               "f:1:19: -u: a user without a password, expected USER:PASSWORD",
 		"curl https://a -d @gone":                "f:1:19: -d: gone is not there",
+		"curl https://a --data-binary @gone":     "f:1:30: --data-binary: gone is not there",
+		"curl https://a --data-urlencode @gone":  "f:1:33: --data-urlencode: gone is not there",
 		"curl https://a/{b,c}":                   "f:1:6: several URLs are made of what is in {} or [] here; expected one (with -g they are text)",
 		"curl https://a/{1..3}":                  "f:1:6: several URLs are made of what is in {} or [] here; expected one (with -g they are text)",
 		"curl https://a --user=me:s3cret":        "f:1:16: --user with = behind it, expected as curl has it: what belongs to it is a word of its own",

@@ -243,21 +243,16 @@ func kindOf(n syntax.Node) string {
 	return "something for the shell to find out"
 }
 
-// unescaped removes the backslashes that quote the character after them. If only is not empty, just the characters in it can be quoted.
+// unescaped removes the backslashes that quote the character after them. If only is not empty, just the characters in it can be quoted. The parser has
+// joined lines that end with one.
 func unescaped(s, only string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			switch {
-			case s[i+1] == '\n':
-				i++
-				continue
-			case only == "" || strings.IndexByte(only, s[i+1]) >= 0:
-				i++
-			}
+		if s[i] == '\\' && i+1 < len(s) && (only == "" || strings.IndexByte(only, s[i+1]) >= 0) {
+			i++
 		}
 		b.WriteByte(s[i])
 	}

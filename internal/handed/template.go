@@ -174,13 +174,18 @@ func (t *Template) isJSON() error {
 	var b []byte
 	for _, p := range t.parts {
 		b = append(b, p.text...)
-		switch {
-		case p.row == "" && !p.id:
-		case p.spot == asJSON:
-			b = append(b, '0')
-		default:
-			b = append(b, 'x')
+		if p.row == "" && !p.id {
+			continue
 		}
+		written := "{row." + p.row + "}"
+		if p.id {
+			written = "{id}"
+		}
+		as := strings.Repeat("x", len(written)) // so that columns are those of the template
+		if p.spot == asJSON {
+			as = "0." + strings.Repeat("0", len(written)-2)
+		}
+		b = append(b, as...)
 	}
 	if json.Valid(b) {
 		return nil

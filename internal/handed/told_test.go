@@ -45,11 +45,12 @@ func TestItems(t *testing.T) {
 			"curl https://a/ ^\n  -H 'a: b'", "curl \"https://a/?x=^\"", "curl '^\"' https://a/", "curl \"https://a/\\\n?x=1\"", "curl https://a/\\\nb", "curl \"https://a/\\$\\`\\\"\\\\\\x\"", "curl https://$HOST/", "curl https://$(host)/",
 			"curl \"https://${HOST}/\"", "! curl https://a/", "curl https://a/ <(x)", "/usr/bin/curl https://a/\ncurl.exe https://b/\ncurls https://c/", "curl https://a/ -d \"a \\\" b\nc\"\ncurl https://b/ -d a#b#c",
 			"curl https://a/ -d $'it\\'s\n # no comment' -H 'A: b'", "curl https://a/ -d a\\ #b\ncurl https://b", "curl https://a/;# '\ncurl https://b", "curl --data-raw", "curl https://a/ -d @none", "curl https://a/ --data-urlencode a@none",
+			"curl -d 'a\n' https://a/", "curl -d \"a\n\" https://a/", "curl \\\n'https://a/\n'", "curl https://a/ -d \\##'b\nc'", "curl $'https://a/\\U0001f6000\\ud83d\\ude00\\ude00\\u00414'",
 			"curl https://a/" + strings.Repeat("y", 185), "curl https://a/" + strings.Repeat("y", 186), "curl 'https://a/\n" + strings.Repeat("y\n", 100),
 		}},
 		{CSV, Config{}, []string{"a,b\n1,2\x00\n3,4", "a,b,c\n1,2", "a,b\n\"1\n2\",3\n4,5\n6", "a,b\n" + long[:28] + ",2\n" + long[:27] + ",2\n3,4"}},
 		{TSV, Config{}, []string{"a\tb\n1\n\"1\"\t2"}},
-		{JSON, Config{}, []string{"[1", "[,1]", "[{\"a\":\"\\ud800\"},{\"a\":\"\xff\"}]", "[{\"a\":\"" + long[:22] + "\"},{\"a\":\"" + long[:23] + "\"}]"}},
+		{JSON, Config{}, []string{"[1", "[,1]", "[{\"a\":1},\n  {\"a\":2} {\"a\":3}]", "[{\"a\":1},\n{\"a\":2}", "[{\"a\":\"\\ud800\"},{\"a\":\"\xff\"}]", "[{\"a\":\"" + long[:22] + "\"},{\"a\":\"" + long[:23] + "\"}]"}},
 		{Lines, Config{}, []string{long[:30] + "\n" + long[:31] + "\nb"}},
 	} {
 		c.config.Form, c.config.MaxLine = c.form, 30
@@ -180,7 +181,7 @@ func TestFormNames(t *testing.T) {
 func TestRecognized(t *testing.T) {
 	var b strings.Builder
 	for _, head := range []string{
-		"", "\n# c\n", "\ufeff{\"url\":1}", "{\"url\":1}\n{", "{\"log\":{}}", "{\"info\":{},\"item\":[]}", "{\"info\":{}}", "{\"openapi\":\"3\"}", "{\"swagger\":2}", "{\"data\":[1]}", "{\"data\":1}", "{\"custom_id\":[]}", "{\n\"log\": {\n\"entries\":[", "{\n\"a\":{\"log\":1},\"b\":[{}],\"c\":2\n}",
+		"", "\n# c\n", "\ufeff{\"url\":1}", "{\"url\":1}\n{", "{\"log\":{}}", "{\n\"a\":{\"log\":1},\"b\":[\"log\"],\"c\":\"log\"}", "{\n\"a\":{\"b\":1},\"log\":1}", "{\n\"a\":[1],\"log\":1}", "\xff\xfe\x00\x00a", "\xfe\xff\x00a", "{\"info\":{},\"item\":[]}", "{\"info\":{}}", "{\"openapi\":\"3\"}", "{\"swagger\":2}", "{\"data\":[1]}", "{\"data\":1}", "{\"custom_id\":[]}", "{\n\"log\": {\n\"entries\":[", "{\n\"a\":{\"log\":1},\"b\":[{}],\"c\":2\n}",
 		"{\n\"url\":1}", "{", "{\"a\":", "{\"a\":[", "{\"a\":{", "{\"a\":1,", "{x", "}", "]", "[", "[1", "curl", "curl http://a", "CURL\thttp://a", "curl.exe x", "curling,2", "curl ^\"http://a^\"", "http://a", "HTTPS://a", "https:/", "ftp://a",
 		"a,b\n1,2", "a;b\n1;2", "a|b\n1|2", "a\tb\n1\t2", "a,b;c\n1,2;3,4", "a,b\n1", "a,b\n\"1\n2\",3", "\"a,b\";c\n1;2", "a, b", "one, two and three\nwords", "sep=;\na;b", "sep=:\n", "word\nword", "name\nann", "line", "<html>", "<?xml ?>", strings.Repeat("é", 50), strings.Repeat("é", 51), "# c\na,b\n1,2",
 		"PAR1", "SQLite format 3\x00", "%PDF-1", "BZh9", "\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "7z\xbc\xaf", "PK\x03\x04", "\x00\x01", "a\x00b", "\xff\xfea\x00", "\x1f\x8b", "caf\xe9\n", "\xd0\xcf\x11\xe0",

@@ -239,7 +239,7 @@ func (w *Way) Lane() *Lane { return w.lane }
 
 // LaneConfig describes a Lane.
 type LaneConfig struct {
-	// Weight is the lane's share where a limit is fair. If zero, 1.
+	// Weight is the lane's share where a limit is fair, as ShareConfig has it. If zero, 1.
 	Weight float64
 	// Share is what the lane is a part of, and whose weight then counts. If nil, it is a party of its own.
 	Share *Share
@@ -254,9 +254,6 @@ type LaneConfig struct {
 func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	if len(ways) == 0 {
 		panic("line: a lane without a way")
-	}
-	if c.Weight <= 0 {
-		c.Weight = 1
 	}
 	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1, fill: int32(max(c.Fill, l.config.Fill))}
 	for i, limits := range ways {

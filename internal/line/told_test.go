@@ -22,6 +22,7 @@ type crowd struct {
 	shares []*line.Share
 	lanes  []*line.Lane
 	waits  []*line.Ticket
+	ended  []*line.Ticket // which may be used again
 	open   []line.Pass
 	ends   [line.Full + 1]int
 	said   strings.Builder // since the line before
@@ -34,6 +35,7 @@ type crowdKind struct {
 	fill          int
 	heads         bool // shares have head starts
 	size          int
+	again         bool // tickets are used again
 }
 
 func newCrowd(seed uint64, kind crowdKind) *crowd {
@@ -115,6 +117,9 @@ func (c *crowd) cost() limit.Cost {
 
 func (c *crowd) verdict(t *line.Ticket) {
 	c.ends[t.State]++
+	if c.kind.again {
+		c.ended = append(c.ended, t)
+	}
 	c.say("%v ends as %d", t.Of, t.State)
 	switch t.State {
 	case line.Granted:
@@ -127,7 +132,11 @@ func (c *crowd) verdict(t *line.Ticket) {
 
 func (c *crowd) enter() {
 	c.came++
-	t := &line.Ticket{Place: c.now, Deadline: limit.Never, Of: c.came}
+	t := &line.Ticket{}
+	if n := len(c.ended); n > 0 {
+		t, c.ended = c.ended[n-1], c.ended[:n-1]
+	}
+	t.Place, t.Deadline, t.Of = c.now, limit.Never, c.came
 	cost := c.cost()
 	t.Ask(&cost)
 	if c.rng.IntN(5) == 0 {
@@ -237,50 +246,78 @@ func (c *crowd) look() {
 	}
 }
 
+var crowds = []struct {
+	name string
+	kind crowdKind
+}{
+	{"by place", crowdKind{}},
+	{"fair", crowdKind{fair: true}},
+	{"fair, with head starts", crowdKind{fair: true, heads: true}},
+	{"several ways", crowdKind{several: true}},
+	{"several ways, fair", crowdKind{several: true, fair: true}},
+	{"filled", crowdKind{fill: 3}},
+	{"filled by several ways", crowdKind{fill: 2, several: true}},
+	{"filled, fair, with head starts", crowdKind{fill: 2, fair: true, heads: true}},
+	{"of bounded size", crowdKind{size: 9}},
+	{"of bounded size, fair, several ways", crowdKind{size: 9, fair: true, several: true, heads: true}},
+}
+
 // Whatever a Line is asked it answers as it did before: who goes when and by which way, who is refused, what is foreseen, who waits for what.
 func TestWhatALineSays(t *testing.T) {
 	var b strings.Builder
-	for _, w := range []struct {
-		name string
-		kind crowdKind
-	}{
-		{"by place", crowdKind{}},
-		{"fair", crowdKind{fair: true}},
-		{"fair, with head starts", crowdKind{fair: true, heads: true}},
-		{"several ways", crowdKind{several: true}},
-		{"several ways, fair", crowdKind{several: true, fair: true}},
-		{"filled", crowdKind{fill: 3}},
-		{"filled by several ways", crowdKind{fill: 2, several: true}},
-		{"filled, fair, with head starts", crowdKind{fill: 2, fair: true, heads: true}},
-		{"of bounded size", crowdKind{size: 9}},
-		{"of bounded size, fair, several ways", crowdKind{size: 9, fair: true, several: true, heads: true}},
-	} {
+	for _, w := range crowds {
 		for seed := range uint64(2) {
 			fmt.Fprintf(&b, "\n%s, %d\n", w.name, seed)
 			c := newCrowd(seed, w.kind)
 			for step := 1; step <= 1000; step++ {
-				switch k := c.rng.IntN(20); {
-				case k < 6:
-					c.enter()
-				case k < 7:
-					c.try()
-				case k < 13:
-					c.settle()
-				case k < 15:
-					c.change()
-				case k < 18 && c.line.Wake() < limit.AfterSettle:
-					c.now = max(c.now, c.line.Wake())
-				default:
-					c.now += mono.Time(c.rng.IntN(3000)) * ms / 1000
-				}
-				c.look()
+				c.step()
 				if step%50 == 0 {
-					fmt.Fprintf(&b, "  at %v: %d came, %d went, %d never, %d late, %d full, %d wait; all it says: %s\n", c.now, c.came, c.ends[line.Granted], c.ends[line.Never],
-						c.ends[line.Late], c.ends[line.Full], len(c.waits), golden.Sum(c.said.String()))
-					c.said.Reset()
+					fmt.Fprintf(&b, "  %s\n", c.summary())
 				}
 			}
 		}
 	}
 	golden.CompareFloats(t, "told.golden", b.String())
+}
+
+// The same of others, in which tickets are used again: a line for all that is said.
+func TestWhatLinesSayOfTicketsUsedAgain(t *testing.T) {
+	var b strings.Builder
+	for _, w := range crowds {
+		fmt.Fprintf(&b, "\n%s\n", w.name)
+		w.kind.again = true
+		for seed := range uint64(6) {
+			c := newCrowd(100+seed, w.kind)
+			for range 300 {
+				c.step()
+			}
+			fmt.Fprintf(&b, "  %s\n", c.summary())
+		}
+	}
+	golden.CompareFloats(t, "again.golden", b.String())
+}
+
+func (c *crowd) step() {
+	switch k := c.rng.IntN(20); {
+	case k < 6:
+		c.enter()
+	case k < 7:
+		c.try()
+	case k < 13:
+		c.settle()
+	case k < 15:
+		c.change()
+	case k < 18 && c.line.Wake() < limit.AfterSettle:
+		c.now = max(c.now, c.line.Wake())
+	default:
+		c.now += mono.Time(c.rng.IntN(3000)) * ms / 1000
+	}
+	c.look()
+}
+
+// summary is of what was said since the last one.
+func (c *crowd) summary() string {
+	defer c.said.Reset()
+	return fmt.Sprintf("at %v: %d came, %d went, %d never, %d late, %d full, %d wait; all it says: %s", c.now, c.came, c.ends[line.Granted], c.ends[line.Never],
+		c.ends[line.Late], c.ends[line.Full], len(c.waits), golden.Sum(c.said.String()))
 }

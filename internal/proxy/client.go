@@ -121,6 +121,9 @@ func (c *clients) of(r *http.Request) (who *client, field string) {
 			}
 		}
 	}
+	if !address.IsValid() { // a socket of systemd's may have a path for an address
+		return c.other("local"), ""
+	}
 	return c.other(address.String()), ""
 }
 

@@ -1,17 +1,18 @@
 package proxy
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/rate"
@@ -122,34 +123,6 @@ func TestClientsOwnLimits(t *testing.T) {
 			}
 		}
 	}
-}
-
-// However many requests of one client are in line, another waits for its share alone.
-func TestClientsAreFair(t *testing.T) {
-	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
-	conf := to(u, "20/s")
-	conf.Clients.Header = "X-Who"
-	x := start(t, conf)
-	var greedy sync.WaitGroup
-	client := clientOf(t)
-	for range 100 {
-		greedy.Go(func() {
-			r, _ := http.NewRequest("GET", x.url, nil)
-			r.Header.Set("X-Who", "greedy")
-			if resp, err := client.Do(r); err == nil {
-				resp.Body.Close()
-			}
-		})
-	}
-	until(t, func() bool { return waiting(x) > 60 })
-	before := waiting(x)
-	if resp, _ := x.do("GET", "/", "", "X-Who", "modest"); resp.StatusCode != 200 {
-		t.Error(resp.StatusCode)
-	}
-	if after := waiting(x); after < before-25 {
-		t.Errorf("%d of another's were in line, and %d when it was its turn: it waited for more than a second's", before, after)
-	}
-	greedy.Wait()
 }
 
 // Nothing that prints a Config shows what is secret in it.
@@ -301,5 +274,25 @@ func TestClientsOwnLimitsOverRestarts(t *testing.T) {
 	conf.Upstreams = []Upstream{{Name: "c", To: u}}
 	if n := start(t, conf).passes("few", "/a", "/b", "/c", "/d"); n != 2 {
 		t.Errorf("with another upstream: %d more were answered, of 5 an hour", n)
+	}
+}
+
+// Who comes by a socket of this machine that has a path for an address, as systemd may open it, is one client and has a name.
+func TestClientsOfASocket(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "socket")
+	l, err := net.Listen("unix", at)
+	if err != nil {
+		t.Skip(err)
+	}
+	x := startAt(t, to(upstreamOf(t, hello)), l, nil, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", at)
+	})
+	x.url = "http://proxy.test"
+	if resp, body := x.do("GET", "/", ""); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	until(t, func() bool { return strings.Contains(x.log.String(), "status=200") })
+	if !strings.Contains(x.log.String(), "client=local ") {
+		t.Error(x.log)
 	}
 }

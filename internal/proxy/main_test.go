@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,10 +19,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/internal/rate"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A goroutine of net/http ends by itself half a second after it closed a connection with a body on the way, which is as long as goleak waits.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // proxied is a proxy at loopback, before an upstream.
 type proxied struct {
@@ -33,6 +38,7 @@ type proxied struct {
 	admin  string
 	log    *safeLog
 	once   sync.Once
+	dial   func(ctx context.Context, network, address string) (net.Conn, error) // to the proxy
 }
 
 // safeLog is what was logged.
@@ -77,25 +83,43 @@ func mustURL(t testing.TB, s string) *url.URL {
 // start starts a proxy, which ends with the test. Upstreams of which only the handler is known have To filled in.
 func start(t testing.TB, c Config) *proxied {
 	t.Helper()
-	x := &proxied{t: t, log: &safeLog{}}
-	c.Access = slog.New(slog.NewTextHandler(x.log, nil))
-	c.Log = slog.New(slog.NewTextHandler(x.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if c.Listen == "" {
-		c.Listen = "127.0.0.1:0"
+	return startAt(t, c, listen(t), listen(t), (&net.Dialer{}).DialContext)
+}
+
+func startAt(t testing.TB, c Config, main, admin net.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error)) *proxied {
+	t.Helper()
+	x := &proxied{t: t, log: &safeLog{}, dial: dial}
+	if c.Access == nil {
+		c.Access = slog.New(slog.NewTextHandler(x.log, nil))
 	}
-	if c.Admin == "" {
-		c.Admin = "127.0.0.1:0"
+	if c.Log == nil {
+		c.Log = slog.New(slog.NewTextHandler(x.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
+	c.Listen, c.Admin = cmp.Or(c.Listen, "127.0.0.1:0"), cmp.Or(c.Admin, "127.0.0.1:0")
 	var err error
 	if x.proxy, err = New(c); err != nil {
 		t.Fatal(err)
 	}
-	main, admin := listen(t), listen(t)
-	x.addr, x.admin = main.Addr().String(), "http://"+admin.Addr().String()
+	x.addr = main.Addr().String()
 	x.url = "http://" + x.addr
+	if admin != nil {
+		x.admin = "http://" + admin.Addr().String()
+	}
 	x.server = x.proxy.Start(main, admin)
 	t.Cleanup(x.stop)
 	return x
+}
+
+// virtual starts a proxy before a server, in virtual time. Both end with the bubble.
+func virtual(t *testing.T, server http.Handler, c Config) *proxied {
+	t.Helper()
+	up, down := farend.New(), farend.New()
+	upstream := &http.Server{Handler: server}
+	var done sync.WaitGroup
+	done.Go(func() { upstream.Serve(up) })
+	t.Cleanup(func() { upstream.Close(); done.Wait() })
+	c.Dial = up.Dial
+	return startAt(t, c, down, nil, down.Dial)
 }
 
 func (x *proxied) stop() {
@@ -134,10 +158,13 @@ func limitsOf(texts ...string) (all []Limit) {
 }
 
 // clientOf returns a client that keeps no connections, so that none outlives a test.
-func clientOf(t testing.TB) *http.Client {
-	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
+func clientOf(t testing.TB) *http.Client { return clientBy(t, nil) }
+
+// clientBy is clientOf with other connections.
+func clientBy(t testing.TB, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	tr := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 1000}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: tr, Timeout: time.Hour, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // do sends a request with header fields in pairs, and returns the answer and its body.
@@ -162,7 +189,7 @@ func (x *proxied) try(ctx context.Context, method, path, body string, fields ...
 	for i := 0; i < len(fields); i += 2 {
 		r.Header.Set(fields[i], fields[i+1])
 	}
-	resp, err := clientOf(x.t).Do(r)
+	resp, err := clientBy(x.t, x.dial).Do(r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -174,7 +201,7 @@ func (x *proxied) try(ctx context.Context, method, path, body string, fields ...
 // raw sends bytes as they are, and returns all that is answered before the connection is closed, which it has to be soon.
 func (x *proxied) raw(text string) string {
 	x.t.Helper()
-	c, err := net.Dial("tcp", x.addr)
+	c, err := x.dial(x.t.Context(), "tcp", x.addr)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -192,7 +219,7 @@ func (x *proxied) raw(text string) string {
 
 func dial(t testing.TB, x *proxied) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", x.addr)
+	c, err := x.dial(t.Context(), "tcp", x.addr)
 	if err != nil {
 		t.Fatal(err)
 	}

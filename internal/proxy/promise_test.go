@@ -10,41 +10,30 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/farend"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/rule"
 )
 
-// virtually runs f with a proxy before a server, in virtual time. Clients of client connect to the proxy.
+// virtually runs f with a proxy before a server, in virtual time, and has both end. Clients of client connect to the proxy.
 func virtually(t *testing.T, server http.Handler, c Config, f func(p *Proxy, client func() *http.Client)) {
 	t.Helper()
-	up, down := farend.New(), farend.New()
-	upstream := &http.Server{Handler: server}
-	var done sync.WaitGroup
-	done.Go(func() { upstream.Serve(up) })
-	c.Dial = up.Dial
-	p, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := p.Start(down, nil)
-	var all []*http.Transport
-	f(p, func() *http.Client {
-		tr := &http.Transport{DialContext: down.Dial, MaxIdleConnsPerHost: 1000}
-		all = append(all, tr)
-		return &http.Client{Transport: tr}
+	x := virtual(t, server, c)
+	var all []*http.Client
+	f(x.proxy, func() *http.Client {
+		all = append(all, clientBy(t, x.dial))
+		return all[len(all)-1]
 	})
 	synctest.Wait()
-	for _, tr := range all {
-		tr.CloseIdleConnections()
+	for _, h := range all {
+		h.CloseIdleConnections()
 	}
-	s.Stop()
-	if err := s.Wait(); err != nil {
-		t.Error(err)
-	}
-	upstream.Close()
-	done.Wait()
+	x.once.Do(func() { // as told to stop, and not as broken off
+		x.server.Stop()
+		if err := x.server.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Programs that send at once and without thinking are never refused by a strict server, and are nearly as fast as anybody could be.

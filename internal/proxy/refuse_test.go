@@ -12,7 +12,9 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -36,8 +38,6 @@ func refused(t *testing.T, resp *http.Response, body string) (p problem) {
 
 // A wait that is longer than the client's or the proxy's bound is refused at once, and says for how long.
 func TestRefusesLongWaits(t *testing.T) {
-	n := 0
-	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) { n++ })
 	for _, c := range []struct {
 		limit, field, value string
 		most                time.Duration // of the proxy
@@ -54,43 +54,52 @@ func TestRefusesLongWaits(t *testing.T) {
 		{"1/50s", "X-Stainless-Read-Timeout", "30.5", time.Minute, "false"},
 		{"1/50s", "Grpc-Timeout", "20S", time.Minute, "false"},
 	} {
-		n = 0
-		conf := to(u, c.limit)
-		conf.MaxWait = c.most
-		conf.Clients.Header = "X-Who"
-		x := start(t, conf)
-		if resp, _ := x.do("GET", "/", ""); resp.StatusCode != 200 {
-			t.Fatal(resp.StatusCode)
-		}
-		began := time.Now()
-		resp, body := x.do("GET", "/", "", c.field, c.value, "X-Who", "me")
-		if resp.StatusCode != 429 || time.Since(began) > 4*time.Second || n != 1 {
-			t.Errorf("%+v: %d after %v, and the server was asked %d times", c, resp.StatusCode, time.Since(began), n)
-			continue
-		}
-		p := refused(t, resp, body)
-		l := limitsOf(c.limit)[0]
-		if wait := time.Duration(p.WaitMS) * time.Millisecond; wait > l.Per+l.Per/100+time.Second || wait < l.Per-5*time.Second {
-			t.Errorf("%+v: it says %v", c, wait)
-		}
-		if p.Type != kinds+"wait-too-long" || p.Limit != c.limit || p.Ahead == nil || *p.Ahead != 0 || p.Client != "me" || p.Upstream != u.Host || resp.Header.Get("X-Should-Retry") != c.again {
-			t.Errorf("%+v: %v %s", c, resp.Header, body)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			served := &tally{n: map[string]int{}}
+			conf := to(mustURL(t, "http://server.test"), c.limit)
+			conf.MaxWait = c.most
+			conf.Clients.Header = "X-Who"
+			x := virtual(t, served, conf)
+			if resp, _ := x.do("GET", "/", ""); resp.StatusCode != 200 {
+				t.Fatal(resp.StatusCode)
+			}
+			began := time.Now()
+			resp, body := x.do("GET", "/", "", c.field, c.value, "X-Who", "me")
+			if n := served.lately()["/"]; resp.StatusCode != 429 || time.Since(began) > 0 || n != 1 {
+				t.Fatalf("%+v: %d after %v, and the server was asked %d times", c, resp.StatusCode, time.Since(began), n)
+			}
+			p := refused(t, resp, body)
+			l := limitsOf(c.limit)[0]
+			if wait := time.Duration(p.WaitMS) * time.Millisecond; wait > l.Per+l.Per/100 || wait < l.Per {
+				t.Errorf("%+v: it says %v", c, wait)
+			}
+			if p.Type != kinds+"wait-too-long" || p.Limit != c.limit || p.Ahead == nil || *p.Ahead != 0 || p.Client != "me" || p.Upstream != "server.test" || resp.Header.Get("X-Should-Retry") != c.again {
+				t.Errorf("%+v: %v %s", c, resp.Header, body)
+			}
+			// What it says is true: who comes back then goes.
+			time.Sleep(time.Duration(p.WaitMS) * time.Millisecond)
+			if resp, body := x.do("GET", "/", "", FieldMaxWait, "0"); resp.StatusCode != 200 {
+				t.Errorf("%+v: as told, after %d ms: %d %s", c, p.WaitMS, resp.StatusCode, body)
+			}
+		})
 	}
 }
 
 // A bound that is long enough is waited for, and the answer says how long.
 func TestWaits(t *testing.T) {
-	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
-	x := start(t, to(u, "1/300ms"))
-	x.do("GET", "/", "")
-	resp, _ := x.do("GET", "/", "", FieldMaxWait, "10")
-	if n, _ := strconv.Atoi(resp.Header.Get(FieldWaited)); resp.StatusCode != 200 || n < 100 || n > 9000 {
-		t.Errorf("%d, waited %d ms", resp.StatusCode, n)
-	}
-	if !strings.Contains(x.log.String(), "waited_ms="+resp.Header.Get(FieldWaited)+".") {
-		t.Errorf("waited %s ms, and the log has\n%s", resp.Header.Get(FieldWaited), x.log)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		x := virtual(t, http.HandlerFunc(hello), to(mustURL(t, "http://server.test"), "1/300ms"))
+		x.do("GET", "/", "")
+		began := time.Now()
+		resp, _ := x.do("GET", "/", "", FieldMaxWait, "10")
+		if took := time.Since(began).Milliseconds(); resp.StatusCode != 200 || took < 300 || took > 310 || resp.Header.Get(FieldWaited) != strconv.FormatInt(took, 10) {
+			t.Errorf("%d, after %d ms, waited %s ms", resp.StatusCode, took, resp.Header.Get(FieldWaited))
+		}
+		synctest.Wait()
+		if !strings.Contains(x.log.String(), "waited_ms="+resp.Header.Get(FieldWaited)+".") {
+			t.Errorf("waited %s ms, and the log has\n%s", resp.Header.Get(FieldWaited), x.log)
+		}
+	})
 }
 
 // More than a client may have in line is refused, and others still get in.
@@ -215,10 +224,11 @@ func TestUpstreamsThatFail(t *testing.T) {
 
 // A body that is too long, by what it says or by what comes, is refused, and the connection closed.
 func TestBodiesTooLong(t *testing.T) {
-	n := 0
+	var whole atomic.Int64 // the beginning of a body whose length nobody knows may be on its way before it is too long
 	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		n++
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			whole.Add(1)
+		}
 	})
 	conf := to(u)
 	conf.Bounds.Body = 1000
@@ -234,23 +244,25 @@ func TestBodiesTooLong(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if resp, _ := x.do("POST", "/", long[1:]); resp.StatusCode != 200 || n != 1 {
-		t.Errorf("a body of 1000: %d; the server was asked %d times", resp.StatusCode, n)
+	if resp, _ := x.do("POST", "/", long[1:]); resp.StatusCode != 200 || whole.Load() != 1 {
+		t.Errorf("a body of 1000: %d; %d came whole", resp.StatusCode, whole.Load())
 	}
 }
 
 // A client that stops in the middle of its body is given up.
 func TestBodiesThatStall(t *testing.T) {
-	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-	conf := to(u)
-	conf.Bounds.Stall = 100 * time.Millisecond
-	x := start(t, conf)
-	for _, head := range []string{"Content-Length: 10", "Content-Length: 1000000", "Transfer-Encoding: chunked"} {
-		got := x.raw("POST / HTTP/1.1\r\nHost: a\r\n" + head + "\r\n\r\n5\r\nh")
-		if !strings.HasPrefix(got, "HTTP/1.1 408 ") || !strings.Contains(got, "body-stalled") {
-			t.Errorf("%s: %q", head, got)
+	synctest.Test(t, func(t *testing.T) {
+		conf := to(mustURL(t, "http://server.test"))
+		conf.Bounds.Stall = 5 * time.Second
+		x := virtual(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), conf)
+		for _, head := range []string{"Content-Length: 10", "Content-Length: 1000000", "Transfer-Encoding: chunked"} {
+			began := time.Now()
+			got := x.raw("POST / HTTP/1.1\r\nHost: a\r\n" + head + "\r\n\r\n5\r\nh")
+			if took := time.Since(began); !strings.HasPrefix(got, "HTTP/1.1 408 ") || !strings.Contains(got, "body-stalled") || took < 5*time.Second || took > 6*time.Second {
+				t.Errorf("%s: %q after %v", head, got, took)
+			}
 		}
-	}
+	})
 }
 
 // Unknown paths are told which there are.

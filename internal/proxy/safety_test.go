@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -178,45 +179,65 @@ func TestOnlyConfiguredUpstreams(t *testing.T) {
 	}
 }
 
-// Headers that are too long and clients that are too slow do not hold anything up for long, and connections are bounded.
-func TestBounds(t *testing.T) {
-	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain")
-		if r.URL.Path == "/much" {
-			for range 1000 {
-				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
-					return
-				}
-			}
-		}
-	})
-	conf := to(u)
-	conf.Bounds = Bounds{Header: 4 << 10, HeaderTimeout: 100 * time.Millisecond, IdleTimeout: 100 * time.Millisecond, Stall: 200 * time.Millisecond, Connections: 3}
+// A header that is too long is refused.
+func TestHeadersTooLong(t *testing.T) {
+	conf := to(upstreamOf(t, hello))
+	conf.Bounds.Header = 4 << 10
 	x := start(t, conf)
 	if got := x.raw("GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 431 ") {
 		t.Errorf("%q", got)
 	}
-	x.raw("GET / HTTP/1.1\r\nHost: a\r\nX") // closed after HeaderTimeout
-	if got := x.raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
-		t.Errorf("%q", got) // closed after IdleTimeout
+}
+
+// Clients that are too slow do not hold anything up for long, and connections are bounded.
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := to(mustURL(t, "http://server.test"))
+		conf.Bounds = Bounds{HeaderTimeout: time.Second, IdleTimeout: 3 * time.Second, Connections: 3}
+		x := virtual(t, http.HandlerFunc(hello), conf)
+		began := time.Now()
+		after := func(what string, bound time.Duration) {
+			t.Helper()
+			if took := time.Since(began); took < bound || took > bound+time.Second {
+				t.Errorf("%s: it took %v, expected %v", what, took, bound)
+			}
+			began = time.Now()
+		}
+		x.raw("GET / HTTP/1.1\r\nHost: a\r\nX")
+		after("a header without an end", time.Second)
+		if got := x.raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+			t.Errorf("%q", got)
+		}
+		after("a connection without a request", 3*time.Second)
+		for range 3 {
+			io.WriteString(dial(t, x), "GET / HTTP/1.1\r\n") // part of a header
+		}
+		if got := x.raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200 ") { // once one of them is closed
+			t.Errorf("%q", got)
+		}
+		after("the fourth connection of three, and its own end", 4*time.Second)
+	})
+}
+
+// A client that takes nothing of an answer that is longer than what the system holds is given up, and so is what it asked for.
+func TestClientsThatDoNotRead(t *testing.T) {
+	over := make(chan error, 1)
+	conf := to(upstreamOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 1000 {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				over <- err
+				return
+			}
+		}
+		over <- nil
+	}))
+	conf.Bounds.Stall = 200 * time.Millisecond
+	x := start(t, conf)
+	io.WriteString(dial(t, x), "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if <-over == nil {
+		t.Error("the server has sent all of it")
 	}
-	slow := dial(t, x) // it reads nothing of an answer that is longer than what the system holds
-	io.WriteString(slow, "GET /much HTTP/1.1\r\nHost: a\r\n\r\n")
-	until(t, func() bool { return x.proxy.visits.count() == 1 })
 	until(t, func() bool { return x.proxy.visits.count() == 0 })
-	slow.Close()
-	var open []net.Conn
-	for range 3 {
-		c := dial(t, x)
-		io.WriteString(c, "GET / HTTP/1.1\r\n") // part of a header
-		open = append(open, c)
-	}
-	if got := x.raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200 ") { // once one of them is closed
-		t.Errorf("%q", got)
-	}
-	for _, c := range open {
-		c.Close()
-	}
 }
 
 // The admin listener can be looked at from this machine, under its name, and nothing else.

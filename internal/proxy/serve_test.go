@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -89,24 +90,30 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// For its Grace, what waits goes on.
+// For its Grace, what waits goes on, and what would wait for longer is told so when that is over.
 func TestStopWithGrace(t *testing.T) {
-	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
-	conf := to(u, "1/300ms")
-	conf.Grace = 20 * time.Second
-	x := start(t, conf)
-	x.do("GET", "/", "")
-	waits := x.later("/")
-	until(t, func() bool { return waiting(x) == 1 })
-	ended := x.ends(t)
-	began := time.Now()
-	x.server.Stop()
-	if o := <-waits; o.status != 200 {
-		t.Errorf("%+v", o)
-	}
-	if err := <-ended; err != nil || time.Since(began) > 15*time.Second {
-		t.Errorf("%v after %v", err, time.Since(began))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		conf := to(mustURL(t, "http://server.test"), "1/3s")
+		conf.Grace = 5 * time.Second
+		x := virtual(t, http.HandlerFunc(hello), conf)
+		x.do("GET", "/", "")
+		first := x.later("/")
+		synctest.Wait()
+		second := x.later("/")
+		synctest.Wait()
+		ended := x.ends(t)
+		began := time.Now()
+		x.server.Stop()
+		if o := <-first; o.status != 200 || time.Since(began) < 3*time.Second {
+			t.Errorf("%+v after %v", o, time.Since(began))
+		}
+		if o := <-second; o.status != 503 || !strings.Contains(o.body, "stopping") || time.Since(began) != 5*time.Second {
+			t.Errorf("%+v after %v", o, time.Since(began))
+		}
+		if err := <-ended; err != nil || time.Since(began) > 6*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
 }
 
 // Told twice, it breaks off everything.

@@ -156,24 +156,6 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// keys are the keys as transport has them: which one a request goes with is decided when it goes.
-func (u *Upstream) keys() (all []transport.Key) {
-	for _, k := range u.Keys {
-		all = append(all, transport.Key{Name: k.Name, Apply: func(r *http.Request) { u.apply(r, k) }})
-	}
-	return all
-}
-
-// apply gives a request a key.
-func (u *Upstream) apply(r *http.Request, k Key) {
-	for _, f := range u.Header {
-		if f.usesKey() {
-			r.Header.Set(f.Name, f.fill(k.Secret))
-		}
-	}
-	r.URL.RawQuery = setQuery(r.URL.RawQuery, u.Query, k.Secret, true)
-}
-
 // ended notes what became of an attempt.
 func (v *visit) ended(a transport.Attempt) {
 	v.attempts, v.key = a.Number, a.Key

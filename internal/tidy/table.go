@@ -130,6 +130,7 @@ var Table = []Package{
 	{Name: "internal/golden", Std: "any"},
 	{Name: "internal/need", Std: "any"},
 	{Name: "internal/race"},
+	{Name: "internal/strange", Ours: "limit mono", Std: "fmt math/rand/v2 strings time"},
 	{Name: "internal/realserver", Ours: "limit internal/daemon internal/need", Std: "any"},
 	{Name: "internal/tidy", Std: "any"},
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // leave counts how often it was asked, and says yes so many times.
@@ -101,5 +102,26 @@ func TestLeaveOfWhatIsOnItsWay(t *testing.T) {
 	}
 	if _, err := c.Write([]byte("GET /chat")); err != nil || asked.asked.Load() != 1 {
 		t.Errorf("the request: %v; leave was asked %d times", err, asked.asked.Load())
+	}
+}
+
+// Once Send has returned nobody asks for leave any more, and nothing is written: whoever gave it may have ended it.
+func TestLeaveEndsWithSend(t *testing.T) {
+	a, asked, below := new(Attempt), new(leave), new(answered)
+	asked.yes.Store(5)
+	if written, began, rtt := a.Times(time.Now()); written || !began.IsZero() || rtt != 0 {
+		t.Errorf("before it is sent: %v, %v, %v", written, began, rtt)
+	}
+	a.Leave = asked
+	gone := errors.New("gone")
+	b := New(roundTripper(func(*http.Request) (*http.Response, error) { return nil, gone }))
+	if _, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a); err != gone || asked.asked.Load() != 1 {
+		t.Fatalf("%v, leave was asked %d times", err, asked.asked.Load())
+	}
+	a.over = nothing // it had asked for a connection that never came
+	c := &conn{Conn: below}
+	c.serves.Store(a)
+	if n, err := c.Write([]byte("GET")); n != 0 || err != ErrLapsed || asked.asked.Load() != 1 {
+		t.Errorf("after Send %d bytes are written, %v; leave was asked %d times", n, err, asked.asked.Load())
 	}
 }

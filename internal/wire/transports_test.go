@@ -506,6 +506,32 @@ func TestEndsContext(t *testing.T) {
 	}
 }
 
+// To have read the body to its end is enough where all of the request was written; otherwise the rest of it may still go, until Close.
+func TestEndOfBodyEndsContext(t *testing.T) {
+	for _, whole := range []bool{true, false} {
+		var ctx context.Context
+		b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if ctx = r.Context(); whole {
+				httptrace.ContextClientTrace(ctx).WroteRequest(httptrace.WroteRequestInfo{})
+			}
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("hello"))}, nil
+		}))
+		resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), new(Attempt))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := resp.Body.Read(make([]byte, 1)); err != nil || ctx.Err() != nil {
+			t.Errorf("written whole %v: after a byte %v, and the context %v", whole, err, ctx.Err())
+		}
+		if rest, err := io.ReadAll(resp.Body); string(rest) != "ello" || err != nil || (ctx.Err() != nil) != whole {
+			t.Errorf("written whole %v: %q, %v, and the context %v", whole, rest, err, ctx.Err())
+		}
+		if resp.Body.Close(); ctx.Err() == nil {
+			t.Errorf("written whole %v: the context goes on after Close", whole)
+		}
+	}
+}
+
 // A request that is refused on a kept connection costs that one, and not one after the other all that are kept.
 func TestRefusalKeepsConnections(t *testing.T) {
 	const kept = 5
@@ -571,6 +597,16 @@ func TestCallersContext(t *testing.T) {
 		}
 		if got != 1 || wrote != 1 {
 			t.Errorf("%s: the caller heard of %d connections and %d writes", l.name, got, wrote)
+		}
+		heard := 0
+		for i, one := range []httptrace.ClientTrace{
+			{GetConn: func(string) { heard++ }}, {GotConn: func(httptrace.GotConnInfo) { heard++ }},
+			{WroteHeaderField: func(string, []string) { heard++ }}, {WroteRequest: func(httptrace.WroteRequestInfo) { heard++ }},
+		} { // whoever listens to one thing alone hears of it, and the attempt still hears of all
+			a, before := new(Attempt), heard
+			if status, err := finish(b.Send(shapes[0].request(httptrace.WithClientTrace(t.Context(), &one), url, 10+i), a)); status != 200 || !a.Written() || heard == before {
+				t.Errorf("%s, listener %d: %d, %v, written %v, heard %d times", l.name, i, status, err, a.Written(), heard-before)
+			}
 		}
 		answered := 0
 		ctx = httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { answered++ }})
