@@ -157,6 +157,10 @@ func (f *Fair) meet(s *sighting, own float64) {
 	if st.slope <= 0 || st.gap >= f.n { // a level far above what is kept says nothing of N
 		return
 	}
+	if st.lost {
+		f.n = f.clamp(f.level.newcomer(f, s) / f.config.Weight)
+		return
+	}
 	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/f.n), st.price
 	if st.building {
 		k, c = k*buildMeet, min(c, math.Log(buildMost))

@@ -37,5 +37,6 @@ type stand struct {
 	meet     float64 // the largest κ, and its part of ½b/n
 	spread   float64 // the gap at which one goes twice as fast, if the level allows a gap
 	stretch  float64 // factor of intervals: the rate of the quota over the rate at which it is to be used
+	lost     bool    // the level can be relied on, and says that N is much smaller: n is learned anew
 	building bool    // there is far less than is kept, and there was never more
 }

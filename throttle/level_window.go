@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/blind"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
 
@@ -41,6 +42,8 @@ const (
 	windowMost  = 2000.0   // the largest N that the level may say
 	windowMeets = 200.0    // and what it may say to a newcomer
 	priceLeast  = 10.0     // b from which on the level tells a newcomer what N is
+	lostPart    = 0.1      // of L: who goes so rarely as one of a larger n hears too little to come back step by step
+	lostLeast   = 2.2      // in ln: how much smaller N is than such a one believes
 	debtPart    = 0.1      // of what should remain: a larger lack is not made up for by going a little slower
 	debtStep    = 0.1      // in ln: all who find a debt should find the same line
 	probePart   = 1.0 / 20 // of T: the wait after a refusal where nothing is known of the window's end
@@ -61,6 +64,7 @@ func (w *windowLevel) rest() float64 {
 func (w *windowLevel) whole() float64 { return (w.limit - w.rest()) / w.length }
 
 func (w *windowLevel) look(f *Fair, s *sighting) {
+	was := w.number
 	switch {
 	case s.ends != mono.Min:
 		w.told(s.ends)
@@ -69,6 +73,11 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 		w.phase.look(w, s)
 	case s.mid > w.ends: // the next window has begun, or begins now
 		w.begin(w.ends.Add(time.Duration(w.length*1e9)), 1)
+	}
+	// An error in one window, such as that of a replica which tells of another, need not be there in the next one. But costs that differ
+	// look like errors, too, and are there in all windows.
+	if w.number != was && f.config.Unit == limit.Requests {
+		f.noise = noise{}
 	}
 	s.ends, s.window = w.ends, w.number
 	if s.limited || s.ends == mono.Min {
@@ -126,6 +135,7 @@ func (w *windowLevel) stand(f *Fair, s *sighting) stand {
 	st.gap = over + st.slope*math.Log(f.shares()/10)
 	if st.slope > 0 {
 		st.price = min(max(math.Log(10)-over/st.slope, 0), math.Log(windowMost))
+		st.lost = st.slope > priceLeast && f.n > lostPart*w.limit && math.Log(f.shares())-st.price > lostLeast
 	}
 	return st
 }
