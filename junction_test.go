@@ -214,3 +214,18 @@ func TestNewJunctionRefuses(t *testing.T) {
 		}
 	}
 }
+
+// However one waits, a wait that ends without a permit has an error.
+func TestEveryWaitSaysWhyItEnded(t *testing.T) {
+	j := junction(t, paceline.JunctionConfig{})
+	a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Hour)})})
+	large := limit.Cost{limit.Requests: 2}
+	_, plain := a.Wait(bg, large)
+	_, _, stats := a.WaitWithStats(bg, large)
+	_, _, from := a.WaitFrom(bg, large, time.Now().Add(-time.Minute))
+	for name, err := range map[string]error{"Wait": plain, "WaitWithStats": stats, "WaitFrom": from} {
+		if !errors.Is(err, paceline.ErrNever) {
+			t.Errorf("%s of two where one is allowed: %v", name, err)
+		}
+	}
+}

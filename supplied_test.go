@@ -200,3 +200,22 @@ func TestPoolIsSupplied(t *testing.T) {
 		}
 	})
 }
+
+// A limit that some of a Pool's keys share hears of as many requests as may come to them: of what waits, their part, rounded up.
+func TestWaitingIsDividedAmongKeys(t *testing.T) {
+	limiter := &fed{}
+	s := &dispatch.Shared{Limiter: limiter}
+	p, err := paceline.NewPool(paceline.PoolConfig{
+		Keys: []dispatch.Key{{Shared: []*dispatch.Shared{s}}, {Shared: []*dispatch.Shared{s}}, {Limiter: &fed{}}},
+		Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return dispatch.Answer{} },
+	})
+	try(t, err)
+	for n, want := range []int{0, 1, 2, 2, 3, 4, 4} {
+		if n > 0 {
+			try(t, p.Submit(bg, queue.Request{Cost: limit.One}))
+		}
+		if got := limiter.waiting(); got != want {
+			t.Errorf("of %d that wait for any of three keys, %d may come to the two that share", n, got)
+		}
+	}
+}
