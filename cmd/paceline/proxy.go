@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -90,18 +89,17 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{inFlags(err)}
 	}
-	return attendProxy(cmd, p, c)
+	signals, stop := notified()
+	defer stop()
+	return attendProxy(cmd, p, c, signals)
 }
 
 // attendProxy serves until a signal comes. The second signal breaks off what is in flight.
-func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config) error {
+func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-chan os.Signal) error {
 	main, admin, err := proxyListeners(c)
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
 	again := make(chan os.Signal, 1)
 	notifyAgain(again)
 	defer signal.Stop(again)

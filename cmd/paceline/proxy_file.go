@@ -57,7 +57,10 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	go r.run(ctx)
-	return attendProxy(cmd, p, c)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return attendProxy(cmd, p, c, signals)
 }
 
 // reload applies the configuration again at SIGHUP, and when its file or a file that it names has changed. What is wrong with the new

@@ -100,6 +100,9 @@ func (v *visit) enter() *refusal {
 	if v.upstream = p.routes.find(r); v.upstream == nil {
 		return noUpstream(p.routes)
 	}
+	if bad := v.fromPage(); bad != nil {
+		return bad
+	}
 	if most := p.config.Bounds.Body; most > 0 && r.ContentLength > most {
 		return tooLong(most)
 	}
