@@ -158,7 +158,7 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	says := o.Known&(1<<f.config.Unit) != 0
 	s := &f.seen
 	*s = f.sight(now, a, &o, says)
-	if says {
+	if says || s.limited && f.silence.said {
 		f.find(s)
 	}
 	switch {

@@ -14,7 +14,7 @@ type Kind uint8
 const (
 	// UnknownKind is found out from the resets that answers tell: the reset of a window stands still; the instant at which a bucket is
 	// full again moves with each request. Where no reset is told, Fair assumes a TokenBucket until what remains rises faster than any
-	// bucket refills.
+	// bucket refills, or nothing comes for long after all was used up.
 	UnknownKind Kind = iota
 	// TokenBucket refills steadily, up to a capacity.
 	TokenBucket

@@ -14,6 +14,7 @@ type finder struct {
 	full   mono.Time
 	votes  int // for a window; if negative, for a bucket
 	rises  int
+	emptied
 }
 
 const (
@@ -27,10 +28,13 @@ const (
 
 // find is told of every answer, before the answer is heeded.
 func (f *Fair) find(s *sighting) {
-	if f.config.Kind != UnknownKind || s.limited {
+	if f.config.Kind != UnknownKind {
 		return
 	}
 	k := &f.finder
+	if k.emptied.look(f, s); s.limited {
+		return
+	}
 	if s.ends == mono.Min && k.before.ends != mono.Min && k.before.seq > 0 {
 		return // the reset is at this very instant, or was left out this time
 	}
@@ -78,7 +82,11 @@ func (k *finder) untold(f *Fair, before sighting, s *sighting) {
 	case rose > 1 && f.level == &f.window:
 		if k.rises++; k.rises >= risesBucket {
 			k.rises = 0
-			f.be(&f.bucket)
+			if k.stage == cameBack {
+				f.be(&f.rolling)
+			} else {
+				f.be(&f.bucket)
+			}
 		}
 	}
 }

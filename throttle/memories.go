@@ -124,6 +124,7 @@ func (f *Fair) keepLevels(m *memory) {
 	m.instant("when the bucket is full", &f.finder.full)
 	number(m, "the votes for a kind", &f.finder.votes, -kindVotes, kindVotes)
 	number(m, "the rises", &f.finder.rises, 0, risesBucket)
+	f.finder.emptied.keep(m)
 
 	m.flag("whether there is a reserve", &f.bucket.built)
 	d := &f.bucket.drought
@@ -145,6 +146,15 @@ func (f *Fair) keepLevels(m *memory) {
 	m.instant("the window's beginning", &p.start)
 	m.real("the guesses at it", &p.guesses, 0, guessesMost)
 	p.before.keep(m, most)
+}
+
+func (e *emptied) keep(m *memory) {
+	number(m, "the stage of what was used up", &e.stage, 0, int64(noWindow))
+	m.past("when a window of it began", &e.began)
+	m.past("when there was plenty", &e.plenty)
+	number(m, "the refusals after that", &e.refused, 0, mostRow)
+	m.past("the first refusal after that", &e.since)
+	m.real("n when there was plenty", &e.n, 0, mostUnits)
 }
 
 func (s *sighting) keep(m *memory, most int64) {
@@ -170,6 +180,8 @@ func (q *silence) keep(m *memory) {
 	m.flag("whether one said something", &q.said)
 	number(m, "how many refusals are in a row", &q.inRow, 0, mostCounted)
 	m.past("the first of them", &q.since)
+	m.real("what was served before any refusal", &q.burst, 0, mostUnits)
+	m.past("when the first of that was sent", &q.first)
 
 	w := &q.window
 	m.instant("the lower bound of the window's end", &w.low)

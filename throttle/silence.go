@@ -10,13 +10,15 @@ import (
 // silence is for servers that say nothing but served or limited. Refusals by a window and by a bucket mean different things, so each has
 // a law of its own: silentWindow and silentBucket. Where the kind is not known, a bucket is assumed at first. A refusal with a
 // Retry-After of a good part of the window shows a window; so do refusals in a row for longer than a bucket stays empty to somebody who
-// waits. It is no window after all if its ends cannot be a whole number of windows apart.
+// waits, be it after all that there was at first, or later. It is no window after all if its ends cannot be a whole number of windows apart.
 type silence struct {
 	on      bool
 	missing int  // how many answers in a row did not say what remains
 	said    bool // an answer once said what remains
 	inRow   int  // how many refusals in a row
 	since   mono.Time
+	burst   float64   // what was served before the first refusal, in units, since first
+	first   mono.Time // when the first of that was sent, at most a window ago
 	window  silentWindow
 	bucket  silentBucket
 }
@@ -63,6 +65,12 @@ func (q *silence) answer(f *Fair, now mono.Time, s *sighting, retryAfter time.Du
 func (q *silence) find(f *Fair, s *sighting, retryAfter time.Duration) {
 	if !s.limited {
 		q.inRow = 0
+		if q.bucket.stage == neverLimited {
+			if q.burst == 0 || s.at.Sub(q.first) > f.config.Window {
+				q.first, q.burst = s.at, 0
+			}
+			q.burst += s.cost / f.config.MeanCost
+		}
 		if f.level == &f.window && q.window.misfits >= silentMisfits {
 			f.level, q.window = &f.bucket, silentWindow{}
 		}
@@ -71,9 +79,21 @@ func (q *silence) find(f *Fair, s *sighting, retryAfter time.Duration) {
 	if q.inRow++; q.inRow == 1 {
 		q.since = s.mid
 	}
-	length := f.window.length
+	length, refused := f.window.length, s.mid.Sub(q.since)
 	if retryAfter.Seconds() > max(silentAfter*length, 2*f.n/f.rate) ||
-		q.bucket.stage >= thenServed && q.inRow >= silentRow && s.mid.Sub(q.since).Seconds() > silentPart*length {
+		q.bucket.stage >= thenServed && q.inRow >= silentRow && refused.Seconds() > silentPart*length {
 		f.level = &f.window
+		return
+	}
+	if q.burst == 0 || q.bucket.stage != onlyLimited {
+		return
+	}
+	// Where all took what they could until the quota was used up, this was one's own part of all that a window allows.
+	switch n := f.window.limit / max(q.burst, 1); {
+	case f.level == &f.window && refused.Seconds() > emptiedLater*length: // the next one has begun long ago
+		f.level, q.window, q.burst = &f.bucket, silentWindow{}, 0
+	case f.level == &f.bucket && f.empties(q.inRow, refused, n):
+		f.level, f.n = &f.window, f.clamp(n)
+		q.window.began, q.window.first, q.window.waits = true, q.first, true
 	}
 }

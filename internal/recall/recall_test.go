@@ -112,7 +112,7 @@ func TestGoesOn(t *testing.T) {
 // What cannot be read is said, and the search begins anew; what is found then takes its place.
 func TestBeginsAnew(t *testing.T) {
 	l := newLeft(t)
-	if err := l.Remember("A", []byte("A\x02 of a later version"), time.Now()); err != nil {
+	if err := l.Remember("A", []byte("A\x03 of a later version"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	l.close()
