@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -175,35 +176,55 @@ func TestSharedThroughAFault(t *testing.T) {
 }
 
 // Five processes of run keep to a limit while the clock of their store's machine is set by up to 5 s either way, every few seconds: none is
-// refused, and they go on. For real, by Debian's faketime under PostgreSQL (under it Redis does not start, for its jemalloc); ledgersim does it in
-// virtual time.
+// refused, and they go on. For real, under PostgreSQL by Debian's faketime, and under Redis, which does not start with that, by testdata/clock.c;
+// ledgersim does it in virtual time.
 func TestSharedClockSet(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") == "" {
-		t.Skip("it takes a minute: PACELINE_LONG=1")
+		t.Skip("it takes two minutes: PACELINE_LONG=1")
 	}
-	libraries, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-	if len(libraries) == 0 {
-		t.Skip("faketime is not installed: apt-get install faketime")
-	}
-	const n, lasts = 50, 30 * time.Second
-	offset := filepath.Join(t.TempDir(), "offset")
-	set := func(by time.Duration) {
-		if err := os.WriteFile(offset, fmt.Appendf(nil, "%+.3f", by.Seconds()), 0o644); err != nil {
+	t.Run("postgres", func(t *testing.T) {
+		libraries, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
+		if len(libraries) == 0 {
+			t.Skip("faketime is not installed: apt-get install faketime")
+		}
+		offset, set := clockOffset(t, "%+.3f")
+		store := need.PostgreSQL(t, "LD_PRELOAD="+libraries[0], "FAKETIME_TIMESTAMP_FILE="+offset, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
+		whileClockIsSet(t, store.URL, set)
+	})
+	t.Run("redis", func(t *testing.T) {
+		library := filepath.Join(t.TempDir(), "clock.so")
+		if out, err := exec.Command(need.Program(t, "cc"), "-shared", "-fPIC", "-o", library, "testdata/clock.c").CombinedOutput(); err != nil {
+			t.Fatalf("cc: %v\n%s", err, out)
+		}
+		offset, set := clockOffset(t, "%.3f")
+		whileClockIsSet(t, need.Redis(t, "LD_PRELOAD="+library, "CLOCK_OFFSET="+offset).URL, set)
+	})
+}
+
+// clockOffset is a file that says by how much a clock is set, and what writes it.
+func clockOffset(t *testing.T, format string) (name string, set func(by time.Duration)) {
+	name = filepath.Join(t.TempDir(), "offset")
+	set = func(by time.Duration) {
+		if err := os.WriteFile(name, fmt.Appendf(nil, format, by.Seconds()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for dir := filepath.Dir(offset); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // PostgreSQL runs as another user
+	for dir := filepath.Dir(name); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // PostgreSQL runs as another user
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(0)
-	store := need.PostgreSQL(t, "LD_PRELOAD="+libraries[0], "FAKETIME_TIMESTAMP_FILE="+offset, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
-	ripe(t, store.URL, "api", func() limit.Keeper { return limit.MustRolling(n, time.Second) })
+	return name, set
+}
+
+func whileClockIsSet(t *testing.T, address string, set func(by time.Duration)) {
+	const n, lasts = 50, 30 * time.Second
+	ripe(t, address, "api", func() limit.Keeper { return limit.MustRolling(n, time.Second) })
 	s := serveStrictly(t, n, time.Second)
 	file := urlFile(t, s.URL, n*100)
 	for range 5 {
-		process(t, "run", file, "--limit", fmt.Sprintf("%d/s", n), "--share", store.URL, "--share-name", "api", "--out", filepath.Join(t.TempDir(), "out.jsonl"), "--quiet")
+		process(t, "run", file, "--limit", fmt.Sprintf("%d/s", n), "--share", address, "--share-name", "api", "--out", filepath.Join(t.TempDir(), "out.jsonl"), "--quiet")
 	}
 	s.wait(n)
 	before, _ := s.count()
@@ -213,7 +234,7 @@ func TestSharedClockSet(t *testing.T) {
 		time.Sleep(3 * time.Second)
 	}
 	served, refused := s.count()
-	seen := bookOf(t, store.URL, "api")
+	seen := bookOf(t, address, "api")
 	t.Logf("%.1f a second of %d served, while its clock was set %d times; the ledger may be %v behind; %d refused", float64(served-before)/time.Since(began).Seconds(), n, sets, seen.Slack, refused)
 	if refused > 0 || served < before+n || seen.Slack == 0 {
 		t.Errorf("%d served, %d refused; slack %v", served-before, refused, seen.Slack)
