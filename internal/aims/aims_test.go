@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -59,6 +60,19 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s: %s is %v", name, figure.Name, v)
 			}
 		}
+	}
+}
+
+// What is said of an aim that is missed is said of one that there is.
+func TestOpen(t *testing.T) {
+	of := maps.Clone(open)
+	for _, a := range Table() {
+		for _, f := range a.Figures {
+			delete(of, a.Scenario.Name+": "+f.Name)
+		}
+	}
+	if len(of) > 0 {
+		t.Errorf("there is no such aim: %q", slices.Sorted(maps.Keys(of)))
 	}
 }
 

@@ -9,8 +9,6 @@ var open = map[string]string{
 	"threads-5x5: longest sleep s":             "as 2 × 5",
 	"threads-10x5: longest sleep s":            "one start of twenty",
 	"40-as-one: longest sleep / fair":          "while the reserve is built",
-	"costs-bucket: CV of shares when steady %": "of threads; processes: < 1 %",
-	"costs-window: CV of shares when steady %": "of threads, as in the bucket",
 	"cold-100: CV of shares %":                 "some find N late",
 	"burst-5-50: refused when steady %":        "50 phases waver by more",
 	"clear: cleared in s":                      "it takes a reserve's time to see",

@@ -216,6 +216,9 @@ func (p *process) leave(ctx context.Context, number int) (time.Duration, settler
 		for ; err == nil && !permit.Fresh(); permit, err = p.gate.Wait(ctx, limit.One) {
 			permit.Settle(limit.Outcome{Result: limit.Unsent})
 		}
+		if errors.Is(err, paceline.ErrDeadline) { // its turn would come after the end, until which it is there like any other
+			<-ctx.Done()
+		}
 		if err != nil {
 			return 0, nil, false
 		}

@@ -98,6 +98,18 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// Whose next turn is after the end is there until the end.
+func TestFleetStays(t *testing.T) {
+	t.Parallel()
+	f := fleet("fair")
+	f.Client.Params = throttle.Params{Rate: 1.0 / 3600, Burst: 1}
+	f.Server = ratetest.GCRAConfig{Level: 1}
+	r, err := f.Run(t.Context())
+	if err != nil || !r.Complete || r.Requests == 0 || r.Seconds < 590 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
 func TestFleetInterrupted(t *testing.T) {
 	t.Parallel()
 	f := fleet("exponential-backoff")
