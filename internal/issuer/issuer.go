@@ -94,9 +94,6 @@ func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
 // ask gets a token from the Issuer.
 func (k *Keeper) ask() {
 	t, err := k.c.Issuer.Issue(k.ctx)
-	if k.ctx.Err() != nil {
-		return
-	}
 	if err == nil {
 		k.c.New(t.Value)
 	}

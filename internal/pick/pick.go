@@ -99,7 +99,7 @@ func parse(expression string) (*gojq.Query, error) {
 	if e, ok := errors.AsType[*gojq.ParseError](err); ok {
 		at = 1 + e.Offset - len(e.Token)
 	}
-	return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression such as .body.name", expression, max(at, 1), err)
+	return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression such as .body.name", expression, at, err)
 }
 
 func compile(expression string, query *gojq.Query) (*gojq.Code, error) {
