@@ -25,6 +25,17 @@ func fair(t testing.TB, c throttle.FairConfig) *throttle.Fair {
 	return f
 }
 
+// Who has sent nothing may go, at any instant: a run may begin before that from which its clock counts.
+func TestFairBeginsAtAnyInstant(t *testing.T) {
+	for name, c := range fairs {
+		for _, now := range []mono.Time{mono.Time(-time.Hour), 0, mono.Time(1000 * time.Hour)} {
+			if at := fair(t, c).Ready(now, limit.One); at != now {
+				t.Errorf("%s: asked at %v, it may go at %v", name, time.Duration(now), time.Duration(at))
+			}
+		}
+	}
+}
+
 // fairs are the kinds that laws and hostile servers try.
 var fairs = map[string]throttle.FairConfig{
 	"unknown":        {Limit: 3600, Window: time.Hour},
