@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/overdue"
 	"github.com/paceline-go/paceline/internal/sight"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/limit"
@@ -27,8 +28,9 @@ type sent struct {
 	cost    limit.Cost
 	wire    wire.Attempt
 	settled atomic.Bool
-	began   time.Time // with Config.Ended: when it was handed to the Base
-	headed  time.Time // when the header of the answer was there
+	late    overdue.Item // of the Transport's late, until Send returns
+	began   time.Time    // with Config.Ended: when it was handed to the Base
+	headed  time.Time    // when the header of the answer was there
 	verdict verdict.Verdict
 	heeded  bool
 	wait    time.Duration // how long its request has to wait before the next attempt, as heed found
@@ -160,16 +162,17 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 		r = clean(r)
 		s.key.Apply(r)
 	}
-	var timer *time.Timer
-	if d := c.t.config.AttemptTimeout; d > 0 {
-		s.wire.Stops = true
-		timer = time.AfterFunc(d, func() { s.wire.Stop(&timedOut{d}) })
+	late := c.t.late
+	if late != nil {
+		s.wire.Expires, s.late.Of = true, s
+		late.Begin(&s.late)
 	}
 	resp, err = c.t.base.Send(r, &s.wire)
+	inTime := late == nil || late.End(&s.late)
 	switch {
 	case err == nil && resp == nil:
 		err = errors.New("transport: the Base returned neither an answer nor an error")
-	case timer != nil && !timer.Stop() && err == nil: // the timer has fired: reading the body would fail
+	case !inTime && err == nil: // reading the body may fail
 		err = &timedOut{c.t.config.AttemptTimeout}
 	}
 	if err == nil {
@@ -181,6 +184,9 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	}
 	return nil, err
 }
+
+// Overdue ends an attempt that has no answer after Config.AttemptTimeout.
+func (s *sent) Overdue() { s.wire.Expire(&timedOut{s.t.config.AttemptTimeout}) }
 
 // hear finds out what an attempt proves.
 func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.Attempt {

@@ -45,6 +45,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/internal/overdue"
 	"github.com/paceline-go/paceline/internal/wire"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
@@ -236,6 +237,7 @@ type Transport struct {
 	slow      bool // nothing is configured: begin slowly after a pause
 
 	hedging bool
+	late    *overdue.Watch // over attempts; nil: no Config.AttemptTimeout
 
 	*state
 }
@@ -351,6 +353,9 @@ func New(c Config) (*Transport, error) {
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, introductions: map[string]*introductions{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
 	}
 	t.latest.Store(t)
+	if c.AttemptTimeout > 0 {
+		t.late = overdue.New(c.AttemptTimeout)
+	}
 	t.hedges.share = c.Hedge.share()
 	t.recent.init()
 	if err := t.takeKeys(c.Keys); err != nil {

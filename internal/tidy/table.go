@@ -76,6 +76,7 @@ var Table = []Package{
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "mono limit backoff queue dispatch internal/histogram internal/line internal/spell", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: "internal/overdue", Std: "sync time"},
 	{Name: "ratelike", Ours: "paceline mono limit", Std: pure + " context"},
 
 	{Name: "share", Ours: "paceline mono limit internal/ledger internal/spell internal/uptime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
@@ -88,7 +89,7 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/sight", Ours: "limit", Std: "any"},
 	{Name: "internal/bill", Ours: "quota tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/bill internal/guard internal/health internal/histogram internal/near internal/sight internal/spell internal/wire internal/wording", Std: "any"},
+	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/bill internal/guard internal/health internal/histogram internal/near internal/overdue internal/sight internal/spell internal/wire internal/wording", Std: "any"},
 	{Name: "page", Ours: "paceline internal/spell", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "metrics", Ours: "paceline internal/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},
@@ -110,7 +111,7 @@ var Table = []Package{
 	{Name: "internal/recall/recalltest", Ours: "latency ratetest ratetest/service rule", Std: "net/http sync time"},
 	{Name: "internal/issuer", Ours: "mono limit internal/bearer", Std: "any", Modules: "golang.org/x/oauth2"},
 	{Name: "internal/batch", Ours: "paceline mono limit throttle queue dispatch backoff tokens tokens/tiktoken quota verdict internal/sight internal/wire internal/direct internal/httptext internal/handed internal/strict internal/durable internal/filename internal/journal internal/recall internal/uptime internal/secret internal/shared internal/bearer internal/bill internal/issuer internal/shown internal/spell internal/histogram internal/rate rule", Std: "any"},
-	{Name: "internal/proxy", Ours: "paceline mono backoff limit quota tokens tokens/tiktoken transport internal/httptext internal/rate internal/near internal/secret internal/shared internal/shown throttle internal/journal internal/recall internal/uptime", Std: "any"},
+	{Name: "internal/proxy", Ours: "paceline mono backoff limit quota tokens tokens/tiktoken transport internal/httptext internal/rate internal/near internal/overdue internal/secret internal/shared internal/shown throttle internal/journal internal/recall internal/uptime", Std: "any"},
 	{Name: "internal/proxy/configfile", Ours: "internal/proxy internal/yamlfile internal/bytesize internal/rate internal/near internal/secret quota tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/daemon", Std: "any"},
 	{Name: "internal/pick", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},

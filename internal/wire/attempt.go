@@ -12,6 +12,8 @@ import (
 type Attempt struct {
 	// Stops says that Stop may be called. It is set before Send, and costs a context.
 	Stops bool
+	// Expires says that Expire may be called. It is set before Send.
+	Expires bool
 	// Leave, if not nil, is asked right before the first byte is written whether it may be: if not, Send returns ErrLapsed, and nothing was.
 	// Over connections that are not ours, and HTTP/2, it is asked once there is one. It is called with a lock of the Attempt held, and not any
 	// more once Send has returned.
@@ -27,8 +29,9 @@ type Attempt struct {
 	ended   bool                    // Send has returned
 	began   time.Time               // before the first byte was written
 	last    time.Time               // after the last byte was written; zero: not known
-	cancel  context.CancelCauseFunc // of the trip under way
-	stopped error                   // by Stop
+	cancel  context.CancelCauseFunc // of the trip under way, if it has one
+	under   *trip                   // the trip under way, if it has none, as soon as net/http knows of it
+	stopped error                   // by Stop or Expire
 }
 
 // over says what kind of connection an attempt is written to.
@@ -77,8 +80,37 @@ func (a *Attempt) Stop(cause error) {
 		return
 	}
 	a.stopped = cause
-	if a.cancel != nil {
-		a.cancel(cause)
+	a.cutLocked()
+}
+
+// Expire ends the attempt, if its Expires is set, unless Send has returned: it returns the cause. If the answer's header came just before, Send
+// may return that, and then reading its body may fail. Where the connection is one of HTTP/1.1 and ours it needs no context.
+func (a *Attempt) Expire(cause error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped != nil || a.ended {
+		return
+	}
+	a.stopped = cause
+	a.cutLocked()
+}
+
+// cutLocked ends the trip under way.
+func (a *Attempt) cutLocked() {
+	switch {
+	case a.cancel != nil:
+		a.cancel(a.stopped)
+	case a.under != nil:
+		a.under.cut()
+	}
+}
+
+// known notes that net/http knows of a trip without a context of its own, so that it can be cut.
+func (a *Attempt) known(t *trip) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.under = t; a.stopped != nil { // it was too early
+		t.cut()
 	}
 }
 
@@ -121,11 +153,11 @@ func (a *Attempt) mayLocked() bool {
 	return !a.lapsed
 }
 
-// returns notes that Send returns: whoever has the Leave may end it, so it is not asked any more.
+// returns notes that Send returns: whoever has the Leave may end it, so it is not asked any more, and nothing is left that could expire.
 func (a *Attempt) returns() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended = true
+	a.ended, a.under = true, nil
 }
 
 // asked notes that the RoundTripper reports which connections it takes.
@@ -146,7 +178,7 @@ func (a *Attempt) got(c *conn, h2 bool) bool {
 		a.refused = true
 		return false
 	}
-	if a.lapsed || (h2 || c == nil) && !a.mayLocked() { // our connection asks when it is written to
+	if a.stopped != nil || a.lapsed || (h2 || c == nil) && !a.mayLocked() { // our connection asks when it is written to
 		return false
 	}
 	a.whole = false

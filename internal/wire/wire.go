@@ -73,7 +73,7 @@ func (b *Base) CloseIdleConnections() {
 }
 
 // Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip; ErrTwice, where RoundTrip would have sent the request a
-// second time; ErrLapsed; and the cause given to Stop. An attempt of which nothing was written can be sent again; for any other, Send returns
+// second time; ErrLapsed; and the cause given to Stop or Expire. An attempt of which nothing was written can be sent again; for any other, Send returns
 // ErrTwice. Do not call it for one attempt from two goroutines at a time. The body of the answer must be closed.
 func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
@@ -81,9 +81,7 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	if own && !https && (req.URL == nil || req.URL.Scheme != "http") {
 		rt, own = b.given, false
 	}
-	if a.Leave != nil {
-		defer a.returns()
-	}
+	defer a.returns()
 	if err := a.start(own); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -100,9 +98,6 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	}
 	t.trace.GotConn = t.got
 	t.trace.WroteRequest = a.wroteRequest
-	if !own {
-		t.trace.GetConn = a.asked
-	}
 	streams := b.mayBeH2 && https || b.clearText || !own
 	if streams {
 		t.trace.WroteHeaderField = a.wroteField
@@ -110,6 +105,12 @@ func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
 	// A context that can be cancelled, and watching the end of a body, cost six allocations. So a connection of HTTP/1.1 is ended in
 	// another way.
 	ends := streams || a.Stops
+	switch {
+	case !own:
+		t.trace.GetConn = a.asked
+	case a.Expires && !ends:
+		t.trace.GetConn = t.known
+	}
 	if ends {
 		ctx, t.cancel = context.WithCancelCause(ctx)
 		a.endsBy(t.cancel)
@@ -199,12 +200,20 @@ func (t *trip) got(i httptrace.GotConnInfo) {
 	if t.cancel != nil {
 		t.cancel(ErrTwice)
 	} else {
-		//lint:ignore SA1019 it may become a no-op: then only what is said above happens
-		t.base.own.CancelRequest(t.sent)
+		t.cut()
 	}
 	if !h2 && i.Conn != nil {
 		i.Conn.Close() // except over HTTP/2, the writer does not look at the context first
 	}
+}
+
+// known is called when net/http looks for a connection.
+func (t *trip) known(string) { t.attempt.known(t) }
+
+// cut ends a trip that has no context of its own.
+func (t *trip) cut() {
+	//lint:ignore SA1019 should it become a no-op, tests of Expire fail, and what had no connection yet ends when it gets one
+	t.base.own.CancelRequest(t.sent)
 }
 
 // hold has the end of the body end the context. It returns false if there is nothing to wait for.
