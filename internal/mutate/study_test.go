@@ -221,20 +221,21 @@ func (s *study) doubt(c *candidate) {
 
 // byOthers has one suite after the other look at those that their own tests did not find, the quickest first, until none is left, or no time.
 func (s *study) byOthers(ctx context.Context) {
-	for a, some := s.nextAsk(); len(some) > 0 && !s.isLate(); a, some = s.nextAsk() {
+	for a, some := s.nextAsk(); len(some) > 0 && !s.isLate(a); a, some = s.nextAsk() {
 		known := s.sound(ctx, a)
 		for _, c := range some {
-			if known.err == nil && !known.repeats && !s.isLate() {
+			if known.err == nil && !known.repeats && !s.isLate(a) {
 				s.look(ctx, a, c)
 			}
 		}
 	}
 }
 
-func (s *study) isLate() bool {
+// isLate tells, and notes, that there is no time for an ask.
+func (s *study) isLate(a ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.late = s.late || time.Now().After(s.until)
+	s.late = s.late || time.Until(s.until) < s.expectedLocked(a)
 	return s.late
 }
 
