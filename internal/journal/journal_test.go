@@ -366,6 +366,44 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
+// Where results cannot be made durable nothing is dropped from the journal, and that is said; no answers are no reason to write.
+func TestNothingIsDroppedBeforeItsResult(t *testing.T) {
+	var fails error
+	conf := Config{Path: filepath.Join(t.TempDir(), "j"), Keep: time.Second, Before: func() error { return fails }}
+	j, _, err := Open(conf, epoch)
+	if err == nil {
+		_, err = j.Send(Send{ID: "a", Key: "A"}, epoch)
+	}
+	if err == nil {
+		err = j.Answer(1, Answer{Result: limit.Accepted, Counts: epoch})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(conf.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.compact = 1
+	if err := j.Answers(nil); err != nil {
+		t.Error(err)
+	}
+	fails = errBroken
+	if err := j.compactLocked(epoch.Add(time.Hour)); !errors.Is(err, errBroken) {
+		t.Errorf("compacted: %v", err)
+	}
+	if after, err := os.ReadFile(conf.Path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("it was\n%s\nand is\n%s, %v", before, after, err)
+	}
+	fails = nil
+	if err := errors.Join(j.compactLocked(epoch.Add(time.Hour)), j.Close()); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(conf.Path); err != nil || bytes.Contains(after, []byte(`"send"`)) {
+		t.Errorf("an hour later it is %s, %v", after, err)
+	}
+}
+
 // machine is what the clocks of one say: the time that passed in truth, since epoch, by a wall clock that is wrong by off.
 type machine struct {
 	boot          string
