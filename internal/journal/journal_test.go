@@ -203,6 +203,16 @@ func TestJournalCompaction(t *testing.T) {
 		t.Errorf("compacted it has %d sends: %s", n, text)
 	}
 	answer(inFlight, 10e9+2, "")
+	copied := filepath.Join(t.TempDir(), "journal")
+	if text, err = os.ReadFile(path); err == nil {
+		err = os.WriteFile(copied, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, h := open(t, copied, 10e9+3, time.Second, "dies"); len(h.Open) != 0 {
+		t.Errorf("what has its result is unanswered: %+v", h)
+	}
 	_, h := open(t, path, 10e9+3, time.Second, "recent", "now", "in flight")
 	if _, ok := h.Open["dies"]; !ok || len(h.Open) != 1 || len(h.Sends) != 4 || h.Nonces["A"] != 10e9 {
 		t.Errorf("after a compaction, with send %d unanswered: %+v", dies, h)
