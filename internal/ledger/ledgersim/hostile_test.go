@@ -181,7 +181,7 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.RecallsOpen:     doomed,
 	ledger.RecallsUntold:   func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Forget: 5 * time.Second} },
 	ledger.RecallsSeen:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
-	ledger.RecallsUnsure:   unsure,
+	ledger.RecallsUnsure:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf = 2, true },
 	ledger.RecallsLeft:     unsure,
 	ledger.SplitEndsAtOnce: func(c *ledgersim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) },
 }

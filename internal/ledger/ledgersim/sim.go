@@ -64,6 +64,7 @@ type Trouble struct {
 	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
+	Deaf    bool          // all but one do not hear whether they put anything, when the store forgets by Doom, and that one came to hold much meanwhile
 	Remove  time.Duration // somebody has the store lose the limit, of which it says nothing
 	OnOff   time.Duration // each node has demand for so long, and none for as long
 	Mute    float64       // so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
@@ -123,6 +124,7 @@ type world struct {
 	server map[limit.Unit]rule.Server
 	store  Store
 	away   mono.Time // the store, from all until then
+	hears  *node     // the others are told of no put
 	// noticed is how the store's clock was set when somebody put last.
 	noticed time.Duration
 	report  Report
@@ -238,22 +240,25 @@ func (w *world) trouble() {
 func (w *world) doom() {
 	n := w.nodes[w.rng.IntN(w.Nodes)]
 	wait, cut, mute := time.Duration(0), true, false
-	switch w.rng.IntN(6) {
-	case 0:
+	switch kind := w.rng.IntN(6); {
+	case w.Deaf:
+		n.on, wait = false, 3*time.Second
+		n.refill()
+	case kind == 0:
 		n.dead, wait = true, time.Second
 		w.after(wait, func() { w.start(n.place) })
-	case 1:
+	case kind == 1:
 		other := w.nodes[(n.place+1)%w.Nodes]
 		wait = 4*time.Second + w.upTo(5*time.Second)
 		other.paused = max(other.paused, w.now().Add(wait+w.upTo(time.Second/2)))
-	case 2:
+	case kind == 2:
 		n.on, wait = false, 3*time.Second
 		n.refill()
-	case 3:
+	case kind == 3:
 		n.on, wait = false, 3*time.Second
 		n.refill()
 		cut, mute = false, true
-	case 4:
+	case kind == 4:
 		cut = false
 	}
 	w.after(wait, func() {
@@ -261,11 +266,15 @@ func (w *world) doom() {
 		n.on, n.mute = true, mute
 		n.refill()
 		n.serve()
+		least := int64(1)
+		if w.Deaf {
+			w.hears, least = n, 6
+		}
 		n.doomed = func(told int) {
-			if !n.holdsAny() || mute && told < 4 {
+			if n.held() < least || mute && told < 4 {
 				return
 			}
-			n.doomed, n.mute = nil, false
+			n.doomed, n.mute, w.hears = nil, false, nil
 			w.after(w.upTo(30*time.Millisecond), w.forget)
 			if !cut {
 				return
