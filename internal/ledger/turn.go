@@ -394,7 +394,7 @@ func (n *Node) End(p mono.Time, err error) {
 		n.commit(t)
 		n.pace.put(n.last.Sub(n.began), t.shift, t.heirs-1)
 	case errors.Is(err, ErrWait):
-		n.pace.waits = true
+		n.pace.waits++
 	default:
 		n.pace.failed()
 		if Away(err) {
