@@ -225,6 +225,7 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	case there:
 		n.wasPut(t.mine.Turn)
 		t.leastMost()
+		t.returned(read)
 	case n.in: // given up, or lost with the book
 		n.lapse()
 	}

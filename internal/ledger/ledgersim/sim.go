@@ -69,6 +69,8 @@ type Trouble struct {
 	OnOff   time.Duration // each node has demand for so long, and none for as long
 	Mute    float64       // so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
 	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
+	Crew    time.Duration // a node is killed, whose place another takes at once, or one is stopped for up to 9 s, exactly so often
+	Struck  bool          // and in the instant of every second one of those the store restarts, as by Restart
 	Newborn bool          // whenever a process starts, the store's clock was just set
 	Short   bool
 	Crash   time.Duration // the store is away for a second, for all
@@ -228,19 +230,45 @@ func (w *world) trouble() {
 	w.every(w.Doom, w.doom)
 	w.every(w.Restart, func() {
 		w.fault()
-		w.report.Restarts++
-		w.away = max(w.away, w.now().Add(time.Second))
-		w.forget()
+		w.restart()
+	})
+	if w.Crew > 0 {
+		w.crew(0)
+	}
+}
+
+func (w *world) restart() {
+	w.report.Restarts++
+	w.away = max(w.away, w.now().Add(time.Second))
+	w.forget()
+}
+
+// crew is what befalls by Trouble.Crew: TestSharedThroughFaults does it to processes and a store.
+func (w *world) crew(step int) {
+	w.after(w.Crew, func() {
+		w.fault()
+		n := w.nodes[w.rng.IntN(w.Nodes)]
+		if step%4 == 0 || step%4 == 3 {
+			n.dead = true
+			w.start(n.place)
+		} else {
+			n.paused = max(n.paused, w.now().Add(w.upTo(9*time.Second)))
+		}
+		if w.Struck && step%2 == 0 {
+			w.restart()
+		}
+		w.crew(step + 1)
 	})
 }
 
 // doom has the store forget just after a node has put something, which from then on cannot reach the store, and is killed soon: what it sends
 // until then arrives together, some seconds later. It may just have come, or just have begun to want something; or another one that was stopped
-// comes back just then. Or the store forgets, and nothing else befalls. Or the node was told of no answer, and what it sent arrives much later.
+// comes back just then. Or it was stopped itself, for a short while or long, and is back just then. Or the store forgets, and nothing else befalls.
+// Or the node was told of no answer, and what it sent arrives much later.
 func (w *world) doom() {
 	n := w.nodes[w.rng.IntN(w.Nodes)]
 	wait, cut, mute := time.Duration(0), true, false
-	switch kind := w.rng.IntN(6); {
+	switch kind := w.rng.IntN(7); {
 	case w.Deaf:
 		n.on, wait = false, 3*time.Second
 		n.refill()
@@ -260,6 +288,11 @@ func (w *world) doom() {
 		cut, mute = false, true
 	case kind == 4:
 		cut = false
+	case kind == 5:
+		if wait = w.upTo(2500 * time.Millisecond); w.rng.IntN(2) == 0 {
+			wait += 4300 * time.Millisecond
+		}
+		n.paused = max(n.paused, w.now().Add(wait))
 	}
 	w.after(wait, func() {
 		n := w.nodes[n.place]
