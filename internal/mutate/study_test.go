@@ -39,7 +39,7 @@ func TestMutants(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") != "1" {
 		t.Skip("takes half an hour: PACELINE_LONG=1")
 	}
-	s := &study{t: t, builder: &Builder{Root: root, Work: t.TempDir()}, suites: map[string]*suite{}, until: time.Now().Add(*budget)}
+	s := &study{t: t, builder: &Builder{Root: root, Work: t.TempDir()}, suites: map[string]*suite{}, known: map[ask]*sound{}, until: time.Now().Add(*budget)}
 	s.draw()
 	if err := s.build(); err != nil {
 		t.Fatal(err)
@@ -59,15 +59,16 @@ func TestMutants(t *testing.T) {
 type study struct {
 	t       *testing.T
 	builder *Builder
-	sound   *Build // in which number 0 is without a fault
+	built   *Build // in which number 0 is without a fault
 	until   time.Time
 	users   map[string][]string // of each package, by whose tests it is used
 	suites  map[string]*suite
 
-	mu     sync.Mutex // guards what follows
-	fields []*field
-	asks   []ask         // quick ones first
-	cpu    time.Duration // of all tests
+	mu       sync.Mutex // guards what follows
+	fields   []*field
+	known    map[ask]*sound
+	sounding time.Duration // was spent to know those
+	cpu      time.Duration // of all tests
 }
 
 type field struct {
@@ -123,11 +124,11 @@ func (s *study) build() error {
 			}
 		}
 	}
-	sound, stillborn, err := s.builder.Together(context.Background(), all)
+	built, stillborn, err := s.builder.Together(context.Background(), all)
 	if err != nil {
 		return err
 	}
-	s.sound = sound
+	s.built = built
 	for _, f := range s.fields {
 		drawn := len(f.left)
 		f.left = slices.DeleteFunc(f.left, func(c *candidate) bool { return stillborn[c.Mutant] })
@@ -168,6 +169,7 @@ func (s *study) work() {
 		v, err := s.judge(f, c)
 		if err != nil {
 			s.t.Errorf("%s: %v", c, err)
+			s.giveUp(f)
 			continue
 		}
 		s.mu.Lock()
@@ -180,6 +182,13 @@ func (s *study) work() {
 		s.mu.Unlock()
 		s.t.Logf("%5.1f s  %-9s %s:%d  %s  (%s)", time.Since(began).Seconds(), v.word(), c.File, c.Line, c, v.by)
 	}
+}
+
+// giveUp judges no more of a field: its own tests do not pass without a fault.
+func (s *study) giveUp(f *field) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.left = nil
 }
 
 type verdict struct {
@@ -198,7 +207,7 @@ func (v verdict) word() string {
 // judge has all look who may know better, until one does.
 func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 	ctx := context.Background()
-	build := s.sound
+	build := s.built
 	if c.number == 0 {
 		if build, v.stillborn, err = s.builder.By(ctx, c.Mutant); err != nil || v.stillborn {
 			return v, err
@@ -206,7 +215,14 @@ func (s *study) judge(f *field, c *candidate) (v verdict, err error) {
 		defer build.Remove()
 	}
 	binaries := map[string]string{}
-	for _, a := range s.asksOf(f.Package) {
+	for a := range s.asksOf(f.Package) {
+		known := s.sound(ctx, a)
+		if known.err != nil && a.pkg == f.Package && a.short {
+			return v, known.err
+		}
+		if known.err != nil || known.repeats {
+			continue
+		}
 		binary := a.Binary
 		if c.number == 0 {
 			if binaries[a.pkg] == "" {
@@ -255,14 +271,16 @@ func (s *study) report() {
 	w.Flush()
 	s.t.Log(b.String())
 	for _, name := range slices.Sorted(maps.Keys(s.suites)) {
-		if err := s.suites[name].err; err != nil {
-			s.t.Logf("not asked: %s: %v", name, err)
+		for _, short := range []bool{true, false} {
+			if known := s.known[ask{s.suites[name], short}]; known != nil && known.err != nil {
+				s.t.Logf("not asked: %s, short: %v: %v", name, short, known.err)
+			}
 		}
 		if skipped := s.suites[name].Skipped(); len(skipped) > 0 {
 			s.t.Logf("not asked, since they failed without a fault, where nothing is inlined and on a machine as busy as this: %s of %s", strings.Join(skipped, ", "), name)
 		}
 	}
-	s.t.Logf("the tests took %v of processor time", s.cpu.Round(time.Second))
+	s.t.Logf("%d suites, in short or in full, ran without a fault when they were first asked, in %v; with faults, the tests took %v of processor time", len(s.known), s.sounding.Round(time.Second), s.cpu.Round(time.Second))
 	s.t.Logf("killed by a test: it failed, twice. Crashed: without the name of a test, twice. Too long: more than %d times the processor time or the time that the tests take without a fault, which they did not take right after it.", Factor)
 	k, judged := killed(sum), killed(sum)+sum[Passed]
 	if judged == 0 {
