@@ -295,7 +295,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	for _, v := range []struct {
 		n    int
 		what string
-	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.Invalid, "invalid lines"}} {
+	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.ExpiredBefore, "expired before (--retry-dead=expired)"}, {p.Invalid, "invalid lines"}} {
 		if v.n > 0 {
 			fmt.Fprintf(&text, ", %s %s", spell.Thousands(int64(v.n)), v.what)
 		}

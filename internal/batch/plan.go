@@ -15,9 +15,11 @@ type Plan struct {
 	Requests   int    `json:"requests"`    // how many are to be sent
 	DoneBefore int    `json:"done_before"` // how many requests of the input are in the results already
 	DeadBefore int    `json:"dead_before"` // how many are in the dead letters and are not tried again
-	Invalid    int    `json:"invalid"`     // how many lines are passed over
-	Keys       int    `json:"keys"`
-	InFlight   int    `json:"in_flight"`
+	// ExpiredBefore is how many expired in a run before and are not tried again.
+	ExpiredBefore int `json:"expired_before,omitempty"`
+	Invalid       int `json:"invalid"` // how many lines are passed over
+	Keys          int `json:"keys"`
+	InFlight      int `json:"in_flight"`
 
 	// These fields are for batches for language models, in tokens. Output is what the requests allow themselves. Expected is what
 	// they are likely to use, by the answers in the results so far; without answers there is none.
@@ -165,6 +167,9 @@ func (p *planning) add(r *Run, q *Request, size int64) {
 		return
 	case &r.tally.totals.SkippedDead:
 		p.plan.DeadBefore++
+		return
+	case &r.tally.totals.SkippedExpired:
+		p.plan.ExpiredBefore++
 		return
 	}
 	p.plan.Requests++

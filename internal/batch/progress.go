@@ -130,7 +130,7 @@ func (r *Run) Progress() Progress {
 	p.Lately = r.tally.failed.lately(time.Now())
 	p.ToGo = p.toGo()
 	if r.tally.checked {
-		p.Total = p.Input - p.SkippedDone - p.SkippedDead
+		p.Total = p.Input - p.before()
 		p.ETA = r.eta(time.Now(), keys, p.Waiting > 0, short)
 	}
 	return p
