@@ -33,6 +33,7 @@ func TestFairHearsWhatABucketHolds(t *testing.T) {
 		{"the limit that remains is out of, without a window", []limit.Stated{{Rate: limit.Rate{N: 30}}}, 3},
 		{"a burst, and another limit", []limit.Stated{{Rate: limit.Rate{N: 5, Per: time.Second}, Burst: 30}, {Rate: limit.Rate{N: 300, Per: minute}}}, 3},
 		{"a burst below the limit, documented", []limit.Stated{{Rate: limit.Rate{N: 300, Per: minute}, Burst: 30, Documented: true}}, 3},
+		{"another limit's, of which there are fewer, and one of this", []limit.Stated{{Rate: limit.Rate{N: 2, Per: time.Second}}, {Rate: limit.Rate{N: 4, Per: time.Hour}}, {Rate: limit.Rate{N: 30, Per: 6 * time.Second}}}, 3},
 		{"another unit's, and one that is documented, first", []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 2}}, {Rate: limit.Rate{N: 3}, Documented: true}, {Rate: limit.Rate{N: 30}}}, 3},
 	} {
 		law := throttle.Strategy{Name: "taught", NewLimiter: func(_ throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
