@@ -337,9 +337,7 @@ func (s *sent) settle(o limit.Outcome) {
 		s.turns()
 	}
 	l, w, v := s.leaf, s.way, &s.verdict
-	if len(v.Said.Policies) > 0 {
-		s.teach()
-	}
+	s.teach()
 	switch {
 	case s.visit != nil:
 		s.settleVisit(o, billed, paid)

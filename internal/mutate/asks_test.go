@@ -3,7 +3,6 @@ package mutate
 import (
 	"cmp"
 	"context"
-	"iter"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -58,31 +57,36 @@ func (s *study) prepare(ctx context.Context) error {
 	return nil
 }
 
-// asksOf returns who looks at the mutants of a package, one after the other: its own tests, then all others, of whom the quickest is next
-// as far as is known by then.
-func (s *study) asksOf(pkg string) iter.Seq[ask] {
-	return func(yield func(ask) bool) {
-		w := s.suites[pkg]
-		if !yield(ask{w, true}) || !yield(ask{w, false}) {
-			return
-		}
-		var others []ask
-		for _, user := range s.users[pkg] {
-			if user != pkg {
-				others = append(others, ask{s.suites[user], true}, ask{s.suites[user], false})
+// nextAsk returns who is to look next, and at whom: the quickest, as far as is known by now, of those that have not been asked and may know
+// any of the doubtful.
+func (s *study) nextAsk() (best ask, some []*candidate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	quickest := func(a, b ask) int {
+		return cmp.Or(cmp.Compare(s.expectedLocked(a), s.expectedLocked(b)), cmp.Compare(a.pkg, b.pkg))
+	}
+	for _, w := range s.suites {
+		for _, a := range []ask{{w, true}, {w, false}} {
+			if s.asked[a] || len(some) > 0 && quickest(a, best) > 0 {
+				continue
 			}
-		}
-		for ; len(others) > 0; others = others[1:] {
-			s.mu.Lock()
-			slices.SortFunc(others, func(a, b ask) int {
-				return cmp.Or(cmp.Compare(s.expectedLocked(a), s.expectedLocked(b)), cmp.Compare(a.pkg, b.pkg))
-			})
-			s.mu.Unlock()
-			if !yield(others[0]) {
-				return
+			if may := s.mayKnowLocked(w.pkg); len(may) > 0 {
+				best, some = a, may
 			}
 		}
 	}
+	s.asked[best] = true
+	return best, some
+}
+
+// mayKnowLocked returns those of the doubtful of which the tests of a package may know, those of its own, which did not, left out.
+func (s *study) mayKnowLocked(pkg string) (some []*candidate) {
+	for _, c := range s.doubtful {
+		if c.of.Package != pkg && slices.Contains(s.users[c.of.Package], pkg) {
+			some = append(some, c)
+		}
+	}
+	return some
 }
 
 // expectedLocked is how long an ask takes without a fault. Until it has been made that is a guess: who is made with much has much to try.
