@@ -245,3 +245,26 @@ func TestWaitsOfWhoDoesNotAsk(t *testing.T) {
 		}
 	})
 }
+
+// Of two that wait for the same hour the second then waits for a gap of milliseconds, and that is what its wait was for.
+func TestAShortWaitAfterALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		hour := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(2, time.Hour))})
+		gap := j.Limit(paceline.LimitConfig{Limiter: limit.Named("gap", must(limit.NewSpacing(3*ms)))})
+		before := j.Lane(paceline.LaneConfig{Client: "before"}, []*paceline.Limit{hour})
+		for range 2 {
+			must(before.Wait(t.Context(), limit.One)).Settle(accepted)
+		}
+		a := j.Lane(paceline.LaneConfig{Client: "c"}, []*paceline.Limit{gap, hour})
+		for range 2 {
+			go func() { must(a.Wait(t.Context(), limit.One)).Settle(accepted) }()
+		}
+		time.Sleep(2 * time.Hour)
+		for _, w := range j.Snapshot().Waits {
+			if w.Client == "c" && w.Count != map[string]int64{"hour": 1, "gap": 1}[w.Limit] {
+				t.Errorf("%d waited for %q", w.Count, w.Limit)
+			}
+		}
+	})
+}
