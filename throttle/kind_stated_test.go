@@ -20,11 +20,12 @@ func TestFairHearsTheKind(t *testing.T) {
 		n      int
 		kind   throttle.Kind
 		counts limit.Counting
-		better float64 // by how much less, in percent, the CV of shares is for those who know; refused and unused are no more
+		better float64 // by how many percent less the shares of those who know differ
 	}{
 		{"windows of a minute", fleet.Quota{Kind: fleet.Calendar, Limit: 75, Window: minute}, 10, throttle.FixedWindow, limit.CountsWindow, 80},
 		{"windows", fleet.Quota{Kind: fleet.Calendar, Limit: 5000, Window: hour}, 50, throttle.FixedWindow, limit.CountsWindow, 5},
 		{"silent windows", fleet.Quota{Kind: fleet.Calendar, Limit: 5000, Window: hour, Silent: true}, 50, throttle.FixedWindow, limit.CountsWindow, 0.5},
+		{"a silent bucket of many", fleet.Quota{Kind: fleet.Bucket, Limit: 600, Window: minute, Full: true, Silent: true}, 60, throttle.TokenBucket, limit.CountsBucket, 0},
 		{"rolling windows", fleet.Quota{Kind: fleet.Rolling, Limit: 4500, Window: hour}, 10, throttle.RollingWindow, limit.CountsRolling, 20},
 		{"a bucket", fleet.Quota{Kind: fleet.Bucket, Limit: 4500, Window: hour, Full: true}, 10, throttle.TokenBucket, limit.CountsBucket, -1},
 	} {
