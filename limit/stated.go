@@ -22,7 +22,7 @@ const (
 	CountsRolling
 )
 
-// Taught is a Limiter that wants to hear what the server states of its limits. Auto of package throttle is Taught.
+// Taught is a Limiter that wants to hear what the server states of its limits. Fair and Auto of package throttle are Taught.
 type Taught interface {
 	Limiter
 	// State tells it what an answer states, before or after the Settle of the request that was so answered. It keeps no reference to

@@ -65,16 +65,9 @@ func NewAuto(c AutoConfig) (*Auto, error) {
 
 // fair is what Fair needs to know of a quota.
 func (c *AutoConfig) fair(q limit.Stated) FairConfig {
-	f := FairConfig{Limit: q.N, Window: q.Per, Capacity: q.Burst, Unit: c.Unit, Weight: c.Weight, Sharers: c.Sharers, MaxWait: c.MaxWait, Rng: c.Rng}
-	switch q.Counts {
-	case limit.CountsBucket:
-		f.Kind = TokenBucket
-	case limit.CountsWindow:
-		f.Kind = FixedWindow
-	case limit.CountsRolling:
-		f.Kind = RollingWindow
+	return FairConfig{
+		Kind: kindOf(q.Counts), Limit: q.N, Window: q.Per, Capacity: q.Burst, Unit: c.Unit, Weight: c.Weight, Sharers: c.Sharers, MaxWait: c.MaxWait, Rng: c.Rng,
 	}
-	return f
 }
 
 // Senses implements limit.Sensing.

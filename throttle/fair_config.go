@@ -35,7 +35,7 @@ func (k Kind) String() string {
 // FairConfig says what a process knows of the quota it shares. Limit, Window and Rng have no default. All who share the quota should have
 // the same figures. They are given as servers publish them, so many per Window, for windows and buckets alike.
 type FairConfig struct {
-	// Kind is how the server counts. If zero, it is found out where resets are told.
+	// Kind is how the server counts. If zero, it is what the provider documents (State), and found out where resets are told.
 	Kind Kind
 	// Limit is how much of Unit the server allows in a Window, to all clients together: the published figure.
 	Limit  int64

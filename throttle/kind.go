@@ -3,8 +3,53 @@ package throttle
 import (
 	"math"
 
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
+
+// kindOf is the kind of a quota that a server or its provider's documentation describes.
+func kindOf(c limit.Counting) Kind {
+	switch c {
+	case limit.CountsBucket:
+		return TokenBucket
+	case limit.CountsWindow:
+		return FixedWindow
+	case limit.CountsRolling:
+		return RollingWindow
+	}
+	return UnknownKind
+}
+
+// State implements limit.Taught: where Kind is unknown it hears from what is stated of this quota, and from nothing else, how the server
+// counts. A Pool, a transport and `paceline run` call it. Only resets that answers tell overrule it, except for a rolling window, which they
+// cannot show.
+func (f *Fair) State(_ mono.Time, all []limit.Stated) {
+	k := &f.finder
+	if f.config.Kind != UnknownKind || k.stated != UnknownKind {
+		return
+	}
+	for i := range all {
+		q := &all[i]
+		kind := kindOf(q.Counts)
+		switch {
+		case kind == UnknownKind || q.Unit != f.config.Unit || q.N != f.config.Limit || q.Per != f.config.Window:
+			continue
+		case k.stated != UnknownKind && k.stated != kind: // two of its limits are alike but for that
+			k.stated = UnknownKind
+			return
+		}
+		k.stated = kind
+	}
+	switch k.stated {
+	case TokenBucket:
+		f.be(&f.bucket)
+	case FixedWindow:
+		f.be(&f.window)
+	case RollingWindow:
+		f.config.Kind = RollingWindow
+		f.be(&f.rolling)
+	}
+}
 
 // finder finds out of what kind a quota is. Resets that are told decide it: the instant at which a bucket is full again follows from what
 // remains and moves with each request; the instant at which a window ends stands still, and then leaps. Where no reset is told, it is a
@@ -12,6 +57,7 @@ import (
 type finder struct {
 	before sighting // seq 0: none
 	full   mono.Time
+	stated Kind
 	votes  int // for a window; if negative, for a bucket
 	rises  int
 	emptied
@@ -32,7 +78,11 @@ func (f *Fair) find(s *sighting) {
 		return
 	}
 	k := &f.finder
-	if k.emptied.look(f, s); s.limited {
+	documented := k.stated != UnknownKind
+	if !documented {
+		k.emptied.look(f, s)
+	}
+	if s.limited || documented && s.ends == mono.Min {
 		return
 	}
 	if s.ends == mono.Min && k.before.ends != mono.Min && k.before.seq > 0 {

@@ -106,6 +106,52 @@ func TestFairFindsTheKind(t *testing.T) {
 	}
 }
 
+// What the provider documents of its kind holds until resets say otherwise. What comes back says nothing then: in windows of which others
+// leave some, little comes back, and in a bucket that many leave, much.
+func TestResetsOverruleWhatIsDocumented(t *testing.T) {
+	stated := func(c limit.Counting) *Fair {
+		f := fairOf(t, hourly)
+		f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Counts: c}})
+		return f
+	}
+	f := stated(limit.CountsWindow)
+	for i := range 40 {
+		if f.hears(float64(10*i), float64(1000+i%2*5), 0); !f.isWindow() {
+			t.Fatalf("what comes back makes it a bucket after %d answers", i)
+		}
+	}
+	for i := range 5 {
+		f.hears(float64(500+10*i), float64(3000-50*i), float64(600+50*i))
+	}
+	if f.isWindow() {
+		t.Error("resets of a bucket do not make it one")
+	}
+	f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Counts: limit.CountsWindow}})
+	if f.isWindow() {
+		t.Error("that it is documented counts again, after resets have said otherwise")
+	}
+	f = stated(limit.CountsBucket)
+	if f.hears(0, 100, 0); f.isWindow() {
+		t.Error("it is a window")
+	}
+	if f.hears(100, 3590, 0); f.isWindow() {
+		t.Error("what comes back makes it a window")
+	}
+	for i, left := range []float64{3000, 2900, 2800} {
+		f.hears(float64(200+10*i), left, float64(600-10*i))
+	}
+	if !f.isWindow() {
+		t.Error("an end that stands still does not make it a window")
+	}
+	f = stated(limit.CountsRolling)
+	for i, left := range []float64{3000, 2900, 2800} {
+		f.hears(float64(10*i), left, float64(600-10*i))
+	}
+	if f.level != &f.rolling {
+		t.Error("a rolling window is taken for another kind by resets, which cannot show it")
+	}
+}
+
 // What was measured of one kind is no measure of another.
 func TestFairForgetsTheOtherKind(t *testing.T) {
 	f := fairOf(t, hourly)

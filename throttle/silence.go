@@ -51,7 +51,7 @@ func (q *silence) holds(f *Fair, s *sighting, says bool, result limit.Result) bo
 }
 
 func (q *silence) answer(f *Fair, now mono.Time, s *sighting, retryAfter time.Duration) {
-	if f.config.Kind == UnknownKind {
+	if f.config.Kind == UnknownKind && f.finder.stated == UnknownKind {
 		q.find(f, s, retryAfter)
 	}
 	if f.level == &f.window {

@@ -82,18 +82,23 @@ func Stated(policies []quota.Policy) (all []limit.Stated) {
 		if !ok || p.Limit <= 0 || p.Window <= 0 || p.WindowSource == quota.Inferred {
 			continue
 		}
-		s := limit.Stated{Rate: limit.Rate{Limit: p.Name, Unit: u, N: p.Limit, Per: p.Window}, Burst: p.Burst, Documented: p.Source == quota.Documented}
-		switch p.Rule {
-		case quota.Bucket:
-			s.Counts = limit.CountsBucket
-		case quota.Calendar, quota.Anchored:
-			s.Counts = limit.CountsWindow
-		case quota.Rolling:
-			s.Counts = limit.CountsRolling
-		}
+		s := limit.Stated{Rate: limit.Rate{Limit: p.Name, Unit: u, N: p.Limit, Per: p.Window}, Counts: Counts(p.Rule), Burst: p.Burst, Documented: p.Source == quota.Documented}
 		all = append(all, s)
 	}
 	return all
+}
+
+// Counts returns the word of limiters for how a server counts.
+func Counts(r quota.Rule) limit.Counting {
+	switch r {
+	case quota.Bucket:
+		return limit.CountsBucket
+	case quota.Calendar, quota.Anchored:
+		return limit.CountsWindow
+	case quota.Rolling:
+		return limit.CountsRolling
+	}
+	return limit.CountsSomehow
 }
 
 // asked returns for how long a refusal asks to stay away, by its Retry-After or by resets. 0: it does not say.

@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/verdict"
 )
 
 // minuteFlags are limits per minute of language models, as run and proxy have them.
@@ -67,17 +68,21 @@ func (f *minuteFlags) replaces(p quota.Policy) bool {
 
 // published returns a published limit in the form in which limits of flags are kept.
 func (f *minuteFlags) published(cmd *cobra.Command, p quota.Policy) rate.Limit {
-	l := rateOf(p.Limit, p.Window, units[p.Unit], f.isBucket(cmd, p.Rule), p.Burst)
+	counts := verdict.Counts(p.Rule)
+	if cmd.Flag("rule").Changed {
+		counts = f.counts()
+	}
+	l := rateOf(p.Limit, p.Window, units[p.Unit], counts, p.Burst)
 	l.EachModel = p.Scope == quota.Model
 	return l
 }
 
-// isBucket tells whether the server counts a published limit as a bucket: as documented, unless --rule says how it counts.
-func (f *minuteFlags) isBucket(cmd *cobra.Command, documented quota.Rule) bool {
-	if cmd.Flag("rule").Changed {
-		return f.rule == "bucket"
+// counts is how the server counts, as --rule says.
+func (f *minuteFlags) counts() limit.Counting {
+	if f.rule == "bucket" {
+		return limit.CountsBucket
 	}
-	return documented == quota.Bucket
+	return limit.CountsRolling
 }
 
 // limits returns the limits that hold for each model by itself, as those of providers do. used are the given flags that count tokens.
@@ -86,7 +91,7 @@ func (f *minuteFlags) limits() (all []rate.Limit, used []string) {
 		if m.n == 0 {
 			continue
 		}
-		l := rateOf(m.n, time.Minute, m.unit, f.rule == "bucket", 0)
+		l := rateOf(m.n, time.Minute, m.unit, f.counts(), 0)
 		l.EachModel = true
 		all = append(all, l)
 		if m.unit != limit.Requests {
@@ -130,7 +135,7 @@ func (f *minuteFlags) ofModels() (all []rate.Limit, models []string, err error) 
 				return usage("%q, expected %s:N with N from 1 to %d", part, what, int64(limit.MaxCost))
 			}
 			seen[what] = true
-			l := rateOf(n, time.Minute, unit, f.rule == "bucket", 0)
+			l := rateOf(n, time.Minute, unit, f.counts(), 0)
 			l.Model = name
 			all = append(all, l)
 		}
@@ -144,10 +149,14 @@ var units = map[quota.Unit]limit.Unit{quota.Requests: limit.Requests, quota.Inpu
 func knows(u quota.Unit) bool { _, ok := units[u]; return ok }
 
 // rateOf makes a limit that the user has not written as N/U, and gives it a text of that form.
-func rateOf(n int64, per time.Duration, unit limit.Unit, bucket bool, burst int64) rate.Limit {
+func rateOf(n int64, per time.Duration, unit limit.Unit, counts limit.Counting, burst int64) rate.Limit {
 	text := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", 24 * time.Hour: "d"}[per]
 	if text == "" {
 		text = per.String()
 	}
-	return rate.Limit{N: n, Per: per, Unit: unit, Bucket: bucket, Burst: burst, Text: fmt.Sprintf("%d/%s %v", n, text, unit)}
+	l := rate.Limit{N: n, Per: per, Unit: unit, Bucket: counts == limit.CountsBucket, Burst: burst, Text: fmt.Sprintf("%d/%s %v", n, text, unit)}
+	if !l.Bucket {
+		l.Counts = counts
+	}
+	return l
 }

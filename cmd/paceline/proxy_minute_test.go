@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/batch"
 	"github.com/paceline-go/paceline/internal/proxy"
 	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // proxyUpstream is what flags of paceline proxy say of the server.
@@ -35,7 +36,7 @@ func proxyUpstream(args string) (proxy.Upstream, error) {
 func TestProxyMinuteFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--rpm 500":                                     "500/m requests bucket, model",
-		"--rpm 500 --tpm 30000 --rule rolling":          "500/m requests, model; 30000/m tokens, model",
+		"--rpm 500 --tpm 30000 --rule rolling":          "500/m requests rolling, model; 30000/m tokens rolling, model",
 		"--limit none --limit-model gpt-4o=rpm:5,tpm:9": "5/m requests bucket, model gpt-4o; 9/m tokens bucket, model gpt-4o",
 		"--rpm 5 --limit-model b=itpm:7":                "5/m requests bucket, model; 7/m input tokens bucket, model b",
 		"--rpm 600 --per-second":                        "600/m requests bucket, model; 10/s requests bucket, model",
@@ -44,7 +45,7 @@ func TestProxyMinuteFlags(t *testing.T) {
 		"--preset openai:tier1 --rpm 5000 --tpm 7 --limit 9/s": "9/s, key; 5000/m requests bucket, model; 7/m tokens bucket, model",
 		"--preset anthropic:start --itpm 7000":                 "7000/m input tokens bucket, model; 1000/m requests bucket, model; 100000/m output tokens bucket produced, model",
 		"--preset openai:tier1":                                "",
-		"--preset openai:tier1 --rule rolling":                 "500/m requests, model; 30000/m tokens, model",
+		"--preset openai:tier1 --rule rolling":                 "500/m requests rolling, model; 30000/m tokens rolling, model",
 	} {
 		u, err := proxyUpstream(args)
 		var got []string
@@ -53,6 +54,7 @@ func TestProxyMinuteFlags(t *testing.T) {
 			if l.Bucket {
 				s += " bucket"
 			}
+			s += map[limit.Counting]string{limit.CountsWindow: " window", limit.CountsRolling: " rolling"}[l.Counts]
 			if l.Produced {
 				s += " produced"
 			}
@@ -91,6 +93,26 @@ func TestProxyMinuteFlags(t *testing.T) {
 		_, err := proxyUpstream(args)
 		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, expected %q", args, err, want)
+		}
+	}
+}
+
+// How a provider counts goes along with its limits, for who shares them with strangers; --rule has another opinion.
+func TestPresetSaysHowItIsCounted(t *testing.T) {
+	for args, want := range map[string]limit.Counting{
+		"--preset github:unauthenticated":                limit.CountsWindow,
+		"--preset docker-hub:personal":                   limit.CountsRolling,
+		"--preset github:unauthenticated --rule rolling": limit.CountsRolling,
+		"--preset github:unauthenticated --rule bucket":  limit.CountsSomehow, // Bucket says it
+	} {
+		run, cmd := &llmFlags{}, &cobra.Command{}
+		run.add(cmd)
+		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		c := batch.Config{Concurrency: 1}
+		if err := run.check(cmd, &c); err != nil || len(c.Limits) == 0 || c.Limits[0].Counts != want || c.Limits[0].Bucket != strings.HasSuffix(args, "bucket") {
+			t.Errorf("%s: %+v, %v, want it counted as %d", args, c.Limits, err, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Sharing says that strangers use the same limits. Each key then takes a fair share of each limit. throttle.Fair finds it by the answers.
 type Sharing struct {
-	// Kind is how the server counts limits that have no bucket.
+	// Kind is how the server counts limits that have no bucket. If zero, it is what a limit says of that, or is found out.
 	Kind throttle.Kind
 	// Weight and Sharers are as in throttle.FairConfig.
 	Weight, Sharers float64
@@ -36,6 +36,7 @@ func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Text, err)
 	}
+	f.State(0, []limit.Stated{{Rate: limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}, Counts: l.Counts}})
 	return f, nil
 }
 

@@ -2,9 +2,14 @@ package batch
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 func TestSharingRefuses(t *testing.T) {
@@ -18,6 +23,38 @@ func TestSharingRefuses(t *testing.T) {
 	} {
 		if _, err := New(Config{Limits: []Rate{c.rate}, Strangers: &c.sharing}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// How the server counts is heard from the limit, where the user does not say it.
+func TestSharingKnowsTheKind(t *testing.T) {
+	hears := func(kind throttle.Kind, counts limit.Counting) (ready []mono.Time) {
+		l, err := (&Sharing{Kind: kind, Seed: 1}).limiter(Rate{N: 4500, Per: time.Hour, Text: "4500/h", Counts: counts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := mono.Time(0)
+		for i := range int64(40) {
+			lease := l.Admit(now, limit.One)
+			o := limit.Outcome{Result: limit.Accepted, Known: 1}
+			o.Remaining[limit.Requests] = 4400 - 10*i
+			now = now.Add(100 * time.Millisecond)
+			l.Settle(now, lease, o)
+			now = l.Ready(now, limit.One)
+			ready = append(ready, now)
+		}
+		return ready
+	}
+	for counts, kind := range map[limit.Counting]throttle.Kind{limit.CountsWindow: throttle.FixedWindow, limit.CountsRolling: throttle.RollingWindow} {
+		if got, want := hears(throttle.UnknownKind, counts), hears(kind, 0); !slices.Equal(got, want) {
+			t.Errorf("%v by its limit goes at %v, by the user's word at %v", kind, got, want)
+		}
+		if slices.Equal(hears(throttle.UnknownKind, 0), hears(kind, 0)) {
+			t.Errorf("%v goes as one that is not known does", kind)
+		}
+		if got, want := hears(throttle.TokenBucket, counts), hears(throttle.TokenBucket, 0); !slices.Equal(got, want) {
+			t.Errorf("a bucket by the user's word, and %v by its limit, goes at %v, want %v", kind, got, want)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type Limit struct {
 	// Bucket says that the server has a bucket that holds Burst and is refilled evenly, N per Per. Otherwise no span of Per holds more
 	// than N, which is also right if the server's rule is not known.
 	Bucket bool
+	// Counts says how the server counts what is in no Bucket, if that is known: who shares the limit with strangers can use more.
+	Counts limit.Counting
 	// Burst is what the bucket holds. If zero, N.
 	Burst int64
 	// Produced says that the bucket is drawn on while answers are produced. A request may then cost more than the bucket holds.
