@@ -196,6 +196,9 @@ func TestJournalCompaction(t *testing.T) {
 		t.Error("records were dropped before their results were made durable")
 	}
 	text, err := os.ReadFile(path)
+	if bytes.Contains(text, []byte("\n{}\n")) {
+		t.Errorf("compacted it has a line that says nothing: %s", text)
+	}
 	if n := bytes.Count(text, []byte(`"send"`)); err != nil || n != 4 { // recent, in flight, dies, now
 		t.Errorf("compacted it has %d sends: %s", n, text)
 	}
