@@ -194,7 +194,7 @@ func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Tim
 		}
 		at = min(at, t)
 	}
-	if _, turn := a.At(); a.count > 0 && turn >= limit.AfterSettle { // only an answer can tell
+	if _, turn := a.At(); turn >= limit.AfterSettle { // only an answer can tell
 		at = max(at, limit.AfterSettle)
 	}
 	if at < limit.AfterSettle {
@@ -599,10 +599,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 		u.Pass = l.admit(now, w, &u.Cost, u.uses())
 		l.end(u, Granted)
 		l.tell(u)
-		// A ticket that may not pass now may not pass after another did, either, so one walk is enough.
-		at, _ = l.ask(now, w, t)
-		first, goes = l.foremost(now, w, t, at)
-		filled = true
+		filled = true // a ticket that may not pass now may not pass after another did, either, so one walk is enough
 		u = next
 	}
 	return again, filled
