@@ -55,6 +55,9 @@ type Plan struct {
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
 
+	// LimitUnknown says that nobody knows the limit, so that the run finds it out.
+	LimitUnknown bool `json:"limit_unknown,omitempty"`
+
 	// Alone says how long each model takes by itself, the longest first, if there are several models and the provider may have limits
 	// for each of them. Models that share limits are one row, under the name of their family. LimitsOf is the provider; if it is empty,
 	// nobody knows whether it has limits for each model. EachModel says that the run keeps the limits for each model by itself;
@@ -217,6 +220,7 @@ func (r *Run) Plan(now time.Time) Plan {
 	p := r.planning
 	plan := p.plan
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	plan.LimitUnknown = r.c.Auto != nil
 	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
 		plan.Organizations, plan.AtLeast = n, !sure
 	}
