@@ -117,3 +117,18 @@ func TestPoolAsksOfTheTimeThatItIs(t *testing.T) {
 		}
 	})
 }
+
+// A Pool in which nothing waits is not woken, however long that is.
+func TestPoolThatIsIdleSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &poolLog{}, paceline.PoolConfig{})
+		done := make(chan error, 1)
+		go func() { done <- p.Run(context.Background()) }()
+		time.Sleep(24 * time.Hour)
+		if n := p.WakeUps(); n != 0 {
+			t.Errorf("it was woken %d times", n)
+		}
+		p.Close()
+		try(t, <-done)
+	})
+}

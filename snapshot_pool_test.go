@@ -164,3 +164,30 @@ func TestPoolSnapshotOfWhatKeysShare(t *testing.T) {
 		}
 	})
 }
+
+// Whoever waits is in one line, though two limits that its key shares have one name.
+func TestPoolSnapshotHasWhoWaitsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &poolLog{}, paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "a", Shared: []*dispatch.Shared{
+				{Name: "acme", Limiter: limit.MustRolling(1, time.Minute)}, {Name: "its team", Limiter: limit.MustRolling(1, time.Minute)},
+			}}},
+		})
+		for i := range 5 {
+			submit(t, p, fmt.Sprint(i))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(time.Second)
+		s, waiting := p.Snapshot(), 0
+		for _, l := range s.Limits {
+			waiting += l.Waiting
+		}
+		if len(s.Limits) != 2 || s.Waiting != 4 || waiting != 4 {
+			t.Errorf("%d wait, %d of them in the lines of %+v", s.Waiting, waiting, s.Limits)
+		}
+		cancel()
+		<-done
+	})
+}

@@ -216,3 +216,55 @@ func TestWhoWaitsForWhatSaysNothing(t *testing.T) {
 		cancel()
 	})
 }
+
+// Who wants to know what a wait was for, and how often, changes nothing in what a Snapshot counts of those who do not.
+func TestWaitsOfWhoDoesNotAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", limit.MustRolling(1, time.Second))})
+		minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", limit.MustRolling(4, time.Minute))})
+		a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{second, minute})
+		for i := range 6 {
+			if i == 1 || i == 2 {
+				p, s, err := a.WaitWithStats(t.Context(), limit.One)
+				try(t, err)
+				if len(s.Limits) != 1 || s.Limits[0].Limit != "second" {
+					t.Errorf("the wait was %+v", s)
+				}
+				p.Settle(accepted)
+				continue
+			}
+			must(a.Wait(t.Context(), limit.One)).Settle(accepted)
+		}
+		count := map[string]int64{}
+		for _, w := range j.Snapshot().Waits {
+			count[w.Limit] = w.Count
+		}
+		if count["second"] != 4 || count["minute"] != 1 || count[""] != 1 || len(count) != 3 {
+			t.Errorf("waits were for %v", count)
+		}
+	})
+}
+
+// Of two that wait for the same hour the second then waits for a gap of milliseconds, and that is what its wait was for.
+func TestAShortWaitAfterALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		hour := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(2, time.Hour))})
+		gap := j.Limit(paceline.LimitConfig{Limiter: limit.Named("gap", must(limit.NewSpacing(3*ms)))})
+		before := j.Lane(paceline.LaneConfig{Client: "before"}, []*paceline.Limit{hour})
+		for range 2 {
+			must(before.Wait(t.Context(), limit.One)).Settle(accepted)
+		}
+		a := j.Lane(paceline.LaneConfig{Client: "c"}, []*paceline.Limit{gap, hour})
+		for range 2 {
+			go func() { must(a.Wait(t.Context(), limit.One)).Settle(accepted) }()
+		}
+		time.Sleep(2 * time.Hour)
+		for _, w := range j.Snapshot().Waits {
+			if w.Client == "c" && w.Count != map[string]int64{"hour": 1, "gap": 1}[w.Limit] {
+				t.Errorf("%d waited for %q", w.Count, w.Limit)
+			}
+		}
+	})
+}

@@ -62,20 +62,23 @@ func TestReserveOfARollingWindow(t *testing.T) {
 }
 
 // The ends of a window that answers tell, in whole seconds that were rounded up: the earliest is the best, and what is off by more than half
-// a window is another one, also where a clock was set back.
+// a window is another one, also where a clock was set back. That one ends whole windows later, unless it is told to end earlier, or later
+// than rounding and the way of the answer explain.
 func TestToldEnds(t *testing.T) {
 	w := newWindowLevel(3600, time.Hour)
 	for i, c := range []struct {
 		told   float64
+		rtt    time.Duration
 		ends   float64
 		number int
 	}{
-		{3600, 3600, 0}, {3601, 3600, 0}, {3599.5, 3599.5, 0}, {3600, 3599.5, 0}, {7200, 7200, 1}, {7199, 7199, 1}, {14400, 14400, 3},
-		{16000, 14400, 3}, {16300, 16300, 4}, {1000, 1000, 5}, {4600, 4600, 6}, {10000, 10000, 8},
+		{3600, 0, 3600, 0}, {3601, 0, 3600, 0}, {3599.5, 0, 3599.5, 0}, {3600, 0, 3599.5, 0}, {7200, 0, 7199.5, 1}, {7199, 0, 7199, 1},
+		{14400, 0, 14400, 3}, {16000, 0, 14400, 3}, {16300, 0, 16300, 4}, {1000, 0, 1000, 5}, {4600, 0, 4600, 6}, {10000, 0, 10000, 8},
+		{13600.9, 0, 13600, 9}, {20801.5, time.Second, 20800, 11}, {24402, time.Second, 24402, 12}, {28001.5, 0, 28001.5, 13},
 	} {
 		w.debt = true
 		before := w.number
-		if w.told(second(c.told)); w.ends != second(c.ends) || w.number != c.number {
+		if w.told(second(c.told), c.rtt); w.ends != second(c.ends) || w.number != c.number {
 			t.Errorf("told %v: window %d ends at %v, want %d at %v", c.told, w.number, w.ends, c.number, second(c.ends))
 		}
 		if i > 0 && w.debt != (w.number == before) {

@@ -44,6 +44,8 @@ const (
 	priceLeast  = 10.0     // b from which on the level tells a newcomer what N is
 	lostPart    = 0.1      // of L: who goes so rarely as one of a larger n hears too little to come back step by step
 	lostLeast   = 2.2      // in ln: how much smaller N is than such a one believes
+	lostSteep   = 1.0 / 3  // of b₀: b from which on that is believed, or priceLeast if that is less
+	lostSlope   = 3.0      // and the smallest such b: below, what remains wavers by as much
 	debtPart    = 0.1      // of what should remain: a larger lack is not made up for by going a little slower
 	debtStep    = 0.1      // in ln: all who find a debt should find the same line
 	probePart   = 1.0 / 20 // of T: the wait after a refusal where nothing is known of the window's end
@@ -67,12 +69,12 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 	was := w.number
 	switch {
 	case s.ends != mono.Min:
-		w.told(s.ends)
+		w.told(s.ends, 2*f.last.Sub(s.mid))
 		w.tells = true
 	case !w.tells:
 		w.phase.look(w, s)
-	case s.mid > w.ends: // the next window has begun, or begins now
-		w.begin(w.ends.Add(time.Duration(w.length*1e9)), 1)
+	case s.mid > w.ends && w.begun(&f.base, s):
+		w.begin(w.ends.Add(Seconds(w.length)), 1)
 	}
 	// An error in one window, such as that of a replica which tells of another, need not be there in the next one. But costs that differ
 	// look like errors, too, and are there in all windows.
@@ -88,17 +90,29 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 	}
 }
 
-// told is given when the window ends, as an answer says. Ends in whole seconds were rounded up, so the earliest that is told of a
-// window is best.
-func (w *windowLevel) told(ends mono.Time) {
+// told is given when the window ends, as an answer says that took rtt. Ends in whole seconds were rounded up, and are heard late: so the
+// earliest that is told of a window is best. If the next one could end a window later than that, it does: in a minute, what one's few
+// answers say would be off by a part of a second until the window is nearly over, and by another for each who shares.
+func (w *windowLevel) told(ends mono.Time, rtt time.Duration) {
 	switch d := ends.Sub(w.ends).Seconds(); {
 	case w.ends == mono.Min:
 		w.ends = ends
 	case math.Abs(d) > w.length/2:
-		w.begin(ends, int(max(1, math.Round(d/w.length))))
+		later := max(1, math.Round(d/w.length))
+		if next := w.ends.Add(Seconds(later * w.length)); ends > next && ends.Sub(next) < time.Second+rtt {
+			ends = next
+		}
+		w.begin(ends, int(later))
 	default:
 		w.ends = min(w.ends, ends)
 	}
+}
+
+// begun reports whether the next window has begun, where the present one is said to be over and the answer tells no end of another: what
+// remains rose, or it should have long ago. A server whose clock is ahead says for a while that there are 0 s to go, and what is left then
+// is the rest of a window; taken for all that is left of the next one, it would have everybody sleep through that.
+func (w *windowLevel) begun(before, s *sighting) bool {
+	return s.left > before.left+max(1, leapPart*w.limit) || s.mid.Sub(w.ends).Seconds() > w.length/2
 }
 
 // begin moves on by so many windows.
@@ -130,12 +144,13 @@ func (w *windowLevel) stand(f *Fair, s *sighting) stand {
 	if w.phase.alone {
 		part *= slopeUntold
 	}
-	st.slope = max(part, slopeSeconds/w.length) * w.limit * 4 * x * (1 - x)
+	steepest := max(part, slopeSeconds/w.length) * w.limit
+	st.slope = steepest * 4 * x * (1 - x)
 	over := s.left - w.rest() - w.slope*tr
 	st.gap = over + st.slope*math.Log(f.shares()/10)
 	if st.slope > 0 {
 		st.price = min(max(math.Log(10)-over/st.slope, 0), math.Log(windowMost))
-		st.lost = st.slope > priceLeast && f.n > lostPart*w.limit && math.Log(f.shares())-st.price > lostLeast
+		st.lost = st.slope > max(lostSlope, min(priceLeast, lostSteep*steepest)) && f.n > lostPart*w.limit && math.Log(f.shares())-st.price > lostLeast
 	}
 	return st
 }

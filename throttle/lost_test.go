@@ -7,17 +7,21 @@ import "testing"
 // not so large, it goes step by step all the same.
 func TestWindowFindsWhoIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		n, at, left float64 // of an hour with 3600
+		limit       int64
+		n, at, left float64 // of an hour
 		lost        bool
 	}{
-		"one of 1,000, and the level is that of ten": {1000, 1800, 1807, true},
-		"one of 400":           {400, 1800, 1807, true},
-		"one of 300":           {300, 1800, 1807, false},
-		"at the level of 200":  {1000, 1800, 1700, false},
-		"as the window begins": {1000, 200, 3404, false},
-		"one of five":          {5, 1800, 1807, false},
+		"one of 1,000, and the level is that of ten": {3600, 1000, 1800, 1807, true},
+		"one of 400":                 {3600, 400, 1800, 1807, true},
+		"one of 300":                 {3600, 300, 1800, 1807, false},
+		"at the level of 200":        {3600, 1000, 1800, 1700, false},
+		"as the window begins":       {3600, 1000, 200, 3404, false},
+		"one of five":                {3600, 5, 1800, 1807, false},
+		"in a smaller quota":         {1200, 150, 600, 1002.6, true}, // b is 6.7, of 12 at most
+		"at its beginning":           {1200, 150, 300, 1101, false},  // b is 3.7
+		"where so little is no word": {300, 150, 1800, 151.1, false}, // b is 3
 	} {
-		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: hourly.Window})
+		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: c.limit, Window: hourly.Window})
 		f.n, f.known = c.n, true
 		f.hears(c.at-100, c.left+100, 3600-c.at+100)
 		f.n = c.n

@@ -31,15 +31,21 @@ func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
 	}
 }
 
-// Where the reset is left out for once, the next window is the next, and begins when the one before was to end.
+// Where the reset is left out, the next window is the next, and begins when the one before was to end, if more remains then; if not, it was
+// not over yet, but for half a window at most.
 func TestWindowThatEndsUntold(t *testing.T) {
 	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
 	f.hears(100, 3000, 500)
-	for at, number := range map[float64]int{599: 0, 600: 0, 601: 1} {
+	for _, c := range []struct {
+		at, left float64
+		number   int
+	}{
+		{599, 3600, 0}, {600, 3600, 0}, {601, 3600, 1}, {601, 3000, 0}, {601, 3072.5, 0}, {601, 3072.6, 1}, {2400, 10, 0}, {2401, 10, 1},
+	} {
 		w := f.window
-		s := sighting{sent: sent{seq: 2}, mid: second(at), left: 3000, ends: mono.Min}
-		if w.look(f, &s); s.window != number || s.ends != second(600+3600*float64(number)) || s.window != w.number {
-			t.Errorf("at %v it is window %d, which ends at %v", s.mid, s.window, s.ends)
+		s := sighting{sent: sent{seq: 2}, mid: second(c.at), left: c.left, ends: mono.Min}
+		if w.look(f, &s); s.window != c.number || s.ends != second(600+3600*float64(c.number)) || s.window != w.number {
+			t.Errorf("at %v with %v left it is window %d, which ends at %v", s.mid, c.left, s.window, s.ends)
 		}
 	}
 }
