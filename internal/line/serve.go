@@ -551,20 +551,18 @@ func (l *Line) watch(now mono.Time, a *Lane) {
 	}
 }
 
-// hopeless refuses t, whose verdict is at, if waiting does not help it.
+// hopeless refuses t, whose verdict is at, if that is too late, and nothing can make it sooner than its deadline.
 func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
-	switch {
-	case at == limit.Never:
-		l.refuse(t, Never)
-		return true
-	case at < limit.AfterSettle && at > t.Deadline:
-		if b := l.bound(now, w, &t.Cost, 0, new(limit.Cost)); b > t.Deadline && b < limit.AfterSettle {
-			t.At = b
-			l.refuse(t, Late)
-			return true
-		}
+	if at >= limit.AfterSettle || at <= t.Deadline {
+		return false
 	}
-	return false
+	b := l.bound(now, w, &t.Cost, 0, new(limit.Cost))
+	if b <= t.Deadline || b >= limit.AfterSettle {
+		return false
+	}
+	t.At = b
+	l.refuse(t, Late)
+	return true
 }
 
 // grant has the first of a lane go.

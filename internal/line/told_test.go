@@ -329,6 +329,7 @@ var crowds = []struct {
 	{"keys, filled, fair", crowdKind{keys: true, several: true, fill: 2, fair: true, heads: true}},
 	{"apart", crowdKind{apart: true, back: true}},
 	{"apart, fair, several ways", crowdKind{apart: true, back: true, fair: true, several: true}},
+	{"apart, a key each, filled", crowdKind{apart: true, keys: true, fill: 3}},
 	{"quiet at times, fair", crowdKind{quiet: true, fair: true}},
 	{"quiet at times, fair, with head starts", crowdKind{quiet: true, back: true, fair: true, heads: true}},
 	{"busy, filled", crowdKind{busy: true, fill: 3, several: true}},
