@@ -110,3 +110,48 @@ func TestDoWithSaysWhatWasUsed(t *testing.T) {
 		}
 	})
 }
+
+// Whichever way somebody asks whose context has ended, or gives up in line: it is told so, nothing is called, nothing is in flight, and a
+// request that could go is not sent. The cause of the end is in the error.
+func TestWhoeverHasEndedIsTold(t *testing.T) {
+	over := errors.New("over")
+	for _, inLine := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			j := junction(t, paceline.JunctionConfig{})
+			a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Hour)})})
+			if inLine {
+				must(a.Wait(bg, limit.One)).Settle(accepted)
+			}
+			called := false
+			asks := map[string]func(context.Context) error{
+				"Wait":          func(ctx context.Context) error { _, err := a.Wait(ctx, limit.One); return err },
+				"WaitWithStats": func(ctx context.Context) error { _, _, err := a.WaitWithStats(ctx, limit.One); return err },
+				"WaitFrom":      func(ctx context.Context) error { _, _, err := a.WaitFrom(ctx, limit.One, time.Now()); return err },
+				"WaitTurn": func(ctx context.Context) error {
+					_, _, err := a.WaitTurn(ctx, limit.One, paceline.Turn{MaxWait: 2 * time.Hour})
+					return err
+				},
+				"Do": func(ctx context.Context) error {
+					return a.Do(ctx, limit.One, func() error { called = true; return nil })
+				},
+				"DoWith": func(ctx context.Context) error {
+					return a.DoWith(ctx, limit.One, func() (limit.Outcome, error) { called = true; return accepted, nil })
+				},
+			}
+			for name, ask := range asks {
+				ctx, cancel := context.WithCancelCause(bg)
+				if inLine {
+					time.AfterFunc(time.Second, func() { cancel(over) })
+				} else {
+					cancel(over)
+				}
+				if err := ask(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, over) {
+					t.Errorf("%s, in line %v: %v", name, inLine, err)
+				}
+			}
+			if s := a.Stats(); called || s.Cancelled != int64(len(asks)) || s.InFlight != 0 || s.Waiting != 0 || (s.Admitted != 0) != inLine {
+				t.Errorf("in line %v: called %v, %+v", inLine, called, s)
+			}
+		})
+	}
+}

@@ -198,6 +198,13 @@ func TestSpin(t *testing.T) {
 	spinning(t, g, false)
 }
 
+// untilSpinning yields until somebody spins: from then on a bubble's clock stands still. How often that takes is the scheduler's affair.
+func untilSpinning(g *paceline.Gate) {
+	for !g.Spinning() {
+		runtime.Gosched()
+	}
+}
+
 // The timer goes off early by the lead, not by more: the very first one of a Gate, and when it is set again.
 func TestTimerGoesOffEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -216,17 +223,42 @@ func TestTimerGoesOffEarly(t *testing.T) {
 				t.Errorf("1 ns before: %d callbacks, want %d; spinning: %v", ticks, n, g.Spinning())
 			}
 			time.Sleep(time.Nanosecond)
-			for i := 0; i < 1e6 && !g.Spinning(); i++ { // from here on this clock stands still
-				runtime.Gosched()
-			}
-			if ticks, _ := g.Counts(); ticks != n+1 || !g.Spinning() {
-				t.Errorf("on time: %d callbacks, want %d; spinning: %v", ticks, n+1, g.Spinning())
+			untilSpinning(g)
+			if ticks, _ := g.Counts(); ticks != n+1 {
+				t.Errorf("on time: %d callbacks, want %d", ticks, n+1)
 			}
 			cancel()
 			<-line
 			if g.Spinning() || g.Armed() {
 				t.Errorf("for nobody: spinning: %v, timer set: %v", g.Spinning(), g.Armed())
 			}
+		}
+	})
+}
+
+// Who spins, and sleeps again since its instant has moved out of reach, goes when that has come.
+func TestSpinnerThatSleepsAgainIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const gap, lead = 3 * time.Second, time.Second
+		s := must(limit.NewSpacing(gap))
+		g := paceline.NewGate(s)
+		g.Lead(lead)
+		moved := func() { g.Update(func(now mono.Time) { s.Admit(now, limit.One) }) }
+		moved()
+		line := waiting(bg, g, weight(1, 1))
+		time.Sleep(gap - lead)
+		untilSpinning(g)
+		moved()
+		synctest.Wait()
+		if g.Spinning() {
+			t.Error("somebody spins for an instant that is out of reach")
+		}
+		g.Lead(0)
+		g.Misfire(gap)
+		began := time.Now()
+		(<-line).p.Settle(accepted)
+		if d := time.Since(began); d != gap {
+			t.Errorf("it went after %v, want %v", d, gap)
 		}
 	})
 }

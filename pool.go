@@ -66,8 +66,8 @@ type PoolConfig struct {
 	Backoff backoff.Policy
 	// Ended, if not nil, is told of every request that reached an end state, but for those that were cancelled or dropped
 	// through Update: one call at a time, in order, on the goroutine of Run, with no lock held. Run returns after the
-	// last of them. Once a thousand are still to be told, and until it has caught up, no more is taken than has been
-	// told: an Ended that is slow holds Submit back and fills no memory. It must not wait in Submit itself, since nobody is told
+	// last of them. Once a thousand are still to be told nothing more is sent, and until it has caught up no more is taken than has been
+	// told: an Ended that is slow holds sending and Submit back and fills no memory. It must not wait in Submit itself, since nobody is told
 	// meanwhile, but may TrySubmit.
 	Ended func(queue.Ended)
 	// EndedAll, if not nil, is told in the place of Ended, of up to 64 requests at once, in order, so that they can be written down
@@ -116,6 +116,7 @@ type Pool struct {
 	told       [atATime]queue.Ended
 	outages    []dispatch.HostInfo
 	learned    []int // keys whose lessons were not yet told
+	unheard    int   // how many of ended, and of those being told, were answered
 	telling    int   // how many were taken out of ended and are being told; outages being told count as one
 	most       int   // how many requests may be held while Ended is behind; 0: it is not behind
 	panicked   *SendPanic
@@ -166,7 +167,7 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	p := &Pool{config: c, epoch: c.Epoch, began: now, log: c.Log, queue: q, wake: limit.Never, finished: make(chan struct{}), news: make(chan struct{}, 1)}
 	p.dispatcher, err = dispatch.New(dispatch.Config{
 		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand,
-		Ended: func(e queue.Ended) { p.ended = append(p.ended, e) },
+		Ended: p.untell,
 		Outage: func(h dispatch.HostInfo) {
 			p.outages = append(p.outages, h)
 			p.look.outage(&h)
@@ -215,7 +216,7 @@ func (p *Pool) Fresh(a *dispatch.Attempt) bool {
 func (p *Pool) Now() mono.Time { return mono.Time(time.Since(p.epoch)) }
 
 const (
-	// maxUntold is how many ends may wait to be told before Submit has to wait.
+	// maxUntold is how many ends may wait to be told before Submit has to wait, and what is to be sent.
 	maxUntold = 1000
 	// atATime is how many are told before those that are still untold are counted again.
 	atATime = 64
@@ -407,7 +408,7 @@ func (p *Pool) step() {
 	p.noticeAbort()
 	wake := limit.Never
 	for p.phase < draining {
-		if p.config.InFlight > 0 && p.inFlight >= p.config.InFlight {
+		if p.fullLocked() {
 			wake = p.dispatcher.Expire(now)
 			if p.admitSubmitters(now) {
 				continue
@@ -454,6 +455,12 @@ func (p *Pool) step() {
 	}
 }
 
+// fullLocked reports whether nothing more may be sent now. Whoever is slow to hear of answers gets no more of them: they fill memory, and
+// Run does not return before it has told all. What expired takes no more than it did in the queue, and holds up nobody.
+func (p *Pool) fullLocked() bool {
+	return p.config.InFlight > 0 && p.inFlight >= p.config.InFlight || p.unheard >= maxUntold
+}
+
 // outageLocked returns when to ask again, and why to give up, if that is so.
 func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	if p.config.MaxOutage == 0 || p.phase >= draining {
@@ -465,6 +472,16 @@ func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	}
 	return at, &OutageError{HostInfo: h, For: now.Sub(h.Since)}
 }
+
+// untell keeps what has ended until it is told. It is called with the lock held.
+func (p *Pool) untell(e queue.Ended) {
+	p.ended = append(p.ended, e)
+	if answered(&e) {
+		p.unheard++
+	}
+}
+
+func answered(e *queue.Ended) bool { return e.Attempts > 0 && e.State != queue.Expired }
 
 // untoldLocked reports whether there is something that Run has to tell.
 func (p *Pool) untoldLocked() bool {
@@ -618,8 +635,13 @@ func (p *Pool) tell() {
 		if p.config.EndedAll != nil && len(batch) > 0 {
 			p.config.EndedAll(batch)
 		}
-		clear(batch)
 		p.mu.Lock()
+		for i := range batch {
+			if answered(&batch[i]) {
+				p.unheard--
+			}
+		}
+		clear(batch)
 		p.telling = 0
 		p.step() // it may have been all that was left, or all that Submit waited for
 	}
@@ -691,7 +713,7 @@ func (p *Pool) Hosts() []dispatch.HostInfo {
 func (p *Pool) Update(f func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher)) {
 	p.mu.Lock()
 	defer p.unlock()
-	p.queue.Watch(func(e queue.Ended) { p.ended = append(p.ended, e) })
+	p.queue.Watch(p.untell)
 	defer func() { // also if f panics: it may have changed a limit before
 		p.queue.Watch(nil)
 		p.dispatcher.Refresh()

@@ -129,6 +129,92 @@ func TestPoolSlowEndedDoesNotOutliveRunForLong(t *testing.T) {
 	})
 }
 
+// What was submitted before is held back, too: all of it in a file, say. And all of it is sent in the end.
+func TestPoolSlowEndedHoldsSendingBack(t *testing.T) {
+	for _, broken := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			const all, atOnce = 20_000, 10
+			sent, told, most := 0, 0, 0
+			var mu sync.Mutex
+			p, err := paceline.NewPool(paceline.PoolConfig{
+				Keys: []dispatch.Key{{}}, InFlight: atOnce,
+				Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+					mu.Lock()
+					defer mu.Unlock()
+					sent++
+					most = max(most, sent-told)
+					return served
+				},
+				Ended: func(queue.Ended) {
+					time.Sleep(ms)
+					mu.Lock()
+					defer mu.Unlock()
+					told++
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range all {
+				if err := p.Submit(bg, queue.Request{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.Close()
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			if broken {
+				time.AfterFunc(5*time.Second, cancel)
+			}
+			start := time.Now()
+			err = p.Run(ctx)
+			took := time.Since(start)
+			switch {
+			case most < 1000 || most > 1000+64+2*atOnce || sent != told:
+				t.Errorf("%d were untold at most, and of %d sent %d are told; want about a thousand, and all", most, sent, told)
+			case broken && (!errors.Is(err, context.Canceled) || took > 6200*ms):
+				t.Errorf("Run returned after %v: %v; want a second after its context ended", took, err)
+			case !broken && (err != nil || told != all || took != all*ms):
+				t.Errorf("told of %d after %v: %v", told, took, err)
+			}
+		})
+	}
+}
+
+// What expired all at once and has to be told holds up nobody who is in time.
+func TestPoolExpiryHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []time.Duration
+		start := time.Now()
+		p, err := paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Limiter: limit.MustRolling(1, 100*ms)}},
+			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+				sent = append(sent, time.Since(start).Truncate(100*ms))
+				return served
+			},
+			Ended: func(queue.Ended) { time.Sleep(ms) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5000 {
+			if err := p.Submit(bg, queue.Request{TTL: ms}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if err := p.Submit(bg, queue.Request{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Close()
+		time.Sleep(10 * ms)
+		if err := p.Run(bg); err != nil || !slices.Equal(sent, []time.Duration{0, 100 * ms}) || time.Since(start) != 10*ms+5002*ms {
+			t.Errorf("sent after %v, and all told after %v: %v", sent, time.Since(start), err)
+		}
+	})
+}
+
 // An Ended that has another follow each never waits for itself, however many others submit.
 func TestPoolSlowEndedGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

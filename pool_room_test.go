@@ -197,3 +197,15 @@ func TestPoolGivesUpAsRoomComes(t *testing.T) {
 	}
 	t.Logf("%d of 100 came in", in)
 }
+
+// What is submitted with a context that has ended is not taken, though there is room.
+func TestSubmitOfWhoHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &poolLog{}, paceline.PoolConfig{})
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := p.Submit(ctx, queue.Request{ID: "a"}); !errors.Is(err, context.Canceled) || p.Counts().Waiting != 0 {
+			t.Errorf("%v, %d wait", err, p.Counts().Waiting)
+		}
+	})
+}

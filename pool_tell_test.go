@@ -3,8 +3,11 @@ package paceline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,4 +106,43 @@ func TestPoolLogs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Each end is told once, be it alone or one of more than fit into a call, and no call is about none: also where there is something else to tell.
+func TestPoolTellsEachEndOfAnyNumber(t *testing.T) {
+	for _, n := range []int{1, 2, 64, 65, 130} {
+		synctest.Test(t, func(t *testing.T) {
+			var told []string
+			outages := 0
+			var sent atomic.Int32
+			p := must(paceline.NewPool(paceline.PoolConfig{
+				Keys: []dispatch.Key{{}},
+				Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+					time.Sleep(time.Second)
+					if sent.Add(1) <= 5 { // so many make an outage
+						return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "nobody there"}
+					}
+					return served
+				},
+				Outage: func(dispatch.HostInfo) { outages++ },
+				EndedAll: func(all []queue.Ended) {
+					if len(all) == 0 || len(all) > 64 {
+						t.Errorf("of %d: told of %d at once", n, len(all))
+					}
+					for _, e := range all {
+						told = append(told, e.Request.ID)
+					}
+				},
+			}))
+			for i := range n {
+				submit(t, p, fmt.Sprint(i))
+			}
+			p.Close()
+			try(t, p.Run(context.Background()))
+			slices.Sort(told)
+			if ends := len(told); ends != n || len(slices.Compact(told)) != n || n == 1 && outages == 0 {
+				t.Errorf("of %d, %d were told, and %d outages", n, ends, outages)
+			}
+		})
+	}
 }

@@ -2,6 +2,8 @@ package paceline_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/dispatch"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
 )
@@ -71,5 +74,61 @@ func TestPoolWakesOnlyForTheHead(t *testing.T) {
 		}
 		p.Close()
 		wg.Wait()
+	})
+}
+
+// slowly is a limiter that takes a second to admit, and notes how far what it is told of the time lies back.
+type slowly struct {
+	limit.Limiter
+	epoch  time.Time
+	behind time.Duration // the most
+}
+
+func (s *slowly) Ready(now mono.Time, cost limit.Cost) mono.Time {
+	s.behind = max(s.behind, time.Since(s.epoch)-time.Duration(now))
+	return s.Limiter.Ready(now, cost)
+}
+
+func (s *slowly) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+	defer time.Sleep(time.Second)
+	return s.Limiter.Admit(now, cost)
+}
+
+// If it takes time to begin an attempt, the next begins at the time that it is then, and not at the one that it was.
+func TestPoolAsksOfTheTimeThatItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowly{Limiter: limit.MustRolling(10, time.Hour)}
+		p := must(paceline.NewPool(paceline.PoolConfig{
+			Keys: []dispatch.Key{{Limiter: s}},
+			// While the clock of a bubble is to go on nobody may want the Pool's lock: attempts last until the end.
+			Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer { <-ctx.Done(); return dispatch.Answer{} },
+		}))
+		s.epoch = paceline.Epoch(p)
+		for i := range 3 {
+			submit(t, p, fmt.Sprint(i))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		if err := p.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if s.behind != 0 {
+			t.Errorf("asked %v too late of an instant", s.behind)
+		}
+	})
+}
+
+// A Pool in which nothing waits is not woken, however long that is.
+func TestPoolThatIsIdleSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &poolLog{}, paceline.PoolConfig{})
+		done := make(chan error, 1)
+		go func() { done <- p.Run(context.Background()) }()
+		time.Sleep(24 * time.Hour)
+		if n := p.WakeUps(); n != 0 {
+			t.Errorf("it was woken %d times", n)
+		}
+		p.Close()
+		try(t, <-done)
 	})
 }

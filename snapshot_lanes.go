@@ -52,8 +52,7 @@ func (v *look) retire(a *Lane) {
 	last := len(v.lanes) - 1
 	v.lanes[a.about.index] = v.lanes[last]
 	v.lanes[a.about.index].about.index = a.about.index
-	v.lanes[last] = nil
-	v.lanes = v.lanes[:last]
+	v.lanes = slices.Delete(v.lanes, last, len(v.lanes))
 	v.leaves = append(v.leaves, a)
 	v.fold()
 }

@@ -2,6 +2,7 @@ package paceline_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -115,6 +116,76 @@ func TestPoolLastGoes(t *testing.T) {
 		mu.Unlock()
 		if s := p.Snapshot(); s.Waiting != 0 || !s.Clients[0].LastGoes.IsZero() {
 			t.Errorf("when all have gone: %+v", s.Clients)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// Keys that share a limit are together as fast as that: who waits is in its line, and the last goes when it lets them all through. Where
+// only answers tell when anybody goes, no instant is told.
+func TestPoolSnapshotOfWhatKeysShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		acme := []*dispatch.Shared{{Name: "acme", Limiter: must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Minute, Margin: -1}))}}
+		one := limit.Named("one", must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})))
+		for _, c := range []struct {
+			keys    []dispatch.Key
+			whose   string
+			waiting int
+			last    time.Duration // since the beginning; 0: not known
+		}{
+			{[]dispatch.Key{{Name: "a", Shared: acme}, {Name: "b", Shared: acme}}, "acme", 4, 4 * time.Minute},
+			{[]dispatch.Key{{Name: "c", Limiter: one}}, "c", 4, 0},
+		} {
+			began := time.Now()
+			p := must(paceline.NewPool(paceline.PoolConfig{Keys: c.keys, Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+				if c.whose == "c" {
+					<-ctx.Done()
+				}
+				return served
+			}}))
+			for i := range 5 {
+				submit(t, p, fmt.Sprint(i))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- p.Run(ctx) }()
+			time.Sleep(time.Second)
+			s := p.Snapshot()
+			if len(s.Limits) != 1 || s.Limits[0].Key != c.whose || s.Limits[0].Waiting != c.waiting || s.Waiting != 4 {
+				t.Errorf("%d wait, at %+v", s.Waiting, s.Limits)
+			}
+			last := s.Clients[0].LastGoes
+			if off := last.Sub(began) - c.last; last.IsZero() != (c.last == 0) || c.last > 0 && (off < -time.Second || off > time.Second) {
+				t.Errorf("the last of %s goes at %v, want %v after the beginning", c.whose, last.Sub(began), c.last)
+			}
+			cancel()
+			<-done
+		}
+	})
+}
+
+// Whoever waits is in one line, though two limits that its key shares have one name.
+func TestPoolSnapshotHasWhoWaitsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &poolLog{}, paceline.PoolConfig{
+			Keys: []dispatch.Key{{Name: "a", Shared: []*dispatch.Shared{
+				{Name: "acme", Limiter: limit.MustRolling(1, time.Minute)}, {Name: "its team", Limiter: limit.MustRolling(1, time.Minute)},
+			}}},
+		})
+		for i := range 5 {
+			submit(t, p, fmt.Sprint(i))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(time.Second)
+		s, waiting := p.Snapshot(), 0
+		for _, l := range s.Limits {
+			waiting += l.Waiting
+		}
+		if len(s.Limits) != 2 || s.Waiting != 4 || waiting != 4 {
+			t.Errorf("%d wait, %d of them in the lines of %+v", s.Waiting, waiting, s.Limits)
 		}
 		cancel()
 		<-done

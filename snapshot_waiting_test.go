@@ -152,3 +152,119 @@ func TestAskTellsWhatIsKnown(t *testing.T) {
 		}
 	})
 }
+
+// Of many that wait each is counted, though the lock is let go on the way and it is guessed of only so many when their last goes: the
+// lock is not held for longer than that takes.
+func TestSnapshotOfManyThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		m := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(1, time.Hour)), Whose: paceline.Whose{Host: "h"}})
+		ctx, cancel := context.WithCancel(t.Context())
+		must(j.Lane(paceline.LaneConfig{Client: "first"}, []*paceline.Limit{m}).Wait(ctx, limit.One)).Settle(accepted)
+		const many = 70
+		for i := range many {
+			go j.Lane(paceline.LaneConfig{Client: fmt.Sprint(i)}, []*paceline.Limit{m}).Wait(ctx, limit.One)
+		}
+		synctest.Wait()
+		s := j.Snapshot()
+		told := 0
+		for _, c := range s.Clients {
+			if !c.LastGoes.IsZero() {
+				told++
+			}
+		}
+		if s.Waiting != many || len(s.Clients) != many+1 || len(s.Limits) != 1 || s.Limits[0].Waiting != many || told != 64 {
+			t.Errorf("%d of %d wait, %d clients, limits %+v; of %d it is told when their last goes", s.Waiting, many, len(s.Clients), s.Limits, told)
+		}
+		cancel()
+	})
+}
+
+// What was waited for is known from the first moment on, however short the wait is.
+func TestTheFirstWaitHasALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := paceline.NewGate(limit.Named("gap", must(limit.NewSpacing(2*ms))))
+		for range 2 {
+			must(g.Wait(t.Context(), limit.One)).Settle(accepted)
+		}
+		for _, w := range g.Snapshot().Waits {
+			if w.Limit != "" && w.Limit != "gap" || w.Count != 1 {
+				t.Errorf("%d waited for %q", w.Count, w.Limit)
+			}
+		}
+	})
+}
+
+// Who waits for a limit that cannot say how much of it is used is in no other's line.
+func TestWhoWaitsForWhatSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		wide := j.Limit(paceline.LimitConfig{Limiter: limit.Named("wide", limit.MustRolling(100, time.Minute))})
+		mute := j.Limit(paceline.LimitConfig{Limiter: struct{ limit.Limiter }{limit.MustRolling(1, time.Minute)}})
+		lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{wide, mute})
+		ctx, cancel := context.WithCancel(t.Context())
+		must(lane.Wait(ctx, limit.One))
+		for range 2 {
+			go lane.Wait(ctx, limit.One)
+		}
+		synctest.Wait()
+		s := j.Snapshot()
+		shown(t, &s, "", "wide", 0, 0, time.Time{}, false)
+		if s.Waiting != 2 || len(s.Limits) != 1 {
+			t.Errorf("%+v", s)
+		}
+		cancel()
+	})
+}
+
+// Who wants to know what a wait was for, and how often, changes nothing in what a Snapshot counts of those who do not.
+func TestWaitsOfWhoDoesNotAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", limit.MustRolling(1, time.Second))})
+		minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", limit.MustRolling(4, time.Minute))})
+		a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{second, minute})
+		for i := range 6 {
+			if i == 1 || i == 2 {
+				p, s, err := a.WaitWithStats(t.Context(), limit.One)
+				try(t, err)
+				if len(s.Limits) != 1 || s.Limits[0].Limit != "second" {
+					t.Errorf("the wait was %+v", s)
+				}
+				p.Settle(accepted)
+				continue
+			}
+			must(a.Wait(t.Context(), limit.One)).Settle(accepted)
+		}
+		count := map[string]int64{}
+		for _, w := range j.Snapshot().Waits {
+			count[w.Limit] = w.Count
+		}
+		if count["second"] != 4 || count["minute"] != 1 || count[""] != 1 || len(count) != 3 {
+			t.Errorf("waits were for %v", count)
+		}
+	})
+}
+
+// Of two that wait for the same hour the second then waits for a gap of milliseconds, and that is what its wait was for.
+func TestAShortWaitAfterALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := junction(t, paceline.JunctionConfig{})
+		hour := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(2, time.Hour))})
+		gap := j.Limit(paceline.LimitConfig{Limiter: limit.Named("gap", must(limit.NewSpacing(3*ms)))})
+		before := j.Lane(paceline.LaneConfig{Client: "before"}, []*paceline.Limit{hour})
+		for range 2 {
+			must(before.Wait(t.Context(), limit.One)).Settle(accepted)
+		}
+		a := j.Lane(paceline.LaneConfig{Client: "c"}, []*paceline.Limit{gap, hour})
+		for range 2 {
+			go func() { must(a.Wait(t.Context(), limit.One)).Settle(accepted) }()
+		}
+		time.Sleep(2 * time.Hour)
+		for _, w := range j.Snapshot().Waits {
+			if w.Client == "c" && w.Count != map[string]int64{"hour": 1, "gap": 1}[w.Limit] {
+				t.Errorf("%d waited for %q", w.Count, w.Limit)
+			}
+		}
+	})
+}

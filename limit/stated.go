@@ -2,7 +2,7 @@ package limit
 
 import "github.com/paceline-go/paceline/mono"
 
-// Stated is what a server states of one of its limits, in an answer. Nothing but N must be known.
+// Stated is what a server states of one of its limits, in an answer. Nothing but N must be known: where Per is 0, the window is not.
 type Stated struct {
 	Rate
 	Counts Counting

@@ -103,15 +103,10 @@ func (r *reading) refusedAs(f *refused, found string) {
 			}
 		}
 	}
-	if f.wait > 0 && r.RetryAfter == 0 && !r.explained() {
+	if f.wait > 0 && r.RetryAfter == 0 {
 		r.RetryAfter = f.wait
 		r.note("the server does not say how long; its documentation asks for %v", f.wait)
 	}
-}
-
-// explained reports whether a limit with nothing left has a reset.
-func (r *reading) explained() bool {
-	return slices.ContainsFunc(r.Limits, func(l ServiceLimit) bool { return l.Remaining == Count{0, true} && !l.Reset.IsZero() })
 }
 
 // at returns what the JSON of the body has at a path, as text: "error.code", "errors.*.extensions.code".

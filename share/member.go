@@ -62,6 +62,7 @@ type Member struct {
 	ended   chan struct{} // closed when the goroutine has ended; nil: there is none
 	note    func(kind, text string)
 	news    news
+	said    struct{ at, as mono.Time } // the latest instant that was said: by the node's clock, and by the driver's
 }
 
 // Driver is a Gate, a Pool or a Junction's part: its Update has f called under its lock, and asks the limiter again.
@@ -155,7 +156,8 @@ func (m *Member) Supply(again func(), waiting func() int, note func(kind, text s
 	m.again, m.waiting, m.note = again, waiting, note
 }
 
-// Ready implements limit.Limiter. That there is demand is noted: it is what is fetched for.
+// Ready implements limit.Limiter. That there is demand is noted: it is what is fetched for. While nothing is granted to anybody it is the
+// instant at which that ends, as far as is known.
 func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,9 +172,21 @@ func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	m.node.Asked(cost)
 	m.replanLocked()
 	if at == limit.AfterSettle {
-		return at
+		if at = m.news.until; at <= p {
+			return limit.AfterSettle
+		}
 	}
-	return now.Add(at.Sub(p))
+	return m.instantLocked(now, at, p)
+}
+
+// instantLocked is what an instant of the node's clock, which is at p, is by the driver's. The same instant stays the same, although between
+// the two readings of clocks more or less time passes: else a guard could not tell by whom it is named.
+func (m *Member) instantLocked(now, at, p mono.Time) mono.Time {
+	as := now.Add(at.Sub(p))
+	if d := as.Sub(m.said.as); at != m.said.at || d < -time.Millisecond || d > time.Millisecond {
+		m.said.at, m.said.as = at, as
+	}
+	return max(now, m.said.as)
 }
 
 // Admit implements limit.Limiter.

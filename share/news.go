@@ -20,6 +20,7 @@ type news struct {
 	part  int           // it goes on with 1/part of the limit; 0: it does not
 	alone mono.Time     // since when
 	quiet time.Duration // for so long nothing is granted, from the last turn on
+	until mono.Time     // when that ends, by the node's clock
 	there bool          // it has taken a turn that was put
 	items []item
 }
@@ -70,19 +71,22 @@ func (n *news) turned(p mono.Time, node *ledger.Node, fallback Fallback, err err
 		n.part = 0
 	}
 	if err == nil {
-		n.silent(node.View().Quiet)
+		n.silent(p, node.View().Quiet)
 	}
 }
 
-// silent takes in that nothing is granted for a while.
-func (n *news) silent(q ledger.Quiet) {
+// short is for how long nobody need be told that a store is new, unless he asks: it is that of a limit by the second.
+const short = 10 * time.Second
+
+// silent takes in, at p, that nothing is granted for a while.
+func (n *news) silent(p mono.Time, q ledger.Quiet) {
 	was, newcomer := n.quiet, !n.there
-	n.quiet, n.there = q.For, true
+	n.quiet, n.until, n.there = q.For, p.Add(q.For), true
 	if was > 0 || q.For <= 0 {
 		return
 	}
 	level := slog.LevelWarn
-	if errors.Is(q.Why, ledger.ErrNew) || q.Why == nil && newcomer { // several that begin together find this, and nothing is wrong then
+	if q.For < short && (errors.Is(q.Why, ledger.ErrNew) || q.Why == nil && newcomer) { // several that begin together find this, and nothing is wrong then
 		level = slog.LevelInfo
 	}
 	if q.Why == nil {

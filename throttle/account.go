@@ -35,11 +35,12 @@ func newAccount(longest time.Duration, mean float64) account {
 
 // sent is what is kept of a request in flight.
 type sent struct {
-	seq  uint64 // 0: not counted
-	at   mono.Time
-	cost float64
-	sum  float64       // all that was sent up to this one
-	idle time.Duration // all the time until then in which a request could have gone and none was there, summed up
+	seq   uint64 // 0: not counted
+	at    mono.Time
+	cost  float64
+	sum   float64       // all that was sent up to this one
+	alone bool          // nothing else was in flight
+	idle  time.Duration // all the time until then in which a request could have gone and none was there, summed up
 }
 
 // times returns the time that a cost takes at a step per unit, at most a.longest; it is negative if the cost is.
@@ -76,7 +77,7 @@ func (a *account) pay(now mono.Time, cost float64) sent {
 	a.since, a.sentAt = now, now
 	a.seq++
 	a.sum += cost
-	return sent{a.seq, now, cost, a.sum, a.idle}
+	return sent{seq: a.seq, at: now, cost: cost, sum: a.sum, idle: a.idle}
 }
 
 // plan lets the next cost go lead after s was sent, and those after it a step per unit. What was sent since s is in lead already.

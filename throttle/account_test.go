@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -206,29 +207,79 @@ func TestBlindWindowsWiden(t *testing.T) {
 	}
 }
 
-// Nothing flows into a bucket that was seen to fall by what one took oneself, or more, in 17 answers and for 120 tokens' time.
+// Nothing flows into a bucket that was seen to fall by what one took oneself, or more, in 17 answers and for 120 tokens' time in which one
+// took no more than one's share; after plenty that never grew, in three answers and for 20 tokens' time.
 func TestDroughtIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		apart, falls float64
 		want         int // sightings until it is dry; 0: never
-		mean         float64
+		mean, left   float64
 	}{
-		{10, 1, 17, 1}, {10, 2, 17, 1}, {5, 1, 26, 1}, {5, 0, 0, 1}, {1, 1, 122, 1}, {10, 1, 17, 10}, {10, 0.9, 0, 10},
+		{10, 1, 18, 1, 300}, {10, 2, 18, 1, 300}, {5, 1, 26, 1, 300}, {5, 0, 0, 1, 300}, {1, 1, 122, 1, 300}, {10, 1, 18, 10, 300}, {10, 0.9, 0, 10, 300},
+		{0.7, 1, 0, 1, 300}, {10, 1, 4, 1, 1000}, {5, 1, 6, 1, 1000}, {0.7, 1, 0, 1, 1000},
 	} {
 		config := hourly
 		config.Limit, config.MeanCost = int64(3600*c.mean), c.mean
 		f := fairOf(t, config)
+		f.n = 1
 		d, dry := &f.bucket.drought, 0
-		for i := range 500 {
+		for i := range 200 {
 			k := float64(i)
-			d.look(f, &sighting{sent: sent{seq: uint64(i + 1), sum: c.mean * k}, mid: second(c.apart * k), left: 1000.5 - c.falls*k})
-			if d.dry(f) {
+			f.last, f.sum = second(c.apart*k), c.mean*(k+1)
+			d.look(f, &sighting{sent: sent{seq: uint64(i + 1), at: f.last, cost: c.mean, sum: f.sum, alone: true}, mid: f.last, left: c.left + 0.5 - c.falls*k})
+			if d.found {
 				dry = i + 1
 				break
 			}
 		}
 		if dry != c.want {
-			t.Errorf("%v s apart, and %v less each time: dry after %d, want %d", c.apart, c.falls, dry, c.want)
+			t.Errorf("%v s apart, and %v less each time, from %v: dry after %d, want %d", c.apart, c.falls, c.left, dry, c.want)
+		}
+	}
+}
+
+// Two drain a bucket of 3,600 that may refill by one a second. As it passes an eighth one of them listens: for 3 s, and 1.5 s longer, for
+// the other. What it hears depends on what the other takes meanwhile, and is taken back when something is seen to come after all.
+func TestListening(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		others, came float64
+		found        bool
+	}{
+		{"the other listens, too", 1, 0, true},
+		{"something comes", 1, 3, false},
+		{"the other sends what was under way", 3, 0, true},
+		{"the other does not listen", 4, 0, false},
+		{"the other does not listen, and something comes", 30, 3, false},
+	} {
+		f := fairOf(t, hourly)
+		f.n = 2
+		d, left, now := &f.bucket.drought, 3600.5, mono.Time(0)
+		answer := func(after time.Duration, others, came float64) {
+			now = now.Add(after)
+			f.seq++
+			f.sum++
+			f.last, left = now.Add(100*time.Millisecond), left-1-others+came
+			d.look(f, &sighting{sent: sent{seq: f.seq, at: now, cost: 1, sum: f.sum, alone: true}, mid: now.Add(50 * time.Millisecond), left: left})
+			now = f.last
+		}
+		answer(0, 0, 0)
+		for !d.holds() && left > 3000 {
+			answer(0, 9, 0)
+		}
+		held := []time.Duration{d.next.Sub(now)}
+		answer(held[0], 3, 0)
+		held = append(held, d.next.Sub(now))
+		answer(held[1], c.others, c.came)
+		held = append(held, d.next.Sub(now))
+		if want := []time.Duration{200 * time.Millisecond, 3 * time.Second, 1500 * time.Millisecond}; !slices.Equal(held, want) || d.found != c.found || !d.holds() {
+			t.Errorf("%s: it listens for %v, want %v, and nothing comes: %v, want %v", c.name, held, want, d.found, c.found)
+		}
+		if answer(held[2], 0, 0); d.holds() {
+			t.Errorf("%s: it listens for ever", c.name)
+		}
+		if answer(time.Second, 0, 1); d.found {
+			t.Errorf("%s: something comes, and it is not seen", c.name)
 		}
 	}
 }

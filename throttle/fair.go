@@ -133,7 +133,9 @@ func (f *Fair) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 	if c == 0 {
 		return f.book.Open(sent{at: f.last})
 	}
-	return f.book.Open(f.pay(f.last, c))
+	a := f.pay(f.last, c)
+	a.alone = f.book.Len() == 0
+	return f.book.Open(a)
 }
 
 // Settle implements limit.Limiter.

@@ -20,10 +20,9 @@ func kindOf(c limit.Counting) Kind {
 	return UnknownKind
 }
 
-// State implements limit.Taught: where Kind is unknown it hears from what is stated of this quota, and from nothing else, how the server
-// counts. A Pool, a transport and `paceline run` call it. Only resets that answers tell overrule it, except for a rolling window, which they
-// cannot show.
-func (f *Fair) State(_ mono.Time, all []limit.Stated) {
+// hearKind hears, where Kind is unknown, from what is stated of this quota, and from nothing else, how the server counts. Only resets that
+// answers tell overrule it, except for a rolling window, which they cannot show.
+func (f *Fair) hearKind(all []limit.Stated) {
 	k := &f.finder
 	if f.config.Kind != UnknownKind || k.stated != UnknownKind {
 		return

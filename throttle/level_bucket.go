@@ -65,7 +65,10 @@ func (b *bucketLevel) look(f *Fair, s *sighting) {
 }
 
 func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
-	if b.drought.dry(f) {
+	if b.drought.holds() {
+		return stand{stretch: 1}
+	}
+	if b.drought.found {
 		return stand{gap: s.left, stretch: 1, spread: droughtSpread}
 	}
 	shares := f.shares()
@@ -83,7 +86,7 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 }
 
 func (b *bucketLevel) taken(f *Fair, from, to *sighting) (float64, bool) {
-	if b.drought.dry(f) {
+	if b.drought.found {
 		return from.left - to.left, true
 	}
 	return f.tokens(to.at.Sub(from.at)) - (to.left - from.left), true
@@ -98,11 +101,21 @@ func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
 
 func (b *bucketLevel) prior() float64 { return 0 }
 
-func (b *bucketLevel) trust(float64) float64 { return 1 }
+func (b *bucketLevel) trust(float64) float64 {
+	if b.drought.holds() {
+		return 0
+	}
+	return 1
+}
 
 func (b *bucketLevel) news() float64 { return newsUnits }
 
-func (b *bucketLevel) adjust(_ *Fair, _ *sighting, next mono.Time) mono.Time { return next }
+func (b *bucketLevel) adjust(f *Fair, s *sighting, next mono.Time) mono.Time {
+	if b.drought.holds() {
+		return b.drought.next
+	}
+	return next
+}
 
 func (b *bucketLevel) refused(f *Fair, now mono.Time, s *sighting, retryAfter time.Duration) {
 	switch {

@@ -129,8 +129,16 @@ func (f *Fair) keepLevels(m *memory) {
 	m.flag("whether there is a reserve", &f.bucket.built)
 	d := &f.bucket.drought
 	d.before.keep(m, most)
-	m.past("when something was seen to come", &d.since)
-	number(m, "how many were served since", &d.served, 0, mostCounted)
+	m.past("when that was heard", &d.heard)
+	m.real("what had been sent by then", &d.sum, 0, mostUnits)
+	m.flag("whether something was seen to come", &d.came)
+	number(m, "how many were served slowly since", &d.slow, 0, mostCounted)
+	m.real("for how long", &d.tokens, 0, mostUnits)
+	m.flag("whether nothing comes", &d.found)
+	number(m, "how far it has listened", &d.stage, 0, int64(hasListened))
+	m.instant("until when it listens", &d.next)
+	m.real("for how long it listens", &d.listening.tokens, 0, mostUnits)
+	m.real("with how many it listens", &d.shares, 0, mostUnits)
 
 	w := &f.window
 	m.instant("the end of the window", &w.ends)
@@ -167,6 +175,7 @@ func (s *sighting) keep(m *memory, most int64) {
 	m.real("its cost", &s.cost, 0, mostUnits)
 	m.real("what was sent until then", &s.sum, 0, mostUnits)
 	m.span("the idle time until then", &s.idle, 0)
+	m.flag("whether it was alone", &s.alone)
 	m.past("when it arrived", &s.mid)
 	m.real("what was left", &s.left, 0, mostUnits)
 	m.flag("whether nothing was", &s.none)

@@ -110,7 +110,7 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	c.waits = paceline.WaitStats{}
 	returns := false
 	defer func() {
-		if !returns { // the Base panicked, or a function of the configuration did
+		if !returns { // the Base panicked, or a function of the configuration did. (What has lapsed comes here, too: it is settled already.)
 			defer s.settle(limit.Outcome{})
 			if resp != nil && resp.Body != nil {
 				resp.Body.Close()
@@ -132,7 +132,6 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	}
 	resp, err = c.trip(s, r)
 	if s.lapsed(err, number, p) {
-		returns = true
 		return nil, a, 0, err
 	}
 	in := c.hear(s, resp, err, last)
@@ -338,9 +337,7 @@ func (s *sent) settle(o limit.Outcome) {
 		s.turns()
 	}
 	l, w, v := s.leaf, s.way, &s.verdict
-	if len(v.Said.Policies) > 0 {
-		s.teach()
-	}
+	s.teach()
 	switch {
 	case s.visit != nil:
 		s.settleVisit(o, billed, paid)

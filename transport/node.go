@@ -158,9 +158,7 @@ func (n *node) shutIf(yes bool) {
 func (n *node) look() (err *Error) {
 	out := false
 	n.t.junction.Update(func(now mono.Time) {
-		if out = n.out; out {
-			return
-		}
+		out = n.out
 		if p, on := n.guard.Paused(now); on && p.Next.Sub(now) > n.settings().MaxRetryAfter {
 			err = &Error{Partition: n.partition, Ready: n.t.junction.Time(p.Until), Refusal: n.refusal, Err: ErrPaused}
 			return

@@ -35,6 +35,11 @@ func TestPartitionOf(t *testing.T) {
 		{"GET", "http://a.test/v1beta/x/", "a.test", "", "GET /v1beta/x/"},
 		{"POST", "https://r.openai.azure.com/openai/deployments/mine/chat/completions", "r.openai.azure.com", "mine", "POST /openai/deployments/mine/chat/completions"},
 		{"POST", "https://g.test/v1beta/models/gemini-2.0-flash:generateContent", "g.test", "gemini-2.0-flash", "POST /v1beta/models/*"},
+		{"GET", "https://g.test/v1/models/tuned", "g.test", "", "GET /v1/models/tuned"}, // no method
+		{"GET", "https://g.test/v1/models/", "g.test", "", "GET /v1/models/"},
+		{"GET", "https://g.test/v1/models/a/versions/b:c", "g.test", "", "GET /v1/models/a/versions/b:c"}, // what is called is none of its methods
+		{"GET", "https://r.test/deployments/mine", "r.test", "", "GET /deployments/mine"},
+		{"GET", "https://r.test/deployments//x", "r.test", "", "GET /deployments//x"},
 		{"GET", "", "", "", "GET "},
 	} {
 		p := transport.PartitionOf(request(t, tc.method, tc.url, ""))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,6 +200,57 @@ func TestPriceForEachScope(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A key that nobody knows yet counts for the keys that it may belong to, until an answer tells whose it is. In the end each key's limit of
+// money has counted what its answers said, each once, and those that it was not of have counted nothing.
+func TestPriceOfNewcomers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tills := map[string]*till{}
+		base := newBase(time.Second, func(_ int, r *http.Request) *http.Response {
+			return reply(200, usage7and5, "Openai-Organization", "of "+r.Header.Get("Authorization"))
+		})
+		tr := sells(t, nil, nil, base, func(c *transport.Config) {
+			c.Partition = func(r *http.Request) transport.Partition {
+				return transport.Partition{Host: "api.openai.com", Key: r.Header.Get("Authorization")}
+			}
+			c.Limit = func(p transport.Partition) limit.Limiter {
+				if p.Scope != quota.Key {
+					return nil
+				}
+				tills[p.Key] = newTill(t, 1e9)
+				return tills[p.Key]
+			}
+		})
+		var wg sync.WaitGroup
+		asks := func(keys ...string) {
+			for _, key := range keys {
+				wg.Go(func() {
+					do(t, tr, request(t, http.MethodPost, "https://api.openai.com/v1/chat/completions", prompt, "Authorization", key))
+				})
+				synctest.Wait()
+			}
+			wg.Wait()
+		}
+		asks("a")
+		asks("b", "b", "c", "a", "c")
+		asks("c", "b")
+		if s := tr.Snapshot(); s.Used.Money != 8*57 {
+			t.Errorf("a Snapshot has %d as used, want %d", s.Used.Money, 8*57)
+		}
+		for key, n := range map[string]int64{"a": 2, "b": 3, "c": 3} {
+			var spent, sent int64
+			for _, o := range tills[key].ended {
+				if o.Result != limit.Unsent {
+					sent++
+					spent += o.Actual[limit.Money]
+				}
+			}
+			if sent != n || spent != n*57 || len(tills[key].ended) != len(tills[key].reserved) {
+				t.Errorf("%s: %d sent for %d, of %d reserved %d settled, want %d for %d", key, sent, spent, len(tills[key].reserved), len(tills[key].ended), n, n*57)
+			}
+		}
+	})
 }
 
 // Where the body states no maximum, what is usual is reserved; where that does not fit, as much is reserved as fits, and a token of output

@@ -4,11 +4,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -83,6 +87,102 @@ func TestClientsAreToldWhatAnotherHasHeard(t *testing.T) {
 			if s := <-told; s != "false" {
 				t.Errorf("one was told %q", s)
 			}
+		}
+	})
+}
+
+// A request without a URL is an error for who sends it and for who asks, and nothing is sent.
+func TestNoURL(t *testing.T) {
+	b := newBase(0, ok)
+	tr := mustNew(t, transport.Config{Base: b})
+	if resp, err := tr.RoundTrip(&http.Request{}); err == nil || resp != nil {
+		t.Errorf("%v, %v", resp, err)
+	}
+	if _, _, err := tr.Ask(&http.Request{}); err == nil {
+		t.Error("asked without a URL")
+	}
+	if n := len(b.at()); n != 0 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
+// Who asks when a request could go that never fits is told so, as who sends it is: with the client that asks, and no instant.
+func TestAskOfWhatNeverFits(t *testing.T) {
+	tr := mustNew(t, transport.Config{
+		Base: newBase(0, ok), Limiter: rolling(t, 5, time.Minute, limit.Tokens),
+		Client: func(*http.Request) transport.Client { return transport.Client{Name: "c"} },
+		Cost:   func(_ *http.Request, c limit.Cost) limit.Cost { c[limit.Tokens] = 6; return c },
+	})
+	at, ahead, asked := tr.Ask(get(t, "http://a.test/"))
+	_, _, sent := do(t, tr, get(t, "http://a.test/"))
+	for _, err := range []error{asked, sent} {
+		if e, ok := errors.AsType[*transport.Error](err); !ok || !errors.Is(err, paceline.ErrNever) || e.Client != "c" {
+			t.Errorf("%v", err)
+		}
+	}
+	if !at.IsZero() || ahead != 0 {
+		t.Errorf("at %v, %d ahead", at, ahead)
+	}
+}
+
+// When the last key is out, who waits for its turn is told at once that there is none to wait for, and who comes later, too; when it is used
+// again, requests go.
+func TestWhoWaitsIsToldThatAllKeysAreOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKeyed()
+		b.answers["a"] = always(429, unpaid)
+		ks := keys(t, 1, "a")
+		ks[0].Limit = func(p transport.Partition) limit.Limiter {
+			if p.Scope != quota.Key {
+				return nil
+			}
+			return rolling(t, 1, time.Hour, limit.Requests)
+		}
+		tr := mustNew(t, transport.Config{Base: b, Keys: ks})
+		begin := time.Now()
+		var wg sync.WaitGroup
+		told := 0
+		for range 3 {
+			wg.Go(func() {
+				if _, _, err := do(t, tr, get(t, "http://a.test/")); errors.Is(err, transport.ErrKeys) {
+					told++
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		if _, _, err := do(t, tr, get(t, "http://a.test/")); !errors.Is(err, transport.ErrKeys) {
+			t.Errorf("later: %v", err)
+		}
+		if n := b.count()["a"]; told != 2 || n != 1 || time.Since(begin) != 0 {
+			t.Errorf("%d sent, %d of the others told, after %v", n, told, time.Since(begin))
+		}
+		b.answers["a"] = nil
+		if !tr.Readmit("a") {
+			t.Error("it was not out")
+		}
+		if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
+			t.Errorf("readmitted: %d %v", status, err)
+		}
+	})
+}
+
+// Where the first of a pair panics before there is a second, nothing is under way any more.
+func TestHedgeOfWhatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := mustNew(t, transport.Config{Hedge: transport.Hedge{After: time.Second, Share: 1}, Base: roundTripper(func(*http.Request) (*http.Response, error) { panic("broken") })})
+		for range 2 {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("it did not panic")
+					}
+				}()
+				tr.RoundTrip(get(t, "http://a.test/"))
+			}()
+		}
+		if n := transport.Active(tr); n != 0 {
+			t.Errorf("%d are under way", n)
 		}
 	})
 }

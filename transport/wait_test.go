@@ -110,13 +110,40 @@ func (blind) Ready(now mono.Time, _ limit.Cost) mono.Time        { return now }
 func (blind) Admit(mono.Time, limit.Cost) limit.Lease            { return limit.Lease{} }
 func (blind) Settle(_ mono.Time, _ limit.Lease, _ limit.Outcome) {}
 
+// With Fill a limiter that does not foresee is an error, and nothing is sent: wherever it is of, whoever made it, and for who only asks.
 func TestFillNeedsForesight(t *testing.T) {
 	if _, err := transport.New(transport.Config{Fill: 1, Limiter: blind{}}); err == nil || !strings.Contains(err.Error(), "does not foresee") {
 		t.Error(err)
 	}
-	tr := mustNew(t, transport.Config{Fill: 1, Base: newBase(0, ok), Limit: func(transport.Partition) limit.Limiter { return blind{} }})
-	if _, _, err := do(t, tr, get(t, "http://a.test/")); err == nil || !strings.Contains(err.Error(), "does not foresee") {
-		t.Error(err)
+	own := func(transport.Partition) limit.Limiter { return blind{} }
+	client := func(*http.Request) transport.Client {
+		return transport.Client{Name: "c", Limit: func() limit.Limiter { return blind{} }}
+	}
+	common, err := transport.NewClients(transport.ClientsConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := do(t, mustNew(t, transport.Config{Clients: common, Client: client, Base: newBase(0, ok)}), get(t, "http://a.test/")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]transport.Config{
+		"a partition's":            {Limit: own},
+		"a client's":               {Client: client},
+		"a client's, made already": {Client: client, Clients: common},
+	} {
+		c.Fill, c.Base = 1, newBase(0, ok)
+		tr := mustNew(t, c)
+		for range 2 {
+			if _, _, err := do(t, tr, get(t, "http://a.test/")); err == nil || !strings.Contains(err.Error(), "does not foresee") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if at, ahead, err := tr.Ask(get(t, "http://a.test/")); err == nil || !strings.Contains(err.Error(), "does not foresee") || !at.IsZero() || ahead != 0 {
+				t.Errorf("%s, asked: %v, %d ahead, %v", name, at, ahead, err)
+			}
+		}
+		if n := len(c.Base.(*base).at()); n != 0 {
+			t.Errorf("%s: %d were sent", name, n)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -153,6 +154,42 @@ func TestChangeOfAClientsWindow(t *testing.T) {
 			}
 			if _, clients, _ := transport.Remembered(tr); changes != (clients == 11) {
 				t.Errorf("changed %v: %d clients are remembered", changes, clients)
+			}
+		})
+	}
+}
+
+// How many clients are remembered is as the Transport that With returned has it; where clients are in common, as their Clients do.
+func TestWithBoundsClients(t *testing.T) {
+	for _, inCommon := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := transport.Config{
+				Base: newGoing(), MaxPartitions: 1000,
+				Client: func(r *http.Request) transport.Client {
+					return transport.Client{Name: r.Header.Get("Client"), Limit: func() limit.Limiter { return rolling(t, 1, 12*time.Hour, limit.Requests) }}
+				},
+			}
+			if inCommon {
+				c.MaxPartitions = 10
+				var err error
+				if c.Clients, err = transport.NewClients(transport.ClientsConfig{Most: 50}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tr := mustNew(t, c)
+			if c.MaxPartitions = 10; !inCommon {
+				c.MaxPartitions = 50
+			}
+			next, err := tr.With(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 300 {
+				do(t, next, get(t, "http://a.test/", "Client", fmt.Sprint(i)))
+				time.Sleep(time.Second)
+			}
+			if _, names, _ := transport.Remembered(next); names < 50 || names > 100 {
+				t.Errorf("in common %v: %d clients are remembered, want some 50", inCommon, names)
 			}
 		})
 	}

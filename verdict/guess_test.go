@@ -41,3 +41,17 @@ func TestGuess(t *testing.T) {
 		}
 	}
 }
+
+// Guess takes nothing from an answer that refuses nothing: what its header says is left is heard as without it.
+func TestGuessHearsWhatIsLeft(t *testing.T) {
+	for _, guesses := range []bool{true, false} {
+		for _, fields := range [][]string{nil, {"X-RateLimit-Limit", "50", "X-RateLimit-Remaining", "3"}} {
+			p := verdict.Policy{Guess: guesses}
+			a := verdict.Attempt{Status: 200, Header: header(append(fields, "Content-Type", "application/json")...), Body: []byte(`{"result":1}`), Now: noon}
+			v := p.Of(&a)
+			if heard := len(v.Said.Limits) == 1 && v.Remaining[limit.Requests] == 3; v.Result != limit.Accepted || heard != (fields != nil) {
+				t.Errorf("guesses %v, %q: %v, %+v", guesses, fields, v.Result, v.Said)
+			}
+		}
+	}
+}

@@ -73,16 +73,20 @@ func (v *Verdict) Policies(has func(quota.Scope) bool) (stated []quota.Policy, c
 	return stated, capacity
 }
 
-// Stated returns policies in the words of limiters, for limit.State. Those that are of no unit of a Cost, or whose window is not known, are
-// left out.
+// Stated returns policies in the words of limiters, for limit.State. Those that are of no unit of a Cost are left out. A window that is not
+// known is 0.
 func Stated(policies []quota.Policy) (all []limit.Stated) {
 	for i := range policies {
 		p := &policies[i]
 		u, ok := UnitOf(p.Unit)
-		if !ok || p.Limit <= 0 || p.Window <= 0 || p.WindowSource == quota.Inferred {
+		if !ok || p.Limit <= 0 {
 			continue
 		}
-		s := limit.Stated{Rate: limit.Rate{Limit: p.Name, Unit: u, N: p.Limit, Per: p.Window}, Counts: Counts(p.Rule), Burst: p.Burst, Documented: p.Source == quota.Documented}
+		window := max(p.Window, 0)
+		if p.WindowSource == quota.Inferred {
+			window = 0
+		}
+		s := limit.Stated{Rate: limit.Rate{Limit: p.Name, Unit: u, N: p.Limit, Per: window}, Counts: Counts(p.Rule), Burst: p.Burst, Documented: p.Source == quota.Documented}
 		all = append(all, s)
 	}
 	return all

@@ -702,6 +702,8 @@ func TestStated(t *testing.T) {
 		{Rate: limit.Rate{Limit: "c", N: 30, Per: time.Hour}, Counts: limit.CountsWindow},
 		{Rate: limit.Rate{Limit: "d", N: 40, Per: time.Hour}, Counts: limit.CountsWindow},
 		{Rate: limit.Rate{Limit: "e", N: 50, Per: time.Hour}},
+		{Rate: limit.Rate{Limit: "no window", N: 10}},
+		{Rate: limit.Rate{Limit: "inferred", N: 10}},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -126,6 +127,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	tellSystemd("READY=1")
 	ended := make(chan error, 1)
 	go func() { ended <- s.Wait() }()
+	var stopped time.Time
 	for done := cmd.Context().Done(); ; {
 		select {
 		case err := <-ended:
@@ -135,11 +137,15 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 		case <-again:
 			fmt.Fprintln(errs, triedAgain(p.Readmit()))
 			continue
-		case <-signals:
+		case s := <-signals:
+			if !stopped.IsZero() && !isAnother(s, stopped) {
+				continue
+			}
 		}
 		tellSystemd("STOPPING=1")
 		fmt.Fprintln(errs, "stopping: finishing what is in flight; once more breaks it off")
 		s.Stop()
+		stopped = time.Now()
 	}
 }
 

@@ -194,7 +194,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if f.llm.dryRun {
-		return f.llm.printPlan(harmless(cmd.OutOrStdout(), f.output), f.llm.plan(r), f.output)
+		return f.llm.printPlan(harmless(cmd.OutOrStdout(), f.output), f.plan(r, &c), f.output)
 	}
 	if err := r.Open(); err != nil {
 		return codeOf(err)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -70,6 +72,31 @@ func TestRunRetryDeadFlag(t *testing.T) {
 	if code, _, stderr = paceline("", append(args, "--retry-dead=outage,nix")...); code != 2 ||
 		!strings.Contains(stderr, `"nix", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held`) {
 		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
+// What expired in a run before is not done: who runs the same command again is told so, also beforehand, until it is sent again.
+func TestRunExpiredBefore(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	in := write(t, "in.jsonl", fmt.Sprintf(`{"id":"a","url":"%s"}`+"\n"+`{"id":"b","url":"%s","deadline":"1s","created":"2020-01-01T00:00:00Z"}`+"\n", srv.URL, srv.URL))
+	args := []string{"run", "--limit", "none", "--out", filepath.Join(t.TempDir(), "out.jsonl"), in}
+	for _, c := range []struct {
+		flags []string
+		code  int
+		says  string
+	}{
+		{nil, 3, "2 offered, 1 done, 0 rejected, 1 expired, "},
+		{[]string{"--dry-run"}, 0, "0 to send, 1 done before, 1 expired before (--retry-dead=expired)\n"},
+		{nil, 3, ", 0 expired, 0 dead, 0 lost, 1 done before, 1 expired before (--retry-dead=expired); "},
+		{[]string{"-o", "json"}, 3, `"skipped_done":1,"skipped_dead":0,"offered":0,`},
+		{[]string{"-q"}, 3, "paceline: 1 request failed\n"},
+		{[]string{"--retry-dead=expired", "--renew"}, 0, "1 offered, 1 done, 0 rejected, 0 expired, 0 dead, 0 lost, 1 done before; "},
+		{nil, 0, ", 0 expired, 0 dead, 0 lost, 2 done before; "},
+	} {
+		if code, stdout, stderr := paceline("", append(slices.Clone(args), c.flags...)...); code != c.code || !strings.Contains(stdout+stderr, c.says) {
+			t.Errorf("%v: exit %d\n%s%s\nexpected %d and %s", c.flags, code, stdout, stderr, c.code, c.says)
+		}
 	}
 }
 

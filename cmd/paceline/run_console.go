@@ -61,7 +61,7 @@ func (f *consoleFlags) ended(err error, t *batch.Totals, because string) error {
 	if !f.quiet || !errors.As(err, &e) || e.code != exitSomeFailed || e.err != nil {
 		return err
 	}
-	failed := t.Dead + t.Expired + t.SkippedDead
+	failed := t.Dead + t.Expired + t.SkippedDead + t.SkippedExpired
 	what := shown.Count(failed, "request failed", "requests failed")
 	if more := t.Invalid + t.Appended; more > 0 {
 		what += fmt.Sprintf(", %s passed over", shown.Count(more, "line was", "lines were"))

@@ -295,7 +295,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 	for _, v := range []struct {
 		n    int
 		what string
-	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.Invalid, "invalid lines"}} {
+	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.ExpiredBefore, "expired before (--retry-dead=expired)"}, {p.Invalid, "invalid lines"}} {
 		if v.n > 0 {
 			fmt.Fprintf(&text, ", %s %s", spell.Thousands(int64(v.n)), v.what)
 		}
@@ -360,6 +360,8 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		line("in flight", "%d are enough as long as an answer takes less than %v on the average (--concurrency)", p.InFlight, seconds(p.AnswerWithin))
 	case len(p.Limits) > 0:
 		line("time", "the limits let all of it go at once, %d at a time (--concurrency)", p.InFlight)
+	case p.LimitUnknown:
+		line("time", "nobody knows the limit: the run finds it out (--limit auto)")
 	default:
 		line("time", "there is no limit")
 	}

@@ -44,7 +44,7 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 		return exitError{exitFailure, closing}
 	case t.Lost > 0:
 		return exitError{exitSomeFailed, fmt.Errorf("%s no end state in %s", shown.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out)}
-	case t.Dead+t.Expired+t.SkippedDead+t.Invalid+t.Appended > 0, t.Cut > 0 && !f.pages.asked:
+	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended > 0, t.Cut > 0 && !f.pages.asked:
 		return exitError{code: exitSomeFailed}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) 
 		n           int
 		what, color string
 	}{
-		{t.Pages, "of them further pages", ""}, {t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
+		{t.Pages, "of them further pages", ""}, {t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", screen.Red}, {t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
 		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red}, {t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red}, {t.SelectFailed, "answers of which --select failed", screen.Red},
 	} {
 		if v.n > 0 {

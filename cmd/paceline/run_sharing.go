@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/spell"
 	"github.com/paceline-go/paceline/throttle"
 )
 
@@ -102,4 +104,17 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate, auto boo
 		}
 	}
 	return &batch.Sharing{Kind: kind, Weight: weight, Sharers: f.sharers}, nil
+}
+
+// plan returns the plan of a dry run, with what a store would have it wait for first.
+func (f *runFlags) plan(r *batch.Run, c *batch.Config) batch.Plan {
+	p := f.llm.plan(r)
+	longest := time.Duration(0)
+	for _, l := range c.Limits {
+		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))
+	}
+	if isStore(f.sharing.address) && longest > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can tell it from one that has lost them (--share)", spell.Span(longest)))
+	}
+	return p
 }

@@ -25,15 +25,23 @@ func notified() (signals chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// insists waits for a second signal, by which the user insists. SIGHUP does not count as one, since a terminal that goes away may send it
-// more than once. insists returns false if done is closed first.
+// atOnce is how long a further SIGTERM is taken for the one before: timeout(1) sends it to a program, and then to its group.
+const atOnce = 100 * time.Millisecond
+
+// isAnother tells whether a signal is another than the one before, by which the user insists. SIGHUP is none, since a terminal that goes
+// away may send it more than once, nor is a SIGTERM that comes at once.
+func isAnother(s os.Signal, before time.Time) bool {
+	return s != syscall.SIGHUP && (s != syscall.SIGTERM || time.Since(before) >= atOnce)
+}
+
+// insists waits for a second signal, by which the user insists. It returns false if done is closed first.
 func insists(signals <-chan os.Signal, done <-chan struct{}) bool {
-	for {
+	for before := time.Now(); ; {
 		select {
 		case <-done:
 			return false
 		case s := <-signals:
-			if s != syscall.SIGHUP {
+			if isAnother(s, before) {
 				return true
 			}
 		}

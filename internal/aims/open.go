@@ -11,7 +11,6 @@ var open = map[string]string{
 	"40-as-one: longest sleep / fair":        "while the reserve is built",
 	"cold-100: CV of shares %":               "some find N late",
 	"burst-5-50: refused when steady %":      "50 phases waver by more",
-	"clear: cleared in s":                    "it takes a reserve's time to see",
 	"fixed-50: longest sleep s":              "78 to 81 by seeds",
 	"rolling-50: CV of shares in a window %": "a window answers late",
 	"noise: CV of shares when steady %":      "σ is a whole round of ten",

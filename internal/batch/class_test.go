@@ -115,7 +115,7 @@ func TestRetryExpired(t *testing.T) {
 	}
 	inTime := request("a", srv.URL+"?a")
 	b.config.RetryDead = AllDead
-	if got := b.run(inTime); got.SkippedDone != 1 || seen("a") != 0 {
+	if got := b.run(inTime); got.SkippedExpired != 1 || got.SkippedDone != 0 || seen("a") != 0 {
 		t.Fatalf("plain: %+v", got.Totals)
 	}
 	b.config.RetryDead, _ = ParseDead("expired")

@@ -49,6 +49,8 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 		{"a user, and another URL", "https://" + hush + "@h.test/a?u=http://x", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a?u=http://x"}},
 		{"a user alone", "https://" + hush + "@h.test/a", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a"}},
 		{"a parameter", "https://h.test/?a=1&api_key=" + hush + "&b=2", plain, "", []string{"url"}, []string{"?a=1&api_key=" + hiddenText + "&b=2"}},
+		{"a signature", "https://h.test/?sign=" + hush + "&b=2", plain, "", []string{"url"}, []string{"?sign=" + hiddenText + "&b=2"}},
+		{"another sign", "https://h.test/?sign=aries&b=2", with("OK-ACCESS-PASSPHRASE", hush), "", []string{"header OK-ACCESS-PASSPHRASE"}, []string{"?sign=aries&b=2"}},
 		{"a parameter whose name is escaped", "https://h.test/?api%5Fkey=" + hush + "&b", plain, "", []string{"url"}, []string{"&b"}},
 		{"a parameter without a value", "https://h.test/?api_key=&token&b=2", plain, "", nil, []string{"?api_key=&token&b=2"}},
 		{"a form", "https://h.test/", http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, "a=1&password=" + hush, []string{"body"}, []string{"a=1&password=" + hiddenText}},

@@ -15,9 +15,11 @@ type Plan struct {
 	Requests   int    `json:"requests"`    // how many are to be sent
 	DoneBefore int    `json:"done_before"` // how many requests of the input are in the results already
 	DeadBefore int    `json:"dead_before"` // how many are in the dead letters and are not tried again
-	Invalid    int    `json:"invalid"`     // how many lines are passed over
-	Keys       int    `json:"keys"`
-	InFlight   int    `json:"in_flight"`
+	// ExpiredBefore is how many expired in a run before and are not tried again.
+	ExpiredBefore int `json:"expired_before,omitempty"`
+	Invalid       int `json:"invalid"` // how many lines are passed over
+	Keys          int `json:"keys"`
+	InFlight      int `json:"in_flight"`
 
 	// These fields are for batches for language models, in tokens. Output is what the requests allow themselves. Expected is what
 	// they are likely to use, by the answers in the results so far; without answers there is none.
@@ -52,6 +54,9 @@ type Plan struct {
 	Seconds      float64   `json:"seconds"`
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
+
+	// LimitUnknown says that nobody knows the limit, so that the run finds it out.
+	LimitUnknown bool `json:"limit_unknown,omitempty"`
 
 	// Alone says how long each model takes by itself, the longest first, if there are several models and the provider may have limits
 	// for each of them. Models that share limits are one row, under the name of their family. LimitsOf is the provider; if it is empty,
@@ -166,6 +171,9 @@ func (p *planning) add(r *Run, q *Request, size int64) {
 	case &r.tally.totals.SkippedDead:
 		p.plan.DeadBefore++
 		return
+	case &r.tally.totals.SkippedExpired:
+		p.plan.ExpiredBefore++
+		return
 	}
 	p.plan.Requests++
 	add(&p.cost, q.Cost, 1)
@@ -212,6 +220,7 @@ func (r *Run) Plan(now time.Time) Plan {
 	p := r.planning
 	plan := p.plan
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	plan.LimitUnknown = r.c.Auto != nil
 	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
 		plan.Organizations, plan.AtLeast = n, !sure
 	}

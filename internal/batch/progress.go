@@ -101,13 +101,16 @@ type Progress struct {
 func (r *Run) Progress() Progress {
 	p := Progress{}
 	short, most, keys := "", -1, make([][]serving, len(r.groups))
+	var least time.Duration // no request goes sooner
 	for i, g := range r.groups {
 		g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
 			c := q.Counts()
 			p.InFlight, p.Waiting = p.InFlight+c.InFlight, p.Waiting+c.Waiting
 			if c.Waiting > most { // the reason of the group in which the most requests wait is shown
 				most = c.Waiting
-				short, p.Why = g.why(now, q, d)
+				var next mono.Time
+				next, short, p.Why = g.why(now, q, d)
+				least = max(next.Sub(now), 0)
 			}
 			if i == 0 { // one group is enough: all groups send to the same hosts
 				for _, h := range d.Down(now) {
@@ -130,8 +133,11 @@ func (r *Run) Progress() Progress {
 	p.Lately = r.tally.failed.lately(time.Now())
 	p.ToGo = p.toGo()
 	if r.tally.checked {
-		p.Total = p.Input - p.SkippedDone - p.SkippedDead
+		p.Total = p.Input - p.before()
 		p.ETA = r.eta(time.Now(), keys, p.Waiting > 0, short)
+		if p.ETA > 0 && len(r.groups) == 1 {
+			p.ETA = max(p.ETA, least)
+		}
 	}
 	return p
 }
@@ -141,29 +147,29 @@ const limitOf = "limit "
 
 func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
 
-// why says what the next request of the group waits for: short in a word or two, text for people.
-func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (short, text string) {
+// why says what the next request of the group waits for, short in a word or two and text for people, and until when: now, if that is not known.
+func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (at mono.Time, short, text string) {
 	r := g.r
 	c := q.Counts()
 	if c.Waiting == 0 {
 		if c.InFlight > 0 {
-			return "", "answers"
+			return now, "", "answers"
 		}
-		return "", "input"
+		return now, "", "input"
 	}
 	if r.tokens != nil && r.tokens.Waits() {
-		return "token", "a token that is accepted"
+		return now, "token", "a token that is accepted"
 	}
 	if c.InFlight >= r.c.Concurrency {
-		return "concurrency", fmt.Sprintf("answers: %d in flight is the most that --concurrency allows", c.InFlight)
+		return now, "concurrency", fmt.Sprintf("answers: %d in flight is the most that --concurrency allows", c.InFlight)
 	}
 	_, head, ok := q.Head(now)
 	if !ok {
 		if down := d.Down(now); len(down) > 0 {
-			return "outage of " + called(down[0].Host), probe(now, down)
+			return now, "outage of " + called(down[0].Host), probe(now, down)
 		}
 		wake, _ := q.Wake(now)
-		return "backoff", "the next attempt of a request that failed, " + left(wake.Sub(now))
+		return min(wake, now.Add(r.c.Backoff.Max)), "backoff", "the next attempt of a request that failed, " + left(wake.Sub(now))
 	}
 	best := limit.Never
 	short, text = "ban", "a key that is not banned"
@@ -176,7 +182,10 @@ func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (shor
 			best, short, text = at, s, t
 		}
 	}
-	return short, text
+	if best == limit.Never || best == limit.AfterSettle {
+		best = now
+	}
+	return best, short, text
 }
 
 // whyKey says when a key may send a request of this cost, and what it waits for until then.

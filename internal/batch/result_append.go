@@ -141,13 +141,14 @@ func appendText(b []byte, s string) []byte {
 		if c >= utf8.RuneSelf {
 			var rune rune
 			rune, size = utf8.DecodeRuneInString(s[i:])
+			none := rune == utf8.RuneError && size == 1
 			// U+2028 and U+2029 are escaped, as JavaScript takes them for line breaks.
-			if (rune != utf8.RuneError || size > 1) && rune != '\u2028' && rune != '\u2029' {
+			if !none && rune != '\u2028' && rune != '\u2029' {
 				i += size
 				continue
 			}
 			b = append(b, s[from:i]...)
-			if rune == utf8.RuneError {
+			if none {
 				b = append(b, `\ufffd`...)
 			} else {
 				b = append(b, '\\', 'u', '2', '0', '2', hexDigits[rune&0xf])

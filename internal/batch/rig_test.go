@@ -95,7 +95,7 @@ func (b *bench) run(lines ...string) ran {
 		t.Error(err)
 	}
 	n := out.Totals
-	if n.Input != n.SkippedDone+n.SkippedDead+n.Done+n.Expired+n.Dead+n.Left+n.Lost || n.Offered < n.Done+n.Expired+n.Dead || p.InFlight != 0 {
+	if n.Input != n.SkippedDone+n.SkippedDead+n.SkippedExpired+n.Done+n.Expired+n.Dead+n.Left+n.Lost || n.Offered < n.Done+n.Expired+n.Dead || p.InFlight != 0 {
 		t.Errorf("the counts do not add up: %+v, in flight %d", n, p.InFlight)
 	}
 	if c.Out != "-" {

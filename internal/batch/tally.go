@@ -16,7 +16,7 @@ import (
 type Totals struct {
 	Input       int `json:"input"`            // valid requests read
 	Invalid     int `json:"invalid"`          // lines that were not
-	SkippedDone int `json:"skipped_done"`     // ended in a run before
+	SkippedDone int `json:"skipped_done"`     // done in a run before
 	SkippedDead int `json:"skipped_dead"`     // dead letters of a run before
 	Offered     int `json:"offered"`          // the other requests, as far as they were read
 	Sends       int `json:"sends"`            // attempts that were written
@@ -31,6 +31,8 @@ type Totals struct {
 
 	Pages int `json:"pages,omitempty"` // those of Input that are pages after the first of a line
 	Cut   int `json:"cut,omitempty"`   // lines that have more pages than were asked for
+
+	SkippedExpired int `json:"skipped_expired,omitempty"` // expired in a run before
 
 	Appended int `json:"appended,omitempty"` // lines that were added to the input after it was checked; they are not among Input
 
@@ -66,8 +68,11 @@ type Totals struct {
 
 // toGo is how many requests of the input have not ended.
 func (n *Totals) toGo() int {
-	return max(n.Input-n.SkippedDone-n.SkippedDead-n.Done-n.Dead-n.Expired, 0)
+	return max(n.Input-n.before()-n.Done-n.Dead-n.Expired, 0)
 }
+
+// before is how many requests of the input ended in a run before.
+func (n *Totals) before() int { return n.SkippedDone + n.SkippedDead + n.SkippedExpired }
 
 // digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same memory however long they are. The probability that
 // among a billion ids two have the same digest is about 1.5e-21.
@@ -185,7 +190,7 @@ func (t *tally) past(s standing) *int {
 	case t.again(s):
 		return nil
 	case s.has(inExpired):
-		return &t.totals.SkippedDone
+		return &t.totals.SkippedExpired
 	case s.has(inDead):
 		return &t.totals.SkippedDead
 	}
@@ -380,7 +385,7 @@ func (t *tally) finished(whole bool) bool {
 	defer t.mu.Unlock()
 	n := &t.totals
 	if t.checked {
-		return n.Input <= n.SkippedDone+n.SkippedDead+n.Done+n.Expired+n.Dead
+		return n.Input <= n.before()+n.Done+n.Expired+n.Dead
 	}
 	return whole
 }
@@ -389,7 +394,7 @@ func (t *tally) finished(whole bool) bool {
 func (t *tally) close(waiting int) (Totals, error) {
 	n := t.totals
 	missing := t.ledger.missing()
-	unread := n.Input - n.Offered - n.SkippedDone - n.SkippedDead
+	unread := n.Input - n.Offered - n.before()
 	n.Left = waiting + unread + n.Unwritten
 	n.Lost = missing - n.Left
 	if n.Lost < 0 {

@@ -108,7 +108,7 @@ func (g *group) look() {
 	r, cause := g.r, ""
 	g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
 		if q.Counts().Waiting > 0 {
-			cause, _ = g.why(now, q, d)
+			_, cause, _ = g.why(now, q, d)
 		}
 		if cause == "concurrency" && len(r.c.Limits) == 0 { // what else
 			cause = ""

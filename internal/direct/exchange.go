@@ -136,7 +136,7 @@ func (x *exchange) read(req *http.Request) (*http.Response, error) {
 // answers makes the exchange the body of an answer.
 func (x *exchange) answers(res *http.Response, req *http.Request) {
 	x.room = 1<<63 - 1
-	x.whole, x.last = false, res.Close || req.Close || res.StatusCode == http.StatusSwitchingProtocols
+	x.whole, x.last = false, res.Close || res.StatusCode == http.StatusSwitchingProtocols
 	x.body = res.Body
 	res.Body = x // a Body
 	// net/http, too, unzips an answer if the caller did not ask for gzip itself.

@@ -400,20 +400,33 @@ func TestFileThatIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Its folder gives way to a file.
+	displace := func(t *testing.T, path string) {
+		remove(t, path)
+		remove(t, filepath.Dir(path))
+		if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, c := range map[string]struct {
 		before, after string // what is written before and after something becomes of the file
 		becomes       func(t *testing.T, path string)
 		says          string
 	}{
-		"removed":            {"first\n", "second\n", remove, " is no longer there: it was removed or renamed while it was written"},
-		"renamed":            {"first\n", "second\n", func(t *testing.T, path string) { _ = os.Rename(path, path+".1") }, " is no longer there: it was removed or renamed while it was written"},
-		"replaced":           {"first\n", "second\n", replace, " is another file by now: it was replaced while it was written"},
-		"removed at the end": {"first\n", "", remove, " is no longer there: it was removed or renamed while it was written"},
+		"removed":            {"first\n", "second\n", remove, "FILE is no longer there: it was removed or renamed while it was written"},
+		"renamed":            {"first\n", "second\n", func(t *testing.T, path string) { _ = os.Rename(path, path+".1") }, "FILE is no longer there: it was removed or renamed while it was written"},
+		"replaced":           {"first\n", "second\n", replace, "FILE is another file by now: it was replaced while it was written"},
+		"removed at the end": {"first\n", "", remove, "FILE is no longer there: it was removed or renamed while it was written"},
 		"removed, empty":     {"", "", remove, ""},
+		"displaced":          {"first\n", "second\n", displace, "stat FILE: not a directory"},
+		"displaced, empty":   {"", "", displace, ""},
 		"left alone":         {"first\n", "second\n", func(*testing.T, string) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "out.jsonl")
+			path := filepath.Join(t.TempDir(), "results", "out.jsonl")
+			if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
 			f, err := Open(path)
 			if err == nil {
 				err = f.SetSize(0)
@@ -431,10 +444,7 @@ func TestFileThatIsGone(t *testing.T) {
 			if err := f.Append([]byte(c.after)); err != nil {
 				t.Fatal(err)
 			}
-			want := ""
-			if c.says != "" {
-				want = path + c.says
-			}
+			want := strings.ReplaceAll(c.says, "FILE", path)
 			if err := f.Sync(1); c.after != "" && text(err) != want {
 				t.Errorf("sync: %v, want %q", err, want)
 			}

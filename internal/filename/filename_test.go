@@ -44,6 +44,13 @@ func TestOf(t *testing.T) {
 	if a, b := Of(long), Of(long+"x"); len(a) > Longest || !strings.HasPrefix(a, "long%2flong") || a == b {
 		t.Errorf("%s\n%s", a, b)
 	}
+	// Where it is cut it does not end in a part of what a byte is written as, and keeps as much as there is room for.
+	for before, want := range map[int]string{116: "%2fl", 117: "%2f", 118: "", 119: "", 120: ""} {
+		want = strings.Repeat("a", before) + want
+		if begin, _, cut := strings.Cut(Of(strings.Repeat("a", before)+"/"+long), "++"); !cut || begin != want {
+			t.Errorf("%d bytes and another begin as %s, want %s", before, begin, want)
+		}
+	}
 }
 
 // idOf reads a name as the comment at Of has it; false: it has only a part of the id.

@@ -84,6 +84,8 @@ func TestBodyTemplate(t *testing.T) {
 		{`<n a="{row.name}">{row.form}</n>`, "", "application/xml", `<n a="Ann &#34;A&#34; &lt;b&gt;&#xA;">a&amp;b=c d</n>`},
 		{`Dear {row.name}{you}`, "", "text/plain; charset=utf-8", "Dear Ann \"A\" <b>\n{you}"},
 		{`{row.form} is text`, "", "text/plain; charset=utf-8", "a&b=c d is text"},
+		{`{row.form}`, "Application/X-WWW-Form-URLencoded; charset=utf-8", "Application/X-WWW-Form-URLencoded; charset=utf-8", `a%26b%3Dc%20d`},
+		{`{row.form} <{row.name}>`, "text/xml; charset=utf-8", "text/xml; charset=utf-8", `a&amp;b=c d <Ann &#34;A&#34; &lt;b&gt;&#xA;>`},
 		{`a={row.form}`, "text/csv", "text/csv", "a=a&b=c d"},
 		{`{row.nested}`, "application/vnd.api+json; v=1", "application/vnd.api+json; v=1", `{"a":[1]}`},
 		{`{row.name}`, "application/json", "", `7:{row.name} is "Ann \"A\" <b>\n" where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text`},

@@ -93,3 +93,22 @@ func TestHeadIsBounded(t *testing.T) {
 		t.Errorf("%d of 100000 bytes taken, %d kept, %v", n, len(h.b), err)
 	}
 }
+
+// Of what a command says on standard error the end is kept, in whole characters, and marked where there was more.
+func TestLastWords(t *testing.T) {
+	for said, want := range map[string]string{
+		"": "", " \n\t": "", "no": ": no", "no\n  go\n": ": no go", "\xff and": ": \ufffd and",
+		"aaaaaaaaa": ": aaaaaaaaa", "ééééé": ": …ééééé", "aééééé": ": …ééééé",
+		"éaaaaaaaaa": ": …aaaaaaaaa", "😀aaaaaaaa": ": …aaaaaaaa", "😀aaaaaaa": ": …aaaaaaa", // which begin within a character
+	} {
+		words := &tail{most: 10}
+		for _, b := range []byte(said) {
+			words.Write([]byte{b})
+		}
+		at := &tail{most: 10}
+		at.Write([]byte(said))
+		if words.String() != want || at.String() != want {
+			t.Errorf("%q is told as %q and %q, want %q", said, words, at, want)
+		}
+	}
+}

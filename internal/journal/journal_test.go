@@ -196,10 +196,23 @@ func TestJournalCompaction(t *testing.T) {
 		t.Error("records were dropped before their results were made durable")
 	}
 	text, err := os.ReadFile(path)
+	if bytes.Contains(text, []byte("\n{}\n")) {
+		t.Errorf("compacted it has a line that says nothing: %s", text)
+	}
 	if n := bytes.Count(text, []byte(`"send"`)); err != nil || n != 4 { // recent, in flight, dies, now
 		t.Errorf("compacted it has %d sends: %s", n, text)
 	}
 	answer(inFlight, 10e9+2, "")
+	copied := filepath.Join(t.TempDir(), "journal")
+	if text, err = os.ReadFile(path); err == nil {
+		err = os.WriteFile(copied, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, h := open(t, copied, 10e9+3, time.Second, "dies"); len(h.Open) != 0 {
+		t.Errorf("what has its result is unanswered: %+v", h)
+	}
 	_, h := open(t, path, 10e9+3, time.Second, "recent", "now", "in flight")
 	if _, ok := h.Open["dies"]; !ok || len(h.Open) != 1 || len(h.Sends) != 4 || h.Nonces["A"] != 10e9 {
 		t.Errorf("after a compaction, with send %d unanswered: %+v", dies, h)
@@ -360,6 +373,44 @@ func TestSyncFails(t *testing.T) {
 		if _, h, oerr := Open(conf, epoch); err != nil || oerr != nil || len(h.Doubts) == 0 {
 			t.Errorf("%s %s: afterwards %+v, %v, %v", c.at, c.when, h, err, oerr)
 		}
+	}
+}
+
+// Where results cannot be made durable nothing is dropped from the journal, and that is said; no answers are no reason to write.
+func TestNothingIsDroppedBeforeItsResult(t *testing.T) {
+	var fails error
+	conf := Config{Path: filepath.Join(t.TempDir(), "j"), Keep: time.Second, Before: func() error { return fails }}
+	j, _, err := Open(conf, epoch)
+	if err == nil {
+		_, err = j.Send(Send{ID: "a", Key: "A"}, epoch)
+	}
+	if err == nil {
+		err = j.Answer(1, Answer{Result: limit.Accepted, Counts: epoch})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(conf.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.compact = 1
+	if err := j.Answers(nil); err != nil {
+		t.Error(err)
+	}
+	fails = errBroken
+	if err := j.compactLocked(epoch.Add(time.Hour)); !errors.Is(err, errBroken) {
+		t.Errorf("compacted: %v", err)
+	}
+	if after, err := os.ReadFile(conf.Path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("it was\n%s\nand is\n%s, %v", before, after, err)
+	}
+	fails = nil
+	if err := errors.Join(j.compactLocked(epoch.Add(time.Hour)), j.Close()); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(conf.Path); err != nil || bytes.Contains(after, []byte(`"send"`)) {
+		t.Errorf("an hour later it is %s, %v", after, err)
 	}
 }
 

@@ -32,7 +32,7 @@ func (t *pending) divide() {
 	for i := range mine {
 		cost := t.next(i == 0)
 		at := t.limiter.Ready(t.now, cost)
-		if at > horizon {
+		if at > horizon && (i > 0 || at > t.far(horizon)) {
 			break
 		}
 		t.limiter.Admit(t.now, cost)
@@ -81,7 +81,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 			e, cost = &own, t.next(mine == 0)
 			at = t.limiter.Ready(t.now, cost)
 		}
-		if at > horizon {
+		if at > horizon && (mine > 0 || at > t.far(horizon)) {
 			break
 		}
 		leases = append(leases, t.limiter.Admit(t.now, cost))
@@ -95,6 +95,15 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 		t.limiter.Settle(t.now, l, limit.Outcome{Result: limit.Unsent})
 	}
 	return mine
+}
+
+// far is until when who has sent nothing yet takes its first: others that have much to send look farther ahead than it does, so that what is
+// free before its own horizon is theirs, and it would come back for nothing until they want less.
+func (t *pending) far(horizon mono.Time) mono.Time {
+	if t.lastUse > mono.Min || len(t.pool.parts) > 0 {
+		return horizon
+	}
+	return max(horizon, t.now.Add(t.config.TTL/2))
 }
 
 // lead is by how much this node may be before another in virtual time and still take what that one cannot fetch in time: four turns' worth of
@@ -238,7 +247,7 @@ type pace struct {
 	shift    time.Duration // of the next turn
 	rivals   int           // others that want more
 	failures int
-	waits    bool // a newcomer waits for the time
+	waits    int // a newcomer waits for the time, so many turns
 	grain    time.Duration
 }
 
@@ -267,11 +276,11 @@ func (s *pace) put(took, shift time.Duration, rivals int) {
 	if s.elapsed > 0 {
 		s.rate += 0.5 * (s.used/s.elapsed.Seconds() - s.rate)
 	}
-	s.used, s.failures, s.waits, s.shift = 0, 0, false, shift
+	s.used, s.failures, s.waits, s.shift = 0, 0, 0, shift
 	s.rivals = max(rivals, 0)
 }
 
-func (s *pace) failed() { s.failures, s.waits = s.failures+1, false }
+func (s *pace) failed() { s.failures, s.waits = s.failures+1, 0 }
 
 // mean is what a request costs.
 func (n *Node) mean() (c limit.Cost) {
@@ -397,6 +406,13 @@ func (t *pending) twoTurns(heirs int) int64 {
 	return int64(2*t.rate*(t.poll(heirs)+2*t.took).Seconds()) + 1
 }
 
+// A newcomer waits for another's turn to know the time. Beside eight that are busy one comes each thirtieth of a second; where hardly any comes,
+// more than a look each tenth would be wasted.
+const (
+	waitFirst = 25 * time.Millisecond
+	waitMost  = 100 * time.Millisecond
+)
+
 // Next returns when the next turn is due; limit.Never: not before there is demand.
 func (n *Node) Next() mono.Time {
 	holds := n.holds()
@@ -406,8 +422,8 @@ func (n *Node) Next() mono.Time {
 		return limit.Never
 	case n.began == mono.Min:
 		return n.last
-	case n.waits:
-		return n.began.Add(min(n.config.Poll, 100*time.Millisecond))
+	case n.waits > 0:
+		return n.began.Add(min(n.config.Poll, waitMost, waitFirst<<min(n.waits-1, 8)))
 	case n.failures > 0:
 		return n.began.Add(n.again())
 	}

@@ -32,6 +32,8 @@ const (
 	RecallsSeen           // and not what those hold who came since
 	RecallsUnsure         // and takes its last turn that was surely put for the last
 	RecallsLeft           // and says what the store had although it may have left
+	ReturnsUnseen         // who was away for so long that it was not waited for holds what it held
+	AbsentSoon            // who was away for a short while is taken for one who would be bounded as a newcomer
 	faults
 )
 
@@ -41,7 +43,8 @@ var faultNames = [faults]string{"none", "grants kept after their end", "Fresh no
 	"part taken early", "part taken unknown", "parts forgotten", "parts unseen",
 	"part kept after a stop",
 	"more held than others saw", "newcomers not bounded", "told ahead", "recalled late", "recalled what was open", "told since left out", "newcomers left out",
-	"unsure turn left out", "recalled by who has left"}
+	"unsure turn left out", "recalled by who has left",
+	"returned and not bounded", "absent too soon"}
 
 func (f Fault) String() string { return faultNames[f] }
 

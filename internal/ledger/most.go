@@ -16,7 +16,7 @@ import (
 
 // unseenPart is one in so many of the whole; of a small whole it is unseenFew, or a quarter.
 const (
-	unseenPart = 16
+	unseenPart = 32
 	unseenFew  = 4
 )
 
@@ -25,6 +25,32 @@ const (
 func (c *Config) presence() time.Duration { return c.TTL * 3 / 2 }
 
 func (c *Config) present(e *Entry, now mono.Time) bool { return e.Until.Add(c.presence()-c.TTL) > now }
+
+// away is for how long a node had no turn that is bounded as a newcomer when it comes back.
+func (c *Config) away() time.Duration { return c.TTL * 2 }
+
+// absent tells whether a node was away for so long at an instant that it is bounded as a newcomer if it has come since: see returned. It
+// takes itself for that a little earlier than others do.
+func (c *Config) absent(e *Entry, at mono.Time) bool {
+	away := c.away() * 9 / 8
+	if c.Fault == AbsentSoon {
+		away = c.TTL / 4
+	}
+	return e.Until.Add(away-c.TTL) < at
+}
+
+// returned has a node that was not waited for, as it had no turn for long, be bounded as a newcomer: it gives back what it was granted and has
+// not sent, and holds no more than newcomers may, beside what is in flight, until all that are there have seen it. So what it sends from now on is
+// among what newcomers do if the store forgets that it came, and what it had sent before has arrived at the end that the book has. It counts to
+// the return of the call, since the store may have been read just before.
+func (t *pending) returned(read mono.Time) {
+	if t.steady || read.Sub(t.put) <= t.config.away() || t.config.Fault == ReturnsUnseen {
+		return
+	}
+	t.pieces++
+	t.pool.parts = nil
+	t.mine.Most, t.mine.Asks, t.mine.Asked = limit.Cost{}, limit.Cost{}, 0
+}
 
 // askMost sees to what the node may hold at most. It asks for a quarter more than it would hold after this turn, and for an even part
 // of the whole where that is more.

@@ -92,12 +92,16 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 	until := now.Add(n.config.TTL)
 	for i := range b.Nodes {
 		e := &b.Nodes[i]
+		e.Next, e.Want = now, 0
+		if n.config.absent(e, b.Latest) {
+			continue
+		}
 		for u := range e.Open {
 			if n.config.Fault != RecallsOpen {
 				e.Open[u] = max(e.Open[u], e.Most[u], e.Asks[u])
 			}
 		}
-		e.Until, e.Next, e.Want = until, now, 0
+		e.Until = until
 	}
 	told := Entry{ID: fmt.Sprint("told ", b.Turn), Name: "what was told just before the store forgot", At: math.MaxUint64,
 		Open: toldMost(l, now, now.Sub(b.Latest)), Until: now.Add(n.ahead() - n.config.Late)}

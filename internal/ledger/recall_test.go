@@ -91,6 +91,41 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// Who comes back after others no longer waited for it gives back what it has not sent, and holds no more than a newcomer, for all that it
+// knows: the store may have been read at the end of its call. If the store forgets that it came, what the book has of it ends when it would have.
+func TestReturned(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	before := s.turn(t, b, p)
+	for q := p + 100*ms; q <= p+3900*ms; q += 200 * ms {
+		s.turn(t, a, q)
+	}
+	blob := s.blob
+	b.Begin(p + 3950*ms)
+	put, err := b.Read(p+3950*ms, p+4050*ms, Reading{Clock: int64(1e18 + p + 4000*ms), Wall: int64(1e18 + p + 4000*ms), Incarnation: "one", Blob: s.blob})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.blob = put
+	b.End(p+4060*ms, nil)
+	book, err := Decode(put)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := book.entry("b"); before.entry("b").Most[0] < 20 || e.Most[0] != 0 || e.Open[0] > 4 {
+		t.Errorf("before it was away b has %+v, and after that %+v", before.entry("b"), e)
+	}
+	s.blob = blob
+	for q := p + 4100*ms; q <= p+4500*ms; q += 200 * ms {
+		s.turn(t, a, q)
+	}
+	was := s.turn(t, a, p+4700*ms)
+	s.blob, s.incarnation = nil, "two"
+	if e := s.turn(t, a, p+5000*ms).entry("b"); e.Open != was.entry("b").Open || e.Until != was.entry("b").Until {
+		t.Errorf("after the store forgot, b, which was away for long, has %+v, before it %+v", e, was.entry("b"))
+	}
+}
+
 // Whoever was away for longer than others wait for says nothing of what there was, and the store is quiet; somebody who was there until the end
 // says it all the same, beside who has come meanwhile.
 func TestRecallLate(t *testing.T) {

@@ -225,6 +225,7 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	case there:
 		n.wasPut(t.mine.Turn)
 		t.leastMost()
+		t.returned(read)
 	case n.in: // given up, or lost with the book
 		n.lapse()
 	}
@@ -394,7 +395,7 @@ func (n *Node) End(p mono.Time, err error) {
 		n.commit(t)
 		n.pace.put(n.last.Sub(n.began), t.shift, t.heirs-1)
 	case errors.Is(err, ErrWait):
-		n.pace.waits = true
+		n.pace.waits++
 	default:
 		n.pace.failed()
 		if Away(err) {

@@ -2,7 +2,6 @@ package mutate
 
 import (
 	"context"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -135,19 +134,37 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// Its own tests are asked first, then those who use it, from quick to slow, and nobody else.
+// Those whose tests are made with what is doubtful are asked, and nobody else. The quickest is next: by how many packages it is made with, until
+// it has run without a fault; and in full it is tried after it was tried in short.
 func TestWhoIsAsked(t *testing.T) {
-	of := func(pkg string, short bool, takes time.Duration) ask { return ask{&suite{pkg: pkg}, short, takes} }
-	s := study{
-		users: map[string][]string{"limit": {"limit", "sim", "transport"}},
-		asks:  []ask{of("sim", true, 1), of("queue", true, 2), of("transport", true, 3), of("limit", true, 4), of("sim", false, 5), of("limit", false, 6)},
-	}
-	var got []string
-	for _, a := range s.asksOf("limit") {
-		got = append(got, fmt.Sprint(a.pkg, " ", a.short))
-	}
-	if want := []string{"limit true", "limit false", "sim true", "transport true", "sim false"}; !slices.Equal(got, want) {
-		t.Errorf("asked are %v, want %v", got, want)
+	for _, c := range []struct {
+		known map[string]time.Duration // of their short tests
+		want  string
+	}{
+		{nil, "transport sim transport- sim- cmd cmd-"},
+		{map[string]time.Duration{"transport": time.Minute}, "sim sim- cmd transport cmd- transport-"},
+		{map[string]time.Duration{"limit": time.Hour, "cmd": 2 * time.Second}, "cmd transport sim cmd- transport- sim-"},
+	} {
+		s := study{users: map[string][]string{"limit": {"cmd", "limit", "sim", "transport"}, "mono": {"queue"}}, suites: map[string]*suite{}, known: map[ask]*sound{}, asked: map[ask]bool{}}
+		for pkg, packages := range map[string]int{"limit": 5, "cmd": 90, "sim": 21, "transport": 20, "queue": 1} {
+			s.suites[pkg] = &suite{pkg: pkg, packages: packages}
+		}
+		s.doubtful = []*candidate{{of: &field{Target: Target{Package: "limit"}}}}
+		for pkg, takes := range c.known {
+			s.known[ask{s.suites[pkg], true}] = &sound{takes: takes}
+		}
+		var got []string
+		for a, some := s.nextAsk(); len(some) > 0; a, some = s.nextAsk() {
+			got = append(got, a.pkg+map[bool]string{false: "-"}[a.short])
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("where %v is known, %v are asked, want %v", c.known, got, c.want)
+		}
+		s.doubtful = nil
+		clear(s.asked)
+		if a, some := s.nextAsk(); len(some) > 0 {
+			t.Errorf("where nothing is doubtful %v is asked", a.pkg)
+		}
 	}
 }
 

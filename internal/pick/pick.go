@@ -95,9 +95,9 @@ func parse(expression string) (*gojq.Query, error) {
 	if err == nil {
 		return query, nil
 	}
-	at := 1 + len(expression)
+	at := 1
 	if e, ok := errors.AsType[*gojq.ParseError](err); ok {
-		at = 1 + e.Offset - len(e.Token)
+		at += e.Offset - len(e.Token)
 	}
 	return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression such as .body.name", expression, at, err)
 }

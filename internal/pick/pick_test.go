@@ -86,6 +86,23 @@ func TestRowsOfTooManyBytes(t *testing.T) {
 	}
 }
 
+// So it is with several outputs of one expression for all of a line.
+func TestOutputsOfTooManyBytes(t *testing.T) {
+	s, err := Compile(".body | ., .", JSONL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		long, want int
+		fails      bool
+	}{{mostBytes/2 - 2, len("null\n"), true}, {mostBytes/2 - 3, mostBytes, false}} { // each is in quotes, and ends a line
+		got, err := s.Row([]byte("before\n"), map[string]any{"body": strings.Repeat("x", c.long)})
+		if len(got)-len("before\n") != c.want || (err != nil) != c.fails || c.fails && string(got) != "before\nnull\n" {
+			t.Errorf("two of %d bytes: %d bytes, %v", c.long, len(got), err)
+		}
+	}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct {
 		selection string

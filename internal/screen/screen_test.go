@@ -66,7 +66,7 @@ func TestFit(t *testing.T) {
 
 func TestLength(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		time.Millisecond: "1s", 61 * time.Second: "1m1s", 90 * time.Minute: "1h30m0s", 5*time.Hour + 29*time.Second: "5h0m",
+		time.Millisecond: "1s", 61 * time.Second: "1m1s", 90 * time.Minute: "1h30m0s", 5*time.Hour + 29*time.Second: "5h0m", 2*time.Hour + 30*time.Minute: "2h30m",
 		23*time.Hour + 59*time.Minute + 40*time.Second: "24h0m", 26*time.Hour + 40*time.Minute: "1d3h", 240 * time.Hour: "10d", 2410 * time.Hour: "100d",
 	} {
 		if got := Length(d); got != want {

@@ -101,3 +101,25 @@ func TestRestartsPass(t *testing.T) {
 		}
 	}
 }
+
+// Every 3 s a node is killed, or stopped for up to 9 s, and at every second of these, in the same instant, the store restarts without what it kept. Who
+// is killed then is waited for once, and not for as long as there are restarts.
+func TestRestartsAtKillsPass(t *testing.T) {
+	for _, x := range []struct {
+		struck bool
+		least  float64
+	}{{false, 170}, {true, 90}} {
+		sent, refused, seconds := 0, 0, 0.0
+		for seed := range uint64(3) {
+			c := base(rolling(200, time.Second), 8, seed)
+			c.Rested, c.Length, c.Warm, c.Crew, c.Struck = true, 75*time.Second, 15*time.Second, 3*time.Second, x.struck
+			r := ledgersim.Run(c)
+			sent, refused, seconds = sent+r.Sent, refused+r.Refused, seconds+(c.Length-c.Warm).Seconds()
+		}
+		rate := float64(sent) / seconds
+		t.Logf("restarts %v: %.1f a second, %d refused", x.struck, rate, refused)
+		if refused > 0 || rate < x.least {
+			t.Errorf("restarts %v: %.1f a second, %d refused", x.struck, rate, refused)
+		}
+	}
+}

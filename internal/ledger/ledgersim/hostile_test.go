@@ -32,6 +32,7 @@ var troubles = []struct {
 	{"restarts, on and off", ledgersim.Trouble{Restart: 12 * time.Second, OnOff: 4 * time.Second}},
 	{"doom", ledgersim.Trouble{Doom: 10 * time.Second}},
 	{"doom, lost and doubled, on and off", ledgersim.Trouble{Doom: 10 * time.Second, Lose: 0.1, OnOff: 4 * time.Second}},
+	{"restarts at kills and stops", ledgersim.Trouble{Crew: 3 * time.Second, Struck: true}},
 	{"all", ledgersim.Trouble{Kill: 9 * time.Second, Pause: 6 * time.Second, Outage: 6 * time.Second, Lose: 0.03, Set: 7 * time.Second, Forget: 40 * time.Second, OnOff: 8 * time.Second}},
 }
 
@@ -133,12 +134,6 @@ func doomed(c *ledgersim.Config) {
 	c.Length, c.Trouble = 960*time.Second, ledgersim.Trouble{Doom: 10 * time.Second}
 }
 
-// unsure is doomed where nodes do not know whether what they put is there.
-func unsure(c *ledgersim.Config) {
-	doomed(c)
-	c.Nodes, c.Lose, c.OnOff = 2, 0.2, 4*time.Second
-}
-
 // aims are runs at which a fault shows, and in which nothing is refused without it.
 var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.KeepsGrants: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Pause: 3 * time.Second} },
@@ -177,12 +172,14 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.MostUnseen:      func(c *ledgersim.Config) { doomed(c); c.OnOff = 4 * time.Second },
 	ledger.UnseenAlike:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
 	ledger.TellsAhead:      func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
-	ledger.RecallsLate:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.RecallsLate:     func(c *ledgersim.Config) { doomed(c); c.Nodes, c.OnOff = 2, 4*time.Second },
 	ledger.RecallsOpen:     doomed,
 	ledger.RecallsUntold:   func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Forget: 5 * time.Second} },
 	ledger.RecallsSeen:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
-	ledger.RecallsUnsure:   unsure,
-	ledger.RecallsLeft:     unsure,
+	ledger.RecallsUnsure:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf = 2, true },
+	ledger.RecallsLeft:     func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf, c.OnOff = 2, true, 2*time.Second },
+	ledger.ReturnsUnseen:   doomed,
+	ledger.AbsentSoon:      doomed,
 	ledger.SplitEndsAtOnce: func(c *ledgersim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) },
 }
 

@@ -240,10 +240,17 @@ func (n *node) put(told, tries int) {
 	}
 }
 
-// holdsAny tells whether the node holds anything by what was put last.
-func (n *node) holdsAny() bool {
+// held is how many requests the node holds by what was put last.
+func (n *node) held() int64 {
 	b, err := ledger.Decode(n.store.blob)
-	return err == nil && slices.ContainsFunc(b.Nodes, func(e ledger.Entry) bool { return e.ID == n.id && e.Open != limit.Cost{} })
+	if err != nil {
+		return 0
+	}
+	i := slices.IndexFunc(b.Nodes, func(e ledger.Entry) bool { return e.ID == n.id })
+	if i < 0 {
+		return 0
+	}
+	return b.Nodes[i].Open[limit.Requests]
 }
 
 // isCut says that the node cannot reach the store now.
@@ -255,7 +262,7 @@ func (n *node) isCut() bool {
 func (n *node) newTurns() *Turns {
 	t := &Turns{Core: n.core, Store: &n.store, Now: n.now, Clock: n.p, After: n.after, Later: n.later, Until: n.until,
 		Way: func() time.Duration { return n.StoreWay(n.rng) }, Away: n.isCut, UpTo: n.upTo,
-		Lost: func() bool { return n.rng.Float64() < n.Lose }, Put: n.put, Ended: n.ended}
+		Lost: func() bool { return n.rng.Float64() < n.Lose }, Unheard: func() bool { return n.hears != nil && n.hears != n }, Put: n.put, Ended: n.ended}
 	if n.Work != nil {
 		t.Work = func() time.Duration { return n.Work(n.rng) }
 	}

@@ -64,10 +64,13 @@ type Trouble struct {
 	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
+	Deaf    bool          // all but one do not hear whether they put anything, when the store forgets by Doom, and that one came to hold much meanwhile
 	Remove  time.Duration // somebody has the store lose the limit, of which it says nothing
 	OnOff   time.Duration // each node has demand for so long, and none for as long
 	Mute    float64       // so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
 	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
+	Crew    time.Duration // a node is killed, whose place another takes at once, or one is stopped for up to 9 s, exactly so often
+	Struck  bool          // and in the instant of every second one of those the store restarts, as by Restart
 	Newborn bool          // whenever a process starts, the store's clock was just set
 	Short   bool
 	Crash   time.Duration // the store is away for a second, for all
@@ -123,6 +126,7 @@ type world struct {
 	server map[limit.Unit]rule.Server
 	store  Store
 	away   mono.Time // the store, from all until then
+	hears  *node     // the others are told of no put
 	// noticed is how the store's clock was set when somebody put last.
 	noticed time.Duration
 	report  Report
@@ -226,46 +230,84 @@ func (w *world) trouble() {
 	w.every(w.Doom, w.doom)
 	w.every(w.Restart, func() {
 		w.fault()
-		w.report.Restarts++
-		w.away = max(w.away, w.now().Add(time.Second))
-		w.forget()
+		w.restart()
+	})
+	if w.Crew > 0 {
+		w.crew(0)
+	}
+}
+
+func (w *world) restart() {
+	w.report.Restarts++
+	w.away = max(w.away, w.now().Add(time.Second))
+	w.forget()
+}
+
+// crew is what befalls by Trouble.Crew: TestSharedThroughFaults does it to processes and a store.
+func (w *world) crew(step int) {
+	w.after(w.Crew, func() {
+		w.fault()
+		n := w.nodes[w.rng.IntN(w.Nodes)]
+		if step%4 == 0 || step%4 == 3 {
+			n.dead = true
+			w.start(n.place)
+		} else {
+			n.paused = max(n.paused, w.now().Add(w.upTo(9*time.Second)))
+		}
+		if w.Struck && step%2 == 0 {
+			w.restart()
+		}
+		w.crew(step + 1)
 	})
 }
 
 // doom has the store forget just after a node has put something, which from then on cannot reach the store, and is killed soon: what it sends
 // until then arrives together, some seconds later. It may just have come, or just have begun to want something; or another one that was stopped
-// comes back just then. Or the store forgets, and nothing else befalls. Or the node was told of no answer, and what it sent arrives much later.
+// comes back just then. Or it was stopped itself, for a short while or long, and is back just then. Or the store forgets, and nothing else befalls.
+// Or the node was told of no answer, and what it sent arrives much later.
 func (w *world) doom() {
 	n := w.nodes[w.rng.IntN(w.Nodes)]
 	wait, cut, mute := time.Duration(0), true, false
-	switch w.rng.IntN(6) {
-	case 0:
+	switch kind := w.rng.IntN(7); {
+	case w.Deaf:
+		n.on, wait = false, 3*time.Second
+		n.refill()
+	case kind == 0:
 		n.dead, wait = true, time.Second
 		w.after(wait, func() { w.start(n.place) })
-	case 1:
+	case kind == 1:
 		other := w.nodes[(n.place+1)%w.Nodes]
 		wait = 4*time.Second + w.upTo(5*time.Second)
 		other.paused = max(other.paused, w.now().Add(wait+w.upTo(time.Second/2)))
-	case 2:
+	case kind == 2:
 		n.on, wait = false, 3*time.Second
 		n.refill()
-	case 3:
+	case kind == 3:
 		n.on, wait = false, 3*time.Second
 		n.refill()
 		cut, mute = false, true
-	case 4:
+	case kind == 4:
 		cut = false
+	case kind == 5:
+		if wait = w.upTo(2500 * time.Millisecond); w.rng.IntN(2) == 0 {
+			wait += 4300 * time.Millisecond
+		}
+		n.paused = max(n.paused, w.now().Add(wait))
 	}
 	w.after(wait, func() {
 		n := w.nodes[n.place]
 		n.on, n.mute = true, mute
 		n.refill()
 		n.serve()
+		least := int64(1)
+		if w.Deaf {
+			w.hears, least = n, 6
+		}
 		n.doomed = func(told int) {
-			if !n.holdsAny() || mute && told < 4 {
+			if n.held() < least || mute && told < 4 {
 				return
 			}
-			n.doomed, n.mute = nil, false
+			n.doomed, n.mute, w.hears = nil, false, nil
 			w.after(w.upTo(30*time.Millisecond), w.forget)
 			if !cut {
 				return

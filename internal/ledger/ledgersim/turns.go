@@ -10,7 +10,7 @@ import (
 )
 
 // Turns takes the turns of a node at a Store, in virtual time: with the way there and back, while the store is away from it, and with
-// answers that are lost. All fields but Work and Lost are to be set.
+// answers that are lost. All fields but Work, Lost and Unheard are to be set.
 type Turns struct {
 	Core  *ledger.Node
 	Store *Store
@@ -26,6 +26,8 @@ type Turns struct {
 	// Lost draws whether an answer is lost, and whether a put is delivered again up to three seconds later. UpTo draws less than a span.
 	Lost func() bool
 	UpTo func(d time.Duration) time.Duration
+	// Unheard says, if not nil, that the answer to a put is lost now, and nothing else.
+	Unheard func() bool
 	// Put is told of a turn that was put, in which so many answers were told, at the so many-th try, and Ended of one that ended for the node.
 	Put   func(told, tries int)
 	Ended func(err error)
@@ -125,7 +127,7 @@ func (t *Turns) put(blob []byte, version int, pause time.Duration) {
 		if t.lost() { // delivered again, when somebody else may have put
 			t.After(t.UpTo(3*time.Second), func() { t.Store.put(blob, version) })
 		}
-		if t.lost() {
+		if t.lost() || t.Unheard != nil && t.Unheard() {
 			t.Later(500*time.Millisecond, func() { t.end(ErrLost) })
 			return
 		}

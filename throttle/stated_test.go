@@ -1,0 +1,53 @@
+package throttle_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/sim/fleet"
+	"github.com/paceline-go/paceline/throttle"
+)
+
+// taughtFair is a Fair whose server states a limit with each answer.
+type taughtFair struct {
+	*throttle.Fair
+	all []limit.Stated
+}
+
+func (f taughtFair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	limit.State(f.Fair, now, f.all)
+	f.Fair.Settle(now, l, o)
+}
+
+// A bucket of 300 a minute that holds 30, of which clients know no more than 300 a minute: they would save for a reserve that it cannot hold,
+// ever more slowly, if the server did not state what remains is out of.
+func TestFairHearsWhatABucketHolds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		all    []limit.Stated
+		unused float64 // at most, in percent
+	}{
+		{"the limit that remains is out of, without a window", []limit.Stated{{Rate: limit.Rate{N: 30}}}, 3},
+		{"a burst, and another limit", []limit.Stated{{Rate: limit.Rate{N: 5, Per: time.Second}, Burst: 30}, {Rate: limit.Rate{N: 300, Per: minute}}}, 3},
+		{"a burst below the limit, documented", []limit.Stated{{Rate: limit.Rate{N: 300, Per: minute}, Burst: 30, Documented: true}}, 3},
+		{"another limit's, of which there are fewer, and one of this", []limit.Stated{{Rate: limit.Rate{N: 2, Per: time.Second}}, {Rate: limit.Rate{N: 4, Per: time.Hour}}, {Rate: limit.Rate{N: 30, Per: 6 * time.Second}}}, 3},
+		{"another unit's, and one that is documented, first", []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 2}}, {Rate: limit.Rate{N: 3}, Documented: true}, {Rate: limit.Rate{N: 30}}}, 3},
+	} {
+		law := throttle.Strategy{Name: "taught", NewLimiter: func(_ throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+			fair, err := throttle.NewFair(throttle.FairConfig{Limit: 300, Window: minute, Rng: rng})
+			return taughtFair{fair, c.all}, err
+		}}
+		f := must(fleet.New(fleet.Scenario{
+			Duration: 10 * minute, Seed: 1, Server: fleet.Quota{Kind: fleet.Bucket, Limit: 300, Window: minute, Capacity: 30},
+			Groups: []fleet.Group{{Strategy: law, Processes: 3, Threads: 4, Link: near, Spread: 14 * time.Second}},
+		}))
+		f.Advance(10 * minute)
+		r := f.Report()
+		if unused := 100 * (1 - float64(r.Served)/3000); unused > c.unused || r.Limited > 6 {
+			t.Errorf("%s: %.1f %% unused, %d refused; want at most %v %% and 6", c.name, unused, r.Limited, c.unused)
+		}
+	}
+}
