@@ -74,7 +74,7 @@ type Key struct {
 	// room for one more. It is for servers of which nobody knows a limit.
 	Slow bool
 	// Trial is for how long the first request of the key goes alone. It ends earlier when that is answered with anything but a denial of
-	// the key. So a wrong key costs one request. If zero, there is no trial.
+	// the key or a refusal. So a wrong key costs one request, and one that is refused for good one at a time. If zero, there is no trial.
 	Trial time.Duration
 	// Pause is how long the key stays away after a refusal that names no time. With each further refusal in a row it doubles, up to
 	// 10 min or Pause, and then one request goes first. A time that a refusal names is believed twenty times in a row. If zero, 1 s;

@@ -499,23 +499,33 @@ func (w *hostModel) drain() {
 	}
 }
 
-// When all are done with, all are forgotten.
+// When all are done with, all are forgotten, those that were held for a while as well.
 func TestAllHostsAreForgotten(t *testing.T) {
 	r := &rig{T: t}
 	var err error
 	if r.queue, err = queue.New(queue.Config{Host: func(r *queue.Request) string { return r.ID }}); err != nil {
 		t.Fatal(err)
 	}
-	if r.Dispatcher, err = dispatch.New(dispatch.Config{Queue: r.queue, Keys: []dispatch.Key{{}}}); err != nil {
+	if r.Dispatcher, err = dispatch.New(dispatch.Config{Queue: r.queue, Keys: []dispatch.Key{{}}, Backoff: backoff.Policy{Base: -1}}); err != nil {
 		t.Fatal(err)
 	}
+	now := mono.Time(0)
 	for i := range 2500 {
-		r.submit(0, fmt.Sprint(i))
-		a, _, ok := r.Next(0)
-		if !ok {
-			t.Fatalf("host %d waits", i)
+		r.submit(now.Sub(0), fmt.Sprint(i))
+		away := i%500 == 1
+		for a, wake, ok := r.Next(now); r.queue.Counts().Done <= i; a, wake, ok = r.Next(now) {
+			switch {
+			case !ok && (!away || wake >= limit.AfterSettle):
+				t.Fatalf("host %d waits until %v", i, wake)
+			case !ok: // it is held
+				now, away = wake, false
+			case away:
+				r.done(now.Sub(0), a, refused)
+				now = now.Add(50 * ms)
+			default:
+				r.done(now.Sub(0), a, accepted)
+			}
 		}
-		r.done(0, a, accepted)
 		if n := r.Kept(); n > 1024 {
 			t.Fatalf("%d hosts are kept", n)
 		}

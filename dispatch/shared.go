@@ -132,10 +132,6 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	d.line.Leave(now, &d.head)
 	d.line.Retire(d.lane)
 	d.open()
-	for _, s := range before {
-		d.line.Touch(s.limit)
-	}
-	d.touch(key)
 	return nil
 }
 

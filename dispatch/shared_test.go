@@ -103,6 +103,34 @@ func TestKeyIsMoved(t *testing.T) {
 	}
 }
 
+// A key that is moved to and fro counts what it has in flight once in each of those limits, and where it was last once it is answered.
+func TestKeyIsMovedToAndFro(t *testing.T) {
+	here, there := &dispatch.Shared{Limiter: perSecond(5)}, &dispatch.Shared{Limiter: perSecond(5)}
+	r := newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{here}})
+	r.submit(0, "1", "2")
+	all := r.sends(0, limit.AfterSettle, "1/1 on 0", "2/1 on 0")
+	used := func(when string, want ...int64) {
+		t.Helper()
+		for i, n := range want {
+			if u := []*dispatch.Shared{here, there}[i].AppendUsage(nil, at(ms)); u[0].Used != n {
+				t.Errorf("%s: of limit %d %d are used, want %d", when, i, u[0].Used, n)
+			}
+		}
+	}
+	for range 2 {
+		for _, s := range []*dispatch.Shared{there, here} {
+			if err := r.Share(at(ms), 0, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	used("moved", 2, 2)
+	for _, a := range all {
+		r.done(ms, a, accepted)
+	}
+	used("answered", 2, 0)
+}
+
 func TestBadShared(t *testing.T) {
 	s, other := &dispatch.Shared{Name: "s", Limiter: perSecond(1)}, &dispatch.Shared{Name: "other"}
 	newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{other}})

@@ -38,6 +38,39 @@ func TestCarriedIsNoMore(t *testing.T) {
 	}
 }
 
+// What may still be produced of a lost request goes along while it may be, and is refilled like anything else once that has ended.
+func TestCarriedLost(t *testing.T) {
+	made := func() *limit.Produced {
+		p, err := limit.NewProduced(limit.ProducedConfig{Limit: 6000, Window: time.Minute, PerSecond: 1000, Margin: -1, Late: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	cost := func(n int64) limit.Cost { return limit.Cost{limit.Output: n} }
+	second := func(n float64) mono.Time { return mono.Time(n * float64(time.Second)) }
+	from, home, twin := made(), made(), made()
+	lost := limit.Outcome{Result: limit.Unknown}
+	from.Settle(0, from.Admit(0, cost(4500)), lost)
+	twin.Settle(0, twin.Admit(0, cost(4500)), lost)
+	open, both := home.Admit(0, cost(5000)), twin.Admit(0, cost(5000))
+	end := from.CarryTo(0, home)
+	for _, now := range []mono.Time{0, second(2.5), second(4.9)} {
+		if at, want := home.Ready(now, cost(10)), twin.Ready(now, cost(10)); at < want || (want > now) != (now > 0) {
+			t.Errorf("carried, at %v: the next goes at %v, want %v", now, at, want)
+		}
+	}
+	answered := limit.Outcome{Result: limit.Accepted, Metered: true}
+	home.Settle(second(20), open, answered)
+	twin.Settle(second(20), both, answered)
+	end(second(20)) // 4500 as of now
+	answered.Actual = cost(1650)
+	home.Settle(second(22), home.Admit(second(22), answered.Actual), answered)
+	if at := home.Ready(second(22), cost(1)); at != second(22) {
+		t.Errorf("200 of 4500 came back, 1650 were drawn, and the next goes at %v", at)
+	}
+}
+
 // Of two that share a bucket, one carried to the other when it turns out: from then on nothing goes before it would if one had counted
 // all from the beginning.
 func TestCarriedIsNoLess(t *testing.T) {

@@ -14,8 +14,8 @@ func TestReplayOfAllThereWas(t *testing.T) {
 		l := make()
 		now := at(time.Hour)
 		past := []limit.Past{
-			{At: at(time.Hour - 300*ms), Cost: limit.Cost{2}, Result: limit.Accepted},
-			{At: at(time.Hour - 200*ms), Cost: limit.Cost{1}, Result: limit.Failed},
+			{At: at(time.Hour - 300*ms), Cost: limit.Cost{limit.Requests: 2, limit.Output: 2}, Result: limit.Accepted},
+			{At: at(time.Hour - 200*ms), Cost: limit.Cost{limit.Requests: 1, limit.Output: 1}, Result: limit.Failed},
 		}
 		limit.Replay(l, now, mono.Min, past)
 		for _, u := range limit.AppendUsage(nil, l, now) {

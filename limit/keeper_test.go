@@ -161,3 +161,35 @@ func TestSpanIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// A state is read however tightly it is written: many arrivals a nanosecond apart, many lost requests of one instant.
+func TestKeptTightly(t *testing.T) {
+	made := map[string]func() limit.Keeper{
+		"Rolling": func() limit.Keeper { return limit.MustRolling(5000, time.Second) },
+		"Weighted": func() limit.Keeper {
+			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5000, Window: time.Second, Grain: -1}))
+		},
+		"Produced": func() limit.Keeper {
+			return must(limit.NewProduced(limit.ProducedConfig{Limit: 5000, Window: time.Second, Unit: limit.Input}))
+		},
+	}
+	for name, fresh := range made {
+		l, o := fresh(), limit.Outcome{Result: limit.Accepted}
+		if name == "Produced" {
+			o.Result = limit.Unknown
+		}
+		now := mono.Time(0)
+		for range 1000 {
+			l.Settle(now, l.Admit(now, limit.Cost{limit.Requests: 1, limit.Input: 1}), o)
+			if name != "Produced" {
+				now++
+			}
+		}
+		next := fresh()
+		if err := next.Restore(l.AppendState(nil)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if a, b := l.AppendState(nil), next.AppendState(nil); string(a) != string(b) {
+			t.Errorf("%s: another state, of %d bytes, not %d", name, len(b), len(a))
+		}
+	}
+}

@@ -382,9 +382,6 @@ func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
 			d.settle(p, &p.scratch[next])
 			next++
 		}
-		if p.misses(d, full) <= room {
-			return d.at
-		}
 	}
 }
 

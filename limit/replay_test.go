@@ -37,6 +37,10 @@ func replayed(t *testing.T) map[string]func() limit.Limiter {
 			l, err := limit.NewWeighted(limit.WeightedConfig{Limit: 20, Window: time.Second})
 			return must(l, err)
 		},
+		"produced": func() limit.Limiter {
+			l, err := limit.NewProduced(limit.ProducedConfig{Limit: 20, Window: time.Second, Burst: 10, PerSecond: -1})
+			return must(l, err)
+		},
 		"all":   func() limit.Limiter { return limit.NewAll(limit.Named("window", rolling()), bucket()) },
 		"wrong": func() limit.Limiter { return limit.NewFitted(rolling()) },
 	}
@@ -51,7 +55,8 @@ func TestReplaySaysTheSame(t *testing.T) {
 			var past []limit.Past
 			now := mono.Time(0)
 			for range 200 {
-				cost := limit.Cost{limit.Requests: 1 + rng.Int64N(3)}
+				n := 1 + rng.Int64N(3)
+				cost := limit.Cost{limit.Requests: n, limit.Output: n}
 				if now = now.Add(time.Duration(rng.Int64N(int64(100 * time.Millisecond)))); before.Ready(now, cost) > now {
 					continue
 				}
@@ -61,13 +66,14 @@ func TestReplaySaysTheSame(t *testing.T) {
 				}
 				l := before.Admit(now, cost)
 				now = now.Add(time.Duration(rng.Int64N(int64(20 * time.Millisecond))))
-				before.Settle(now, l, limit.Outcome{Result: result})
+				before.Settle(now, l, limit.Outcome{Result: result, Metered: true, Actual: cost})
 				past = append(past, limit.Past{At: now, Cost: cost, Result: result})
 			}
 			limit.Replay(after, now, mono.Min, past)
 			for range 50 {
 				now = now.Add(time.Duration(rng.Int64N(int64(50 * time.Millisecond))))
-				cost := limit.Cost{limit.Requests: 1 + rng.Int64N(10)}
+				n := 1 + rng.Int64N(10)
+				cost := limit.Cost{limit.Requests: n, limit.Output: n}
 				if a, b := before.Ready(now, cost), after.Ready(now, cost); a != b {
 					t.Fatalf("%s, seed %d at %v: %v, and %v when replayed", name, seed, now, a, b)
 				}
@@ -79,20 +85,21 @@ func TestReplaySaysTheSame(t *testing.T) {
 // What was sent before the history begins may have emptied a bucket, and what is under way when it ends may still arrive.
 func TestReplayOfAHistoryThatIsCut(t *testing.T) {
 	at := func(d time.Duration) mono.Time { return mono.Time(d) }
+	one := limit.Cost{limit.Requests: 1, limit.Output: 1}
 	for name, make := range replayed(t) {
 		l := make()
 		limit.Replay(l, 0, at(-10*time.Second), nil)
-		if ready := l.Ready(0, limit.One); ready > 0 {
+		if ready := l.Ready(0, one); ready > 0 {
 			t.Errorf("%s: %v although nothing was sent in 10 s", name, ready)
 		}
 		l = make()
 		limit.Replay(l, 0, at(-time.Millisecond), nil)
-		if empty := l.Ready(0, limit.One) > 0; empty != (name == "bucket" || name == "all") {
+		if empty := l.Ready(0, one) > 0; empty != (name == "bucket" || name == "produced" || name == "all") {
 			t.Errorf("%s: empty is %v where nothing is known", name, empty)
 		}
 		l = make()
-		limit.Replay(l, 0, mono.Min, []limit.Past{{At: at(3 * time.Second), Cost: limit.Cost{limit.Requests: 10}}})
-		if ready := l.Ready(0, limit.Cost{limit.Requests: 11}); ready <= 0 {
+		limit.Replay(l, 0, mono.Min, []limit.Past{{At: at(3 * time.Second), Cost: limit.Cost{limit.Requests: 10, limit.Output: 10}}})
+		if ready := l.Ready(0, limit.Cost{limit.Requests: 11, limit.Output: 11}); ready <= 0 {
 			t.Errorf("%s: %v although 10 may still arrive for 3 s", name, ready)
 		}
 	}

@@ -89,6 +89,9 @@ func (q *Queue) verifyHost(h *host, waiting int) error {
 	return nil
 }
 
+// Places returns for how many requests there is a place, and for how many hosts that have a name.
+func (q *Queue) Places() (requests, hosts int) { return len(q.items), len(q.hosts.all) - 1 }
+
 // LastGeneration has the next request that ends be the last of its place's generations.
 func (q *Queue) LastGeneration(t Ticket) Ticket {
 	q.items[t.index].generation = math.MaxUint32

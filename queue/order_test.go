@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -202,5 +203,26 @@ func TestGenerationsStartAgain(t *testing.T) {
 	again, _ := q.Submit(0, queue.Request{})
 	if again == ticket || again == (queue.Ticket{}) || q.Info(queue.Ticket{}).State != queue.None {
 		t.Errorf("%v after %v", again, ticket)
+	}
+}
+
+// However many have ended, a queue has places for as many requests and hosts as it ever had at once.
+func TestPlacesAreUsedAgain(t *testing.T) {
+	q := newQueue(t, queue.Config{Host: func(r *queue.Request) string { return r.Value.(string) }})
+	for i := range 60 {
+		var few []queue.Ticket
+		for k := range 1 + i%3 {
+			ticket, err := q.Submit(0, queue.Request{Value: fmt.Sprint(i, k)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			few = append(few, ticket)
+		}
+		for _, ticket := range few {
+			q.Cancel(0, ticket)
+		}
+	}
+	if requests, hosts := q.Places(); requests != 3 || hosts != 3 {
+		t.Errorf("there are places for %d requests and %d hosts, want 3 of each", requests, hosts)
 	}
 }

@@ -235,6 +235,14 @@ func TestExpiredRequestsAreRetried(t *testing.T) {
 		1s  take c                      -> c 1
 		1.5s retry c until=3s why=429   -> expired
 	`)
+	// What is of use for ever has retries that are, whatever its renewal.
+	timeline(t, queue.Config{OnExpiry: queue.Retry}, `
+		0s  submit a renewal=1s -> ok
+		0s  take                -> a 1
+		0s  retry a until=1s    -> waiting
+		9s  expire              -> none
+		9s  take                -> a 2
+	`)
 	// What waits in a backoff stays there.
 	timeline(t, queue.Config{OnExpiry: queue.Retry, RetriesLast: true}, `
 		0s  submit a ttl=1s    -> ok

@@ -72,7 +72,7 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 		w.told(s.ends, 2*f.last.Sub(s.mid))
 		w.tells = true
 	case !w.tells:
-		w.phase.look(w, s)
+		w.phase.look(f, w, s)
 	case s.mid > w.ends && w.begun(&f.base, s):
 		w.begin(w.ends.Add(Seconds(w.length)), 1)
 	}

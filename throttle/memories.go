@@ -153,6 +153,7 @@ func (f *Fair) keepLevels(m *memory) {
 	m.flag("whether they hold", &p.seen)
 	m.instant("the window's beginning", &p.start)
 	m.real("the guesses at it", &p.guesses, 0, guessesMost)
+	m.real("what was used when it was found", &p.found, 0, mostUnits)
 	p.before.keep(m, most)
 }
 

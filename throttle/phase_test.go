@@ -68,10 +68,26 @@ func TestPhaseFromUse(t *testing.T) {
 		{[][2]float64{{10000, 100}, {10200, 99}}, 10200, 0}, // it should be over, and goes on
 		{[][2]float64{{10000, 100}, {10200, 3500}}, 10200 + 3500, 1},
 		{[][2]float64{{10000, 100}, {10200, 3500}, {13900, 3580}}, (10100+3600+10200+3600)/2 + 3600, 2},
+		// Two requests for each who shares may have been sent at once, and the window that was found had begun by then.
+		{[][2]float64{{10000, 3590}, {10010, 3580}, {10020, 3570}}, 10000 + 3600, 0},
+		{[][2]float64{{10000, 3575}, {10010, 3565}, {10020, 3555}}, 10000 - 25 + 3600, 0},
+		{[][2]float64{{10000, 3590}, {13580, 20}, {13650, 3580}}, 10000 + 7200, 1},
 	} {
 		f := untold(t, c.told...)
 		if w := &f.window; w.ends.Sub(second(c.ends)).Abs() > time.Second || w.number != c.number {
 			t.Errorf("%v: window %d ends at %v, want %d at %v", c.told, w.number, w.ends, c.number, second(c.ends))
+		}
+	}
+}
+
+// Who came when the window was found may all have sent at once; that those are more who came later says nothing of it.
+func TestPhaseOfThoseWhoFoundIt(t *testing.T) {
+	for revisions, start := range map[int]float64{newsSoon: 10000, newsSoon + 1: 9900} {
+		f := untold(t, [2]float64{10000, 3500}, [2]float64{10010, 3490}, [2]float64{10020, 3480})
+		f.n, f.revisions = 100, revisions
+		f.hears(10030, 3470, 0)
+		if p := &f.window.phase; p.start.Sub(second(start)).Abs() > time.Second {
+			t.Errorf("one of 100 at revision %d: it began at %v, want %v", revisions, p.start, second(start))
 		}
 	}
 }

@@ -30,3 +30,24 @@ func TestRunsAtTheLargestTotal(t *testing.T) {
 		}
 	}
 }
+
+// The same of slots.
+func TestSlotsAtTheLargestTotal(t *testing.T) {
+	s := must(window.NewSlots(time.Second, 100*ms))
+	for i, c := range []struct {
+		now  time.Duration
+		n    int64
+		want int64
+	}{
+		{0, math.MaxInt64 - 5, math.MaxInt64 - 5},
+		{150 * ms, 9, math.MaxInt64},
+		{250 * ms, 1, math.MaxInt64},
+		{1150 * ms, 0, 5}, // the first has left
+		{1150 * ms, 2, 7},
+		{1250 * ms, 0, 2},
+	} {
+		if got := s.Add(at(c.now), c.n); got != c.want {
+			t.Errorf("%d: %d are counted, want %d", i, got, c.want)
+		}
+	}
+}

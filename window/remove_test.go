@@ -74,3 +74,19 @@ func TestSlotsRemoveIsAsIfItHadNotBeen(t *testing.T) {
 		}
 	}
 }
+
+// Of a Log in which nothing happened nothing is taken back, however few it may hold.
+func TestRemoveOfNothing(t *testing.T) {
+	for n := range 3 {
+		l := must(window.NewLog(n+1, time.Second))
+		l.Remove(at(0))
+		for k := range n + 1 {
+			if !l.Take(at(0)) {
+				t.Errorf("of %d the %d. does not go", n+1, k+1)
+			}
+		}
+		if l.Take(at(0)) {
+			t.Errorf("%d go, and one more", n+1)
+		}
+	}
+}

@@ -148,9 +148,6 @@ func (r *Runs) Total(now mono.Time) int64 {
 
 // expire drops the pairs that no longer count.
 func (r *Runs) expire(now mono.Time) {
-	if r.len == 0 {
-		return
-	}
 	if r.leave == nil && uint64(now)-uint64(r.ring[r.newest].at) > r.window {
 		r.len, r.total, r.due = 0, 0, never
 		r.oldest = r.after(r.newest)

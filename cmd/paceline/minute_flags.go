@@ -48,6 +48,13 @@ func (f *minuteFlags) check(cmd *cobra.Command) error {
 	if f.rule != "bucket" && f.rule != "rolling" {
 		return usageError{fmt.Errorf("--rule %q, expected bucket or rolling", f.rule)}
 	}
+	given := cmd.Flag("preset").Changed || len(f.each) > 0
+	for _, m := range f.all() {
+		given = given || cmd.Flag(m.flag).Changed
+	}
+	if cmd.Flag("rule").Changed && !given {
+		return usageError{fmt.Errorf("--rule %s says how the server counts --preset, --rpm, --tpm, --itpm, --otpm and --limit-model, and none is given; --limit is kept to however it counts", f.rule)}
+	}
 	for _, m := range f.all() {
 		if cmd.Flag(m.flag).Changed && (m.n < 1 || m.n > limit.MaxCost) {
 			return usageError{fmt.Errorf("--%s %d, expected 1 to %d", m.flag, m.n, int64(limit.MaxCost))}

@@ -210,3 +210,23 @@ func TestRunBudget(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
 }
+
+// A rule that nothing is counted by is not passed over in silence.
+func TestARuleIsOfSomething(t *testing.T) {
+	in := write(t, "in.jsonl", `{"url":"http://127.0.0.1:1/"}`)
+	for args, code := range map[string]int{
+		"run --dry-run --limit 20/s --rule bucket":                  exitUsage,
+		"proxy --to http://127.0.0.1:1 --limit 20/s --rule rolling": exitUsage,
+		"run --dry-run --limit 20/s --rpm 60 --rule rolling":        exitOK,
+		"run --dry-run --preset github --rule bucket":               exitOK,
+	} {
+		words := strings.Fields(args)
+		if words[0] == "run" {
+			words = append(words, in)
+		}
+		got, _, stderr := paceline("", words...)
+		if got != code || code == exitUsage && !strings.Contains(stderr, "and none is given") {
+			t.Errorf("%s: exit code %d, expected %d: %s", args, got, code, stderr)
+		}
+	}
+}

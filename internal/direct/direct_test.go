@@ -481,6 +481,17 @@ func TestTakes(t *testing.T) {
 	}
 }
 
+// What has no URL, or asks for an end, is left to net/http.
+func TestTakesNoOdd(t *testing.T) {
+	ends := request(t, "GET", "http://h/")
+	ends.Close = true
+	for _, q := range []*http.Request{{Method: "GET", Host: "h", Header: http.Header{}}, ends} {
+		if new(Client).Takes(q, nil) {
+			t.Errorf("%+v is taken", q)
+		}
+	}
+}
+
 // Nothing arrives of a request for which there is no leave any more when it is to be written; one with leave is asked about once.
 func TestLapsed(t *testing.T) {
 	arrived := make(chan string, 10)

@@ -40,7 +40,7 @@ type Config struct {
 	// Slow begins slowly after a pause: one request first, and each that is answered makes room for one more than before
 	// it. It is for where nobody knows a limit. SlowAgain does so from the second refusal in a row on.
 	Slow, SlowAgain bool
-	// Trial has the first request go alone until it is answered, or for so long. If zero, not.
+	// Trial has the first request go alone until it is answered, or for so long, and the next one, too, if it was refused. If zero, not.
 	Trial time.Duration
 	// Pause is how long to stay away after the n-th refusal in a row if that names no time. If refusals name a time, twenty in a row
 	// are believed; from the 21st on the pause is at least that of the first, second and so on of those that name none. The zero value

@@ -8,7 +8,7 @@ import (
 )
 
 // trial has the first request go alone until it is answered, or until its time is over. So a key that is refused for good costs one
-// request, and not all that would have been in flight. With Try the driver says that an answer proved nothing. The zero trial is over.
+// request at a time, and not all that would have been in flight: a server may ban after ten refusals. With Try the driver says that an answer proved nothing. The zero trial is over.
 type trial struct {
 	long  time.Duration // 0: it is over
 	first uint64        // the request that went; 0: none
@@ -39,11 +39,11 @@ func (t *trial) admit(now mono.Time, number uint64) {
 	}
 }
 
-// settle takes in how a request ended. Any answer ends the trial; if there was none, another request goes alone.
+// settle takes in how a request ended. Any answer but a refusal ends the trial; if there was none, another request goes alone.
 func (t *trial) settle(number uint64, r limit.Result) {
 	switch {
 	case number != t.first || t.first == 0:
-	case r == limit.Unsent || r == limit.Unknown:
+	case r == limit.Unsent || r == limit.Unknown || r == limit.Limited:
 		t.first = 0
 	default:
 		*t = trial{}

@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// The first request goes alone until it is answered, or for so long; what had no answer, or proves nothing, has another go first.
+// The first request goes alone until it is answered, or for so long; what had no answer, or was refused, or proves nothing, has another go first.
 func TestTrial(t *testing.T) {
 	const patience = 3 * time.Second
 	for _, c := range []struct {
@@ -23,6 +23,7 @@ func TestTrial(t *testing.T) {
 		{"failed", limit.Failed, false, false, time.Second, patience},
 		{"denied", limit.Failed, true, true, time.Second, patience},
 		{"never sent", limit.Unsent, false, true, time.Second, patience},
+		{"refused", limit.Limited, false, true, time.Second, patience},
 		{"lost", limit.Unknown, false, true, time.Second, patience},
 	} {
 		g, err := guard.New(guard.Config{Trial: patience})

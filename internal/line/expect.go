@@ -31,7 +31,7 @@ func (l *Line) Expect(now mono.Time, a *Lane, cost *limit.Cost, place mono.Time)
 		}
 		at = min(at, t)
 	}
-	if _, turn := a.At(); a.count > 0 && turn >= limit.AfterSettle && at < limit.AfterSettle && at <= now { // only an answer can tell
+	if _, turn := a.At(); turn >= limit.AfterSettle && at <= now { // only an answer can tell
 		at = limit.AfterSettle
 	}
 	return at, ahead

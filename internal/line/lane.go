@@ -57,7 +57,7 @@ func (a *Lane) Granted() uint64 { return a.granted }
 func (a *Lane) Ways() []*Way { return a.ways }
 
 // At returns the limit that the first ticket waits for, by the way that will be ready soonest, and its verdict there: an instant,
-// limit.AfterSettle, or limit.Never. If nobody waits, nil.
+// limit.AfterSettle, or limit.Never. If nobody waits, nil and 0.
 func (a *Lane) At() (*Limit, mono.Time) {
 	if a.count == 0 {
 		return nil, 0
@@ -72,20 +72,15 @@ func (a *Lane) At() (*Limit, mono.Time) {
 	return on, at
 }
 
-// distinct yields the limits of all ways, each once.
-func (a *Lane) distinct() func(yield func(*Limit) bool) {
-	return func(yield func(*Limit) bool) {
-		seen := map[*Limit]bool{}
-		for _, w := range a.ways {
-			for _, m := range w.limits {
-				if !seen[m] {
-					if seen[m] = true; !yield(m) {
-						return
-					}
-				}
-			}
+// distinct returns the limits of all ways, each once.
+func (a *Lane) distinct() map[*Limit]bool {
+	all := map[*Limit]bool{}
+	for _, w := range a.ways {
+		for _, m := range w.limits {
+			all[m] = true
 		}
 	}
+	return all
 }
 
 // isAlone tells whether no other lane has one of its limits.

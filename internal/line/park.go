@@ -317,11 +317,10 @@ func (l *Line) mark(m *Limit) {
 		return
 	}
 	var k key
-	switch n := len(l.agenda.all); { // most often it is the only one, and then its place does not matter
-	case n == 1:
-		l.agenda.all[0].key = l.agenda.first().byPlace()
-		fallthrough
-	case n > 1:
+	if n := len(l.agenda.all); n > 0 { // most often it is the only one, and then its place does not matter
+		if n == 1 {
+			l.agenda.all[0].key = l.agenda.first().byPlace()
+		}
 		k = m.byPlace()
 	}
 	l.agenda.push(m, &m.due, k)

@@ -194,7 +194,7 @@ func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Tim
 		}
 		at = min(at, t)
 	}
-	if _, turn := a.At(); a.count > 0 && turn >= limit.AfterSettle { // only an answer can tell
+	if _, turn := a.At(); turn >= limit.AfterSettle { // only an answer can tell
 		at = max(at, limit.AfterSettle)
 	}
 	if at < limit.AfterSettle {
@@ -551,20 +551,18 @@ func (l *Line) watch(now mono.Time, a *Lane) {
 	}
 }
 
-// hopeless refuses t, whose verdict is at, if waiting does not help it.
+// hopeless refuses t, whose verdict is at, if that is too late, and nothing can make it sooner than its deadline.
 func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
-	switch {
-	case at == limit.Never:
-		l.refuse(t, Never)
-		return true
-	case at < limit.AfterSettle && at > t.Deadline:
-		if b := l.bound(now, w, &t.Cost, 0, new(limit.Cost)); b > t.Deadline && b < limit.AfterSettle {
-			t.At = b
-			l.refuse(t, Late)
-			return true
-		}
+	if at >= limit.AfterSettle || at <= t.Deadline {
+		return false
 	}
-	return false
+	b := l.bound(now, w, &t.Cost, 0, new(limit.Cost))
+	if b <= t.Deadline || b >= limit.AfterSettle {
+		return false
+	}
+	t.At = b
+	l.refuse(t, Late)
+	return true
 }
 
 // grant has the first of a lane go.
@@ -599,10 +597,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 		u.Pass = l.admit(now, w, &u.Cost, u.uses())
 		l.end(u, Granted)
 		l.tell(u)
-		// A ticket that may not pass now may not pass after another did, either, so one walk is enough.
-		at, _ = l.ask(now, w, t)
-		first, goes = l.foremost(now, w, t, at)
-		filled = true
+		filled = true // a ticket that may not pass now may not pass after another did, either, so one walk is enough
 		u = next
 	}
 	return again, filled

@@ -271,9 +271,6 @@ func (a *Lane) tally(t *Ticket, n float64) {
 		return
 	}
 	s.count += int(n)
-	if len(s.flows) == 0 {
-		return
-	}
 	part := n / float64(len(a.ways))
 	for _, w := range a.ways {
 		for _, f := range w.flows {

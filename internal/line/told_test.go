@@ -3,6 +3,7 @@ package line_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ type crowd struct {
 	limits []*line.Limit
 	shares []*line.Share
 	lanes  []*line.Lane
+	keys   [][]*line.Limit // of each lane those that no other has
 	waits  []*line.Ticket
 	ended  []*line.Ticket // which may be used again
 	open   []line.Pass
@@ -36,7 +38,15 @@ type crowdKind struct {
 	heads         bool // shares have head starts
 	size          int
 	again         bool // tickets are used again
+	keys          bool // lanes have limits that no other lane has, one a way, alike as those of keys are
+	apart         bool // a limit keeps a distance, another counts what is produced
+	back          bool // the clock is set back at times
+	quiet         bool // at times nobody comes for long
+	busy          bool // more come than go, and each lane has one of the limits
 }
+
+// more tells whether it has what not every crowd has.
+func (k *crowdKind) more() bool { return k.keys || k.apart || k.back || k.quiet || k.busy }
 
 func newCrowd(seed uint64, kind crowdKind) *crowd {
 	c := &crowd{rng: rand.New(rand.NewPCG(seed, 11)), kind: kind, now: second}
@@ -57,6 +67,10 @@ func newCrowd(seed uint64, kind crowdKind) *crowd {
 		n := c.line.Limit(m, sharing)
 		n.Of = i
 		c.limits = append(c.limits, n)
+	}
+	if kind.apart {
+		c.limits[2].Limiter = must(limit.NewSpacing(4 * time.Millisecond))
+		c.limits[4].Limiter = must(limit.NewProduced(limit.ProducedConfig{Limit: 9000, Window: time.Minute, Burst: 60, PerSecond: 1000, Within: 5 * time.Millisecond}))
 	}
 	for i := range 3 {
 		c.shares = append(c.shares, c.line.Share(c.share(i)))
@@ -94,8 +108,16 @@ func (c *crowd) lane(i int) *line.Lane {
 	var ways [][]*line.Limit
 	for k := 0; k == 0 || c.kind.several && k < 1+i%3; k++ {
 		var way []*line.Limit
+		if c.kind.busy {
+			way = append(way, c.limits[1-k%2])
+		}
 		for _, n := range c.rng.Perm(len(c.limits))[:1+c.rng.IntN(3)] {
-			way = append(way, c.limits[n])
+			if !slices.Contains(way, c.limits[n]) {
+				way = append(way, c.limits[n])
+			}
+		}
+		if c.kind.keys {
+			way = append(way[:c.rng.IntN(1+i%2)], c.key(i, k))
 		}
 		ways = append(ways, way)
 	}
@@ -104,7 +126,25 @@ func (c *crowd) lane(i int) *line.Lane {
 	return a
 }
 
+// key returns the limit that way k of lane i has alone.
+func (c *crowd) key(i, k int) *line.Limit {
+	for len(c.keys) <= i {
+		c.keys = append(c.keys, nil)
+	}
+	for len(c.keys[i]) <= k {
+		var m limit.Limiter = limit.MustRolling(4, 50*time.Millisecond)
+		if c.kind.apart && i%4 > 1 {
+			m = must(limit.NewSpacing(9 * time.Millisecond))
+		}
+		c.keys[i] = append(c.keys[i], c.line.Limit(m, line.Sharing{Fair: c.kind.fair}))
+	}
+	return c.keys[i][k]
+}
+
 func (c *crowd) cost() limit.Cost {
+	if c.kind.keys && c.rng.IntN(3) > 0 {
+		return limit.Cost{limit.Requests: 1, limit.Tokens: 10}
+	}
 	cost := limit.Cost{limit.Requests: int64(1 + c.rng.IntN(3)), limit.Tokens: int64(c.rng.IntN(90))}
 	if c.rng.IntN(60) == 0 {
 		cost[limit.Requests] = 6 // more than some limits ever have
@@ -184,6 +224,10 @@ func (c *crowd) settle() {
 
 // change is what else happens: a limit is another, a share, a lane, or somebody leaves.
 func (c *crowd) change() {
+	if c.kind.more() && c.rng.IntN(4) == 0 {
+		c.changeMore()
+		return
+	}
 	switch c.rng.IntN(6) {
 	case 0:
 		m := c.limits[1]
@@ -213,6 +257,21 @@ func (c *crowd) change() {
 	}
 }
 
+func (c *crowd) changeMore() {
+	if len(c.keys) > 0 {
+		if of := c.keys[c.rng.IntN(len(c.keys))]; len(of) > 0 {
+			m := of[c.rng.IntN(len(of))]
+			if r, ok := m.Limiter.(*limit.Rolling); ok {
+				r.SetLimit(c.now, int64(1+c.rng.IntN(6)))
+			}
+			c.line.Review(c.now, m)
+		}
+	}
+	if c.kind.quiet && c.rng.IntN(4) == 0 {
+		c.now += mono.Time(1500+c.rng.IntN(1000)) * ms
+	}
+}
+
 // look has the Line say all that it knows.
 func (c *crowd) look() {
 	c.say("pending %t", c.line.Pending(c.now))
@@ -234,6 +293,11 @@ func (c *crowd) look() {
 	}
 	for _, m := range c.limits {
 		c.say("%d at %v for %v", m.Waiting(), m.Of, m.Bound(c.now))
+	}
+	for _, of := range c.keys {
+		for _, m := range of {
+			c.say("%d for %v", m.Waiting(), m.Bound(c.now))
+		}
 	}
 	for _, a := range c.lanes {
 		c.say("lane %v: %d, %d went", a.Of, a.Len(), a.Granted())
@@ -260,6 +324,16 @@ var crowds = []struct {
 	{"filled, fair, with head starts", crowdKind{fill: 2, fair: true, heads: true}},
 	{"of bounded size", crowdKind{size: 9}},
 	{"of bounded size, fair, several ways", crowdKind{size: 9, fair: true, several: true, heads: true}},
+	{"keys", crowdKind{keys: true, several: true, back: true}},
+	{"a key each, apart", crowdKind{keys: true, apart: true, back: true}},
+	{"keys, filled, fair", crowdKind{keys: true, several: true, fill: 2, fair: true, heads: true}},
+	{"apart", crowdKind{apart: true, back: true}},
+	{"apart, fair, several ways", crowdKind{apart: true, back: true, fair: true, several: true}},
+	{"apart, a key each, filled", crowdKind{apart: true, keys: true, fill: 3}},
+	{"quiet at times, fair", crowdKind{quiet: true, fair: true}},
+	{"quiet at times, fair, with head starts", crowdKind{quiet: true, back: true, fair: true, heads: true}},
+	{"busy, filled", crowdKind{busy: true, fill: 3, several: true}},
+	{"busy, fair", crowdKind{busy: true, fair: true}},
 }
 
 // Whatever a Line is asked it answers as it did before: who goes when and by which way, who is refused, what is foreseen, who waits for what.
@@ -298,6 +372,14 @@ func TestWhatLinesSayOfTicketsUsedAgain(t *testing.T) {
 }
 
 func (c *crowd) step() {
+	if c.kind.back && c.rng.IntN(8) == 0 {
+		d := mono.Time(c.rng.IntN(3000)) * ms / 1000
+		c.now -= d
+		defer func() { c.now += d }()
+	}
+	if c.kind.busy && c.rng.IntN(3) == 0 && len(c.waits) < 40 {
+		c.enter()
+	}
 	switch k := c.rng.IntN(20); {
 	case k < 6:
 		c.enter()

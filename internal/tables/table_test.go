@@ -107,6 +107,8 @@ func TestFit(t *testing.T) {
 		{"label   one two three four", 15, "label   one two\n        three\n        four"},
 		{"  a   one two\nthree four", 9, "  a   one\n      two\nthree\n  four"},
 		{"one two three four five  six", 12, "one two\n  three four\n  five  six"}, // two spaces are no label so far on
+		{"of twenty columns it  one two three", 33, "of twenty columns it  one two\n                      three"},
+		{"and of one column more  one two three", 33, "and of one column more  one two\n  three"},
 		{"日本 日本 日本", 9, "日本 日本\n  日本"},
 		{"\x1b[31mred\x1b[0m and \x1b[32mgreen\x1b[0m", 13, "\x1b[31mred\x1b[0m and \x1b[32mgreen\x1b[0m"}, // colours take no columns
 		{"label     one two", 14, "label     one\n         two"},                                           // a third of the columns is for what goes on
