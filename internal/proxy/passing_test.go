@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -344,4 +345,47 @@ func TestUpgrade(t *testing.T) {
 	if n := x.proxy.visits.count(); n > 0 {
 		t.Errorf("%d connections are left", n)
 	}
+}
+
+// A part of an answer whose length is known goes on 20 ms after it came; what comes meanwhile goes with it. Nothing goes after the end: the
+// connection serves the next request.
+func TestPartsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := virtual(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("Content-Length", "8")
+			for i, wait := range []time.Duration{0, 5 * time.Millisecond, time.Second, time.Minute} {
+				time.Sleep(wait)
+				fmt.Fprintf(w, "%d.", i)
+				http.NewResponseController(w).Flush()
+			}
+		}), to(mustURL(t, "http://a.test")))
+		conn, err := x.dial(t.Context(), "tcp", x.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		r := bufio.NewReader(conn)
+		for range 2 {
+			began := time.Now()
+			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for b := make([]byte, 8); ; {
+				n, err := resp.Body.Read(b)
+				if n > 0 {
+					got = append(got, fmt.Sprintf("%s after %v", b[:n], time.Since(began)))
+				}
+				if err != nil {
+					break
+				}
+			}
+			if want := []string{"0.1. after 20ms", "2. after 1.025s", "3. after 1m1.005s"}; !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	})
 }

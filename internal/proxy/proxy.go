@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/overdue"
 )
 
 // Proxy is an http.Handler that passes requests on within limits. Made by New. Safe for concurrent use.
@@ -26,6 +28,7 @@ type common struct {
 	stopping  atomic.Bool
 	drained   atomic.Bool // nobody waits any more
 	visits    visits
+	flushes   *overdue.Watch          // over parts of answers
 	mounts    map[string]http.Handler // of the admin listener
 }
 
@@ -39,7 +42,7 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{config: c, clients: newClients(&c, all), common: &common{clientele: all, mounts: map[string]http.Handler{}}}
+	p := &Proxy{config: c, clients: newClients(&c, all), common: &common{clientele: all, flushes: overdue.New(flushed), mounts: map[string]http.Handler{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {
 		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log, c.clock); err != nil {

@@ -28,9 +28,6 @@ type upstream struct {
 	secrets *secret.Set
 }
 
-// flushed is how long a part of an answer whose length is known may lie here. One of unknown length, and events, go on at once.
-const flushed = 20 * time.Millisecond
-
 // newUpstream returns an Upstream with a way to its server: that of one of those before it, if it leads to the same server in the same way.
 func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstream, err error) {
 	x = &upstream{Upstream: u, secrets: secret.New(u.allSecrets())}
@@ -38,7 +35,7 @@ func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstr
 		return nil, err
 	}
 	x.proxy = &httputil.ReverseProxy{
-		Rewrite: x.rewrite, Transport: x.transport, FlushInterval: flushed, BufferPool: buffers{},
+		Rewrite: x.rewrite, Transport: x.transport, BufferPool: buffers{},
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { visitOf(r.Context()).fail(err) },
 		ModifyResponse: func(r *http.Response) error { visitOf(r.Request.Context()).answered(r); return nil },
 		ErrorLog:       slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),

@@ -84,6 +84,7 @@ func (v *visit) serve() {
 	defer v.proxy.visits.remove(v)
 	v.takeBody()
 	defer v.body.close()
+	defer v.w.calm()
 	v.upstream.proxy.ServeHTTP(v.w, v.in)
 }
 
@@ -184,6 +185,9 @@ func (v *visit) ended(a transport.Attempt) {
 func (v *visit) answered(r *http.Response) {
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		v.upgraded.Store(true)
+	}
+	if r.ContentLength >= 0 { // ReverseProxy flushes others
+		v.w.flushes = v.proxy.flushes
 	}
 	v.tellWaited(r.Header)
 }
