@@ -35,6 +35,8 @@ const (
 	rollingUse   = 1.5   // how much of what is above the reserve is used
 	rollingSlope = 0.004 // b, of L
 	rollingMeet  = 0.03  // κ is small: what remains is a sum over a window, and answers late
+	rollingMany  = 450.0 // but many hear so rarely that they would not meet: from 13 on κ is n over this
+	rollingMeets = 0.11  // at most
 	rollingFirst = 0.01  // κ in the first window, towards a fixed N: what remains says nothing yet
 	rollingAlone = 3.0   // this is done from this n on
 	rollingTrust = 0.3
@@ -113,7 +115,7 @@ func (w *rollingLevel) least() (m float64, whole bool) {
 
 func (w *rollingLevel) stand(f *Fair, s *sighting) stand {
 	r, slope := w.reserve(f.shares())
-	st := stand{gap: min(0, s.left-r), slope: slope, stretch: w.limit / max(w.limit-r, w.limit/2), meet: rollingMeet}
+	st := stand{gap: min(0, s.left-r), slope: slope, stretch: w.limit / max(w.limit-r, w.limit/2), meet: min(max(rollingMeet, f.shares()/rollingMany), rollingMeets)}
 	m, whole := w.least()
 	switch {
 	case !whole && s.left > r:
