@@ -152,13 +152,13 @@ func isJSON(kind string) bool {
 }
 
 // aboutNonce reports whether a body is a refusal because a number did not rise: "bad nonce: 7 is not above the last one", "Invalid
-// nonce".
+// nonce", "Nonce error", and of instants "Timestamp not increasing".
 func aboutNonce(body []byte) bool {
 	body = bytes.ToLower(body[:min(len(body), quota.MaxBody)])
 	if !bytes.Contains(body, []byte("nonce")) {
-		return false
+		return bytes.Contains(body, []byte("timestamp")) && bytes.Contains(body, []byte("increas"))
 	}
-	for _, word := range [...]string{"invalid", "bad ", "small", "low", "above", "greater", "higher", "increas", "order", "used", "incorrect"} {
+	for _, word := range [...]string{"invalid", "bad ", "small", "low", "above", "greater", "higher", "increas", "order", "used", "incorrect", "nonce error"} {
 		if bytes.Contains(body, []byte(word)) {
 			return true
 		}

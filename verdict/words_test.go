@@ -12,6 +12,7 @@ import (
 func TestNonceInAnyCase(t *testing.T) {
 	for body, about := range map[string]bool{
 		`{"error":"INVALID NONCE"}`: true, `{"error":"Nonce Too Small"}`: true, `{"error":"nonce already used"}`: true,
+		`{"message":"AccountAPI nonce error"}`: true, `{"error":"Timestamp not increasing"}`: true, `{"error":"timestamp is too old"}`: false,
 		`{"error":"nonce"}`: false, `{"error":"Invalid signature"}`: false,
 		strings.Repeat(" ", quota.MaxBody-len("invalid nonce")) + "Invalid Nonce":   true,
 		strings.Repeat(" ", quota.MaxBody-len("invalid nonce")+1) + "Invalid Nonce": false, // more is not looked at
