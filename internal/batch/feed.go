@@ -165,15 +165,16 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 		if !r.course.isReading(false) {
 			return
 		}
+		_, invalid := errors.AsType[*InputError](err)
+		skip := invalid && r.c.SkipInvalid
+		if (err == io.EOF || invalid && !skip) && isCut(in) { // maybe within a line
+			r.course.first(&r.course.input, fmt.Errorf("%w: %s has become shorter since it was checked", ErrInput, name))
+			err = io.EOF
+		}
 		if err == io.EOF {
-			if was, ok := in.(*io.LimitedReader); ok && was.N > 0 {
-				r.course.first(&r.course.input, fmt.Errorf("%w: %s has become shorter since it was checked", ErrInput, name))
-			}
 			r.course.set(func() { r.course.whole = true })
 			return
 		}
-		_, invalid := errors.AsType[*InputError](err)
-		skip := invalid && r.c.SkipInvalid
 		switch {
 		case err == nil && q.passed, skip && !isFirst:
 		case err != nil && !isFirst:
@@ -192,6 +193,16 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 			return
 		}
 	}
+}
+
+// isCut tells whether an input, of which no more is to be read, has ended before what was checked of it.
+func isCut(in io.Reader) bool {
+	checked, is := in.(*io.LimitedReader)
+	if !is || checked.N == 0 {
+		return false
+	}
+	_, err := io.ReadFull(checked.R, make([]byte, 1))
+	return err == io.EOF
 }
 
 // appended counts the lines that were added to the input after it was checked. They are left for another run: only checked lines are sent.

@@ -136,6 +136,7 @@ func TestInputGrows(t *testing.T) {
 		{"blank lines", appends("\n\n  \n"), 0, 5, ""},
 		{"nothing", appends(""), 0, 5, ""},
 		{"it becomes shorter", func(path string) error { return os.Truncate(path, 100) }, 0, 1, " has become shorter since it was checked"},
+		{"it is cut within a line", func(path string) error { return os.Truncate(path, 120) }, 0, 1, " has become shorter since it was checked"},
 		{"a line is another", func(path string) error {
 			text, err := os.ReadFile(path)
 			return errors.Join(err, os.WriteFile(path, []byte(strings.Replace(string(text), `"r2","url":"http://127.0.0.1`, `"r2","url":"http://127.0.0.9`, 1)), 0o600))
