@@ -15,6 +15,7 @@ func TestRunStrangersFlags(t *testing.T) {
 		{"--limit 20/s --strangers=rolling --share 2.5 --sharers 10", "", 0},
 		{"--limit 20/s --strangers=leaky", "--strangers=leaky, expected auto, bucket, fixed, rolling, or nothing", 2},
 		{"--limit none --strangers", "--strangers with --limit none: a share of what?", 2},
+		{"--limit none --share sqlite:never.db", "--share with --limit none: there is nothing to share; expected a limit", 2},
 		{"--limit 20/s --share 2", "--share 2 is for limits that others use, too: it needs --strangers; expected that, or sqlite:FILE", 2},
 		{"--limit 20/s --sharers 2", "--sharers is for limits that others use, too: it needs --strangers", 2},
 		{"--limit 20/s --strangers --sharers -1", "--sharers -1, expected how many share the limits", 2},

@@ -57,6 +57,8 @@ func (f *shareFlags) suits(cmd *cobra.Command, limits []batch.Rate, auto bool) e
 	switch {
 	case auto:
 		return errors.New("--share with --limit auto: what is to be found out cannot be kept in a store; expected a limit")
+	case len(limits) == 0:
+		return errors.New("--share with --limit none: there is nothing to share; expected a limit")
 	case cmd.Flag("latency-max").Changed:
 		return errors.New("--share with --latency-max: what a promise of latencies gains cannot be shared")
 	}
