@@ -331,6 +331,7 @@ func TestLimitAndBurst(t *testing.T) {
 		{limit.NewAll(limit.MustRolling(300, time.Minute), tokens), limit.Tokens, 100, 6000},
 		{limit.NewAll(limit.MustRolling(300, time.Minute), limit.MustRolling(10, time.Second)), limit.Requests, 5, 10},
 		{pause, limit.Requests, math.Inf(1), limit.MaxCost},
+		{struct{ limit.Limiter }{bucket}, limit.Requests, 0, 50}, // it says nothing of itself
 	} {
 		l, err := ratelike.New(ratelike.Config{Limiter: c.l, Within: time.Second, Unit: c.unit})
 		if err != nil {
