@@ -215,13 +215,6 @@ func (p *Pool) Fresh(a *dispatch.Attempt) bool {
 // Now returns the Pool's present on its own scale.
 func (p *Pool) Now() mono.Time { return mono.Time(time.Since(p.epoch)) }
 
-const (
-	// maxUntold is how many ends may wait to be told before Submit has to wait, and what is to be sent.
-	maxUntold = 1000
-	// atATime is how many are told before those that are still untold are counted again.
-	atATime = 64
-)
-
 // SendPanic is what a Pool's Run panics with when a Send has panicked, in the goroutine of Run, where it can be recovered. Errors.Is and As find
 // the value that Send panicked with, if that was an error.
 type SendPanic struct {
@@ -238,90 +231,6 @@ func (e *SendPanic) Error() string {
 func (e *SendPanic) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
-}
-
-// Submit adds a request, waiting for room where the queue is bounded, and while Ended is far behind: first come, first served. Its
-// place and its TTL count from the call; should it be too late when there is room, it ends as expired. Submit fails with ctx's
-// error, with ErrClosed, or with what package queue refuses (queue.ErrDuplicate, queue.ErrDead).
-func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	came := p.Now()
-	err := p.submit(r, 0)
-	if !errors.Is(err, queue.ErrFull) {
-		p.unlock()
-		return err
-	}
-	s := &submitter{request: r, came: came, done: make(chan error, 1)}
-	p.submitters.push(s)
-	p.unlock()
-	select {
-	case err := <-s.done:
-		return err
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	select {
-	case err := <-s.done: // it was taken while giving up
-		return err
-	default:
-		p.submitters.remove(s)
-		return ctx.Err()
-	}
-}
-
-// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait. While Ended is behind, and only then, it goes ahead
-// of those that wait in Submit, by up to a thousand requests. So an Ended that submits a request to follow each that ended does not
-// get stuck; any other caller that tries over and over then keeps Submit waiting.
-func (p *Pool) TrySubmit(r queue.Request) error {
-	p.mu.Lock()
-	defer p.unlock()
-	return p.submit(r, maxUntold)
-}
-
-func (p *Pool) submit(r queue.Request, over int) error {
-	if p.phase > open || p.ctx != nil && p.inFlight == 0 && p.dispatcher.Exhausted() != nil {
-		return p.closedLocked() // in the second case Run is about to return
-	}
-	if p.behindLocked(over) {
-		return errUntold
-	}
-	// Nobody overtakes those who wait for room in the queue: step lets them in wherever there is some.
-	if _, err := p.queue.Submit(p.Now(), r); err != nil {
-		return err
-	}
-	p.step()
-	return nil
-}
-
-// errUntold is queue.ErrFull where it is not the queue that is full.
-var errUntold = fmt.Errorf("paceline: Pool: %w: %d or more ends are untold: Ended is slow", queue.ErrFull, maxUntold)
-
-// behindLocked reports whether nothing may be submitted because Ended is behind. From the moment when a thousand ends are untold until
-// all are told, the Pool holds no more requests than it held at that moment.
-func (p *Pool) behindLocked(over int) bool {
-	untold := len(p.ended) + p.telling
-	held := untold + p.inFlight + p.queue.Counts().Waiting
-	switch {
-	case untold == 0:
-		p.most = 0
-	case p.most == 0 && untold >= maxUntold:
-		p.most = held
-	}
-	return p.most > 0 && held >= p.most+over
-}
-
-func (p *Pool) closedLocked() error {
-	if err := p.dispatcher.Exhausted(); err != nil {
-		return fmt.Errorf("%w: %w", ErrClosed, err)
-	}
-	if errors.Is(p.result, ErrOutage) {
-		return fmt.Errorf("%w: %w", ErrClosed, p.result)
-	}
-	return ErrClosed
 }
 
 // Run sends until Close has been called and every request has ended, or until Drain has been called and every attempt
@@ -473,21 +382,6 @@ func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	return at, &OutageError{HostInfo: h, For: now.Sub(h.Since)}
 }
 
-// untell keeps what has ended until it is told. It is called with the lock held.
-func (p *Pool) untell(e queue.Ended) {
-	p.ended = append(p.ended, e)
-	if answered(&e) {
-		p.unheard++
-	}
-}
-
-func answered(e *queue.Ended) bool { return e.Attempts > 0 && e.State != queue.Expired }
-
-// untoldLocked reports whether there is something that Run has to tell.
-func (p *Pool) untoldLocked() bool {
-	return len(p.ended) > 0 || len(p.outages) > 0 || len(p.learned) > 0
-}
-
 // noticeAbort looks whether the context of Run has ended. An attempt may learn that before Run does, so it is called wherever that matters.
 func (p *Pool) noticeAbort() {
 	if !p.aborted && p.ctx.Err() != nil {
@@ -504,20 +398,6 @@ func (p *Pool) nothingLeftLocked() bool {
 		return p.queue.Counts().Waiting == 0
 	}
 	return false
-}
-
-// admitSubmitters lets those who wait for room in, tells them, and reports whether there were any.
-func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
-	for s := p.submitters.first; s != nil && !p.behindLocked(0); s = p.submitters.first {
-		_, err := p.queue.SubmitFrom(now, s.came, s.request)
-		if errors.Is(err, queue.ErrFull) {
-			break
-		}
-		p.submitters.remove(s)
-		s.done <- err
-		some = true
-	}
-	return some
 }
 
 // spare is a goroutine whose attempt was answered, and which makes the next one: a new goroutine would have to grow its stack first.
@@ -606,74 +486,6 @@ func (p *Pool) unlock() {
 	p.mu.Unlock()
 }
 
-// tell is called by Run alone.
-func (p *Pool) tell() {
-	p.mu.Lock()
-	for p.untoldLocked() {
-		batch, outages, learned := p.told[:copy(p.told[:], p.ended)], p.outages, p.learned
-		p.ended, p.outages, p.learned = without(p.ended, len(batch)), nil, nil
-		lessons := make([][]limit.Lesson, len(learned))
-		for i, key := range learned {
-			lessons[i] = p.dispatcher.Lessons(key)
-		}
-		p.telling = max(1, len(batch))
-		p.mu.Unlock()
-		for i, key := range learned {
-			p.config.Learned(key, lessons[i])
-		}
-		for i := range outages {
-			p.tellOutage(&outages[i])
-		}
-		for _, e := range batch {
-			if e.State == queue.Expired {
-				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted)
-			}
-			if p.config.Ended != nil && p.config.EndedAll == nil {
-				p.config.Ended(e)
-			}
-		}
-		if p.config.EndedAll != nil && len(batch) > 0 {
-			p.config.EndedAll(batch)
-		}
-		p.mu.Lock()
-		for i := range batch {
-			if answered(&batch[i]) {
-				p.unheard--
-			}
-		}
-		clear(batch)
-		p.telling = 0
-		p.step() // it may have been all that was left, or all that Submit waited for
-	}
-	p.unlock()
-}
-
-// without returns all but the first n. It moves the rest to the front, so that the room is used again, unless the rest is more than n:
-// any number of requests may expire at once.
-func without(all []queue.Ended, n int) []queue.Ended {
-	rest := all[n:]
-	if len(rest) > n {
-		clear(all[:n])
-		return rest
-	}
-	rest = append(all[:0], rest...)
-	clear(all[len(rest):])
-	return rest
-}
-
-func (p *Pool) tellOutage(h *dispatch.HostInfo) {
-	bad, good := slog.LevelWarn, slog.LevelInfo
-	if p.config.Outage != nil {
-		bad, good = slog.LevelDebug, slog.LevelDebug // the Outage func reports it as it likes
-		defer p.config.Outage(*h)
-	}
-	if h.Down {
-		p.log.Log(p.ctx, bad, "host is down", "host", h.Host, "kind", h.Kind.String(), "reason", h.Reason)
-	} else {
-		p.log.Log(p.ctx, good, "host is back", "host", h.Host, "after", h.Lasted)
-	}
-}
-
 // Counts returns how many requests are in each state. They always add up.
 func (p *Pool) Counts() queue.Counts {
 	p.mu.Lock()
@@ -720,44 +532,4 @@ func (p *Pool) Update(f func(now mono.Time, q *queue.Queue, d *dispatch.Dispatch
 		p.step()
 	}()
 	f(p.Now(), p.queue, p.dispatcher)
-}
-
-// submitters wait for room in the queue, first come first served.
-type submitters struct{ first, last *submitter }
-
-type submitter struct {
-	request    queue.Request
-	came       mono.Time
-	done       chan error
-	prev, next *submitter
-}
-
-func (l *submitters) push(s *submitter) {
-	s.prev = l.last
-	if l.last == nil {
-		l.first = s
-	} else {
-		l.last.next = s
-	}
-	l.last = s
-}
-
-func (l *submitters) remove(s *submitter) {
-	if s.prev == nil {
-		l.first = s.next
-	} else {
-		s.prev.next = s.next
-	}
-	if s.next == nil {
-		l.last = s.prev
-	} else {
-		s.next.prev = s.prev
-	}
-}
-
-func (l *submitters) fail(err error) {
-	for s := l.first; s != nil; s = s.next {
-		s.done <- err
-	}
-	l.first, l.last = nil, nil
 }

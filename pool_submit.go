@@ -1,0 +1,148 @@
+package paceline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/queue"
+)
+
+// errUntold is queue.ErrFull where it is not the queue that is full.
+var errUntold = fmt.Errorf("paceline: Pool: %w: %d or more ends are untold: Ended is slow", queue.ErrFull, maxUntold)
+
+// submitters wait for room in the queue, first come first served.
+type submitters struct{ first, last *submitter }
+
+type submitter struct {
+	request    queue.Request
+	came       mono.Time
+	done       chan error
+	prev, next *submitter
+}
+
+// Submit adds a request, waiting for room where the queue is bounded, and while Ended is far behind: first come, first served. Its
+// place and its TTL count from the call; should it be too late when there is room, it ends as expired. Submit fails with ctx's
+// error, with ErrClosed, or with what package queue refuses (queue.ErrDuplicate, queue.ErrDead).
+func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	came := p.Now()
+	err := p.submit(r, 0)
+	if !errors.Is(err, queue.ErrFull) {
+		p.unlock()
+		return err
+	}
+	s := &submitter{request: r, came: came, done: make(chan error, 1)}
+	p.submitters.push(s)
+	p.unlock()
+	select {
+	case err := <-s.done:
+		return err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case err := <-s.done: // it was taken while giving up
+		return err
+	default:
+		p.submitters.remove(s)
+		return ctx.Err()
+	}
+}
+
+// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait. While Ended is behind, and only then, it goes ahead
+// of those that wait in Submit, by up to a thousand requests. So an Ended that submits a request to follow each that ended does not
+// get stuck; any other caller that tries over and over then keeps Submit waiting.
+func (p *Pool) TrySubmit(r queue.Request) error {
+	p.mu.Lock()
+	defer p.unlock()
+	return p.submit(r, maxUntold)
+}
+
+func (p *Pool) submit(r queue.Request, over int) error {
+	if p.phase > open || p.ctx != nil && p.inFlight == 0 && p.dispatcher.Exhausted() != nil {
+		return p.closedLocked() // in the second case Run is about to return
+	}
+	if p.behindLocked(over) {
+		return errUntold
+	}
+	// Nobody overtakes those who wait for room in the queue: step lets them in wherever there is some.
+	if _, err := p.queue.Submit(p.Now(), r); err != nil {
+		return err
+	}
+	p.step()
+	return nil
+}
+
+// behindLocked reports whether nothing may be submitted because Ended is behind. From the moment when a thousand ends are untold until
+// all are told, the Pool holds no more requests than it held at that moment.
+func (p *Pool) behindLocked(over int) bool {
+	untold := len(p.ended) + p.telling
+	held := untold + p.inFlight + p.queue.Counts().Waiting
+	switch {
+	case untold == 0:
+		p.most = 0
+	case p.most == 0 && untold >= maxUntold:
+		p.most = held
+	}
+	return p.most > 0 && held >= p.most+over
+}
+
+func (p *Pool) closedLocked() error {
+	if err := p.dispatcher.Exhausted(); err != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	if errors.Is(p.result, ErrOutage) {
+		return fmt.Errorf("%w: %w", ErrClosed, p.result)
+	}
+	return ErrClosed
+}
+
+// admitSubmitters lets those who wait for room in, tells them, and reports whether there were any.
+func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
+	for s := p.submitters.first; s != nil && !p.behindLocked(0); s = p.submitters.first {
+		_, err := p.queue.SubmitFrom(now, s.came, s.request)
+		if errors.Is(err, queue.ErrFull) {
+			break
+		}
+		p.submitters.remove(s)
+		s.done <- err
+		some = true
+	}
+	return some
+}
+
+func (l *submitters) push(s *submitter) {
+	s.prev = l.last
+	if l.last == nil {
+		l.first = s
+	} else {
+		l.last.next = s
+	}
+	l.last = s
+}
+
+func (l *submitters) remove(s *submitter) {
+	if s.prev == nil {
+		l.first = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		l.last = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+}
+
+func (l *submitters) fail(err error) {
+	for s := l.first; s != nil; s = s.next {
+		s.done <- err
+	}
+	l.first, l.last = nil, nil
+}
