@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +28,7 @@ type badDay struct {
 	serve  atomic.Pointer[http.HandlerFunc] // what it does instead of answering
 	mu     sync.Mutex
 	seen   map[string]int
+	errs   *syncBuffer // if not nil, what the run says goes here
 }
 
 const badDayRequests = 60
@@ -61,7 +64,9 @@ func (d *badDay) arrived() int {
 // run runs the command and expects an exit code and words on standard error, all of them.
 func (d *badDay) run(code int, words []string, args ...string) {
 	d.t.Helper()
-	got, _, stderr := paceline("", append([]string{"run", "--out", d.out, "--progress", "off", "--backoff-base", "1ms", "--limit", "20/100ms"}, append(args, d.in)...)...)
+	errs := cmp.Or(d.errs, &syncBuffer{})
+	got := execute(d.t.Context(), append([]string{"run", "--out", d.out, "--progress", "off", "--backoff-base", "1ms", "--limit", "20/100ms"}, append(args, d.in)...), strings.NewReader(""), io.Discard, errs)
+	stderr := errs.String()
 	if got != code {
 		d.t.Errorf("exit %d, want %d: %s", got, code, stderr)
 	}
@@ -219,14 +224,33 @@ func growingInput(d *badDay) {
 	d.whole(badDayRequests + 30)
 }
 
-// The server goes away with requests in flight, and is back.
+// The server goes away with requests in flight, and is back once that was said.
 func outageInTheMiddle(d *badDay) {
-	at := d.server.Listener.Addr().String()
-	handler := d.server.Config.Handler
-	time.AfterFunc(150*time.Millisecond, func() {
+	at, handler := d.server.Listener.Addr().String(), d.server.Config.Handler
+	half, gone := make(chan struct{}), make(chan struct{})
+	var n atomic.Int32
+	f := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		switch k := n.Add(1); {
+		case k == badDayRequests/2:
+			close(half)
+			fallthrough
+		case k > badDayRequests/2: // they are in flight
+			<-gone
+		}
+	})
+	d.serve.Store(&f)
+	var errs syncBuffer
+	d.errs = &errs
+	var outage sync.WaitGroup
+	outage.Go(func() {
+		<-half
+		d.server.Listener.Close()
 		d.server.CloseClientConnections()
+		close(gone)
 		d.server.Close()
-		time.Sleep(400 * time.Millisecond)
+		for end := time.Now().Add(time.Minute); !strings.Contains(errs.String(), "nothing arrives at "+at) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
 		again := httptest.NewUnstartedServer(handler)
 		l, err := net.Listen("tcp", at)
 		if err != nil {
@@ -239,5 +263,6 @@ func outageInTheMiddle(d *badDay) {
 		d.t.Cleanup(again.Close)
 	})
 	d.run(0, []string{"60 done", "0 dead, 0 lost", "nothing arrives at " + at, " is back after "})
+	outage.Wait()
 	d.whole(badDayRequests)
 }

@@ -13,7 +13,7 @@ func TestAPlanSaysWhatIsWaitedForFirst(t *testing.T) {
 	for _, c := range []struct{ args, want, not string }{
 		{"--limit 5000/h --limit 20/s --share sqlite:" + filepath.Join(dir, "new.db"), "lets nothing go for 7 s and 1 h first", ""},
 		{"--limit 5000/h", "the limits let all of it go at once", "first"},
-		{"--limit none --share sqlite:" + filepath.Join(dir, "new.db"), "there is no limit", "first"},
+		{"--limit none", "there is no limit", "first"},
 		{"--limit auto", "nobody knows the limit: the run finds it out", "there is no limit"},
 	} {
 		code, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), in)...)
