@@ -146,10 +146,7 @@ func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 		h.ready = h.health.Ready(now, a.Request.Cost)
 		heap.Fix(&s.held, h.place)
 	}
-	// That an attempt was not sent may be the request's own fault. It says something of the host only if what was seen says more, or if
-	// the host is known to be down.
-	tells := ans.Sight >= limit.Unreachable || ans.Sight == limit.Silent && h.health.State(now).Down
-	return ans.Result == limit.Unsent && tells
+	return ans.Result == limit.Unsent && health.Excuses(ans.Sight, h.health.State(now).Down)
 }
 
 // isUp takes a host off the list of those that are down.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/health"
 	"github.com/paceline-go/paceline/internal/overdue"
 	"github.com/paceline-go/paceline/internal/sight"
 	"github.com/paceline-go/paceline/internal/wire"
@@ -36,6 +37,7 @@ type sent struct {
 	wait    time.Duration // how long its request has to wait before the next attempt, as heed found
 	entry   int64         // in Config.Ledger
 	visit   *visit        // nil: its key is no newcomer that counts in another's limits
+	none    bool          // nothing of it was sent, through a fault of the way to the host: it is not counted
 
 	api   tokens.API
 	est   tokens.Estimate
@@ -141,7 +143,8 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 		p.primary(&a, &s, &resp, &in)
 		err = in.Err
 	}
-	wait, err = c.judge(s, &a, &in, &resp, last)
+	c.strand(s, in.Wrote)
+	wait, err = c.judge(s, &a, &in, &resp, last && !s.none)
 	if t.config.Ended != nil {
 		t.config.Ended(a)
 	}
@@ -275,8 +278,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verd
 	written, began, rtt := s.wire.Times(s.headed)
 	in := verdict.Attempt{
 		Err: err, Sight: sight.OfError(c.ctx, err), Wrote: verdict.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
-		Idempotent: verdict.Idempotent(c.req), Model: s.leaf.partition.Model != "",
-		Last: last, Once: c.getBody == nil, Ended: c.ctx.Err() != nil, Resends: c.again,
+		Idempotent: verdict.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil, Ended: c.ctx.Err() != nil,
 	}
 	if written {
 		in.Wrote, in.Took = verdict.Something, s.headed.Sub(began)
@@ -290,7 +292,38 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verd
 	if resp != nil {
 		in.Status, in.Header = resp.StatusCode, resp.Header
 	}
+	s.none = err != nil && !written && health.Excuses(in.Sight, s.leaf.server.down.Load()) && c.bears(s)
+	in.Last, in.Resends = last && !s.none, c.again && !s.none
 	return in
+}
+
+// moreDelay is by how many steps at most the pauses grow between attempts that are none: nobody is to sleep when the host is back.
+const moreDelay = 4
+
+// bears reports whether the request still waits for a way to its host.
+func (c *call) bears(s *sent) bool {
+	most := s.leaf.server.settings().MaxOutage
+	if c.maxWait > 0 {
+		most = min(most, c.maxWait)
+	}
+	if c.stranded.IsZero() {
+		return most > 0
+	}
+	return s.headed.Sub(c.stranded) < most
+}
+
+// strand notes whether the attempt that was just made is to be none.
+func (c *call) strand(s *sent, wrote verdict.Wrote) {
+	switch {
+	case s.none:
+		if c.none++; c.stranded.IsZero() {
+			c.stranded = s.headed
+		}
+	case wrote != verdict.Nothing:
+		c.none, c.stranded = 0, time.Time{}
+	default:
+		c.none = 0
+	}
 }
 
 // after notes a failure or a refusal, and returns how long its request has to wait if it is sent again.
@@ -304,7 +337,7 @@ func (c *call) after(s *sent, v *verdict.Verdict, number int) (wait time.Duratio
 			}
 			s.leaf.server.failed(cause)
 		}
-		return max(t.delay(number), v.RetryAfter)
+		return max(t.delay(number+min(c.none, moreDelay)), v.RetryAfter)
 	}
 	t.refused.Add(1)
 	at := s.way.nodes[s.way.at(v.Scope)]

@@ -4,15 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -452,49 +448,6 @@ func TestProbes(t *testing.T) {
 		}
 		if got, want := b.at()[:4], seconds(0, 3600, 3*3600, 7*3600); !slices.Equal(got, want) {
 			t.Errorf("sent at %v, want %v", got, want)
-		}
-	})
-}
-
-// Nothing arrives at a host: who waits is told so after MaxOutage, one at a time goes to see, and when it is back all go.
-func TestOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-		begin, tried := time.Now(), 0
-		tr := mustNew(t, transport.Config{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
-			trace := httptrace.ContextClientTrace(r.Context())
-			trace.GetConn("a.test:80")
-			tried++
-			if time.Since(begin) < time.Minute {
-				return nil, refused
-			}
-			trace.GotConn(httptrace.GotConnInfo{})
-			return reply(200, ""), nil
-		})})
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		served, told, failed := 0, 0, 0
-		for range 1000 {
-			wg.Go(func() {
-				status, _, err := do(t, tr, get(t, "http://a.test/"))
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case status == 200:
-					served++
-				case errors.Is(err, transport.ErrOutage) && errors.Is(err, syscall.ECONNREFUSED):
-					told++
-				case errors.Is(err, syscall.ECONNREFUSED):
-					failed++
-				default:
-					t.Error(status, err)
-				}
-			})
-			time.Sleep(100 * time.Millisecond)
-		}
-		wg.Wait()
-		if tried-served > 40 || served < 250 || failed > 40 || served+told+failed != 1000 {
-			t.Errorf("tried %d times: %d served, %d told, %d failed", tried, served, told, failed)
 		}
 	})
 }

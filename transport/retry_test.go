@@ -125,7 +125,7 @@ func TestUnsent(t *testing.T) {
 	defer base.CloseIdleConnections()
 	var results []limit.Result
 	tr := mustNew(t, transport.Config{
-		Base: base, Limiter: limit.MustRolling(1, time.Hour), Backoff: backoff.Policy{Base: -1},
+		Base: base, Limiter: limit.MustRolling(1, time.Hour), Backoff: backoff.Policy{Base: -1}, MaxOutage: -1,
 		Ended: func(a transport.Attempt) { results = append(results, a.Result) },
 	})
 	if _, err := tr.RoundTrip(request(t, http.MethodPost, url, "body")); err == nil {

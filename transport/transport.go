@@ -147,7 +147,8 @@ type Config struct {
 	// Transport. If nil, the configured limit stands, and what the server says can only tighten it.
 	Adopt func(now mono.Time, p Partition, l limit.Limiter, said []quota.Policy)
 
-	// Attempts is how often a request may be sent, the first time included. If zero, 3; 1: nothing is sent again.
+	// Attempts is how often a request may be sent, the first time included. If zero, 3; 1: nothing is sent again. What found no way to the host
+	// was not sent: see MaxOutage.
 	Attempts int
 	// AttemptTimeout is how long one attempt may take from being handed to the Base to the end of its answer's header: then it is
 	// ended, with ErrAttemptTimeout, and sent again like one that was cut off. The wait for a turn does not count, nor does the
@@ -181,8 +182,9 @@ type Config struct {
 	// whether that still holds. If zero, 1 h; negative: as long as the server asks.
 	MaxPause time.Duration
 	// MaxOutage is how long requests wait for a host where nothing arrives: refused connections, no route, no such name, a wrong
-	// certificate, only answers 5xx. While it lasts one request at a time probes it. Afterwards others fail at once with ErrOutage. If
-	// zero, 10 s; negative: nobody waits.
+	// certificate, only answers 5xx. While it lasts one request at a time probes it, and until then none fails because nothing of it could be
+	// sent: that is none of its Attempts, unless its body cannot be read again. Once a probe has failed after it, others fail at once with
+	// ErrOutage. If zero, 10 s; negative: nobody waits, and each try is an attempt.
 	MaxOutage time.Duration
 
 	// MaxPartitions bounds how many combinations of host, key, model, route and client are remembered, at some 8 kB each. Beyond it
@@ -208,7 +210,7 @@ type Attempt struct {
 	Request   *http.Request
 	Partition Partition // all fields of the request
 	Key       string    // the Name of the Key of Config.Keys that it went with; empty: a key of its own
-	Number    int       // the first is 1
+	Number    int       // the first is 1; one of which nothing was sent may be none, and then the next has the same
 	Hedged    bool      // it is the copy of a slow one: see Hedge
 	Cost      limit.Cost
 	Waits     paceline.WaitStats // for its turn: how long, and for which limits

@@ -289,6 +289,12 @@ func (h *Health) stop() {
 	h.told = false
 }
 
+// Excuses reports whether an attempt of which nothing was sent is to be none, since what was seen was a fault of the way to the host. That
+// an attempt was not sent may be the request's own fault: no answer says something of the host only if that is known to be down.
+func Excuses(saw limit.Sight, down bool) bool {
+	return saw >= limit.Unreachable || saw == limit.Silent && down
+}
+
 // State is what a host is like.
 type State struct {
 	Down    bool

@@ -198,8 +198,8 @@ type Upstream struct {
 	ConnectTimeout time.Duration
 	// MaxPause is how long all stay away at most because of one answer. If zero, 1 h; negative: as long as the server asks.
 	MaxPause time.Duration
-	// MaxOutage is how long requests wait for a server where nothing arrives; afterwards they fail at once, but for one that goes to see.
-	// If zero, 10 s; negative: nobody waits.
+	// MaxOutage is how long requests wait for a server where nothing arrives, and until then none fails because it could not be sent; afterwards
+	// they fail at once, but for one that goes to see. If zero, 10 s; negative: nobody waits.
 	MaxOutage time.Duration
 	// Forwarded tells the server who asked, in X-Forwarded-For, -Host and -Proto. Otherwise these are removed, if clients send them.
 	Forwarded bool

@@ -203,7 +203,7 @@ func TestUpstreamsThatFail(t *testing.T) {
 		{cut.String(), "cut-off", 502, "may have served", true},
 	} {
 		conf := to(mustURL(t, c.to), "2/h")
-		conf.MaxWait, conf.Upstreams[0].Attempts = -1, 1
+		conf.MaxWait, conf.Upstreams[0].Attempts, conf.Upstreams[0].MaxOutage = -1, 1, -1
 		if c.status == 504 {
 			conf.Upstreams[0].AnswerTimeout = 100 * time.Millisecond
 		}

@@ -1,0 +1,178 @@
+package transport_test
+
+import (
+	"crypto/x509"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/transport"
+)
+
+var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+
+// host is a Base at which nothing arrives until it is back: nothing is written then.
+type host struct {
+	began, back time.Time
+	errs        []error       // in turn
+	status      int           // of its answers
+	never       string        // a path to which there is no way, ever
+	again       time.Duration // how long it is away after each answer; for one request at a time
+	refused     atomic.Int64
+}
+
+func away(d time.Duration, errs ...error) *host {
+	return &host{began: time.Now(), back: time.Now().Add(d), errs: errs, status: 200}
+}
+
+func (h *host) RoundTrip(r *http.Request) (*http.Response, error) {
+	trace := httptrace.ContextClientTrace(r.Context())
+	trace.GetConn("a.test:80")
+	if time.Now().Before(h.back) || r.URL.Path == h.never {
+		return nil, h.errs[int(h.refused.Add(1))%len(h.errs)]
+	}
+	trace.GotConn(httptrace.GotConnInfo{})
+	if h.again > 0 {
+		h.back = time.Now().Add(h.again)
+	}
+	return reply(h.status, ""), nil
+}
+
+// Nothing arrives at a host: who waits is told so after MaxOutage, one at a time goes to see, and when it is back all go.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := away(time.Minute, errRefused)
+		tr := mustNew(t, transport.Config{Base: h})
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		served, told, failed := 0, 0, 0
+		for range 1000 {
+			wg.Go(func() {
+				status, _, err := do(t, tr, get(t, "http://a.test/"))
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case status == 200:
+					served++
+				case errors.Is(err, transport.ErrOutage) && errors.Is(err, syscall.ECONNREFUSED):
+					told++
+				case errors.Is(err, syscall.ECONNREFUSED):
+					failed++
+				default:
+					t.Error(status, err)
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		wg.Wait()
+		if n := h.refused.Load(); n > 40 || served < 250 || failed > 40 || served+told+failed != 1000 {
+			t.Errorf("%d found nobody: %d served, %d told, %d failed", n, served, told, failed)
+		}
+	})
+}
+
+// Whatever a host is away for that is less than MaxOutage: nobody gets an error for what was never sent, however few attempts there are, and
+// whoever would try again by itself; and but for those who came all at once, before anything was known, nobody knocks in vain but a few.
+func TestNobodyFailsWithinMaxOutage(t *testing.T) {
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			kinds := []error{errRefused, &net.DNSError{Err: "no such host", Name: "a.test", IsNotFound: true}, x509.UnknownAuthorityError{}, errRefused}
+			h := away(time.Duration(random.Int64N(int64(10*time.Second))), kinds[random.IntN(2):2+random.IntN(3)]...)
+			tr := mustNew(t, transport.Config{Base: h, Attempts: 1 + random.IntN(3)})
+			const all = 300
+			atOnce := random.IntN(2) * random.IntN(all)
+			var wg sync.WaitGroup
+			for i := range all {
+				wg.Go(func() {
+					r := request(t, []string{http.MethodGet, http.MethodPost}[i%2], "http://a.test/", "x")
+					if i%3 == 0 {
+						r.Header.Set("X-Stainless-Retry-Count", "1")
+					}
+					if status, _, err := do(t, tr, r); status != 200 || err != nil {
+						t.Errorf("seed %d, %v after the beginning: %d, %v", seed, time.Since(h.began), status, err)
+					}
+				})
+				if i >= atOnce {
+					time.Sleep(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
+				}
+			}
+			wg.Wait()
+			if n := int(h.refused.Load()); n > atOnce+30 {
+				t.Errorf("seed %d: %d attempts found nobody, %d came at once", seed, n, atOnce)
+			}
+		})
+	}
+}
+
+// What was never sent is none of the attempts that are made once there is somebody: those are as many as ever, however often the host goes away
+// between them.
+func TestWhatWasNeverSentIsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := away(3*time.Second, errRefused)
+		h.status, h.again = 429, 8*time.Second
+		var sent, none []int
+		tr := mustNew(t, transport.Config{Base: h, Backoff: backoff.Policy{Jitter: -1}, Ended: func(a transport.Attempt) {
+			if a.Status == 0 {
+				none = append(none, a.Number)
+			} else {
+				sent = append(sent, a.Number)
+			}
+		}})
+		if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 429 || err != nil {
+			t.Error(status, err)
+		}
+		if !slices.Equal(sent, []int{1, 2, 3}) || !slices.Equal(slices.Compact(none), []int{1, 2, 3}) {
+			t.Errorf("sent as number %v, never sent as %v", sent, none)
+		}
+	})
+}
+
+// A host that works for others, and not for one: that one is not told sooner than after MaxOutage, and not much later. Where nobody is to wait
+// for a host, attempts are counted as ever; who waits less for a turn waits less for a way, too.
+func TestTheWayOfOneAlone(t *testing.T) {
+	for _, tc := range []struct {
+		most, least, last time.Duration
+		tries             int           // at most
+		wait              time.Duration // MaxWait
+	}{{0, 10 * time.Second, 12 * time.Second, 13, 0}, {4 * time.Second, 4 * time.Second, 6 * time.Second, 9, 0},
+		{-1, 300 * time.Millisecond, 300 * time.Millisecond, 3, 0}, {0, 2 * time.Second, 4 * time.Second, 8, 2 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := away(0, errRefused)
+			h.never = "/lost"
+			tr := mustNew(t, transport.Config{Base: h, MaxOutage: tc.most, Backoff: backoff.Policy{Jitter: -1}, MaxWait: func(*http.Request) time.Duration { return tc.wait }})
+			over := make(chan struct{})
+			var others sync.WaitGroup
+			others.Go(func() {
+				for {
+					if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
+						t.Error(status, err)
+					}
+					select {
+					case <-over:
+						return
+					case <-time.After(10 * time.Millisecond):
+					}
+				}
+			})
+			_, _, err := do(t, tr, get(t, "http://a.test/lost"))
+			took, tries := time.Since(h.began), int(h.refused.Load())
+			close(over)
+			others.Wait()
+			if !errors.Is(err, syscall.ECONNREFUSED) || took < tc.least || took > tc.last || tries > tc.tries {
+				t.Errorf("MaxOutage %v: after %v and %d tries: %v", tc.most, took, tries, err)
+			}
+		})
+	}
+}
