@@ -13,8 +13,6 @@ var open = map[string]string{
 	"clear-10: cleared in s":            "four of ten listen; the rest see it late",
 	"burst-5-50: refused when steady %": "50 phases waver by more",
 	"fixed-50: longest sleep s":         "78 to 81 by seeds",
-	"noise: CV of shares when steady %": "σ is a whole round of ten",
-	"noise: refused when steady %":      "σ is a whole round of ten",
 }
 
 // mark sets Open of the figures that open names.
