@@ -81,6 +81,7 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
 		// In plenty it is the same for all, whatever their weight: it depends on the N that would keep the level where it is.
 		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
+		sure:     slope > lostSlope,
 		building: !b.built && -gap > correctMost*f.n,
 	}
 }
