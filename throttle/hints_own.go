@@ -85,17 +85,22 @@ func (r *rooms) explains(unit int, now, sent mono.Time, remaining, most int64, r
 // window bit by bit, where the word has all come at a reset; or up to two seconds before the reset, where a server takes a time that was
 // rounded down off one that was rounded up. So where the word has nobody go, and the configured limit does, one request at a time goes to see.
 // If it is served, all go from then on. If one is refused, there are strangers, or the configured limit is wrong, and words are taken
-// literally for a while.
+// literally for a while, which becomes longer with each refusal until one is served.
 type known struct {
 	all     bool          // the configured limit knows of all that is missing
 	per     time.Duration // the window of the one that last did
 	since   mono.Time     // when the word was heard
 	served  bool          // a request was, that the word would have kept
 	literal mono.Time     // until then words are taken literally
+	doubt   time.Duration // for how long they are, since the last refusal
 }
 
-// believed is for how many configured windows words are taken literally after a refusal.
-const believed = 100
+// believed is for how many configured windows words are taken literally after a refusal, and each further one in a row makes that ten times as
+// many: some servers ban who is refused a few times.
+const (
+	believed  = 100
+	believing = 10
+)
 
 // lets is when a request goes that the word keeps until at.
 func (k *known) lets(now, at mono.Time, open int64) mono.Time {
@@ -120,8 +125,9 @@ func (w *word) answered(now, sent mono.Time, cost int64, o *limit.Outcome, longe
 	kept := k.all && sent >= k.since && sent < w.until && cost > w.least // the word would have
 	switch {
 	case kept && o.Result == limit.Accepted:
-		k.served = true
+		k.served, k.doubt = true, 0
 	case (kept || k.served) && o.Result == limit.Limited && !o.Elsewhere && cost > 0:
-		k.served, k.literal = false, now.Add(min(believed*k.per, longest))
+		k.doubt = min(max(believed*k.per, believing*k.doubt), longest)
+		k.served, k.literal = false, now.Add(k.doubt)
 	}
 }
