@@ -203,7 +203,7 @@ func (p *fairPage) cell(r figureRow, name string, isStrategy, bold bool) string 
 // figureNames are those that tables may have in their heads.
 var figureNames = []string{"refused %", "CV of shares %", "longest sleep s", "unused %", "cleared in s",
 	"furthest group off its share %", "CV of processes when steady %", "refused when steady %",
-	"CV of shares in a window %", "unused of a window %", "refused per client and window", "share of ours", "refused of ours %"}
+	"CV of shares in a window %", "unused of a window %", "refused per client and window", "CV of shares when steady %", "share of ours", "refused of ours %"}
 
 var atWork = regexp.MustCompile(`^paceline `)
 

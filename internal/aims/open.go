@@ -10,6 +10,7 @@ var open = map[string]string{
 	"threads-10x5: longest sleep s":     "one start of twenty",
 	"40-as-one: longest sleep / fair":   "while the reserve is built",
 	"cold-100: CV of shares %":          "some find N late",
+	"clear-10: cleared in s":            "four of ten listen; the rest see it late",
 	"burst-5-50: refused when steady %": "50 phases waver by more",
 	"fixed-50: longest sleep s":         "78 to 81 by seeds",
 }
