@@ -30,6 +30,7 @@ const (
 	bucketMost   = 8000.0
 	bucketPart   = 0.75
 	bucketBase   = 0.35 // the part of a small bucket's reserve that does not depend on N
+	bucketSteep  = 1.5  // the slope from which on estimates and what the level says are heeded in full
 	bucketNoise  = 3.0  // the level only wavers up to so many √N above the reserve
 	spreadLeast  = 10.0
 	newcomerMost = 80.0   // the most newcomers at once, since later ones see what earlier ones took, too
@@ -77,7 +78,7 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 	gap := s.left - r
 	surplus := max(0, gap-bucketNoise*math.Sqrt(shares))
 	return stand{
-		gap: gap, slope: slope, stretch: 1, meet: meetMost,
+		gap: gap, slope: slope, stretch: 1, meet: meetMost * heeded(slope),
 		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
 		// In plenty it is the same for all, whatever their weight: it depends on the N that would keep the level where it is.
 		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
@@ -102,12 +103,18 @@ func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
 
 func (b *bucketLevel) prior() float64 { return 0 }
 
-func (b *bucketLevel) trust(float64) float64 {
+func (b *bucketLevel) trust(n float64) float64 {
 	if b.drought.holds() {
 		return 0
 	}
-	return 1
+	_, slope := b.reserve(n)
+	return heeded(slope)
 }
+
+// heeded returns how much of the usual steps n may take. In a bucket of a few tokens, what is left is where one's own phase lies among those
+// of others, and no more. If n followed that, phases would never come to lie evenly, and all that a bucket so small can hold would be too
+// little.
+func heeded(slope float64) float64 { return min(1, slope/bucketSteep) }
 
 func (b *bucketLevel) news() float64 { return newsUnits }
 
