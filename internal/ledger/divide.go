@@ -433,6 +433,9 @@ func (n *Node) Next() mono.Time {
 	}
 	// From the try that was put on, and not from the turn's beginning: who was quicker has that instant, and would be quicker the next time.
 	soon := n.put.Add(n.poll(n.rivals+1) + n.shift)
+	if quiet := n.view.Quiet.For; quiet > 0 && !n.closed { // it is only to be there, for others to see
+		soon = max(soon, min(n.put.Add(quiet+n.took), n.began.Add(n.config.TTL/2)))
+	}
 	switch {
 	case len(n.changes) > 0, n.asksNow() && n.stock() < int64(max(n.waiting, 1)):
 		return soon

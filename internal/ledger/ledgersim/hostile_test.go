@@ -154,7 +154,9 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.ShiftAhead:     func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
 	ledger.NoSlack:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
 	ledger.NoQuiet:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Remove: 10 * time.Second} },
-	ledger.TrustsClock:    func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Kill: 2 * time.Second, Newborn: true} },
+	ledger.TrustsClock: func(c *ledgersim.Config) {
+		c.Rested, c.Trouble = true, ledgersim.Trouble{Kill: 2 * time.Second, Newborn: true}
+	},
 	ledger.EraKept: func(c *ledgersim.Config) {
 		c.Nodes, c.Length = 3, 240*time.Second
 		c.Trouble = ledgersim.Trouble{Kill: 8 * time.Second, Newborn: true, OnOff: 12 * time.Second}
