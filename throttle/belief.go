@@ -36,10 +36,12 @@ const (
 	estSure  = 0.2
 	estOne   = 0.5
 	estJump  = 4.0 // the most by which n is multiplied at once
+	estDrop  = 3.0 // and divided: what remains is told with errors, so it may seem that nobody takes anything
 	estGrown = 1.5 // the least by which n is multiplied when limited again, or served again with nothing left
 
 	meetMost   = 0.2 // the largest κ, and per b/n
 	meetSlope  = 0.5
+	meetFar    = 9.0  // × the N that the level says, where that is sure: a larger n does not make κ smaller
 	meetRounds = 5.0  // how many rounds one answer stands for, at most
 	newsUnits  = 9.0  // how much all take between two revisions; with less, est would be a small integer
 	newsSoon   = 4    // so many first revisions do not wait for that
@@ -133,7 +135,7 @@ func (f *Fair) revise(s *sighting) {
 	case f.empty == 1: // a single refusal may be somebody else's fault
 		f.n += estGain * max(0, up-f.n)
 	default:
-		f.n += f.gain(est) * (max(up, f.level.floor(f.n)) - f.n)
+		f.n = max(f.n/estDrop, f.n+f.gain(est)*(up-f.n))
 	}
 	f.n = f.clamp(f.n)
 	f.blind = 0
@@ -162,7 +164,11 @@ func (f *Fair) meet(s *sighting, own float64) {
 		f.n = f.clamp(f.level.newcomer(f, s) / f.config.Weight)
 		return
 	}
-	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/f.n), st.price
+	n := f.n
+	if st.sure { // who believes in far more sharers is one of few, hears rarely, and would be away for hours
+		n = min(n, meetFar*math.Exp(st.price)/f.config.Weight)
+	}
+	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/n), st.price
 	if st.building {
 		k, c = k*buildMeet, min(c, math.Log(buildMost))
 	}

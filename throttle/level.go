@@ -21,8 +21,6 @@ type level interface {
 	prior() float64
 	// trust returns how much of the usual gain an estimate deserves.
 	trust(n float64) float64
-	// floor returns the smallest n that one estimate may lead to, after an n.
-	floor(n float64) float64
 	// news returns how much all take between two revisions of n, at least; with less the estimate would be a small integer.
 	news() float64
 	// adjust returns when the next unit goes, given that it is planned for next.
@@ -40,5 +38,6 @@ type stand struct {
 	spread   float64 // the gap at which one goes twice as fast, if the level allows a gap
 	stretch  float64 // factor of intervals: the rate of the quota over the rate at which it is to be used
 	lost     bool    // the level can be relied on, and says that N is much smaller: n is learned anew
+	sure     bool    // the price is not off by a factor of many: the slope is larger than by what the level wavers
 	building bool    // there is far less than is kept, and there was never more
 }

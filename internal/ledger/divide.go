@@ -15,6 +15,10 @@ import (
 // How much falls to it is found out first, and then it takes that from the earliest on: a limiter counts what was granted before against the
 // earliest that is free, so to leave that to another and take what is free later would waste the time between.
 func (t *pending) divide() {
+	if t.book.From != "" {
+		t.wantsNow, t.heirs = true, 1
+		return
+	}
 	t.unstick()
 	t.mine.Want = t.wants()
 	t.wantsNow = t.mine.Want > 0
