@@ -31,6 +31,7 @@ const (
 	bucketMost   = 8000.0
 	bucketPart   = 0.75
 	bucketBase   = 0.35 // the part of a small bucket's reserve that does not depend on N
+	bucketSteep  = 1.5  // the slope from which on estimates and what the level says are heeded in full
 	bucketNoise  = 3.0  // the level only wavers up to so many √N above the reserve
 	spreadLeast  = 10.0
 	newcomerMost = 80.0   // the most newcomers at once, since later ones see what earlier ones took, too
@@ -74,9 +75,10 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 		return stand{gap: s.left, stretch: 1, spread: droughtSpread}
 	}
 	shares := f.shares()
-	missing, meet := b.missing(f, s), meetMost
+	_, whole := b.reserve(shares)
+	missing, meet := b.missing(f, s), meetMost*heeded(whole)
 	if missing > 0 {
-		meet = riseMeet * meetMost
+		meet *= riseMeet
 	}
 	r, slope := b.kept(shares, missing)
 	one, _ := b.kept(1, missing)
@@ -108,12 +110,18 @@ func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
 
 func (b *bucketLevel) prior() float64 { return 0 }
 
-func (b *bucketLevel) trust(float64) float64 {
+func (b *bucketLevel) trust(n float64) float64 {
 	if b.drought.holds() {
 		return 0
 	}
-	return 1
+	_, slope := b.reserve(n)
+	return heeded(slope)
 }
+
+// heeded returns how much of the usual steps n may take. In a bucket of a few tokens, what is left is where one's own phase lies among those
+// of others, and no more. If n followed that, phases would never come to lie evenly, and all that a bucket so small can hold would be too
+// little.
+func heeded(slope float64) float64 { return min(1, slope/bucketSteep) }
 
 func (b *bucketLevel) news() float64 { return newsUnits }
 

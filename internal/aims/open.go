@@ -4,9 +4,8 @@ import "math"
 
 // open says in a few words why throttle.Fair does not reach an aim. The keys are the scenario and the figure.
 var open = map[string]string{
-	"clear-10: cleared in s":            "four of ten listen; the rest see it late",
-	"burst-5-50: refused when steady %": "50 phases waver by more",
-	"fixed-50: longest sleep s":         "78 to 81 by seeds",
+	"clear-10: cleared in s":    "four of ten listen; the rest see it late",
+	"fixed-50: longest sleep s": "78 to 81 by seeds",
 }
 
 // mark sets Open of the figures that open names.
