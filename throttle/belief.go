@@ -47,6 +47,7 @@ const (
 	newsSoon   = 4    // so many first revisions do not wait for that
 	buildMeet  = 0.1  // how much of κ while the reserve is built: until it is there the level says nothing of N
 	buildMost  = 60.0 // and the largest N that the level may say then
+	blindMore  = 1.0  // how many more tokens there are in a blind window than as many sharers need in nearly all of them
 	blindPrior = 1.0  // the weight of a blind window's n against what came of it
 )
 
@@ -101,7 +102,7 @@ func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 	span := s.at.Sub(f.base.at)
 	if f.blind > 0 {
 		k := blindPrior * min(1, blind.Shares/f.n)
-		return (taken + k*f.n) / (blind.Share(f.blind, f.tokens(span)) + k), true
+		return (taken + k*f.n) / (blind.Share(f.blind, f.tokens(span)-blindMore) + k), true
 	}
 	f.noise.heed(taken-f.n*own, float64(f.config.Limit)/f.config.MeanCost)
 	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // a process that idles sees much of others

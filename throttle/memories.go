@@ -128,6 +128,8 @@ func (f *Fair) keepLevels(m *memory) {
 	f.finder.emptied.keep(m)
 
 	m.flag("whether there is a reserve", &f.bucket.built)
+	m.flag("whether it was begun", &f.bucket.rise.seen)
+	m.instant("when the whole of it is kept", &f.bucket.rise.ends)
 	d := &f.bucket.drought
 	d.before.keep(m, most)
 	m.past("when that was heard", &d.heard)
