@@ -285,8 +285,29 @@ func (m *Member) Close(ctx context.Context) error {
 	if !holds {
 		return nil
 	}
-	return m.turn(ctx)
+	err := m.turn(ctx)
+	for range closingTurns {
+		m.mu.Lock()
+		more := err == nil && m.node.HeldBack()
+		m.mu.Unlock()
+		if !more {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(closingPause):
+			err = m.turn(ctx)
+		}
+	}
+	return err
 }
+
+// A Member that has just come tells nothing before others have seen it: so closing it may take a few turns, between which they have theirs.
+const (
+	closingTurns = 4
+	closingPause = 250 * time.Millisecond
+)
 
 // replanLocked wakes the goroutine if it would sleep too long.
 func (m *Member) replanLocked() {

@@ -36,15 +36,18 @@ const (
 	estSure  = 0.2
 	estOne   = 0.5
 	estJump  = 4.0 // the most by which n is multiplied at once
+	estDrop  = 3.0 // and divided: what remains is told with errors, so it may seem that nobody takes anything
 	estGrown = 1.5 // the least by which n is multiplied when limited again, or served again with nothing left
 
 	meetMost   = 0.2 // the largest κ, and per b/n
 	meetSlope  = 0.5
+	meetFar    = 9.0  // × the N that the level says, where that is sure: a larger n does not make κ smaller
 	meetRounds = 5.0  // how many rounds one answer stands for, at most
 	newsUnits  = 9.0  // how much all take between two revisions; with less, est would be a small integer
 	newsSoon   = 4    // so many first revisions do not wait for that
 	buildMeet  = 0.1  // how much of κ while the reserve is built: until it is there the level says nothing of N
 	buildMost  = 60.0 // and the largest N that the level may say then
+	blindMore  = 1.0  // how many more tokens there are in a blind window than as many sharers need in nearly all of them
 	blindPrior = 1.0  // the weight of a blind window's n against what came of it
 )
 
@@ -99,7 +102,7 @@ func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 	span := s.at.Sub(f.base.at)
 	if f.blind > 0 {
 		k := blindPrior * min(1, blind.Shares/f.n)
-		return (taken + k*f.n) / (blind.Share(f.blind, f.tokens(span)) + k), true
+		return (taken + k*f.n) / (blind.Share(f.blind, f.tokens(span)-blindMore) + k), true
 	}
 	f.noise.heed(taken-f.n*own, float64(f.config.Limit)/f.config.MeanCost)
 	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // a process that idles sees much of others
@@ -132,7 +135,7 @@ func (f *Fair) revise(s *sighting) {
 	case f.empty == 1: // a single refusal may be somebody else's fault
 		f.n += estGain * max(0, up-f.n)
 	default:
-		f.n += f.gain(est) * (up - f.n)
+		f.n = max(f.n/estDrop, f.n+f.gain(est)*(up-f.n))
 	}
 	f.n = f.clamp(f.n)
 	f.blind = 0
@@ -161,7 +164,11 @@ func (f *Fair) meet(s *sighting, own float64) {
 		f.n = f.clamp(f.level.newcomer(f, s) / f.config.Weight)
 		return
 	}
-	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/f.n), st.price
+	n := f.n
+	if st.sure { // who believes in far more sharers is one of few, hears rarely, and would be away for hours
+		n = min(n, meetFar*math.Exp(st.price)/f.config.Weight)
+	}
+	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/n), st.price
 	if st.building {
 		k, c = k*buildMeet, min(c, math.Log(buildMost))
 	}

@@ -6,36 +6,77 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 )
 
-// Who is entitled to a quarter of a window goes early enough to have three fifths of that, or a ninth of what time the others leave of
-// it; and not earlier than planned where it has that.
+// Who is entitled to a quarter of a window goes early enough to have three fifths of that by four fifths of what time there is; where others
+// hurry, or did in the window before, by a tenth of what time they leave of it. It is not earlier than planned where it has that.
 func TestEntitledToAWindow(t *testing.T) {
 	const plan = 1000
 	for name, c := range map[string]struct {
-		served, before, left, rate, want float64
+		served, before, left float64
+		haste                int
+		want                 float64
 	}{
-		"nothing served yet":             {0, 60, 100, 0, 60.0 / 15},
-		"a third":                        {5, 60, 100, 0, 60.0 / 10},
-		"less than one":                  {14.5, 60, 100, 0, 120},
+		"nothing served yet":             {0, 60, 100, 0, 0.8 * 60.0 / 15},
+		"a third":                        {5, 60, 100, 0, 0.8 * 60.0 / 10},
+		"less than one":                  {14.5, 60, 100, 0, 0.8 * 120},
 		"all that is due":                {15, 60, 100, 0, plan},
 		"more":                           {20, 60, 100, 0, plan},
 		"nothing is left":                {0, 60, 0.5, 0, plan},
-		"one is left":                    {0, 60, 1, 0, 4},
-		"others are slow":                {0, 60, 100, 0.1, 4},
-		"others hurry":                   {0, 60, 100, 10, 0.1 * 10 / 15},
+		"one is left":                    {0, 60, 1, 0, 0.1 * 540 / 99 / 15},
+		"as many were taken as is fair":  {0, 300, 50, 0, 0.8 * 300 / 15},
+		"a few more":                     {0, 300, 44, 0, 0.8 * 300 / 15},
+		"others hurry":                   {0, 300, 36, 0, 0.1 * 36 / 64 * 300 / 15},
+		"they hurried before":            {0, 300, 50, 1, 0.1 * 50 / 50 * 300 / 15},
+		"they have not begun yet":        {0, 300, 100, 1, 0.8 * 300 / 15},
+		"ten at once, as a window opens": {0, 600, 90, 0, 0.1 * 90 / 10 * 0.001 / 15},
+		"half of it, as a window opens":  {0, 595, 50, 0, 0.1 * 50 / 50 * 5.0 / 15},
 		"planned sooner":                 {0, 60000, 100, 0, plan},
-		"others would take all soon, of": {5, 60, 20, 20, 0.1 * 1 / 10},
 	} {
-		e := entitled{sharers: 4, served: c.served}
-		got := e.by(&sighting{sent: sent{at: second(500)}}, second(500+plan), 100, c.before, c.left, c.rate)
+		w := newWindowLevel(100, max(10*time.Minute, Seconds(c.before)))
+		e := entitled{sharers: 4, served: c.served, haste: c.haste}
+		got := e.by(&sighting{sent: sent{at: second(500)}, left: c.left}, second(500+plan), &w, c.before)
 		if d := got.Sub(second(500 + c.want)); d.Abs() > time.Microsecond {
-			t.Errorf("%s: %v after, want %v", name, got.Sub(second(500)), c.want)
+			t.Errorf("%s: %v after, want %v", name, got.Sub(second(500)), Seconds(c.want))
 		}
 	}
-	nobodySaid := entitled{}
-	if got := nobodySaid.by(&sighting{}, second(plan), 100, 60, 100, 0); got != second(plan) {
+	w, nobodySaid := newWindowLevel(100, time.Minute), entitled{}
+	if got := nobodySaid.by(&sighting{left: 100}, second(plan), &w, 60); got != second(plan) {
 		t.Errorf("nobody said how many share, and it goes at %v", got)
+	}
+}
+
+// Who finds a window used up long before it ends hurries in the two that follow; not after the first one, nor at the end of one.
+func TestEntitledToHaste(t *testing.T) {
+	w := newWindowLevel(100, time.Minute)
+	for _, c := range []struct {
+		name   string
+		s      sighting
+		before float64 // the end
+		want   int
+	}{
+		{"used up", sighting{window: 1, none: true}, 50, 2},
+		{"refused", sighting{window: 1, limited: true}, 50, 2},
+		{"something is left", sighting{window: 1}, 50, 0},
+		{"at the end", sighting{window: 1, none: true}, 3, 0},
+		{"the first window", sighting{none: true}, 50, 0},
+	} {
+		e := entitled{sharers: 4}
+		c.s.ends, c.s.mid = second(100), second(100-c.before)
+		e.look(&c.s, &w)
+		for k, want := range []int{c.want, max(c.want-1, 0), 0} {
+			e.heed(&sighting{window: 2 + k}, 1)
+			e.heed(&sighting{window: 2 + k}, 1)
+			if e.haste != want {
+				t.Errorf("%s: %d windows later haste is %d, want %d", c.name, k+1, e.haste, want)
+			}
+		}
+	}
+	e := entitled{sharers: 4}
+	e.look(&sighting{window: 1, none: true, ends: mono.Min}, &w)
+	if e.haste != 0 {
+		t.Error("nobody knows when the window ends, and it hurries")
 	}
 }
 

@@ -51,8 +51,8 @@ type FairConfig struct {
 	// threads wait in it. If zero, 1.
 	Weight float64
 	// Sharers is how many processes share the quota. Set it if some of them may follow no law of fairness: this process then claims its
-	// own part of the quota even where others are greedy. If zero, all are trusted to share. A number that is too small takes from the
-	// others.
+	// own part of the quota even where others are greedy. If zero, all are trusted to share. A number that is right, or too large, costs
+	// nobody anything where all share fairly; one that is too small takes from the others.
 	Sharers float64
 	// MaxWait is the longest wait from one request to the next, whatever the server says. If zero, two Windows, or as long as 4,500
 	// sharers would need if that is longer, and at least a minute.

@@ -61,6 +61,7 @@ var fairWorlds = []fairWorld{
 	{"a bucket: one of four threads begins at plenty", hour, fleet.Quota{Full: true, Capacity: 1500}, []fleet.Group{sharers(1, func(g *fleet.Group) { g.Threads = 4 })}, 0, 6},
 	{"a bucket: two far away, of eight threads each", hour, fleet.Quota{Level: 400}, []fleet.Group{sharers(2, func(g *fleet.Group) { g.Threads, g.Link = 8, far })}, 0, 8},
 	{"a small bucket, that says when it is full", hour / 2, fleet.Quota{Capacity: 40, Level: 20, Headers: told}, []fleet.Group{sharers(6, nil)}, 8, 8},
+	{"a bucket of five: ten begin at nothing", 2 * hour, fleet.Quota{Capacity: 5}, []fleet.Group{sharers(10, nil)}, 1, 2},
 	{"a bucket: weights and starts", hour / 2, fleet.Quota{Level: 30}, []fleet.Group{
 		sharers(2, func(g *fleet.Group) { g.Params.Weight, g.Params.Start = 5, 4*time.Second }),
 		sharers(3, func(g *fleet.Group) { g.Params.Start = 20 * time.Second }),

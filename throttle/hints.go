@@ -20,7 +20,7 @@ import (
 //
 // A time in whole seconds says nothing finer than a second. So if a reset is later than a configured window (Own) could end, by less than
 // a second, then the window ends when the configured one does at the latest. Taking the reset literally would cost every other window of
-// a second.
+// a second. And where the configured limit has counted as much as the server has, it decides: see known.
 //
 // An answer without a reset, or with one that is past, does not say when to come back and is not heeded: refusals are a matter for
 // limit.Cooldown, and a fair share without resets for Fair.
@@ -30,7 +30,7 @@ import (
 type Hints struct {
 	longest  time.Duration
 	capacity limit.Cost
-	own      limit.Limiter
+	rooms    rooms
 	last     mono.Time
 	words    [len(limit.Cost{})]word
 	open     limit.Cost // in flight
@@ -51,6 +51,7 @@ type word struct {
 	heard mono.Time     // if it is a bucket: the instant that least is of
 	per   time.Duration // if it is a bucket: how long the refill of one takes; otherwise 0
 	cut   bool          // the reset was told for later than until, so the word goes on holding then
+	known known
 }
 
 // HintsConfig describes Hints.
@@ -61,9 +62,11 @@ type HintsConfig struct {
 	// Capacity is what a full bucket holds, for each unit of which the server keeps a bucket. For such a unit the reset is when the
 	// bucket will be full again, and it refills evenly before. Where Capacity is zero, everything comes back at the reset.
 	Capacity limit.Cost
-	// Own is the configured limit of the same quota. Only its Rates are asked for. If nil, or if it cannot tell them, all resets are
-	// believed to the instant.
+	// Own is the configured limit of the same quota, whose Admit and Settle come before those of the Hints. Only its Rates and its use are asked
+	// for. If nil, or if it cannot tell them, all resets are believed to the instant.
 	Own limit.Limiter
+	// Later says that Own's Admit and Settle come after those of the Hints.
+	Later bool
 }
 
 // NewHints returns Hints that have heard nothing. The error names the field and value.
@@ -74,12 +77,12 @@ func NewHints(c HintsConfig) (*Hints, error) {
 	if c.Longest == 0 {
 		c.Longest = time.Hour
 	}
-	h := &Hints{longest: c.Longest, capacity: c.Capacity, own: c.Own, last: mono.Min}
+	h := &Hints{longest: c.Longest, capacity: c.Capacity, rooms: rooms{own: c.Own, later: c.Later}, last: mono.Min}
 	for u, n := range c.Capacity {
 		if n < 0 || n > limit.MaxCost {
 			return nil, fmt.Errorf("throttle: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u), int64(limit.MaxCost))
 		}
-		h.words[u] = word{until: mono.Min, most: -1}
+		h.words[u] = word{until: mono.Min, most: -1, known: known{literal: mono.Min}}
 		if n > 0 {
 			h.words[u].most = n
 		}
@@ -144,12 +147,16 @@ func (h *Hints) NotBefore(now mono.Time, _ int, ahead, cost limit.Cost) mono.Tim
 		if w.per > 0 && over < int64(w.until.Sub(w.heard)/w.per) {
 			at = w.heard.Add(time.Duration(over) * w.per)
 		}
-		ready = max(ready, at)
+		ready = max(ready, w.known.lets(t, at, 0))
 	}
 	return ready
 }
 
 func (w *word) ready(t mono.Time, cost, open int64) mono.Time {
+	return w.known.lets(t, w.literally(t, cost, open), open)
+}
+
+func (w *word) literally(t mono.Time, cost, open int64) mono.Time {
 	if t < w.until || w.cut {
 		over := cost + open - w.least
 		if over <= 0 {
@@ -186,6 +193,7 @@ func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
 	for u := range cost {
 		h.open[u] += unit(cost[u])
 	}
+	h.rooms.sent(h.last, cost)
 }
 
 // Ended is told how a request ended that was Sent at the instant sent with that cost. Call it exactly once for each.
@@ -201,6 +209,7 @@ func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 	}
 	for u := range h.words {
 		h.open[u] -= admitted[u]
+		h.words[u].answered(h.last, sent, admitted[u], o, h.longest)
 		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
 			h.hear(u, sent, unit(o.Remaining[u]), o.Reset[u], o.Sure)
 		} else {
@@ -209,13 +218,14 @@ func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 	}
 }
 
-// rounding is how much too late a reset may be told: servers count in whole seconds.
-const rounding = time.Second
-
 // hear is told what is left, by an answer that was read just now, to a request sent at the instant sent.
 func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration, sure bool) {
 	w := &h.words[u]
 	w.most = max(w.most, remaining)
+	per := time.Duration(0)
+	if h.capacity[u] == 0 {
+		per = h.rooms.explains(u, h.last, sent, remaining, w.most, reset)
+	}
 	cut := reset > h.longest && !sure
 	if cut {
 		reset = h.longest
@@ -223,7 +233,8 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 	since, until := sent.Add(reset-rounding), h.last.Add(reset)
 	switch {
 	case w.until <= h.last || since > w.until: // it is about a later window
-		*w = word{until: min(until, h.ends(u, w.most, reset)), since: since, least: remaining, most: w.most, heard: h.last, cut: cut}
+		*w = word{until: min(until, h.ends(u, w.most, reset)), since: since, least: remaining, most: w.most, heard: h.last, cut: cut, known: w.known}
+		w.known.heard(h.last, per, true)
 		if missing := h.capacity[u] - remaining; missing > 0 {
 			w.per = (reset-1)/time.Duration(missing) + 1
 		}
@@ -232,6 +243,7 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 		w.least = min(w.least, remaining-int64(h.last.Sub(w.heard)/w.per)) // less what was refilled since
 		w.since, w.until = max(w.since, since), max(w.until, until)
 	default:
+		w.known.heard(h.last, per, remaining <= w.least)
 		w.least = min(w.least, remaining)
 		w.since = max(w.since, since)
 		if until < w.until {
@@ -244,10 +256,10 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 // than a second before the reset. A unit that ever had more left than is configured, or that may have a longer window, is not what is
 // configured.
 func (h *Hints) ends(u int, most int64, reset time.Duration) mono.Time {
-	if h.own == nil || h.capacity[u] > 0 {
+	if h.rooms.own == nil || h.capacity[u] > 0 {
 		return limit.Never
 	}
-	rates, _ := limit.Rates(h.own)
+	rates, _ := limit.Rates(h.rooms.own)
 	var longest limit.Rate // a zero Rate: this unit is not configured
 	for _, r := range rates {
 		if int(r.Unit) == u && r.Per > longest.Per {

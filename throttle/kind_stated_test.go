@@ -22,7 +22,7 @@ func TestFairHearsTheKind(t *testing.T) {
 		counts limit.Counting
 		better float64 // by how many percent less the shares of those who know differ
 	}{
-		{"windows of a minute", fleet.Quota{Kind: fleet.Calendar, Limit: 75, Window: minute}, 10, throttle.FixedWindow, limit.CountsWindow, 80},
+		{"windows of a minute", fleet.Quota{Kind: fleet.Calendar, Limit: 75, Window: minute}, 10, throttle.FixedWindow, limit.CountsWindow, 60},
 		{"windows", fleet.Quota{Kind: fleet.Calendar, Limit: 5000, Window: hour}, 50, throttle.FixedWindow, limit.CountsWindow, 5},
 		{"silent windows", fleet.Quota{Kind: fleet.Calendar, Limit: 5000, Window: hour, Silent: true}, 50, throttle.FixedWindow, limit.CountsWindow, 0.5},
 		{"a silent bucket of many", fleet.Quota{Kind: fleet.Bucket, Limit: 600, Window: minute, Full: true, Silent: true}, 60, throttle.TokenBucket, limit.CountsBucket, 0},

@@ -38,5 +38,6 @@ type stand struct {
 	spread   float64 // the gap at which one goes twice as fast, if the level allows a gap
 	stretch  float64 // factor of intervals: the rate of the quota over the rate at which it is to be used
 	lost     bool    // the level can be relied on, and says that N is much smaller: n is learned anew
+	sure     bool    // the price is not off by a factor of many: the slope is larger than by what the level wavers
 	building bool    // there is far less than is kept, and there was never more
 }

@@ -17,11 +17,12 @@ import (
 // from it; and how steeply it falls bounds how fast shares may become equal. It costs no rate, only that it has to be filled once.
 //
 // This is version 1 of a protocol among all who share a bucket. A version that keeps another reserve would get nothing beside this one,
-// or everything: whoever keeps more waits for what the others use. So a later version must keep this r for as long as sharers of both may
-// meet. It may change all else: how n is estimated, how fast shares become equal, what a newcomer does.
+// or everything: whoever keeps more waits for what the others use. So a later version must keep this r, and how it comes to be (rise), for
+// as long as sharers of both may meet. It may change all else: how n is estimated, how fast shares become equal, what a newcomer does.
 type bucketLevel struct {
 	capacity float64
 	built    bool // the reserve was seen to be full once
+	rise     rise
 	drought  drought
 }
 
@@ -30,6 +31,7 @@ const (
 	bucketMost   = 8000.0
 	bucketPart   = 0.75
 	bucketBase   = 0.35 // the part of a small bucket's reserve that does not depend on N
+	bucketSteep  = 1.5  // the slope from which on estimates and what the level says are heeded in full
 	bucketNoise  = 3.0  // the level only wavers up to so many √N above the reserve
 	spreadLeast  = 10.0
 	newcomerMost = 80.0   // the most newcomers at once, since later ones see what earlier ones took, too
@@ -59,7 +61,8 @@ func (b *bucketLevel) reserve(shares float64) (r, slope float64) {
 
 func (b *bucketLevel) look(f *Fair, s *sighting) {
 	b.drought.look(f, s)
-	if f.known && !s.limited && !b.stand(f, s).building {
+	b.begin(f, s)
+	if f.known && !s.limited && b.missing(f, s) == 0 && !b.stand(f, s).building {
 		b.built = true
 	}
 }
@@ -72,15 +75,21 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 		return stand{gap: s.left, stretch: 1, spread: droughtSpread}
 	}
 	shares := f.shares()
-	r, slope := b.reserve(shares)
-	one, _ := b.reserve(1)
+	_, whole := b.reserve(shares)
+	missing, meet := b.missing(f, s), meetMost*heeded(whole)
+	if missing > 0 {
+		meet *= riseMeet
+	}
+	r, slope := b.kept(shares, missing)
+	one, _ := b.kept(1, missing)
 	gap := s.left - r
 	surplus := max(0, gap-bucketNoise*math.Sqrt(shares))
 	return stand{
-		gap: gap, slope: slope, stretch: 1, meet: meetMost,
+		gap: gap, slope: slope, stretch: 1, meet: meet,
 		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
 		// In plenty it is the same for all, whatever their weight: it depends on the N that would keep the level where it is.
 		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
+		sure:     slope > lostSlope,
 		building: !b.built && -gap > correctMost*f.n,
 	}
 }
@@ -101,12 +110,18 @@ func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
 
 func (b *bucketLevel) prior() float64 { return 0 }
 
-func (b *bucketLevel) trust(float64) float64 {
+func (b *bucketLevel) trust(n float64) float64 {
 	if b.drought.holds() {
 		return 0
 	}
-	return 1
+	_, slope := b.reserve(n)
+	return heeded(slope)
 }
+
+// heeded returns how much of the usual steps n may take. In a bucket of a few tokens, what is left is where one's own phase lies among those
+// of others, and no more. If n followed that, phases would never come to lie evenly, and all that a bucket so small can hold would be too
+// little.
+func heeded(slope float64) float64 { return min(1, slope/bucketSteep) }
 
 func (b *bucketLevel) news() float64 { return newsUnits }
 
@@ -134,7 +149,7 @@ func (b *bucketLevel) refused(f *Fair, now mono.Time, s *sighting, retryAfter ti
 	}
 	f.blind = f.n
 	f.rebase(s)
-	f.wait(now, blind.Wait(f.n, f.config.Rng.Float64()), retryAfter)
+	f.wait(now, blindMore+blind.Wait(f.n, f.config.Rng.Float64()), retryAfter)
 }
 
 // widened returns the blind window that follows one of n that was refused so many tokens after it began.

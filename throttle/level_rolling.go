@@ -39,6 +39,7 @@ const (
 	rollingMeets = 0.11  // at most
 	rollingFirst = 0.01  // κ in the first window, towards a fixed N: what remains says nothing yet
 	rollingAlone = 3.0   // this is done from this n on
+	rollingSure  = 10.0  // b from which on what remains tells N to within a factor of a few
 	rollingTrust = 0.3
 	rollingPrior = 1.0 // in units of one's own; with 2, a process alone leaves 3 % unused
 	rollingNews  = 20.0
@@ -115,7 +116,7 @@ func (w *rollingLevel) least() (m float64, whole bool) {
 
 func (w *rollingLevel) stand(f *Fair, s *sighting) stand {
 	r, slope := w.reserve(f.shares())
-	st := stand{gap: min(0, s.left-r), slope: slope, stretch: w.limit / max(w.limit-r, w.limit/2), meet: min(max(rollingMeet, f.shares()/rollingMany), rollingMeets)}
+	st := stand{gap: min(0, s.left-r), slope: slope, stretch: w.limit / max(w.limit-r, w.limit/2), meet: min(max(rollingMeet, f.shares()/rollingMany), rollingMeets), sure: slope > rollingSure}
 	m, whole := w.least()
 	switch {
 	case !whole && s.left > r:

@@ -12,7 +12,7 @@ import (
 // windowLevel reads what remains in a fixed window: of L per T, with t_r until it ends and x = t_r/T. It is like a bucket whose level is
 // measured from a line that falls evenly to a small rest. N sharers keep what remains at
 //
-//	line(t_r) − b(x)·ln(N/10)        line = rest + s·t_r,  s = (L − rest)/T,  b = ¼b₀·4x(1 − x)·4
+//	line(t_r) − b(x)·ln(N/10)        line = rest + s·t_r,  s = (L − rest)/T,  b = b₀·4x(1 − x)
 //
 // b is zero at both ends: so there is no jump when the window begins, and nothing is left when it ends.
 type windowLevel struct {
@@ -82,6 +82,7 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 		f.noise = noise{}
 	}
 	s.ends, s.window = w.ends, w.number
+	f.entitled.look(s, w)
 	if s.limited || s.ends == mono.Min {
 		return
 	}
@@ -189,7 +190,7 @@ func (w *windowLevel) news() float64 { return newsUnits }
 func (w *windowLevel) adjust(f *Fair, s *sighting, next mono.Time) mono.Time {
 	if s.ends != mono.Min {
 		before := w.before(s)
-		next = f.entitled.by(s, next, w.limit, before, s.left, (w.limit-s.left)/max(w.length-before, 1e-3))
+		next = f.entitled.by(s, next, w, before)
 	}
 	switch {
 	case s.ends == mono.Min:

@@ -99,6 +99,7 @@ func (f *Fair) keep(m *memory) {
 	number(m, "the window that is claimed", &f.entitled.window, -mostCounted, mostCounted)
 	m.real("what was served in it", &f.entitled.served, 0, mostUnits)
 	m.real("the part that was refused", &f.entitled.refused, 0, 1)
+	number(m, "for how many windows it is claimed in haste", &f.entitled.haste, 0, entitledWindows)
 	m.real("the noise", &f.noise.product, -mostUnits, mostUnits)
 	m.real("the latest deviation", &f.noise.before, -mostUnits, mostUnits)
 	if m.reads && f.unknown == nil {
@@ -127,6 +128,8 @@ func (f *Fair) keepLevels(m *memory) {
 	f.finder.emptied.keep(m)
 
 	m.flag("whether there is a reserve", &f.bucket.built)
+	m.flag("whether it was begun", &f.bucket.rise.seen)
+	m.instant("when the whole of it is kept", &f.bucket.rise.ends)
 	d := &f.bucket.drought
 	d.before.keep(m, most)
 	m.past("when that was heard", &d.heard)

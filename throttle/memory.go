@@ -17,7 +17,7 @@ import (
 // written, since the next process has another scale.
 const (
 	memoryLetter  = 'A'
-	memoryVersion = 3
+	memoryVersion = 5
 	memoryLeast   = 2 + crc32.Size
 )
 

@@ -55,7 +55,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 		return nil, err
 	}
 	t.recall(p, own)
-	g, err := guard.New(guard.Config{Limiter: own, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
+	g, err := guard.New(guard.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}

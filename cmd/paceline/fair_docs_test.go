@@ -203,7 +203,7 @@ func (p *fairPage) cell(r figureRow, name string, isStrategy, bold bool) string 
 // figureNames are those that tables may have in their heads.
 var figureNames = []string{"refused %", "CV of shares %", "longest sleep s", "unused %", "cleared in s",
 	"furthest group off its share %", "CV of processes when steady %", "refused when steady %",
-	"CV of shares in a window %", "unused of a window %", "refused per client and window", "share of ours", "refused of ours %"}
+	"CV of shares in a window %", "unused of a window %", "refused per client and window", "CV of shares when steady %", "share of ours", "refused of ours %"}
 
 var atWork = regexp.MustCompile(`^paceline `)
 
@@ -365,7 +365,7 @@ func (p *fairPage) company(args []string) {
 	if err := json.Unmarshal(p.run(append(args, "-o", "json")), &r); err != nil || len(r.Groups) != 2 {
 		p.Fatalf("%v: %d groups", err, len(r.Groups))
 	}
-	if g := r.Groups[0]; g.Strategy != "fair" || !(g.Share > 0.01 && g.Share < 0.1) {
-		p.Errorf("%s has %v of its share beside a greedy one; the page says a few hundredths", g.Strategy, g.Share)
+	if g := r.Groups[0]; g.Strategy != "fair" || !(g.Share > 0.01 && g.Share < 0.25) {
+		p.Errorf("%s has %v of its share beside a greedy one; the page says a fifth or less", g.Strategy, g.Share)
 	}
 }

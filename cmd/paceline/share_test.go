@@ -215,7 +215,7 @@ func TestShareRefusals(t *testing.T) {
 		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, exitConfig},
 		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, exitConfig},
 		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", exitConfig},
-		{"--share " + db + " --share-name newer", "the limit is kept in version 4, and this program has version 3: run the same version everywhere", exitConfig},
+		{"--share " + db + " --share-name newer", "the limit is kept in version 5, and this program has version 4: run the same version everywhere", exitConfig},
 		{"--share-name x", "--share-name without --share, expected sqlite:FILE", exitUsage},
 		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, exitUsage},
 		{"--share " + db + " --share-weight 0", "--share-weight 0 is not between 0.001 and 1000", exitUsage},

@@ -25,8 +25,8 @@ each strategy in each of the standard scenarios, in virtual time, once per seed.
 
 cold (everybody starts at once at an empty bucket), full, day, jump (clients come or go), quota (it changes and nobody is
 told), hetero (different sleeps to begin with), mixed (some have little to do), spread (starts within a second to an hour),
-fixed, minute and daily (windows, which tell resets), silent (one that tells nothing), rolling, latency, clear (do 4,500
-requests).
+fixed, minute and daily (windows, which tell resets), rounded, noisy and stale (fixed, and what remains is told so), silent (a
+window that tells nothing), rolling, latency, clear (do 4,500 requests). Clients of several strategies at once are in --aims.
 
 limited: of the requests of a client, averaged over the clients. sd: of the clients' numbers of requests. CV: of the
 clients' shares of what was served. unused: of what the quota let pass. settle: how long after the change as many requests

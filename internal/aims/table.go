@@ -103,7 +103,12 @@ func (t *table) jumps() {
 		t.add(fmt.Sprintf("jump-%d-%d", jump.from, jump.to), fmt.Sprintf("bucket, %d are %d after an hour", jump.from, jump.to), 2*time.Hour, bucket,
 			jumping(jump.from, jump.to), settled(jump.s))
 	}
-	t.add("clear", "4,500 that do not come back, 2 × 5 have them to do; a request takes 167 ms", 8*time.Hour, fleet.Quota{Kind: fleet.DecreaseOnly}, toDo(threads(ours(2), 5), 4500), clear(80))
+	for _, c := range []struct {
+		name, text string
+		groups     []fleet.Group
+	}{{"clear", "2 × 5", threads(ours(2), 5)}, {"clear-10", "10", ours(10)}} {
+		t.add(c.name, "4,500 that do not come back, "+c.text+" have them to do; a request takes 167 ms", 8*time.Hour, fleet.Quota{Kind: fleet.DecreaseOnly}, toDo(c.groups, 4500), clear(80))
+	}
 }
 
 // windows has the scenarios with windows, which give back all of their quota at once.
@@ -132,16 +137,35 @@ func (t *table) windows() {
 	t.add("rolling-50", "rolling 4,500 an hour, 50", 6*time.Hour, rolling, told(ours(50), throttle.RollingWindow), refused(0, none), cvWindow(14), unused(5))
 }
 
+// whole is how long a run in windows of an hour is of which the last two thirds are whole windows: what is used of one, by whom, differs from
+// its beginning to its end where some hurry.
+const whole = 6 * time.Hour
+
 // company has the scenarios with greedy clients beside ours, and those with headers that are approximate.
 func (t *table) company() {
 	for _, greedy := range []struct{ short, strategy string }{
 		{"gem", "exponential-increase-proportional-remaining-decrease"}, {"slot", "slot"}, {"aimd", "aimd"}, {"backoff", "exponential-backoff"},
 	} {
 		text := "9 who know that they are 10, and one greedy: " + greedy.short
-		t.add("beside-"+greedy.short+"-window", "5,000 an hour, "+text, 4*time.Hour, fixed(5000, time.Hour), beside(greedy.strategy, 9), append(share(0.6, 1.1), refusedOurs(1))...)
+		t.add("beside-"+greedy.short+"-window", "5,000 an hour, "+text, whole, fixed(5000, time.Hour), beside(greedy.strategy, 9), append(share(0.6, 1.1), refusedOurs(1))...)
 		if greedy.short != "backoff" { // beside it only a client that hammers the server, too, gets its share
 			t.add("beside-"+greedy.short+"-bucket", "bucket, "+text, 4*time.Hour, bucket, beside(greedy.strategy, 9), share(0.54, none)...)
 		}
+	}
+
+	for _, q := range []struct {
+		name, text string
+		quota      fleet.Quota
+	}{{"bucket", "bucket", bucket}, {"window", "5,000 an hour", fixed(5000, time.Hour)}} {
+		for _, c := range []struct{ n, said int }{{10, 10}, {50, 50}, {10, 20}, {10, 5}, {50, 10}} {
+			costs := []Figure{steady(none, none), cvSteady(none, none), longest(none, none)}
+			if c.said >= c.n {
+				costs = []Figure{steady(0, none), cvSteady(1, none), longest(none, none)}
+			}
+			t.add(fmt.Sprintf("sharers-%d-of-%d-%s", c.said, c.n, q.name), fmt.Sprintf("%s, %d who all say that they are %d", q.text, c.n, c.said), whole, q.quota, saying(c.said, c.n), costs...)
+		}
+		t.add("sharers-half-"+q.name, q.text+", 5 who say that they are 10, and 5 who say nothing", whole, q.quota, join(saying(10, 5), ours(5)), off(1), steady(0, none))
+		t.add("sharers-half-5-"+q.name, q.text+", 5 who say that they are 5, and 5 who say nothing", whole, q.quota, join(saying(5, 5), ours(5)), off(none), steady(none, none))
 	}
 
 	for _, h := range []struct {
@@ -221,7 +245,12 @@ func beside(greedy string, n int) []fleet.Group {
 	}
 	other := ours(1)
 	other[0].Name, other[0].Strategy = greedy, law
-	return join(each(ours(n), func(g *fleet.Group) { g.Params = throttle.Params{Sharers: float64(n + 1)} }), other)
+	return join(saying(n+1, n), other)
+}
+
+// saying is n processes that say that so many share.
+func saying(sharers, n int) []fleet.Group {
+	return each(ours(n), func(g *fleet.Group) { g.Params.Sharers = float64(sharers) })
 }
 
 // fixed is a quota of fixed windows, whose answers tell resets in whole seconds.

@@ -23,6 +23,9 @@ import (
 type Config struct {
 	// Limiter is the server's rule. It belongs to the Guard from now on. If nil, none.
 	Limiter limit.Limiter
+	// Beside, where Limiter is nil, is another Guard's, in whose limit all requests of this one count. What the server says is left is compared
+	// with it. If nil, none.
+	Beside limit.Limiter
 	// InFlight is the most requests in flight. If zero, no bound.
 	InFlight int
 	// Adapt, if not nil, has a bound on requests in flight that nobody states: see limit.Adaptive.
@@ -63,6 +66,7 @@ const (
 // allocate, but for the first word of what is left.
 type Guard struct {
 	own      limit.Limiter
+	counts   limit.Limiter // what answers are compared with: own, or what is beside it
 	later    bool          // the server counts some of a cost only later: see limit.Arriving
 	fitted   *limit.Fitted // over own; nil: no limit is configured
 	under    limit.Limiter // fitted and the bounds on what is in flight; nil: none
@@ -115,7 +119,10 @@ func New(c Config) (*Guard, error) {
 	case c.MaxPause == 0:
 		c.MaxPause = defaultMaxPause
 	}
-	g := &Guard{own: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min, lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
+	g := &Guard{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min, lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
+	if c.Limiter == nil {
+		g.counts = c.Beside
+	}
 	switch len(rules) {
 	case 0:
 	case 1:
@@ -456,7 +463,7 @@ func resets(o *limit.Outcome) bool {
 
 // tell begins to keep what the server says is left: what is in flight may not be in its words.
 func (g *Guard) tell() {
-	h, err := throttle.NewHints(throttle.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.own})
+	h, err := throttle.NewHints(throttle.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.counts, Later: g.own == nil})
 	if err != nil {
 		panic("guard: " + err.Error()) // New and Contain have checked it
 	}

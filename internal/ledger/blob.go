@@ -22,6 +22,10 @@ type Book struct {
 	Latest        mono.Time     // of the last turn
 	Quiet         mono.Time     // nothing is granted before
 	Blank         bool          // nothing was granted yet, nor told, since what was there is lost
+	From          string        // the incarnation of which this is known, while it is gathered: see gather
+	Base          uint64        // in which the last turn that is known was this
+	Gather        mono.Time     // until then
+	Forgot        mono.Time     // when the store had forgotten last, and somebody had not
 	State         []byte        // of the limiter
 	Nodes         []Entry
 }
@@ -44,12 +48,14 @@ type Entry struct {
 	Asks   limit.Cost // what it asks Most to be
 	Asked  uint64     // in which of the book's turns
 	Splits bool       // it sends its part by itself while the store is away
+	Brisk  bool       // it had been here a short while before
+	Came   arrival    // since the store forgot
 	Name   string     // for people
 }
 
 const (
 	blobMagic   = 0xB7
-	blobVersion = 3 // 1 had neither who splits nor least parts, 2 not what each may hold at most; none of them was released
+	blobVersion = 4 // 1 had neither who splits nor least parts, 2 not what each may hold at most, 3 did not gather; none of them was released
 	nodesMost   = 1 << 16
 )
 
@@ -65,6 +71,10 @@ func (b *Book) encode() []byte {
 	w.signed(int64(b.Latest))
 	w.signed(int64(b.Quiet))
 	w.number(bit(b.Blank))
+	w.text(b.From)
+	w.number(b.Base)
+	w.signed(int64(b.Gather))
+	w.signed(int64(b.Forgot))
 	w.text(string(b.State))
 	w.number(uint64(len(b.Nodes)))
 	for i := range b.Nodes {
@@ -82,7 +92,8 @@ func (b *Book) encode() []byte {
 		w.number(uint64(e.Want))
 		w.cost(&e.Mean)
 		w.number(e.Served)
-		w.number(e.Weight<<1 | bit(e.Splits))
+		w.number(e.Weight<<2 | bit(e.Brisk)<<1 | bit(e.Splits))
+		w.number(uint64(e.Came))
 		w.number(e.Least)
 		w.number(e.Counts)
 	}
@@ -146,6 +157,7 @@ func Decode(blob []byte) (*Book, error) {
 	b.Shift, b.Slack = time.Duration(r.signed()), time.Duration(r.signed())
 	b.Latest, b.Quiet = r.instant(), r.instant()
 	b.Blank = r.number() != 0
+	b.From, b.Base, b.Gather, b.Forgot = r.text(), r.number(), r.instant(), r.instant()
 	b.State = []byte(r.text())
 	n := r.number()
 	if n > nodesMost {
@@ -160,7 +172,10 @@ func Decode(blob []byte) (*Book, error) {
 		e.Want, e.Mean = int64(min(r.number(), math.MaxInt32)), r.cost()
 		e.Served = r.number()
 		weight := r.number()
-		e.Weight, e.Splits = weight>>1, weight&1 == 1
+		e.Weight, e.Brisk, e.Splits = weight>>2, weight>>1&1 == 1, weight&1 == 1
+		if e.Came = arrival(min(r.number(), uint64(arrivals))); e.Came == arrivals {
+			r.fail("an arrival that is none")
+		}
 		e.Least, e.Counts = r.number(), r.number()
 		b.Nodes = append(b.Nodes, e)
 	}

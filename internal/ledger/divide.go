@@ -15,6 +15,10 @@ import (
 // How much falls to it is found out first, and then it takes that from the earliest on: a limiter counts what was granted before against the
 // earliest that is free, so to leave that to another and take what is free later would waste the time between.
 func (t *pending) divide() {
+	if t.book.From != "" {
+		t.wantsNow, t.heirs = true, 1
+		return
+	}
 	t.unstick()
 	t.mine.Want = t.wants()
 	t.wantsNow = t.mine.Want > 0
@@ -429,6 +433,9 @@ func (n *Node) Next() mono.Time {
 	}
 	// From the try that was put on, and not from the turn's beginning: who was quicker has that instant, and would be quicker the next time.
 	soon := n.put.Add(n.poll(n.rivals+1) + n.shift)
+	if quiet := n.view.Quiet.For; quiet > 0 && !n.closed { // it is only to be there, for others to see
+		soon = max(soon, min(n.put.Add(quiet+n.took), n.began.Add(n.config.TTL/2)))
+	}
 	switch {
 	case len(n.changes) > 0, n.asksNow() && n.stock() < int64(max(n.waiting, 1)):
 		return soon

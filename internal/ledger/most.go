@@ -48,12 +48,15 @@ func (t *pending) returned(read mono.Time) {
 		return
 	}
 	t.pieces++
-	t.pool.parts = nil
+	t.pool.parts, t.came = nil, nobody
 	t.mine.Most, t.mine.Asks, t.mine.Asked = limit.Cost{}, limit.Cost{}, 0
 }
 
+// warned is for how long nodes ask for less after a store forgot, which may do so again.
+const warned = 30 * time.Second
+
 // askMost sees to what the node may hold at most. It asks for a quarter more than it would hold after this turn, and for an even part
-// of the whole where that is more.
+// of the whole where that is more, or half of that where the store forgot lately.
 func (t *pending) askMost() {
 	if t.steady {
 		return
@@ -67,10 +70,14 @@ func (t *pending) askMost() {
 	if t.mine.Want > 0 && t.asksNow() {
 		plus(&need, &t.head)
 	}
+	even := int64(len(t.others) + 1)
+	if t.now.Sub(t.book.Forgot) < warned {
+		even *= 2
+	}
 	more, pending := false, e.Asks != e.Most
 	asks := e.Most
 	for u, whole := range t.whole {
-		n := min(max(need[u]+need[u]/4, whole/int64(len(t.others)+1), 1), whole)
+		n := min(max(need[u]+need[u]/4, whole/even, 1), whole)
 		if e.Most[u] > 2*n {
 			e.Most[u], asks[u] = n, n
 		}
@@ -164,17 +171,37 @@ func (t *pending) ripe() int {
 	if t.book.Blank && t.now < t.book.Quiet {
 		return 0 // whoever knows what was lost comes yet, and does not know of these
 	}
-	if t.steady || t.config.Fault == TellsAhead {
+	if t.book.From != "" {
+		return 0
+	}
+	if t.steady {
 		return len(t.answers)
 	}
+	left, bounded := t.mayTell()
 	var ripe, rest []answer
 	for _, a := range t.answers {
-		if o := t.outcome(&a); -o.ArrivedAgo <= t.ahead() {
-			ripe = append(ripe, a)
-		} else {
+		o := t.outcome(&a)
+		switch {
+		case -o.ArrivedAgo > t.ahead() && t.config.Fault != TellsAhead:
 			rest = append(rest, a)
+		case a.told > 0: // in a turn of which nobody knows whether it was put
+			ripe = append(ripe, a)
+		case bounded && !within(&a.cost, &left):
+			rest, t.holdsBack = append(rest, a), true
+		default:
+			minus(&left, &a.cost)
+			ripe = append(ripe, a)
 		}
 	}
 	copy(t.answers[copy(t.answers, ripe):], rest)
 	return len(ripe)
+}
+
+func within(c, most *limit.Cost) bool {
+	for u, n := range c {
+		if n > most[u] {
+			return false
+		}
+	}
+	return true
 }

@@ -47,26 +47,31 @@ type Node struct {
 	fresh  limit.Keeper // as of the last turn; says what never goes
 	says   string       // its configuration, as it was made
 
-	last    mono.Time // the last change
-	bounds  bounds
-	seen    *sight // of a newcomer
-	in      bool   // it is in the book, as far as it knows
-	closed  bool
-	turn    uint64    // number of its last turn, put or not
-	began   mono.Time // when that began; mono.Min: there was none
-	served  uint64
-	pool    pool
-	until   mono.Time // nothing is sent from here on
-	pieces  uint64    // generation of the grants
-	joined  mono.Time // when it came into the book
-	put     mono.Time // when its last turn that was put began
-	knows   *Book     // what the store had when this node was there last
-	mayHold limit.Cost
-	split   *split // nil: the store is there, as far as it knows
-	splits  uint64
-	flight  limit.Cost
-	book    limit.Book[sent]
-	answers []answer
+	last   mono.Time // the last change
+	bounds bounds
+	seen   *sight // of a newcomer
+	in     bool   // it is in the book, as far as it knows
+	closed bool
+	turn   uint64    // number of its last turn, put or not
+	began  mono.Time // when that began; mono.Min: there was none
+	served uint64
+	pool   pool
+	until  mono.Time // nothing is sent from here on
+	pieces uint64    // generation of the grants
+	joined mono.Time // when it came into the book
+	put    mono.Time // when its last turn that was put began
+	knows  *Book     // what the store had when this node was there last
+	doubts bool      // it may have had a turn since
+	said   []said    // lately
+	came   uint64    // into the book, in the turn of that number at the latest
+	// heldBack says that its last turn held back answers: see mayTell.
+	heldBack bool
+	mayHold  limit.Cost
+	split    *split // nil: the store is there, as far as it knows
+	splits   uint64
+	flight   limit.Cost
+	book     limit.Book[sent]
+	answers  []answer
 
 	demand
 	pace

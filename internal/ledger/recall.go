@@ -3,7 +3,6 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -18,22 +17,27 @@ import (
 //     begun an era of its own: each node holds no more now than its entry says that it may, or asked for, and those that are not in the book
 //     hold no more than their part together. All of that is open, until each comes and says what it does hold. Who does not come sends until TTL from now at most.
 //  2. What was told since arrived by now, or ahead of now by no more than is told (ripe), and was granted beside what the book says: so it is no
-//     more than what was free of the limit then. All of that counts as having arrived now.
+//     more than what was free of the limit then. All of that counts as having arrived now, unless gather finds that it is less.
 //  3. It was the store's: where this node's last turn may or may not have been put, it is the book that this one had read.
 //
 // Who has raised what it may hold since, and finds the older figure, takes the smaller one: another who was there may know the newer, and
 // say so when the store forgets once more.
 
-// recalls tells whether the node can say what a store had that has forgotten. b is what somebody else has put there since, or nil.
+// recalls tells whether the node can say what a store had that has forgotten. b is what somebody else has put there since, or nil: nothing of its
+// own, or something older that is still gathered.
 func (n *Node) recalls(b *Book, r *Reading, p mono.Time) bool {
 	if r.Steady || !n.in || n.knows == nil || n.knows.Incarnation == r.Incarnation {
 		return false
 	}
-	if b != nil && b.Incarnation == r.Incarnation && !b.Blank {
-		return false
+	if b != nil && b.Incarnation == r.Incarnation {
+		if b.From != "" {
+			return n.vouches(b, p) && n.knows.Turn > b.Base && n.config.Fault != GathersOlder
+		}
+		if !b.Blank {
+			return false
+		}
 	}
-	late := n.config.presence()
-	return p < n.put.Add(late-late/8) || n.config.Fault == RecallsLate
+	return n.wasThere(p)
 }
 
 // errRecalled says that the book is what a node knows of one that the store has forgotten.
@@ -50,7 +54,7 @@ func (n *Node) unsure(t *pending) {
 		return
 	}
 	if b, err := Decode(t.was); err == nil {
-		n.knows = b
+		n.knows, n.doubts = b, true
 	}
 }
 
@@ -69,12 +73,32 @@ func (t *pending) leastMost() {
 func (n *Node) recalled(came *Book, r *Reading) *Book {
 	b := *n.knows
 	b.Incarnation, b.Nodes = r.Incarnation, slices.Clone(b.Nodes)
+	b.From, b.Base, b.Gather = n.knows.Incarnation, b.Turn, 0
+	for i := range b.Nodes {
+		b.Nodes[i].Came = awaited
+	}
 	if came == nil || came.Incarnation != r.Incarnation {
 		return &b
 	}
+	gathered := came.From != ""
+	if gathered { // what others know of the time is by this one
+		b.Gather, b.Forgot, b.Shift, b.Slack, b.Quiet = came.Gather, came.Forgot, came.Shift, came.Slack, max(b.Quiet, came.Quiet)
+		b.Turn, b.Latest = max(b.Turn, came.Turn), max(b.Latest, came.Latest)
+	}
 	for _, c := range came.Nodes {
-		if !slices.ContainsFunc(b.Nodes, func(e Entry) bool { return e.ID == c.ID }) {
-			c.Most, c.Asks, c.Asked, c.At = limit.Cost{}, limit.Cost{}, 0, 0
+		i := slices.IndexFunc(b.Nodes, func(e Entry) bool { return e.ID == c.ID })
+		switch {
+		case gathered && c.Came < back:
+			continue // b has what was later
+		case !gathered && i >= 0:
+			continue
+		case !gathered:
+			c.Most, c.Asks, c.Asked, c.Came = limit.Cost{}, limit.Cost{}, 0, back
+		}
+		c.At = 0 // it has not seen what is in b
+		if i >= 0 {
+			b.Nodes[i] = c
+		} else {
 			b.Nodes = append(b.Nodes, c)
 		}
 	}
@@ -89,11 +113,18 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 			return &damagedState{err}
 		}
 	}
+	if b.Gather == 0 {
+		b.Gather, b.Forgot = now.Add(n.config.gathering()), now
+	}
 	until := now.Add(n.config.TTL)
 	for i := range b.Nodes {
 		e := &b.Nodes[i]
+		if e.Came != awaited {
+			continue
+		}
 		e.Next, e.Want = now, 0
-		if n.config.absent(e, b.Latest) {
+		if n.config.absent(e, n.knows.Latest) {
+			e.Came = gone
 			continue
 		}
 		for u := range e.Open {
@@ -103,9 +134,9 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 		}
 		e.Until = until
 	}
-	told := Entry{ID: fmt.Sprint("told ", b.Turn), Name: "what was told just before the store forgot", At: math.MaxUint64,
-		Open: toldMost(l, now, now.Sub(b.Latest)), Until: now.Add(n.ahead() - n.config.Late)}
-	unseen := Entry{ID: fmt.Sprint("unseen ", b.Turn), Name: "whoever came just before the store forgot", At: math.MaxUint64, Open: unseenMost(wholeOf(l, now)), Until: until}
+	told := Entry{ID: b.toldID(), Name: "what was told just before the store forgot", At: nobody,
+		Open: toldMost(l, now, now.Sub(n.knows.Latest)), Until: b.Gather.Add(n.ahead() - n.config.Late)}
+	unseen := Entry{ID: fmt.Sprint("unseen ", b.Base), Name: "whoever came just before the store forgot", At: nobody, Open: unseenMost(wholeOf(l, now)), Until: until}
 	unseen.Most = unseen.Open
 	if n.config.Fault != RecallsUntold {
 		b.Nodes = append(b.Nodes, told)

@@ -32,11 +32,10 @@ func (s *shelf) turn(t *testing.T, n *Node, p mono.Time) *Book {
 	return b
 }
 
-func (b *Book) entry(id string) (e Entry) {
-	for _, each := range b.Nodes {
-		if each.ID == id {
-			e = each
-		}
+// of is what a book has of a node, or nothing.
+func of(b *Book, id string) (e Entry) {
+	if there := b.entry(id); there != nil {
+		e = *there
 	}
 	return e
 }
@@ -67,26 +66,26 @@ func TestRecall(t *testing.T) {
 	s.turn(t, b, p+50*ms) // of which a knows nothing
 	s.blob, s.incarnation = nil, "two"
 	after := s.turn(t, a, p+200*ms)
-	if e, was := after.entry("b"), before.entry("b"); e.Open != was.Most || was.Most[0] < 20 || e.Until.Sub(after.Latest) != 2*time.Second {
+	if e, was := of(after, "b"), of(before, "b"); e.Open != was.Most || was.Most[0] < 20 || e.Until.Sub(after.Latest) != 2*time.Second {
 		t.Errorf("after the store forgot b has %+v, before it %+v", e, was)
 	}
 	if after.Era != before.Era || after.Turn != before.Turn+1 || after.Quiet > after.Latest || len(after.Nodes) != 4 {
 		t.Errorf("after the store forgot: %+v", after)
 	}
 	joined := b.joined
-	if again := s.turn(t, b, p+300*ms); again.entry("b").Open == after.entry("b").Open || b.joined != joined {
-		t.Errorf("b, which was there, has %+v", again.entry("b"))
+	if again := s.turn(t, b, p+300*ms); of(again, "b").Open == of(after, "b").Open || b.joined != joined {
+		t.Errorf("b, which was there, has %+v", of(again, "b"))
 	}
 	for q := p + 400*ms; q < p+1200*ms; q += 200 * ms {
 		if at := a.Ready(q, limit.One); at <= q && len(a.pool.parts) == 0 {
 			t.Fatalf("at %v a may send", q)
 		}
 		book := s.turn(t, a, q)
-		if q < p+1100*ms && book.entry("a").Open[0] > after.entry("a").Open[0] {
+		if q < p+1100*ms && of(book, "a").Open[0] > of(after, "a").Open[0] {
 			t.Errorf("%v after it forgot, a was granted something", time.Duration(q-p))
 		}
 	}
-	if book := s.turn(t, a, p+1400*ms); book.entry("a").Open[0] == 0 {
+	if book := s.turn(t, a, p+1400*ms); of(book, "a").Open[0] == 0 {
 		t.Errorf("a window after it forgot, a has nothing: %+v", book.Nodes)
 	}
 }
@@ -112,8 +111,8 @@ func TestReturned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := book.entry("b"); before.entry("b").Most[0] < 20 || e.Most[0] != 0 || e.Open[0] > 4 {
-		t.Errorf("before it was away b has %+v, and after that %+v", before.entry("b"), e)
+	if e := of(book, "b"); of(before, "b").Most[0] < 20 || e.Most[0] != 0 || e.Open[0] > 4 {
+		t.Errorf("before it was away b has %+v, and after that %+v", of(before, "b"), e)
 	}
 	s.blob = blob
 	for q := p + 4100*ms; q <= p+4500*ms; q += 200 * ms {
@@ -121,8 +120,8 @@ func TestReturned(t *testing.T) {
 	}
 	was := s.turn(t, a, p+4700*ms)
 	s.blob, s.incarnation = nil, "two"
-	if e := s.turn(t, a, p+5000*ms).entry("b"); e.Open != was.entry("b").Open || e.Until != was.entry("b").Until {
-		t.Errorf("after the store forgot, b, which was away for long, has %+v, before it %+v", e, was.entry("b"))
+	if e := of(s.turn(t, a, p+5000*ms), "b"); e.Open != of(was, "b").Open || e.Until != of(was, "b").Until {
+		t.Errorf("after the store forgot, b, which was away for long, has %+v, before it %+v", e, of(was, "b"))
 	}
 }
 
@@ -140,7 +139,7 @@ func TestRecallLate(t *testing.T) {
 	}
 	s.turn(t, asking("c", 100), p+10*ms)
 	book := s.turn(t, b, p+20*ms)
-	if book.Blank || book.Quiet > book.Latest || book.entry("b").ID == "" || book.entry("a").ID == "" {
+	if book.Blank || book.Quiet > book.Latest || of(book, "b").ID == "" || of(book, "a").ID == "" {
 		t.Errorf("b, which was there, has %+v", book)
 	}
 }
@@ -164,7 +163,7 @@ func TestRecalledIsNoMoreThanKnown(t *testing.T) {
 	b.mayHold = limit.Cost{limit.Requests: 3}
 	s.blob, s.incarnation = nil, "two"
 	s.turn(t, a, p+100*ms)
-	if book := s.turn(t, b, p+200*ms); book.entry("b").Most[0] != 3 {
-		t.Errorf("b may hold %d by its own knowledge 3", book.entry("b").Most[0])
+	if book := s.turn(t, b, p+200*ms); of(book, "b").Most[0] != 3 {
+		t.Errorf("b may hold %d by its own knowledge 3", of(book, "b").Most[0])
 	}
 }

@@ -32,12 +32,15 @@ type pending struct {
 	wantsNow bool
 	held     limit.Lease // of what is in the pool
 	shift    time.Duration
-	heirs    int   // nodes that want more, with this one
-	parted   bool  // some sent by their parts before it
-	why      error // nothing is granted for a while, as this turn found out
-	steady   bool
-	whole    limit.Cost // of each unit; 0: it is not limited
-	was      []byte     // what the store had, if that was a book
+	heirs    int  // nodes that want more, with this one
+	parted   bool // some sent by their parts before it
+	came     uint64
+	// holdsBack says that answers are not told that might be, but for what mayTell says.
+	holdsBack bool
+	why       error // nothing is granted for a while, as this turn found out
+	steady    bool
+	whole     limit.Cost // of each unit; 0: it is not limited
+	was       []byte     // what the store had, if that was a book
 }
 
 // Begin notes that a turn begins. Call Read with what the store says, as often as it says something, and End when the store's call returns.
@@ -209,11 +212,15 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	if err == nil && recalled {
 		err = n.recall(b, now)
 	}
+	if err == nil {
+		err = n.gather(b, now, read)
+	}
 	if err != nil {
 		return nil, err
 	}
 	t := &pending{Node: n, book: b, now: now, began: began, bounds: known, mine: Entry{ID: n.config.ID}, steady: r.Steady}
 	there := false
+	t.came = nobody
 	for i := range b.Nodes {
 		if e := &b.Nodes[i]; e.ID == n.config.ID {
 			there, t.mine = true, *e
@@ -223,11 +230,19 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	}
 	switch {
 	case there:
-		n.wasPut(t.mine.Turn)
+		if t.came = n.came; !n.in {
+			t.came = t.mine.At
+		}
+		n.wasPut(t.mine.Turn, t.mine.At)
 		t.leastMost()
 		t.returned(read)
 	case n.in: // given up, or lost with the book
 		n.lapse()
+	}
+	if b.From != "" { // its own turn will be the last that the book has, and none of these told in that
+		for i := range n.answers {
+			n.answers[i].told = 0
+		}
 	}
 	if err := t.settle(); err != nil {
 		return nil, err
@@ -238,19 +253,22 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	return t, nil
 }
 
-// wasPut drops the answers that were told in a turn that is known to have been put.
-func (n *Node) wasPut(turn uint64) {
+// wasPut drops the answers that were told in a turn that is known to have been put, which was no later than so many-th of the book.
+func (n *Node) wasPut(turn, in uint64) {
 	kept := n.answers[:0]
+	var told limit.Cost
 	for _, a := range n.answers {
 		if a.told == 0 || a.told > turn {
 			kept = append(kept, a)
 		} else if n.config.Fault != ToldTwice {
 			minus(&n.flight, &a.cost)
+			plus(&told, &a.cost)
 		} else {
 			kept = append(kept, a)
 		}
 	}
 	n.answers = kept
+	n.note(in, told)
 }
 
 // lapse gives up all that was granted and not written.
@@ -312,7 +330,7 @@ func (t *pending) settle() error {
 		t.limiter.Settle(t.now, l, t.outcome(&t.answers[i]))
 	}
 	for _, f := range t.changes {
-		if f(t.limiter, t.now) == nil {
+		if t.book.From == "" && f(t.limiter, t.now) == nil {
 			t.changed++
 		}
 	}
@@ -367,6 +385,7 @@ func (t *pending) write() {
 	b.State = t.limiter.AppendState(nil)
 	e := &t.mine
 	e.Name, e.Turn, e.Splits, e.Weight, e.Least = t.config.Name, t.turn, t.config.Split, uint64(t.config.Weight*1000), uint64(t.config.Least*1000)
+	e.Brisk = t.began.Sub(t.put) < t.config.TTL/4
 	e.At, e.Open = b.Turn, t.keeps
 	all := t.pool.sum()
 	plus(&e.Open, &all)
@@ -411,7 +430,7 @@ func (n *Node) End(p mono.Time, err error) {
 			}
 		}
 		if n.config.Fault == ForgetsAnswers {
-			n.wasPut(n.turn)
+			n.wasPut(n.turn, t.book.Turn)
 		}
 	}
 }
@@ -422,14 +441,18 @@ func (n *Node) commit(t *pending) {
 		n.joined = t.began
 	}
 	n.in, n.wanted = !t.leaves, t.wantsNow
+	n.came, n.heldBack = min(t.came, t.book.Turn), t.holdsBack
 	n.until = t.began.Add(n.config.TTL)
 	n.served = t.mine.Served
 	n.fresh = t.limiter
-	n.knows, n.mayHold = t.book, t.mine.Most
+	n.knows, n.mayHold, n.doubts = t.book, t.mine.Most, false
 	n.view = View{Book: t.book, Quiet: n.silence(t)}
+	var told limit.Cost
 	for i := range n.answers[:t.told] {
 		minus(&n.flight, &n.answers[i].cost)
+		plus(&told, &n.answers[i].cost)
 	}
+	n.note(t.book.Turn, told)
 	n.answers = append(n.answers[:0], n.answers[t.told:]...)
 	n.changes = n.changes[t.changed:]
 	for _, g := range t.granted {
@@ -448,6 +471,9 @@ func (n *Node) Telling() int {
 	}
 	return n.pending.told
 }
+
+// HeldBack tells whether there are answers that its last turn might not tell yet, as others had no turns since those before.
+func (n *Node) HeldBack() bool { return n.heldBack }
 
 // Alter has a change made for all nodes, in the next turn.
 func (n *Node) Alter(f Change) { n.changes = append(n.changes, f) }

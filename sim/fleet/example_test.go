@@ -57,5 +57,5 @@ func ExampleFleet() {
 	}
 	// Output:
 	// patient: 4499 served, 376 refused, longest sleep 973 s, the poorest has 0.01 of a fair share
-	// fair: 4379 served, 10 refused, longest sleep 13 s, the poorest has 0.99 of a fair share
+	// fair: 4379 served, 10 refused, longest sleep 13 s, the poorest has 1.00 of a fair share
 }

@@ -581,7 +581,7 @@ func FuzzFleet(f *testing.F) {
 // Every standard scenario runs, and has the measures it is there for.
 func TestStandard(t *testing.T) {
 	names := map[string]bool{}
-	kinds := []string{"cold", "full", "day", "jump", "quota", "hetero", "mixed", "spread", "fixed", "silent", "minute", "daily", "rolling", "latency", "clear"}
+	kinds := []string{"cold", "full", "day", "jump", "quota", "hetero", "mixed", "spread", "fixed", "rounded", "noisy", "stale", "silent", "minute", "daily", "rolling", "latency", "clear"}
 	for _, s := range fleet.Standard(proportional) {
 		kind, _, _ := strings.Cut(s.Name, "-")
 		if names[s.Name] || !slices.Contains(kinds, kind) {

@@ -22,6 +22,7 @@ import (
 //	mixed    saturating, on-off and light clients
 //	spread   10 clients that start within 1, 3, 10, 60 s or an hour
 //	fixed    10 and 50 clients, four hours of 5,000 per hour that are there at once, and a reset told in whole seconds
+//	rounded  10 of those who are told in tens what remains; noisy: with an error of sd 10; stale: as of up to 5 s before
 //	silent   the same of which nothing is told: 10 clients are only refused
 //	minute   10 clients, half an hour of 75 per minute
 //	daily    10 clients, three days of 100,000 per day from midnight on, of which the first begins at 14 h with half of it left
@@ -125,11 +126,21 @@ func windowed(run func(string, time.Duration, Quota, ...Group) Scenario, group f
 	return []Scenario{
 		run("fixed-10", 4*hour, fixed, group(10)),
 		run("fixed-50", 4*hour, fixed, group(50)),
+		run("rounded-10", 4*hour, telling(fixed, Headers{Rounded: 10}), group(10)),
+		run("noisy-10", 4*hour, telling(fixed, Headers{Noise: 10}), group(10)),
+		run("stale-10", 4*hour, telling(fixed, Headers{Stale: 5 * time.Second}), group(10)),
 		run("silent-10", 4*hour, silent, knowing(throttle.FixedWindow, group(10))),
 		run("minute-10", hour/2, minute, group(10)),
 		run("daily-10", 3*24*hour, daily, group(10)),
 		run("rolling-10", 4*hour, Quota{Kind: Rolling}, knowing(throttle.RollingWindow, group(10))),
 	}
+}
+
+// telling returns a quota of which answers tell less well what remains, and in whole seconds when it resets.
+func telling(q Quota, h Headers) Quota {
+	q.Headers = h
+	q.Headers.Reset = WholeSeconds
+	return q
 }
 
 func mixed(always, onOff, light Group) Scenario {

@@ -37,7 +37,7 @@ groups:
 	f.Advance(time.Hour)
 	r := f.Report()
 	fmt.Printf("%d served, %d refused\n", r.Served, r.Limited)
-	// Output: 3466 served, 5 refused
+	// Output: 3467 served, 5 refused
 }
 
 // What is wrong is said with its line and column.

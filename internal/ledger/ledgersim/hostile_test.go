@@ -32,6 +32,8 @@ var troubles = []struct {
 	{"restarts, on and off", ledgersim.Trouble{Restart: 12 * time.Second, OnOff: 4 * time.Second}},
 	{"doom", ledgersim.Trouble{Doom: 10 * time.Second}},
 	{"doom, lost and doubled, on and off", ledgersim.Trouble{Doom: 10 * time.Second, Lose: 0.1, OnOff: 4 * time.Second}},
+	{"siege of two", ledgersim.Trouble{Siege: 10 * time.Second, Inside: 2}},
+	{"siege of an heir, on and off", ledgersim.Trouble{Siege: 10 * time.Second, Inside: 1, Heir: true, OnOff: 4 * time.Second}},
 	{"restarts at kills and stops", ledgersim.Trouble{Crew: 3 * time.Second, Struck: true}},
 	{"all", ledgersim.Trouble{Kill: 9 * time.Second, Pause: 6 * time.Second, Outage: 6 * time.Second, Lose: 0.03, Set: 7 * time.Second, Forget: 40 * time.Second, OnOff: 8 * time.Second}},
 }
@@ -134,6 +136,13 @@ func doomed(c *ledgersim.Config) {
 	c.Length, c.Trouble = 960*time.Second, ledgersim.Trouble{Doom: 10 * time.Second}
 }
 
+// besieged has few of the nodes tell what no other knows when the store forgets.
+func besieged(c *ledgersim.Config, k kind, nodes, inside int) {
+	*c = base(k, nodes, c.Seed)
+	c.Way, c.StoreWay, c.Rested, c.Length = sharp, near, true, 480*time.Second
+	c.Trouble = ledgersim.Trouble{Siege: 10 * time.Second, Inside: inside}
+}
+
 // aims are runs at which a fault shows, and in which nothing is refused without it.
 var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.KeepsGrants: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Pause: 3 * time.Second} },
@@ -145,7 +154,9 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.ShiftAhead:     func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
 	ledger.NoSlack:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Set: 2 * time.Second}; c.StoreWay = even },
 	ledger.NoQuiet:        func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Remove: 10 * time.Second} },
-	ledger.TrustsClock:    func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Kill: 2 * time.Second, Newborn: true} },
+	ledger.TrustsClock: func(c *ledgersim.Config) {
+		c.Rested, c.Trouble = true, ledgersim.Trouble{Kill: 2 * time.Second, Newborn: true}
+	},
 	ledger.EraKept: func(c *ledgersim.Config) {
 		c.Nodes, c.Length = 3, 240*time.Second
 		c.Trouble = ledgersim.Trouble{Kill: 8 * time.Second, Newborn: true, OnOff: 12 * time.Second}
@@ -171,15 +182,19 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	},
 	ledger.MostUnseen:      func(c *ledgersim.Config) { doomed(c); c.OnOff = 4 * time.Second },
 	ledger.UnseenAlike:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
-	ledger.TellsAhead:      func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.TellsAhead:      func(c *ledgersim.Config) { besieged(c, rolling(100, 2*time.Second), 8, 5); c.Hush = true },
 	ledger.RecallsLate:     func(c *ledgersim.Config) { doomed(c); c.Nodes, c.OnOff = 2, 4*time.Second },
 	ledger.RecallsOpen:     doomed,
-	ledger.RecallsUntold:   func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Forget: 5 * time.Second} },
+	ledger.RecallsUntold:   func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) },
 	ledger.RecallsSeen:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
 	ledger.RecallsUnsure:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf = 2, true },
 	ledger.RecallsLeft:     func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf, c.OnOff = 2, true, 2*time.Second },
 	ledger.ReturnsUnseen:   doomed,
 	ledger.AbsentSoon:      doomed,
+	ledger.GathersOlder:    doomed,
+	ledger.GathersFew:      func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) },
+	ledger.TellsMore:       func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 8, 1) },
+	ledger.TellsUnseen:     func(c *ledgersim.Config) { besieged(c, rolling(60, 4*time.Second), 8, 1); c.Heir = true },
 	ledger.SplitEndsAtOnce: func(c *ledgersim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) },
 }
 

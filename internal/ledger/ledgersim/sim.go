@@ -65,6 +65,10 @@ type Trouble struct {
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
 	Deaf    bool          // all but one do not hear whether they put anything, when the store forgets by Doom, and that one came to hold much meanwhile
+	Siege   time.Duration // all but Inside of the nodes are cut off from the store, until it forgets and those few are killed: see siege
+	Inside  int
+	Heir    bool          // the first of those few has just come
+	Hush    bool          // they do as by Mute
 	Remove  time.Duration // somebody has the store lose the limit, of which it says nothing
 	OnOff   time.Duration // each node has demand for so long, and none for as long
 	Mute    float64       // so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
@@ -127,6 +131,8 @@ type world struct {
 	store  Store
 	away   mono.Time // the store, from all until then
 	hears  *node     // the others are told of no put
+	// besieged is until when there is no other siege.
+	besieged mono.Time
 	// noticed is how the store's clock was set when somebody put last.
 	noticed time.Duration
 	report  Report
@@ -228,6 +234,7 @@ func (w *world) trouble() {
 	})
 	w.every(w.Forget, w.forget)
 	w.every(w.Doom, w.doom)
+	w.every(w.Siege, w.siege)
 	w.every(w.Restart, func() {
 		w.fault()
 		w.restart()
@@ -317,6 +324,49 @@ func (w *world) doom() {
 				n.dead = true
 				w.after(time.Second, func() { w.start(n.place) })
 			})
+		}
+	})
+}
+
+// siege has few nodes be alone with the store for two seconds, in which they tell what no other knows; then it forgets, they are killed, and the others
+// are back. If it is one that has just come, the others saw it never, and what it sent last arrives together, later.
+func (w *world) siege() {
+	if w.now() < w.besieged {
+		return
+	}
+	const lasts = 2 * time.Second
+	w.besieged = w.now().Add(12 * time.Second)
+	first := w.rng.IntN(w.Nodes)
+	begin := func() {
+		var inside []*node
+		for i := range w.nodes {
+			n := w.nodes[(first+i)%w.Nodes]
+			if i >= w.Inside {
+				n.cut = max(n.cut, w.now().Add(lasts))
+				continue
+			}
+			inside, n.mute = append(inside, n), w.Hush
+		}
+		w.after(lasts, func() {
+			w.forget()
+			for _, n := range inside {
+				n.dead = true
+				w.after(time.Second, func() { w.start(n.place) })
+			}
+		})
+	}
+	if !w.Heir {
+		begin()
+		return
+	}
+	w.nodes[first].dead = true
+	w.after(5*time.Second, func() { // the others no longer wait for the one before it
+		w.start(first)
+		heir := w.nodes[first]
+		heir.doomed = func(int) {
+			heir.doomed = nil
+			begin()
+			w.after(lasts-lasts/8, func() { heir.jammed = w.now().Add(lasts) })
 		}
 	})
 }
