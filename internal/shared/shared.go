@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"weak"
 
 	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/share"
 )
@@ -106,6 +108,18 @@ func (l *Limits) Key(secret string) string {
 	}
 	h := sha256.Sum256([]byte("paceline share\x00" + l.config.Name + "\x00" + secret))
 	return "key-" + hex.EncodeToString(h[:6])
+}
+
+// KeyOf is Key of what in a request says who asks, without the word before it in Authorization: as a run has a key that it is given, which
+// does not know where it will stand.
+func (l *Limits) KeyOf(header map[string][]string, u *url.URL) string {
+	key := secret.Credential(header, u)
+	if a := header["Authorization"]; len(a) > 0 && a[0] != "" {
+		if _, rest, ok := strings.Cut(key, " "); ok {
+			key = rest
+		}
+	}
+	return l.Key(key)
 }
 
 // divided are the parts of a limiter: those that are shared, in an order that does not depend on how they were written down, and those that
