@@ -132,7 +132,7 @@ func (f *Fair) revise(s *sighting) {
 	case f.empty == 1: // a single refusal may be somebody else's fault
 		f.n += estGain * max(0, up-f.n)
 	default:
-		f.n += f.gain(est) * (up - f.n)
+		f.n += f.gain(est) * (max(up, f.level.floor(f.n)) - f.n)
 	}
 	f.n = f.clamp(f.n)
 	f.blind = 0

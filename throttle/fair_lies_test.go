@@ -139,21 +139,21 @@ type lieBounds struct{ refused, away, unused, later, laterCV, laterUnused float6
 
 var liars = []liar{
 	{"half the quota", nil, 0.5, [3]lieBounds{{0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, {2, 0.8, 2, 0.1, 2, 2}, {2, 0.7, 45, 0.6, 15, 29}}},
-	{"twice the quota", nil, 2, [3]lieBounds{{1, 0.5, 3, 0.1, 0.1, 0.1}, {0.1, 0.7, 1, 0.1, 1, 2}, {0.1, 0.5, 40, 1.4, 52, 21}}},
+	{"twice the quota", nil, 2, [3]lieBounds{{0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, {0.1, 0.7, 1, 0.1, 1, 2}, {0.1, 0.5, 40, 1.4, 52, 21}}},
 	{"a reset 10 s late", func() lie { return later(10 * time.Second) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {0.1, 0.1, 3, 0.1, 1, 2}, {0.1, 0.3, 34, 0.1, 21, 29}}},
 	{"a reset 10 s early", func() lie { return later(-10 * time.Second) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {1, 0.2, 0.1, 0.1, 1, 2}, {0.1, 0.3, 34, 0.1, 21, 29}}},
 	{"a reset 5 min late", func() lie { return later(5 * minute) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {0.1, 0.1, 27, 0.1, 1, 2}, {0.1, 0.3, 34, 0.1, 21, 29}}},
 	{"a reset 5 min early", func() lie { return later(-5 * minute) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {1, 0.4, 0.1, 0.1, 1, 2}, {0.1, 0.3, 34, 0.1, 21, 29}}},
 	{"a clock that steps on 5 min and back", func() lie { return stepping(5 * minute) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {0.1, 0.1, 2, 0.1, 1, 2}, {0.1, 0.3, 34, 0.1, 21, 29}}},
 	{"a clock that steps back 5 min and on", func() lie { return stepping(-5 * minute) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {2, 0.4, 0.1, 0.1, 1, 2}, {0.1, 0.3, 34, 0.1, 21, 29}}},
-	{"stuck", func() lie { return stuck(1, 0) }, 0, [3]lieBounds{{0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, {3, 0.7, 0.1, 0.1, 13, 2}, {6, 0.4, 36, 0.4, 36, 24}}},
+	{"stuck", func() lie { return stuck(1, 0) }, 0, [3]lieBounds{{0.1, 0.1, 0.1, 0.1, 0.2, 0.1}, {3, 0.7, 0.1, 0.1, 13, 2}, {6, 0.4, 36, 0.4, 36, 24}}},
 	{"one of two replicas stuck", func() lie { return stuck(0.5, 0) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {2, 1.7, 0.1, 0.9, 14, 2}, {2, 0.5, 67, 0.2, 43, 18}}},
-	{"up to 30 s old", func() lie { return stuck(1, 30*time.Second) }, 0, [3]lieBounds{{8, 0.4, 2, 0.1, 0.1, 0.1}, {2, 1.2, 0.1, 0.1, 11, 2}, {2, 0.3, 36, 0.1, 20, 30}}},
+	{"up to 30 s old", func() lie { return stuck(1, 30*time.Second) }, 0, [3]lieBounds{{4, 0.4, 1, 0.1, 0.1, 0.1}, {2, 1.2, 0.1, 0.1, 11, 2}, {2, 0.3, 36, 0.1, 20, 30}}},
 	{"one of two replicas up to 30 s old", func() lie { return stuck(0.5, 30*time.Second) }, 0, [3]lieBounds{{0.1, 0.1, 1, 0.1, 0.1, 0.1}, {2, 1.3, 2, 1.1, 2, 2}, {2, 0.3, 38, 0.1, 40, 29}}},
 	{"in thousandths", func() lie { return times(1000.0 / lieLimit) }, 0, [3]lieBounds{{0.1, 0.3, 0.1, 0.1, 0.1, 0.1}, {0.1, 0.4, 2, 0.1, 1, 2}, {0.1, 0.3, 38, 0.1, 15, 30}}},
-	{"a tenth", func() lie { return times(0.1) }, 0, [3]lieBounds{{0.1, 0.7, 76, 0.1, 7, 0.1}, {0.1, 0.5, 24, 0.1, 1, 2}, {0.1, 0.3, 60, 0.1, 15, 15}}},
-	{"ten times", func() lie { return times(10) }, 0, [3]lieBounds{{6, 0.8, 1, 0.1, 4, 0.1}, {0.5, 1.5, 1, 0.1, 60, 2}, {1, 0.4, 6, 0.9, 39, 20}}},
-	{"always 5,000", func() lie { return always(5000) }, 0, [3]lieBounds{{73, 0.7, 0.1, 0.1, 0.1, 0.1}, {2, 1.2, 0.1, 0.1, 10, 2}, {6, 0.4, 4, 1, 36, 25}}},
+	{"a tenth", func() lie { return times(0.1) }, 0, [3]lieBounds{{0.1, 0.4, 76, 0.1, 0.1, 0.1}, {0.1, 0.5, 24, 0.1, 1, 2}, {0.1, 0.3, 60, 0.1, 15, 15}}},
+	{"ten times", func() lie { return times(10) }, 0, [3]lieBounds{{0.1, 0.8, 0.1, 0.1, 11, 0.1}, {0.5, 1.5, 1, 0.1, 60, 2}, {1, 0.4, 6, 0.9, 39, 20}}},
+	{"always 5,000", func() lie { return always(5000) }, 0, [3]lieBounds{{53, 0.7, 0.1, 0.1, 0.2, 0.1}, {2, 1.2, 0.1, 0.1, 10, 2}, {6, 0.4, 4, 1, 36, 25}}},
 	{"always 0", func() lie { return always(0) }, 0, [3]lieBounds{{0.1, 1.2, 100, 0.1, 41, 0.1}, {0.1, 1.6, 100, 0.1, 2, 2}, {0.1, 1.7, 100, 1.2, 222, 53}}},
 }
 

@@ -21,6 +21,8 @@ type level interface {
 	prior() float64
 	// trust returns how much of the usual gain an estimate deserves.
 	trust(n float64) float64
+	// floor returns the smallest n that one estimate may lead to, after an n.
+	floor(n float64) float64
 	// news returns how much all take between two revisions of n, at least; with less the estimate would be a small integer.
 	news() float64
 	// adjust returns when the next unit goes, given that it is planned for next.

@@ -32,6 +32,7 @@ const (
 	bucketBase   = 0.35 // the part of a small bucket's reserve that does not depend on N
 	bucketNoise  = 3.0  // the level only wavers up to so many √N above the reserve
 	spreadLeast  = 10.0
+	bucketFall   = 3.0    // the most by which one estimate divides n
 	newcomerMost = 80.0   // the most newcomers at once, since later ones see what earlier ones took, too
 	newcomerSees = 1500.0 // a newcomer that finds less than the reserve of so many concludes that none was built
 )
@@ -106,6 +107,15 @@ func (b *bucketLevel) trust(float64) float64 {
 		return 0
 	}
 	return 1
+}
+
+// floor: it may be that nobody else sent anything in a few tokens' time, or that what is left is told with errors as large as what all took.
+// Who then took himself to be alone would use up the reserve, and the others would wait for it to come back.
+func (b *bucketLevel) floor(n float64) float64 {
+	if b.drought.found { // there is no reserve
+		return 0
+	}
+	return n / bucketFall
 }
 
 func (b *bucketLevel) news() float64 { return newsUnits }

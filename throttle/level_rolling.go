@@ -153,6 +153,8 @@ func (w *rollingLevel) prior() float64 { return rollingPrior }
 
 func (w *rollingLevel) trust(float64) float64 { return rollingTrust }
 
+func (*rollingLevel) floor(float64) float64 { return 0 }
+
 func (w *rollingLevel) news() float64 { return rollingNews }
 
 func (w *rollingLevel) adjust(_ *Fair, _ *sighting, next mono.Time) mono.Time { return next }

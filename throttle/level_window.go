@@ -184,6 +184,8 @@ func (w *windowLevel) prior() float64 { return windowPrior }
 
 func (w *windowLevel) trust(n float64) float64 { return min(1, trustPart*w.limit/n) }
 
+func (*windowLevel) floor(float64) float64 { return 0 }
+
 func (w *windowLevel) news() float64 { return newsUnits }
 
 func (w *windowLevel) adjust(f *Fair, s *sighting, next mono.Time) mono.Time {

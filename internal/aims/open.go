@@ -12,8 +12,6 @@ var open = map[string]string{
 	"cold-100: CV of shares %":          "some find N late",
 	"burst-5-50: refused when steady %": "50 phases waver by more",
 	"fixed-50: longest sleep s":         "78 to 81 by seeds",
-	"noise: CV of shares when steady %": "σ is a whole round of ten",
-	"noise: refused when steady %":      "σ is a whole round of ten",
 }
 
 // mark sets Open of the figures that open names.

@@ -72,7 +72,7 @@ func counters(*run, *Page) (Document, error) {
 		About: "The second half of an article: a map of events that is summed up anew, a queue with a running total, and a ring of slots. It has the output of two examples and no " +
 			"measurement. Ours are the examples, played through the counters of package window and through a ring built by its recipe, and benchmarks, whose figures are of the date and " +
 			"command that stand beside them, on one shared core."}
-	for _, claim := range []func() (Claim, error){sampleRun, slotExample, slotSum, shorterWindow, memory} {
+	for _, claim := range []func() (Claim, error){sampleRun, unasked, slotExample, slotSum, shorterWindow, memory} {
 		c, err := claim()
 		if err != nil {
 			return d, err
@@ -97,6 +97,20 @@ func sampleRun() (Claim, error) {
 	return Claim{
 		Claim: "1, 3, 1, 4, 1 and 1 events at 1000, 1010, 1050, 1100, 1200 and 1300 make totals of 1, 4, 5, 9, 5 and 2", Setup: "an interval of 100",
 		Rerun: fmt.Sprint(totals), Verdict: judge(fmt.Sprint(totals) == "[1 4 5 9 5 2]"), written: Confirmed, Why: "An event exactly as old as the interval still counts, in both.",
+	}, nil
+}
+
+// unasked asks for a total long after the last event.
+func unasked() (Claim, error) {
+	r, err := window.NewRuns(100, 10)
+	if err != nil {
+		return Claim{}, err
+	}
+	last := r.Add(1300, 2)
+	return Claim{
+		Claim: "while nothing is added the total stays as it was, so a check(time) is needed beside the insertion", Setup: "the same example, asked at 1500",
+		Rerun:   fmt.Sprintf("as it was: %d; asked by the time: %d", last, r.Total(1500)),
+		Verdict: judge(last == 2 && r.Total(1500) == 0), written: Confirmed, Why: "A total is of an instant; ours are asked with one.",
 	}, nil
 }
 

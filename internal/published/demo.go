@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/strategy"
 	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/sim/fleet"
@@ -15,8 +16,17 @@ import (
 const demoName = "demo"
 
 // crowd is a scenario of so many processes of five threads, which start together at an empty bucket.
-func crowd(name string, processes int, d time.Duration) fleet.Scenario {
-	return fleet.Scenario{Duration: d, Groups: []fleet.Group{{Strategy: named(name), Processes: processes, Threads: 5, Link: around60ms}}}
+func crowd(law throttle.Strategy, processes int, d time.Duration) fleet.Scenario {
+	return fleet.Scenario{Duration: d, Groups: []fleet.Group{{Strategy: law, Processes: processes, Threads: 5, Link: around60ms}}}
+}
+
+// slowAndFast is five clients that start at a sleep of 20 s beside five at 4 s, for which an empty bucket has half of what they want.
+func slowAndFast(law throttle.Strategy) fleet.Scenario {
+	s := fleet.Scenario{Duration: 2 * time.Minute, Server: fleet.Quota{Limit: 2250}}
+	for _, start := range []time.Duration{20 * time.Second, 4 * time.Second} {
+		s.Groups = append(s.Groups, fleet.Group{Strategy: law, Params: throttle.Params{Start: start}, Processes: 5, Link: around60ms})
+	}
+	return s
 }
 
 // beside runs a slow client that starts at a sleep of 20 s beside a fast one at 4 s, on a quota of 600 an hour, which they use up at 12 s
@@ -81,9 +91,6 @@ func mostToLeast(r *fleet.Report) float64 {
 	return float64(slices.Max(counts)) / float64(max(slices.Min(counts), 1))
 }
 
-// demoLadder are the decreases that its author tried before the one that was kept.
-var demoLadder = []string{"demo-second", "demo-half-second", "demo-limit", "demo-remaining", "demo-remaining-sleep"}
-
 var demoJitters = map[string]float64{"none": -1, "1 %": 0.01, "10 %": 0.1}
 
 // demoScenarios are the scenarios that are run for the demo, by name.
@@ -92,30 +99,31 @@ func demoScenarios() (all []fleet.Scenario) {
 		s.Name = name
 		all = append(all, s)
 	}
-	for name, law := range map[string]string{"5 × 5": demoName, "5 × 5 without the time": "demo-remaining-sleep"} {
+	for name, law := range map[string]throttle.Strategy{
+		"5 × 5": named(demoName), "5 × 5 without the time": named("demo-remaining-sleep"), "5 × 5, each thread": strategy.DemoEachThread} {
 		s := crowd(law, 5, 5*time.Hour)
 		s.Server.Full, s.Sample = true, 5*time.Hour
 		add(name, s)
 	}
-	add("2 × 5", crowd(demoName, 2, 2*time.Hour))
-	add("2 × 5 by the change", crowd("demo-change", 2, 2*time.Hour))
+	add("2 × 5", crowd(named(demoName), 2, 2*time.Hour))
+	add("2 × 5 by the change", crowd(named("demo-change"), 2, 2*time.Hour))
 	for _, name := range demoLadder {
-		add(name, crowd(name, 2, 30*time.Minute))
+		add(name, crowd(named(name), 2, 30*time.Minute))
 	}
-	for _, name := range []string{"demo-limit", "demo-remaining", demoName, "demo-change"} {
+	for _, name := range []string{demoName, "demo-remaining-sleep-count"} {
+		add("a day, "+name, crowd(named(name), 2, 24*time.Hour))
+	}
+	for _, name := range []string{"demo-limit", "demo-remaining", "demo-remaining-sleep", "demo-remaining-sleep-20", demoName, "demo-change"} {
 		add("alone, "+name, cleared(name))
 	}
 	for name, jitter := range demoJitters {
-		s := crowd(demoName, 5, time.Hour)
+		s := crowd(named(demoName), 5, time.Hour)
 		s.Server.Service = latency.Constant(40 * time.Millisecond)
 		s.Groups[0].Params.Jitter = jitter
 		add("jitter "+name, s)
 	}
-	two := fleet.Scenario{Duration: 2 * time.Minute, Server: fleet.Quota{Limit: 2250}}
-	for _, start := range []time.Duration{20 * time.Second, 4 * time.Second} {
-		two.Groups = append(two.Groups, fleet.Group{Strategy: named(demoName), Params: throttle.Params{Start: start}, Processes: 5, Link: around60ms})
-	}
-	add("slow and fast", two)
+	add("slow and fast", slowAndFast(named(demoName)))
+	add("slow and fast, at first", slowAndFast(strategy.DemoAtFirst))
 	return all
 }
 
@@ -143,7 +151,7 @@ func demo(r *run, _ *Page) (Document, error) {
 		}
 		d.Claims = append(d.Claims, c)
 	}
-	d.Claims = append(d.Claims, fastIsHit(by), jitterClaim(by), whatIf(by), untestable(by))
+	d.Claims = append(d.Claims, fastIsHit(by), atFirst(by), eachThread(by), jitterClaim(by), quickly(by), whatIf(by), untestable(by))
 	return d, nil
 }
 
@@ -179,30 +187,6 @@ func crowdClaims(by map[string][]fleet.Report) []Claim {
 		Rerun:   fmt.Sprintf("%s left; the shortest sleep %s s, the longest %s s", level.text(0), shortest.text(0), longest.text(0)),
 		Verdict: judge(level.has(112), shortest.P50 < 20 && longest.P50 > 40), written: InPart,
 		Why: "Such sleeps side by side are the rule, and worse ones. So much was seldom left in ours: they hover where the bucket is empty.",
-	}}
-}
-
-// ladderClaims are claims about the decreases that were tried.
-func ladderClaims(by map[string][]fleet.Report) []Claim {
-	refused := func(name string) Quantiles { return of(by[name], retry) }
-	alone := func(name string) Quantiles { return of(by["alone, "+name], clear) }
-	spread := of(by["demo-limit"], sd)
-	const setup = "2 × 5 threads, an empty bucket, 30 minutes"
-	second, half, limit := refused("demo-second"), refused("demo-half-second"), refused("demo-limit")
-	return []Claim{{
-		Claim: "less by 1 s for each request served: a lot of refusals; by 1/2 s: still bad (no figures)", Setup: setup,
-		Rerun: fmt.Sprintf("%s %%; %s %%", second.text(0), half.text(0)), Verdict: judge(second.P50 > 50, half.P50 > 50), written: Confirmed,
-		Why: "One answer takes an eighth of a fair sleep of 8 s back, whatever is left, and eight take all of it.",
-	}, {
-		Claim:   "by 1/4500 s: refusals are no huge problem, but a high sleep takes long to come down where 4,500 are left, and shares are uneven (no figures)",
-		Setup:   setup + "; and one client from 10 s at a full bucket",
-		Rerun:   fmt.Sprintf("%s %%; 4,500 requests in %s h; deviation of requests %s", limit.text(1), alone("demo-limit").hours(), spread.text(0)),
-		Verdict: judge(limit.P50 < 5, alone("demo-limit").P50 > 3600, spread.P50 > 20), written: Confirmed,
-		Why: "Who is once at 10 s needs 45,000 requests to be at none.",
-	}, {
-		Claim: "by remaining/4500 s: one client eats up what is there (no figure)", Setup: "one client, a full bucket, a sleep of 10 s to begin with, 35 ms each way",
-		Rerun: alone("demo-remaining").text(0) + " s for 4,500", Verdict: judge(alone("demo-remaining").P50 < 900), written: Confirmed,
-		Why: "315 s are 4,500 round trips; ten answers take the sleep away but for the floor in its code, a tenth of 0.8 s.",
 	}}
 }
 
@@ -288,19 +272,6 @@ func jitterClaim(by map[string][]fleet.Report) Claim {
 		Rerun:   fmt.Sprintf("most at once: %s without, %s with 1 %%, %s with 10 %%", none.text(0), little.text(0), much.text(0)),
 		Verdict: judge(much.P50 < none.P50, little.P50 > much.P50), written: Confirmed,
 		Why: "All start together, at 0.8 s: a hundredth of that is less than the server's 40 ms, a tenth is twice as long.",
-	}
-}
-
-// whatIf runs the idea that was not tried.
-func whatIf(by map[string][]fleet.Report) Claim {
-	change, kept := by["2 × 5 by the change"], by["2 × 5"]
-	alone, keptAlone := of(by["alone, demo-change"], clear), of(by["alone, "+demoName], clear)
-	refused, before := of(change, retry), of(kept, retry)
-	return Claim{
-		Claim: "to come down by the change of what remains may fit better, with major hurdles (an idea, not tried)", Setup: "2 × 5 threads, an empty bucket, two hours; and one client from 10 s at a full bucket",
-		Rerun:   fmt.Sprintf("%s %% refused, where the demo has %s; 4,500 in %s h, where it takes %s", refused.text(1), before.text(1), alone.hours(), keptAlone.hours()),
-		Verdict: judge(refused.P50 < before.P50, alone.P50 > 2*keptAlone.P50), written: Confirmed,
-		Why: "Both: a count that falls stops everybody before the bucket is empty; but a bucket that stays full does not rise, and nobody hurries.",
 	}
 }
 

@@ -135,6 +135,7 @@ func limiterClaims(x exchangeResults) []Claim {
 	gain := ring.Rate/gap.Rate - 1
 	fifty, hundred := row(x.free, "circular+50ms"), row(x.free, "circular+100ms")
 	fiftyTail, hundredTail := row(x.tail, "circular+50ms"), row(x.tail, "circular+100ms")
+	printed := row(x.free, "adaptive, as printed")
 	adaptive, adaptiveTail := row(x.free, "adaptive, as described"), row(x.tail, "adaptive, as described")
 	return []Claim{{
 		Claim: "without the fixed gap between requests the client goes from 74 to 85 requests/s, by 15 %", Setup: "five keys, a worker each",
@@ -146,6 +147,15 @@ func limiterClaims(x exchangeResults) []Claim {
 		Rerun:   fmt.Sprintf("%.1f %% more all the same; %.1f and %.1f wake-ups a request", 100*gain, gap.WakeUpsPerAdmission, ring.WakeUpsPerAdmission),
 		Verdict: judge(gain < 0.25*(85.0/74-1), gain < 0.75*(85.0/74-1)), written: InPart,
 		Why: "Half of it is there where none takes any. A worker that may send every 51 ms and has its answer after 50 on average sends every 59: the larger of the two, each time.",
+	}, {
+		Claim: "the gap is redundant: the ring alone suffices", Setup: "the same; with a gap of 50 ms and without",
+		Rerun:   fmt.Sprintf("%.2f %% refused with both, %.2f with the ring alone", refused(gap), refused(ring)),
+		Verdict: judge(refused(ring) == 0), written: Refuted,
+		Why: "It is rather the ring that is: twenty gaps of 51 ms are longer than its second. The gap spreads arrivals, so that none is early enough.",
+	}, {
+		Claim: "to sleep for exactly what remains, in place of a millisecond at a time, wastes no time (no figure)", Setup: "both with 50 ms more in the window",
+		Rerun:   fmt.Sprintf("%.1f and %.1f/s, %.1f and %.1f wake-ups a request", printed.Rate, fifty.Rate, printed.WakeUpsPerAdmission, fifty.WakeUpsPerAdmission),
+		Verdict: judge(printed.Rate > 0.995*fifty.Rate, printed.WakeUpsPerAdmission < fifty.WakeUpsPerAdmission), written: Confirmed, Why: "As many requests for fewer wake-ups.",
 	}, {
 		Claim: "an extra 50 to 100 ms in the window keep requests from being refused", Setup: "the ring alone, and 50 or 100 ms",
 		Rerun: fmt.Sprintf("%.2f and %.2f %% refused at 0 to 50 ms; %.2f and %.2f %% on a path of 10 ms with one in a hundred above 100", refused(fifty), refused(hundred),
@@ -208,6 +218,10 @@ func queueClaims(x map[string]bench.Result) []Claim {
 			expired(drop), expired(dlq), 100*float64(graveyard.Dead)/float64(max(graveyard.Offered, 1)), dlq.InTimePercent, graveyard.InTimePercent, drop.InTimePercent),
 		Verdict: judge(expired(dlq) == 0, dlq.InTimePercent >= drop.InTimePercent), written: InPart,
 		Why: "Nothing expires whose clock is set back. No time is won: what is sent late delays what is not yet late, until nearly all is.",
+	}, {
+		Claim: "what has failed five times may be taken for invalid, and is not to be sent again", Setup: "five retries; all requests that are made are valid ones",
+		Rerun:   fmt.Sprintf("%d of %d requests fail as often: for want of time, with %d refusals", graveyard.Dead, graveyard.Offered, graveyard.Rejected),
+		Verdict: judge(graveyard.Dead == 0), written: Refuted, Why: "They were too many for the keys, and none was looked at by the server and found wanting.",
 	}, {
 		Claim: "a pause between new requests lets what is retried go first, and promptly", Setup: "no limit to retries",
 		Rerun:   fmt.Sprintf("answers come %.1f s after the request was made, one in a hundred sends after %.0f s", dlq.Latency.SinceMade.Mean/1000, dlq.Delay.P99/1000),

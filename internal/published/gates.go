@@ -45,7 +45,7 @@ func gates(r *run, _ *Page) (Document, error) {
 		About: fmt.Sprintf("Two gates that each request passes one after the other: a sliding minute of sends, and one of the tokens of the answers; who finds one full sleeps until its "+
 			"oldest entry leaves it, and looks again. The document measures nothing: its figures are worked examples. Ours are those examples, and %d prompts with %d seeds, in virtual time, "+
 			"against a server with the same limits.", prompts, seeds)}
-	examples := []func() (Claim, error){burstOfTen, waitsForOldest, countsAndRates, rollover, herd, configured, overtaking}
+	examples := []func() (Claim, error){burstOfTen, waitsForOldest, waitsForThree, countsAndRates, slidingOrFixed, rollover, herd, configured, overtaking}
 	for _, example := range examples {
 		c, err := example()
 		if err != nil {
@@ -98,6 +98,57 @@ func waitsForOldest() (Claim, error) {
 		Rerun:   fmt.Sprintf("it is sent after %.1f s; at a server with that very limit it is refused then, and served when sent after %.1f", w, served),
 		Verdict: judge(near(w, 5, 0.01)), written: Confirmed, Why: "As long as the gate is asked. The server counts arrivals, and the oldest arrived later than it was sent.",
 	}, err
+}
+
+// waitsForThree takes the document's two examples for one, as their sends are the same.
+func waitsForThree() (Claim, error) {
+	sends, err := window.NewLog(30, time.Minute)
+	if err != nil {
+		return Claim{}, err
+	}
+	const now = mono.Time(time.Hour)
+	for _, s := range []int{55, 45, 30, 20, 10, 5, 2} {
+		sends.Add(now.Add(-time.Duration(s) * time.Second))
+	}
+	var left []string
+	free := -1
+	for _, s := range []int{5, 15, 30} { // when the first three leave; one that is exactly a window old still counts
+		n := sends.Count(now.Add(time.Duration(s)*time.Second + 1))
+		left = append(left, fmt.Sprint(n))
+		if n < 5 && free < 0 {
+			free = s
+		}
+	}
+	return Claim{
+		Claim: "with 7 in the last minute, where 5 may be, one waits for 5 s: until the oldest leaves", Setup: "max_rpm 5, a window of 60 s, sends 55, 45, 30, 20, 10, 5 and 2 s ago",
+		Rerun:   fmt.Sprintf("after 5, 15 and 30 s %s are left, so it goes after %d s", strings.Join(left, ", "), free),
+		Verdict: judge(free > 0, free == 5), written: InPart, Why: "It looks again after 5 s, and after 15. Three have to leave before there is room for one.",
+	}, nil
+}
+
+// slidingOrFixed puts a burst at the end of one minute and another at the beginning of the next.
+func slidingOrFixed() (Claim, error) {
+	sends, err := window.NewLog(60, time.Minute)
+	if err != nil {
+		return Claim{}, err
+	}
+	fixed, passed := map[mono.Time]int{}, 0
+	const minute = mono.Time(time.Minute)
+	for _, at := range []mono.Time{minute - mono.Time(time.Second), minute + mono.Time(time.Second)} {
+		for range 30 {
+			if fixed[at/minute] < 30 {
+				fixed[at/minute]++
+				passed++
+			}
+			sends.Add(at)
+		}
+	}
+	counts := sends.Count(minute + mono.Time(time.Second))
+	return Claim{
+		Claim: "a sliding window is more accurate than fixed buckets of a minute (no figure)", Setup: "30 a minute; 30 requests at 59 s and 30 at 61",
+		Rerun:   fmt.Sprintf("fixed minutes let %d through within two seconds; the sliding one counts %d, and would let 30", passed, counts),
+		Verdict: judge(passed == 60 && counts == 60), written: Confirmed, Why: "If the server's window slides, too. At one that counts by its clock's minutes the sliding one waits for nothing.",
+	}, nil
 }
 
 // countsAndRates computes the sums of the examples with counters of ours.

@@ -84,7 +84,7 @@ func gem(r *run, p *Page) (Document, error) {
 		scenarios = append(scenarios, byDivisor(v))
 	}
 	flood := (&gemRun{strategy: "retry-only", minutes: 2, processes: 2, threads: 5}).scenario()
-	scenarios = append(append(scenarios, flood), jitters()...)
+	scenarios = slices.Concat(scenarios, []fleet.Scenario{flood}, jitters(), seen())
 	reports, err := r.fleets(scenarios)
 	if err != nil {
 		return d, err
@@ -113,7 +113,8 @@ func gem(r *run, p *Page) (Document, error) {
 	for _, s := range jitters() {
 		p.Jitter = append(p.Jitter, jitterOf(s, next()))
 	}
-	d.Claims = append(d.Claims, racing(p.Jitter))
+	d.Claims = append(d.Claims, racing(p.Jitter), jumpsDown())
+	d.Claims = append(d.Claims, seenClaims(reports)...)
 	d.Tables = append(d.Tables, jitterTable(p.Jitter))
 	return d, nil
 }

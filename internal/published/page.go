@@ -1,8 +1,9 @@
 // Package published has what five published systems claim of themselves, each claim with our rerun of it in its own set-up, what
 // came of it and why. They are named by what they are. `paceline sim published` prints it, and docs/published.md is the same.
 //
-// page.go has what a claim is; a file per document follows, with its claims and what is run for them: exchange.go, gem.go (its
-// runs are in gem_runs.go), demo.go, gates.go and counters.go. write.go puts it into words.
+// page.go has what a claim is; a file per document follows, with its claims and what is run for them: exchange.go, gem.go (its runs are
+// in gem_runs.go, what its author saw in them in gem_seen.go), demo.go (what its author tried, in demo_tried.go), gates.go and
+// counters.go. write.go puts it into words.
 package published
 
 import (

@@ -42,6 +42,13 @@ var demo = []throttle.Strategy{
 	demos("demo-change", "the demo with a decrease of sleep·gain/limit, by how much more is left than after the thread's answer before", changeLaw),
 }
 
+// DemoAtFirst and DemoEachThread are the demo without one of the two rules by which it doubles: they are what its author tells of as worse.
+// Nobody compares them with others, so All does not have them.
+var (
+	DemoAtFirst    = demos("demo-at-first", "the demo, but it doubles on the first limit, too", atFirstLaw)
+	DemoEachThread = demos("demo-each-thread", "the demo, but each thread that is limited doubles for itself", eachThreadLaw)
+)
+
 // Guesser tells how many clients share the quota if each sleeps like this one: sleep · Rate. The demo's threads have it.
 type Guesser interface {
 	Guess() float64
@@ -59,6 +66,8 @@ const (
 	remainingSleep20Law
 	remainingSleepCountLaw
 	changeLaw
+	atFirstLaw
+	eachThreadLaw
 )
 
 func demos(name, text string, l demoLaw) throttle.Strategy {
@@ -83,7 +92,6 @@ type demoProcess struct {
 	begun      bool
 	multiplied mono.Time
 	retrying   *demoThread // the first to be limited, until it is served
-	retries    int         // its limits in a row
 }
 
 // Thread implements throttle.Process.
@@ -94,6 +102,7 @@ type demoThread struct {
 	rng    *rand.Rand
 	seen   bool    // an answer
 	before float64 // what it said remained
+	limits int     // in a row, of those that count for the process
 }
 
 // Send implements throttle.Thread.
@@ -115,20 +124,21 @@ func (t *demoThread) Answer(now mono.Time, a throttle.Answer) {
 	t.seen, t.before = true, remaining(a)
 	if !a.Limited {
 		p.s = max(p.s-p.decrease(now, a, gain), p.min/10)
+		t.limits = 0
 		if p.retrying == t {
-			p.retrying, p.retries = nil, 0
+			p.retrying = nil
 		}
 		return
 	}
-	if p.retrying != nil && p.retrying != t {
+	if p.law != eachThreadLaw && p.retrying != nil && p.retrying != t {
 		return
 	}
-	if p.retries > 0 {
+	if t.limits > 0 || p.law == atFirstLaw {
 		p.s = min(p.s*p.multiplier, longest)
 		p.count++
 		p.multiplied = now
 	}
-	p.retries++
+	t.limits++
 	p.retrying = t
 }
 
@@ -151,7 +161,7 @@ func (p *demoProcess) decrease(now mono.Time, a throttle.Answer, gain float64) f
 		d /= 20
 	case remainingSleepCountLaw:
 		d /= p.count
-	case timeLaw:
+	case timeLaw, atFirstLaw, eachThreadLaw:
 		// 1/F, which is 0 where F is infinite.
 		d *= -math.Expm1(-max(now.Sub(p.multiplied).Seconds(), 0) / 3600)
 	}

@@ -2,6 +2,7 @@ package strategy_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,35 @@ func TestDemoSteps(t *testing.T) {
 			if got, want := th.(strategy.Guesser).Guess(), x.sleep.Seconds()*1.25; math.Abs(got-want) > 1e-6 {
 				t.Errorf("%s: after step %d guesses %v clients, want %v", c.name, i, got, want)
 			}
+		}
+	}
+}
+
+// Without its two rules for doubling the demo doubles at the first limit, or once for each thread that is limited twice.
+func TestDemoWithoutItsRules(t *testing.T) {
+	p := hourly
+	p.Start, p.Jitter = 4*s, -1
+	for _, c := range []struct {
+		law   throttle.Strategy
+		sleep []time.Duration // of the process, as threads 1 and 3 are limited in turns
+	}{
+		{strategy.DemoAtFirst, []time.Duration{8 * s, 8 * s, 16 * s, 16 * s}},
+		{strategy.DemoEachThread, []time.Duration{4 * s, 4 * s, 8 * s, 16 * s}},
+	} {
+		proc, err := c.law.New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		threads := []throttle.Thread{proc.Thread(source(1)), proc.Thread(source(2))}
+		for i, want := range c.sleep {
+			th := threads[i%2]
+			th.Answer(th.Send(at(time.Duration(i)*time.Minute)), limited())
+			if got := th.Sleep(); got != want {
+				t.Errorf("%s: after %d limits the process sleeps %v, want %v", c.law.Name, i+1, got, want)
+			}
+		}
+		if slices.ContainsFunc(strategy.All(), func(s throttle.Strategy) bool { return s.Name == c.law.Name }) {
+			t.Errorf("%s is among those that are compared", c.law.Name)
 		}
 	}
 }
