@@ -240,7 +240,7 @@ func (m *Member) AppendUsage(to []limit.Usage, _ mono.Time) []limit.Usage {
 
 // SetLimit changes the limit for all who share it, by a turn that is taken soon: f changes the limiter that it is given, by SetLimit or
 // SetWindow of what Own returns. It may be called several times. Until the store forgets, that is the limit; those who come are configured
-// as before.
+// as before, and paceline share names it as it is configured. The page and the usage have it as it is.
 func (m *Member) SetLimit(f func(l limit.Limiter, now mono.Time) error) error {
 	if err := f(m.config.Own(), 0); err != nil {
 		return err

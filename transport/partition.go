@@ -4,11 +4,11 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -131,77 +131,19 @@ func hostOf(r *http.Request) string {
 	return strings.ToLower(host)
 }
 
-// credentials are the headers that hold one, in canonical form, and parameters the names of those in URLs.
-var (
-	credentials = [...]string{
-		"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "X-Bapi-Api-Key", "Ok-Access-Key", "Cb-Access-Key", "X-Auth-Key",
-		"X-Auth-Token", "Private-Token", "X-Shopify-Access-Token", "X-Access-Token", "Apikey",
-	}
-	parameters = [...]string{"api_key", "apikey", "key", "access_token", "token", "api-key"}
-)
-
 // seed makes a hash useless to anybody who reads it in a log.
 var seed = maphash.MakeSeed()
 
 func hash(s string) string { return strconv.FormatUint(maphash.String(seed, s), 36) }
 
 // CredentialOf returns what PartitionOf makes a hash of: it is secret, or names the key of a signature. If there is none, it is empty.
-func CredentialOf(r *http.Request) string {
-	if v := r.Header["Authorization"]; len(v) > 0 && v[0] != "" {
-		return signer(v[0])
-	}
-	for _, name := range credentials {
-		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
-			return v[0]
-		}
-	}
-	if r.URL.User != nil {
-		return r.URL.User.String()
-	}
-	for q := r.URL.RawQuery; q != ""; {
-		var pair string
-		pair, q, _ = strings.Cut(q, "&")
-		name, value, _ := strings.Cut(pair, "=")
-		for _, p := range parameters {
-			if value != "" && strings.EqualFold(name, p) {
-				if v, err := url.QueryUnescape(value); err == nil {
-					value = v
-				}
-				return value
-			}
-		}
-	}
-	return ""
-}
+func CredentialOf(r *http.Request) string { return secret.Credential(r.Header, r.URL) }
 
 func keyOf(r *http.Request) string {
 	if c := CredentialOf(r); c != "" {
 		return hash(c)
 	}
 	return ""
-}
-
-// signer returns what stays the same in an Authorization: all of a bearer's or a password, but of a signature only the
-// name of the key.
-func signer(v string) string {
-	scheme, rest, ok := strings.Cut(v, " ")
-	switch scheme {
-	case "AWS", "SharedKey", "SharedKeyLite": // name:signature
-		key, _, _ := strings.Cut(rest, ":")
-		return scheme + " " + key
-	}
-	if !ok || !strings.Contains(rest, "=") || !strings.Contains(rest, ",") {
-		return v
-	}
-	for _, name := range [...]string{"Credential=", "oauth_token=", "oauth_consumer_key=", "username=", "keyId=", "id="} {
-		if _, key, ok := strings.Cut(rest, name); ok {
-			key, _, _ = strings.Cut(key, ",")
-			// AWS has the date and the region after the key.
-			key, _, _ = strings.Cut(key, "/")
-			return scheme + " " + strings.TrimSpace(key)
-		}
-	}
-	return scheme
 }
 
 // modelOf reads /deployments/{model}/ (Azure), /models/{model}:method (Google) and /model/{model}/method (Bedrock).

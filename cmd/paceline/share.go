@@ -71,29 +71,25 @@ const longestName = 48
 func shortName(name string) string { return columns.Tail(shown.Text(name), longestName) }
 
 func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
-	names, err := s.Names(ctx)
+	all, err := lookAtAll(ctx, s, nil)
 	if err != nil {
 		return err
 	}
+	if len(all) == 0 {
+		return sayNone(out)
+	}
 	var table tables.Table
 	table.Head("name", "limit", "nodes", "last turn")
-	some := false
-	for _, name := range names {
-		seen, ok, err := shared.Look(ctx, s, name)
-		if err != nil {
-			return err
-		}
-		if ok {
-			is, nodes, turn := seen.Row()
-			table.Row(shortName(name), shown.Text(is), nodes, turn)
-			some = true
-		}
-	}
-	if !some {
-		_, err = fmt.Fprintln(out, "there is no limit yet: the first run or proxy with --share makes one")
-		return err
+	for _, seen := range all {
+		is, nodes, turn := seen.Row()
+		table.Row(shortName(seen.Name), shown.Text(is), nodes, turn)
 	}
 	return table.Write(out, tables.Width)
+}
+
+func sayNone(out io.Writer) error {
+	_, err := fmt.Fprintln(out, "there is no limit yet: the first run or proxy with --share makes one")
+	return err
 }
 
 // lookUp is Look of a limit that somebody has named, whole or as ls has it: a long name is shown there by its end.
@@ -127,25 +123,45 @@ func writeFitted(out io.Writer, indent, line string) {
 	fmt.Fprintln(out, tables.Fit(indent+strings.Join(words, " "), tables.Width))
 }
 
-// looked is the time between the two looks that tell a rate.
-const looked = time.Second
-
-func showShares(ctx context.Context, s share.Lister, out io.Writer, names []string) (err error) {
-	if len(names) == 0 {
-		if names, err = s.Names(ctx); err != nil {
-			return err
-		}
-	}
-	var all []*shared.Seen
-	busy := false
+// lookAtAll is lookUp of each name; of none: Look of all limits that there are.
+func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*shared.Seen, err error) {
 	for _, name := range names {
 		seen, err := lookUp(ctx, s, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		all, busy = append(all, seen), busy || seen.Active() > 0
+		all = append(all, seen)
 	}
-	if busy {
+	if len(names) > 0 {
+		return all, nil
+	}
+	if names, err = s.Names(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		seen, ok, err := shared.Look(ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			all = append(all, seen)
+		}
+	}
+	return all, nil
+}
+
+// looked is the time between the two looks that tell a rate.
+const looked = time.Second
+
+func showShares(ctx context.Context, s share.Lister, out io.Writer, names []string) error {
+	all, err := lookAtAll(ctx, s, names)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return sayNone(out)
+	}
+	if slices.ContainsFunc(all, func(seen *shared.Seen) bool { return seen.Active() > 0 }) {
 		time.Sleep(looked)
 	}
 	for _, seen := range all {

@@ -361,6 +361,8 @@ func TestShareVerbs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	ripe(t, db, "newer", perSecondKeeper(20))
+	put(t, db, "newer", nextVersion)
 	for _, name := range []string{"broken", longName} {
 		if err := s.Turn(t.Context(), name, func(share.Reading) ([]byte, error) { return []byte("no blob"), nil }); err != nil {
 			t.Fatal(err)
@@ -371,14 +373,14 @@ func TestShareVerbs(t *testing.T) {
 		return readTable(t, sharePrints(t, "ls", db), "name")
 	}
 	rows := listed()
-	if len(rows) != 3 || rows[0]["name"] != "api" || !strings.HasPrefix(rows[0]["limit"], "Rolling: 20 requests per 1s") || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
-		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened {
+	if len(rows) != 4 || rows[0]["name"] != "api" || !strings.HasPrefix(rows[0]["limit"], "Rolling: 20 requests per 1s") || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
+		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened || !strings.Contains(rows[3]["limit"], "version 4") {
 		t.Errorf("share ls: %q", rows)
 	}
 	if text := sharePrints(t, "show", db, shortened); !strings.Contains(text, "damaged") {
 		t.Errorf("share show of %q:\n%s", shortened, text)
 	}
-	if sharePrints(t, "forget", db, shortened); len(listed()) != 2 {
+	if sharePrints(t, "forget", db, shortened); len(listed()) != 3 {
 		t.Errorf("after %q was forgotten there are %q", shortened, listed())
 	}
 	for _, c := range []struct {
@@ -389,6 +391,7 @@ func TestShareVerbs(t *testing.T) {
 		{"show " + db + " api", 0, []string{"  limit: Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "may send for ", "requests a second were granted in the last"}},
 		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once"}},
 		{"show " + db + " broken", 0, []string{"broken\n", "damaged"}},
+		{"show " + db + " newer", 0, []string{"is kept in version 4", "; who is not of that", "refused"}},
 		{"show " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " broken", 0, []string{"forgotten: whoever comes first"}},

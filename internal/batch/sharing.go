@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/limit"
@@ -63,10 +66,14 @@ func (g *group) share(key int) (limit.Limiter, error) {
 	return l, nil
 }
 
-// sharedName is what the limits of a key are called in the store: by its organization, if the user says whose it is.
+// sharedName is what the limits of a key are called in the store: by its organization, if the user says whose it is. Where no key is given, it is
+// what all requests have in their headers or queries.
 func (g *group) sharedName(key int) string {
 	s, k := g.r.c.Share, g.r.c.Keys[key]
 	place := shared.Place{Model: g.model, Key: s.Key(k.Secret)}
+	if k.Secret == "" {
+		place.Key = s.KeyOf(fixed(g.r.c.Header, http.CanonicalHeaderKey), &url.URL{RawQuery: url.Values(fixed(g.r.c.Query, strings.Clone)).Encode()})
+	}
 	if name := g.r.c.Organizations[k.Name]; name != "" {
 		place.Key = "organization " + name
 	}
@@ -83,4 +90,15 @@ func (g *group) made() func() limit.Limiter {
 		}
 		return limit.NewAll(all...)
 	}
+}
+
+// fixed are the values of templates that have no placeholder, by the names that called makes of theirs.
+func fixed(all []Template, called func(string) string) map[string][]string {
+	values := map[string][]string{}
+	for _, t := range all {
+		if len(t.parts) == 1 {
+			values[called(t.name)] = t.parts
+		}
+	}
+	return values
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/paceline-go/paceline/internal/shared"
 	"github.com/paceline-go/paceline/limit"
@@ -130,7 +129,7 @@ func (u *Upstream) share(c *Config, t *transport.Config) {
 	}
 	t.Partition = func(r *http.Request) transport.Partition {
 		p := transport.PartitionOf(r)
-		p.Key = l.Key(strings.TrimPrefix(transport.CredentialOf(r), "Bearer ")) // as a run that is given that key calls it
+		p.Key = l.KeyOf(r.Header, r.URL)
 		return p
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"weak"
 
 	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/share"
 )
@@ -108,6 +110,18 @@ func (l *Limits) Key(secret string) string {
 	return "key-" + hex.EncodeToString(h[:6])
 }
 
+// KeyOf is Key of what in a request says who asks, without the word before it in Authorization: as a run has a key that it is given, which
+// does not know where it will stand.
+func (l *Limits) KeyOf(header map[string][]string, u *url.URL) string {
+	key := secret.Credential(header, u)
+	if a := header["Authorization"]; len(a) > 0 && a[0] != "" {
+		if _, rest, ok := strings.Cut(key, " "); ok {
+			key = rest
+		}
+	}
+	return l.Key(key)
+}
+
 // divided are the parts of a limiter: those that are shared, in an order that does not depend on how they were written down, and those that
 // each process has for itself, as a bound on what it has in flight.
 func divided(l limit.Limiter) (all []limit.Limiter, own []limit.Limiter, err error) {
@@ -175,7 +189,8 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 var errSeen = errors.New("seen")
 
 // Check reaches the store, and finds out whether the limit under that name, if there is one already, is what made returns. The error is the
-// store's, or says what is there and what is here.
+// store's, or says what is there and what is here. Where made is nil it only looks; otherwise it puts what is there, or no bytes, which is as if
+// there were nothing: who may read and not write would wait for ever.
 func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
 	var here string
 	if made != nil {
@@ -189,26 +204,51 @@ func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limit
 	}
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
-	var seen error
-	err := l.config.Store.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
-		seen = nil
+	var wrong, err error
+	for range tries {
+		wrong, err = l.compare(ctx, name, here)
+		if err == nil || !errors.Is(err, errUnwritten) {
+			break
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %w", l.config.Address, err)
+	case wrong != nil:
+		return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name, l.config.Address, wrong, l.config.Address, name)
+	}
+	return nil
+}
+
+// tries is how often a store that could be read is to fail to be written, as a file does that others keep for seconds.
+const tries = 3
+
+var (
+	errUnread    = errors.New("cannot be reached")
+	errUnwritten = errors.New("can be read, and not written")
+)
+
+// compare returns what is wrong with what a store has, beside a configuration here, and why the store itself fails.
+func (l *Limits) compare(ctx context.Context, name, here string) (wrong, err error) {
+	failed := errUnread
+	err = l.config.Store.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
+		wrong, failed = nil, errUnwritten
 		b, err := ledger.Decode(r.Blob)
 		var version *ledger.VersionError
 		switch {
 		case errors.As(err, &version):
-			seen = err
+			wrong = err
 		case err == nil && b.Incarnation == r.Incarnation && here != "" && b.Configuration != here:
-			seen = &ledger.ConfigurationError{Here: here, There: b.Configuration}
+			wrong = &ledger.ConfigurationError{Here: here, There: b.Configuration}
+		case here != "":
+			return append([]byte{}, r.Blob...), nil // not nil, which a database takes for no value
 		}
 		return nil, errSeen
 	})
-	switch {
-	case !errors.Is(err, errSeen):
-		return fmt.Errorf("%s cannot be reached: %w", l.config.Address, err)
-	case seen != nil:
-		return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name, l.config.Address, seen, l.config.Address, name)
+	if err == nil || errors.Is(err, errSeen) {
+		return wrong, nil
 	}
-	return nil
+	return nil, fmt.Errorf("%w: %w", failed, err)
 }
 
 // longest is how long a name may be, in bytes.

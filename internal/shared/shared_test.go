@@ -1,6 +1,9 @@
 package shared
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,6 +77,57 @@ func TestSame(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// unwritten is a store that can be read, and fails to put so many times.
+type unwritten struct {
+	sharetest.Memory
+	fails int
+}
+
+func (s *unwritten) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
+	return s.Memory.Turn(ctx, key, func(r share.Reading) ([]byte, error) {
+		blob, err := f(r)
+		if s.fails--; err == nil && s.fails >= 0 {
+			err = errors.New("the file is kept by another")
+		}
+		return blob, err
+	})
+}
+
+// Who may not write to a store is refused at the start, and not who comes while others keep it for a moment. What is there stays as it is, and what is
+// not there does not come to be.
+func TestCheckWrites(t *testing.T) {
+	made := func() limit.Limiter { return limit.MustRolling(20, time.Second) }
+	for _, c := range []struct {
+		fails  int
+		there  bool
+		refuse string
+	}{{0, true, ""}, {0, false, ""}, {2, true, ""}, {2, false, ""}, {3, true, "the store can be read, and not written: the file is kept by another"}} {
+		s := &unwritten{fails: c.fails}
+		l := New(Config{Store: s, Address: "the store"})
+		var was []byte
+		if c.there {
+			if err := s.Memory.Turn(t.Context(), "it", func(r share.Reading) ([]byte, error) { was = taken(t, r, made); return was, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Check(t.Context(), "it", made); c.refuse == "" && err != nil || c.refuse != "" && (err == nil || err.Error() != c.refuse) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		s.fails = 0
+		if err := s.Turn(t.Context(), "it", func(r share.Reading) ([]byte, error) {
+			if !bytes.Equal(r.Blob, was) {
+				t.Errorf("%+v: %q became %q", c, was, r.Blob)
+			}
+			return nil, errSeen
+		}); err != errSeen {
+			t.Error(err)
+		}
+		if _, ok, err := Look(t.Context(), s, "it"); ok != c.there || err != nil {
+			t.Errorf("%+v: there is %v, %v", c, ok, err)
+		}
+	}
 }
 
 // taken is a store's blob once somebody has come with these limits.

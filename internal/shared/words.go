@@ -90,7 +90,12 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 			}
 		}()
 	}
-	if s.Err != nil {
+	var version *ledger.VersionError
+	switch {
+	case errors.As(s.Err, &version):
+		say("%v; who is not of that version is refused", s.Err)
+		return lines
+	case s.Err != nil:
 		say("%v: nothing is granted for a while once somebody comes", s.Err)
 		return lines
 	}

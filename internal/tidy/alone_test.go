@@ -98,7 +98,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// Who imports the library, and neither metrics nor the module otel, neither builds nor vendors anything of Prometheus or OpenTelemetry.
+// Who imports the library, and neither metrics nor the module otel nor a store of package share, neither builds nor vendors anything of Prometheus,
+// OpenTelemetry or a database.
 func TestVendoredAlone(t *testing.T) {
 	dir := t.TempDir()
 	here, err := filepath.Abs(root)
@@ -117,7 +118,7 @@ func TestVendoredAlone(t *testing.T) {
 		"go.mod": strings.Replace(string(ours), "module "+module, "module example.com/alone", 1) + "\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + here + "\n",
 		"go.sum": string(sums),
 		"main.go": "package main\n\nimport (\n\t_ \"" + module + "\"\n\t_ \"" + module + "/transport\"\n\t_ \"" + module +
-			"/limit/limittest\"\n\t_ \"" + module + "/throttle\"\n)\n\nfunc main() {}\n",
+			"/limit/limittest\"\n\t_ \"" + module + "/share/sharetest\"\n\t_ \"" + module + "/throttle\"\n)\n\nfunc main() {}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -143,8 +144,10 @@ func TestVendoredAlone(t *testing.T) {
 	}
 	for what, list := range map[string]string{"vendors": string(vendored), "builds": run("list", "-deps", ".")} {
 		for line := range strings.Lines(list) {
-			if line[0] != '#' && (strings.Contains(line, "prometheus") || strings.Contains(line, "opentelemetry")) {
-				t.Errorf("who imports the library alone %s %s", what, line)
+			for _, word := range append(slices.Collect(maps.Values(heavy)), "prometheus", "opentelemetry") {
+				if line[0] != '#' && strings.Contains(line, word) {
+					t.Errorf("who imports the library alone %s %s", what, line)
+				}
 			}
 		}
 	}

@@ -80,7 +80,7 @@ var Table = []Package{
 	{Name: "ratelike", Ours: "paceline mono limit", Std: pure + " context"},
 
 	{Name: "share", Ours: "paceline mono limit internal/ledger internal/spell internal/uptime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
-	{Name: "internal/shared", Ours: "mono limit share internal/ledger internal/spell", Std: "context crypto/sha256 encoding/hex errors fmt io log/slog slices strings sync time weak"},
+	{Name: "internal/shared", Ours: "mono limit share internal/ledger internal/secret internal/spell", Std: "context crypto/sha256 encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
 	{Name: "share/sharetest", Ours: "share", Std: "any"},
 	{Name: "share/sqlite", Ours: "share internal/uptime", Std: "any", Modules: "modernc.org/sqlite"},
 	{Name: "share/postgres", Ours: "share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
@@ -89,7 +89,7 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/sight", Ours: "limit", Std: "any"},
 	{Name: "internal/bill", Ours: "quota tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/bill internal/guard internal/health internal/histogram internal/near internal/overdue internal/sight internal/spell internal/wire internal/wording", Std: "any"},
+	{Name: "transport", Ours: "paceline mono limit backoff quota tokens verdict internal/bill internal/guard internal/health internal/histogram internal/near internal/overdue internal/secret internal/sight internal/spell internal/wire internal/wording", Std: "any"},
 	{Name: "page", Ours: "paceline internal/spell", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "metrics", Ours: "paceline internal/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "mono rule latency ratetest/internal/host", Std: "any"},

@@ -45,7 +45,9 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	for try := 0; ; try++ {
 		var there bool
 		if err = pool.QueryRow(ctx, `SELECT to_regclass('paceline_share') IS NOT NULL`).Scan(&there); err == nil && !there {
-			_, err = pool.Exec(ctx, Schema)
+			if _, err = pool.Exec(ctx, Schema); err != nil {
+				err = fmt.Errorf("the table paceline_share is not there, and cannot be made: %w", err)
+			}
 		}
 		var taken *pgconn.PgError
 		if !errors.As(err, &taken) || taken.Code != "23505" || try == 3 { // two who make it at once

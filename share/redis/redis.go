@@ -1,7 +1,7 @@
 // Package redis keeps shared limits in Redis 7: each is one key, a hash of a version and a blob. Redis needs no disk for it: after a restart
 // or a failover it has another run_id, and every limit is quiet until nothing that was granted before counts.
 //
-// What to grant: EVALSHA, EVAL, SCRIPT LOAD, HMGET, HSET, TIME and INFO on the keys that begin with the prefix.
+// What to grant: EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO on the keys that begin with the prefix, and SCAN and DEL for Names and Forget.
 package redis
 
 import (

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/uptime"
@@ -52,7 +53,7 @@ func Open(file string) (*Store, error) {
 		return true, err
 	})
 	if err != nil {
-		return nil, errors.Join(s.wrap(err), db.Close())
+		return nil, errors.Join(s.wrap(because(file, err)), db.Close())
 	}
 	return s, nil
 }
@@ -62,6 +63,18 @@ func Open(file string) (*Store, error) {
 func isBusy(err error) bool {
 	e, ok := errors.AsType[*engine.Error](err)
 	return ok && e.Code()&0xff == lib.SQLITE_BUSY
+}
+
+// because adds why a file cannot be opened, which the engine does not say.
+func because(file string, err error) error {
+	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code()&0xff != lib.SQLITE_CANTOPEN {
+		return err
+	}
+	f, why := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o666)
+	if e, ok := errors.AsType[*os.PathError](why); ok {
+		return fmt.Errorf("%w: %w", err, e.Err)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Close closes the file. Close the Members first.

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/shared"
+	"github.com/paceline-go/paceline/share"
+)
+
+// Whoever sends one key keeps to one limit of it, however the key was given: as --key-env, in a header or a query that is the same for all
+// requests of a run, or by the clients of a proxy.
+func TestOneKeyIsOneLimit(t *testing.T) {
+	const key = "sk-0123456789abcdef"
+	t.Setenv("THE_KEY", key)
+	name := "api/" + shared.New(shared.Config{Name: "api"}).Key(key)
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	ripe(t, address, name, perSecondKeeper(20))
+	s := serveStrictly(t, 20, time.Second)
+	flags := []string{"--limit", "20/s", "--share", address, "--share-name", "api"}
+	for _, given := range [][]string{
+		{"--key-env", "THE_KEY", "-H", "Authorization: Bearer {key}"}, {"-H", "Authorization: Bearer " + key}, {"-H", "Authorization: Token " + key},
+		{"-H", "x-api-key: " + key}, {"--query", "api_key=" + key}, {"--key-env", "THE_KEY", "-H", "Authorization: Basic {key}"},
+	} {
+		c, errs := process(t, slices.Concat([]string{"run", urlFile(t, s.URL, 1), "--out", filepath.Join(t.TempDir(), "out.jsonl")}, flags, given)...)
+		if err := c.Wait(); err != nil {
+			t.Fatalf("%v: %v\n%s", given, err, errs)
+		}
+	}
+	addr, _ := proxyLogging(t, filepath.Join(t.TempDir(), "log.txt"), append([]string{"--to", s.URL}, flags...)...)
+	for _, header := range []string{"Authorization: Bearer " + key, "Authorization: Basic " + key, "X-Api-Key: " + key} {
+		req, _ := http.NewRequest(http.MethodGet, addr+"/x", nil)
+		field, value, _ := strings.Cut(header, ": ")
+		req.Header.Set(field, value)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %v, %v", field, resp, err)
+		}
+		resp.Body.Close()
+	}
+	db, err := openShare(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if all, err := lookAtAll(t.Context(), db.(share.Lister), nil); err != nil || len(all) != 1 || all[0].Name != name {
+		t.Errorf("%v: the limits of one key are %+v, want %q", err, all, name)
+	}
+}
