@@ -66,7 +66,7 @@ func TestCommandLine(t *testing.T) {
 		{"sim throttle --aims --strategies null,fair", exitUsage, "--aims measures one strategy"},
 		{"sim throttle --aims --only nothing", exitUsage, `--only "nothing": no scenario with an aim`},
 		{"sim throttle --aims --only threads-2x5 --strategies exponential-backoff --seeds 1-2", exitOK, "MISSED"},
-		{"sim throttle --aims --only threads-2x5 --strategies exponential-backoff --seeds 1-2 --check", exitFailure, "aims are missed: threads-2x5: refused %"},
+		{"sim throttle --aims --only threads-2x5 --strategies exponential-backoff --seeds 1-2 --check", exitFailure, "aims are missed: threads-2x5: longest sleep s; threads-2x5: refused %"},
 		{"sim throttle --aims --only threads-2x5 --strategies fair --seeds 1001-1002 -o json", exitOK, `"first_seed": 1001`},
 		{"sim throttle --strategies nix", exitUsage, `--strategies: strategy "nix" is none of null, retry-only`},
 		{"sim throttle --strategies retry-only --only nix", exitUsage, `--only "nix": no scenario's name begins with it: there are cold-1, cold-2`},
