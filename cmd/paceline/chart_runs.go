@@ -44,8 +44,14 @@ func runsFolder() (string, error) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// store keeps the run under a name made of the time and the given ending.
-func (r storedRun) store(now time.Time, name string) error {
+// runName is what a run is called that began then.
+func runName(began time.Time, ending string) string {
+	ending = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(ending), "-"), "-")
+	return began.UTC().Format("20060102-150405") + "-" + ending[:min(len(ending), 60)]
+}
+
+// store keeps the run under the runName.
+func (r storedRun) store(began time.Time, ending string) error {
 	dir, err := runsFolder()
 	if err != nil {
 		return err
@@ -58,8 +64,6 @@ func (r storedRun) store(now time.Time, name string) error {
 	if err != nil {
 		return err
 	}
-	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	name = now.UTC().Format("20060102-150405") + "-" + name[:min(len(name), 60)]
 	temp, err := os.CreateTemp(dir, ".new-*")
 	if err != nil {
 		return err
@@ -69,7 +73,7 @@ func (r storedRun) store(now time.Time, name string) error {
 	if err = errors.Join(err, temp.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temp.Name(), filepath.Join(dir, name+".json")); err != nil {
+	if err := os.Rename(temp.Name(), filepath.Join(dir, runName(began, ending)+".json")); err != nil {
 		return err
 	}
 	names, err := storedRuns()

@@ -106,9 +106,13 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	}
 	began := time.Now()
 	fleet.Every = keepEvery
+	saidWhere := false
 	fleet.Keep = func(r live.Report) {
 		// If the run is killed, what it had so far is stored. An error of storing is reported at the end.
-		_ = storedRun{Live: &r}.store(began, "live-"+r.Strategy)
+		if err := (storedRun{Live: &r}).store(began, "live-"+r.Strategy); err == nil && !saidWhere {
+			saidWhere = true
+			errs.Line("what has run so far is kept: paceline chart " + runName(began, "live-"+r.Strategy))
+		}
 	}
 	told := l.follow(errs)
 	report, err := fleet.Run(ctx)

@@ -6,11 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
-// Who kills a live run finds what it had: nothing has to end for its figures to be there.
+// Who kills a live run finds what it had, where it said that it is: nothing has to end for its figures to be there.
 func TestLiveRunThatIsKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,18 +23,27 @@ func TestLiveRunThatIsKilled(t *testing.T) {
 	}
 	defer clients.Close()
 	c.ExtraFiles = []*os.File{held}
+	told, err := os.Create(filepath.Join(t.TempDir(), "told"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	c.Stderr = told
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	held.Close()
 	var files []string
 	var run storedRun
+	said := false
 	for deadline := time.Now().Add(patient); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if files, _ = filepath.Glob(filepath.Join(dir, "*.json")); len(files) == 0 {
 			continue
 		}
+		line, _ := os.ReadFile(told.Name())
+		said = strings.Contains(string(line), "kept: paceline chart "+strings.TrimSuffix(filepath.Base(files[0]), ".json")+"\n")
 		text, _ := os.ReadFile(files[0])
-		if json.Unmarshal(text, &run) == nil && run.Live != nil && run.Live.Requests > 0 { // on a slow machine the first has none yet
+		if said && json.Unmarshal(text, &run) == nil && run.Live != nil && run.Live.Requests > 0 { // on a slow machine the first has none yet
 			break
 		}
 	}
@@ -50,8 +60,8 @@ func TestLiveRunThatIsKilled(t *testing.T) {
 	case <-time.After(patient):
 		t.Error("its clients go on without it")
 	}
-	if len(files) != 1 {
-		t.Fatalf("after %v there are %d files", patient, len(files))
+	if len(files) != 1 || !said {
+		t.Fatalf("after %v there are %d files, said where: %t", patient, len(files), said)
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
