@@ -207,26 +207,34 @@ func TestBlindWindowsWiden(t *testing.T) {
 	}
 }
 
-// Nothing flows into a bucket that was seen to fall by what one took oneself, or more, in 17 answers and for 120 tokens' time in which one
-// took no more than one's share; after plenty that never grew, in three answers and for 20 tokens' time.
+// Nothing flows into a bucket that was seen to fall at its reserve, by what one took oneself or more and by a third of what all take, in 17
+// answers and for 120 tokens' time in which one took no more than one's share; after plenty that never grew, in four answers and for 20
+// tokens' time.
 func TestDroughtIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		apart, falls float64
 		want         int // sightings until it is dry; 0: never
 		mean, left   float64
 	}{
-		{10, 1, 18, 1, 300}, {10, 2, 18, 1, 300}, {5, 1, 26, 1, 300}, {5, 0, 0, 1, 300}, {1, 1, 122, 1, 300}, {10, 1, 18, 10, 300}, {10, 0.9, 0, 10, 300},
-		{0.7, 1, 0, 1, 300}, {10, 1, 4, 1, 1000}, {5, 1, 6, 1, 1000}, {0.7, 1, 0, 1, 1000},
+		{10, 1, 19, 1, 300}, {10, 2, 19, 1, 300}, {5, 1, 27, 1, 300}, {5, 0, 0, 1, 300}, {1, 1, 123, 1, 300}, {10, 1, 19, 10, 300}, {10, 0.9, 0, 10, 300},
+		{0.7, 1, 0, 1, 300}, {10, 1, 6, 1, 1000}, {5, 1, 7, 1, 1000}, {0.7, 1, 0, 1, 1000}, {10, 0.6, 19, 1, 300}, {10, 0.2, 0, 1, 300}, {30, 5, 0, 1, 300}, {30, 7, 23, 1, 300}, {30, 7, 0, 1, 5000},
 	} {
 		config := hourly
 		config.Limit, config.MeanCost = int64(3600*c.mean), c.mean
 		f := fairOf(t, config)
 		f.n = 1
+		if c.apart > 20 {
+			f.n = 20
+		}
 		d, dry := &f.bucket.drought, 0
 		for i := range 200 {
 			k := float64(i)
 			f.last, f.sum = second(c.apart*k), c.mean*(k+1)
-			d.look(f, &sighting{sent: sent{seq: uint64(i + 1), at: f.last, cost: c.mean, sum: f.sum, alone: true}, mid: f.last, left: c.left + 0.5 - c.falls*k})
+			left := 160.5 - c.falls*k
+			if i == 0 || c.left > 1000 {
+				left = c.left - c.falls*k
+			}
+			d.look(f, &sighting{sent: sent{seq: uint64(i + 1), at: f.last, cost: c.mean, sum: f.sum, alone: true}, mid: f.last, left: left})
 			if d.found {
 				dry = i + 1
 				break
@@ -238,48 +246,75 @@ func TestDroughtIsSeen(t *testing.T) {
 	}
 }
 
-// Two drain a bucket of 3,600 that may refill by one a second. As it passes an eighth one of them listens: for 3 s, and 1.5 s longer, for
-// the other. What it hears depends on what the other takes meanwhile, and is taken back when something is seen to come after all.
+// Two drain a bucket of 3,600 that may refill by one a second, with round trips of 100 ms. As it passes an eighth one of them listens: it
+// sends a request in each of five rounds, and waits until the other has, too. Nothing comes if the other takes as much in all rounds.
 func TestListening(t *testing.T) {
+	ms := func(all ...int) (d []time.Duration) {
+		for _, n := range all {
+			d = append(d, time.Duration(n)*time.Millisecond)
+		}
+		return d
+	}
 	for _, c := range []struct {
-		name         string
-		others, came float64
-		found        bool
+		name   string
+		others []float64 // what the other takes in each round, less what comes
+		late   time.Duration
+		found  bool
 	}{
-		{"the other listens, too", 1, 0, true},
-		{"something comes", 1, 3, false},
-		{"the other sends what was under way", 3, 0, true},
-		{"the other does not listen", 4, 0, false},
-		{"the other does not listen, and something comes", 30, 3, false},
+		{"the other listens, too", []float64{1, 1, 1, 1, 1}, 0, true},
+		{"it is alone after all", []float64{0, 0, 0, 0, 0}, 0, true},
+		{"something comes", []float64{0, -1, 0, 1, 0}, 0, false},
+		{"nearly as much comes in all rounds", []float64{1, 1, 1, 1, 0}, 0, false},
+		{"more comes than the other takes", []float64{-1, -1, -1, -1, -1}, 0, false},
+		{"the other sends what was under way", []float64{3, 1, 1, 1, 1}, 0, false},
+		{"the other does not listen", []float64{6, 20, 6, 6, 6}, 0, false},
+		{"it misses its turn", []float64{1, 1, 1, 1, 1}, 21 * time.Millisecond, false},
 	} {
 		f := fairOf(t, hourly)
 		f.n = 2
 		d, left, now := &f.bucket.drought, 3600.5, mono.Time(0)
-		answer := func(after time.Duration, others, came float64) {
-			now = now.Add(after)
+		answer := func(at mono.Time, others float64) {
+			now, left = at, left-1-others
 			f.seq++
 			f.sum++
-			f.last, left = now.Add(100*time.Millisecond), left-1-others+came
+			f.last = now.Add(100 * time.Millisecond)
 			d.look(f, &sighting{sent: sent{seq: f.seq, at: now, cost: 1, sum: f.sum, alone: true}, mid: now.Add(50 * time.Millisecond), left: left})
-			now = f.last
 		}
-		answer(0, 0, 0)
+		answer(0, 0)
 		for !d.holds() && left > 3000 {
-			answer(0, 9, 0)
+			answer(f.last, 9)
 		}
-		held := []time.Duration{d.next.Sub(now)}
-		answer(held[0], 3, 0)
-		held = append(held, d.next.Sub(now))
-		answer(held[1], c.others, c.came)
-		held = append(held, d.next.Sub(now))
-		if want := []time.Duration{200 * time.Millisecond, 3 * time.Second, 1500 * time.Millisecond}; !slices.Equal(held, want) || d.found != c.found || !d.holds() {
-			t.Errorf("%s: it listens for %v, want %v, and nothing comes: %v, want %v", c.name, held, want, d.found, c.found)
+		var held []time.Duration
+		next := func(others float64, late time.Duration) {
+			held = append(held, d.next.Sub(now))
+			answer(d.next.Add(late), others)
 		}
-		if answer(held[2], 0, 0); d.holds() {
+		next(3, 0)
+		for i, others := range c.others {
+			next(others, c.late*time.Duration(i))
+		}
+		if want := ms(530, 600, 2040, 600, 600, 600); !slices.Equal(held, want) || d.found != c.found || !d.holds() {
+			t.Errorf("%s: its requests are %v apart, want %v, and nothing comes: %v, want %v", c.name, held, want, d.found, c.found)
+		}
+		if next(0, 0); d.holds() {
 			t.Errorf("%s: it listens for ever", c.name)
 		}
-		if answer(time.Second, 0, 1); d.found {
+		if answer(now.Add(time.Second), -2); d.found {
 			t.Errorf("%s: something comes, and it is not seen", c.name)
+		}
+	}
+}
+
+// The beat is a time at any rate, and what is out of all proportion is no turn.
+func TestListeningAtAnyRate(t *testing.T) {
+	for _, limit := range []int64{1, 3600, 1 << 40, 1 << 44} {
+		c := hourly
+		c.Limit = limit
+		f, s := fairOf(t, c), &sighting{left: -1e20}
+		l := &f.bucket.drought.listening
+		l.trip = time.Second
+		if l.begin(f, s, 1e20); l.beat <= 0 || l.turn < 0 || l.turn > beatsTurns*l.beat {
+			t.Errorf("at %d an hour the beat is %v and the turn %v", limit, l.beat, l.turn)
 		}
 	}
 }

@@ -11,20 +11,21 @@ import (
 )
 
 // Some begin at 4,500 that are there. Where nothing flows in they have used up all of it soon, and where a bucket refills nobody takes it
-// for one that does not: that would cost a few minutes' sleep. It is so whether answers come in the order of their requests or not.
+// for one that does not: that would cost a few minutes' sleep. It is so whether answers come in the order of their requests or not, but
+// then many do not keep their turns, and some of them hear nothing.
 func TestFairAtPlenty(t *testing.T) {
-	for _, link := range []struct {
-		name string
-		law  latency.Law
-		trip float64
-	}{{"constant", latency.Constant(80 * ms), 0.16}, {"in any order", latency.Uniform(20*ms, 40*ms), 0.06}} {
-		for _, c := range []struct {
-			processes, threads int
-			later              float64 // how much later all is used up than requests take, where nothing flows in
-			longest            float64 // the longest sleep where it does
-		}{
-			{1, 10, 13, 10}, {2, 1, 6, 4}, {2, 5, 9, 10}, {3, 1, 8, 6}, {5, 1, 190, 8}, {5, 2, 260, 10}, {10, 1, 160, 10}, {10, 5, 180, 45},
-		} {
+	for _, c := range []struct {
+		processes, threads int
+		later, disordered  float64 // how much later all is used up than requests take, where nothing flows in
+		longest            float64 // the longest sleep where it does
+	}{
+		{1, 10, 5, 5, 10}, {2, 1, 5, 5, 4}, {2, 5, 5, 5, 10}, {3, 1, 5, 5, 4}, {5, 1, 5, 5, 6}, {5, 2, 260, 260, 10}, {10, 1, 5, 320, 10}, {12, 1, 5, 290, 12}, {10, 5, 240, 240, 45},
+	} {
+		for _, link := range []struct {
+			name        string
+			law         latency.Law
+			trip, later float64
+		}{{"constant", latency.Constant(80 * ms), 0.16, c.later}, {"in any order", latency.Uniform(20*ms, 40*ms), 0.06, c.disordered}} {
 			sharing := func(requests int) []fleet.Group {
 				return []fleet.Group{sharers(c.processes, func(g *fleet.Group) {
 					g.Threads, g.Link, g.Params.Kind, g.Demand.Total = c.threads, link.law, throttle.TokenBucket, requests
@@ -35,7 +36,7 @@ func TestFairAtPlenty(t *testing.T) {
 				f := must(fleet.New(fleet.Scenario{Duration: hour / 2, Seed: 1 + seed, Server: fleet.Quota{Kind: fleet.DecreaseOnly}, Groups: sharing(4500)}))
 				f.Advance(hour / 2)
 				least := 4500 * link.trip / float64(c.processes*c.threads)
-				if r := f.Report(); r.Clear == nil || *r.Clear > least+c.later {
+				if r := f.Report(); r.Clear == nil || *r.Clear > least+link.later {
 					t.Errorf("%s: all is used up after %v, and requests take %.0f s", name, deref(r.Clear), least)
 				}
 				f = must(fleet.New(fleet.Scenario{Duration: 10 * time.Minute, Seed: 1 + seed, Server: fleet.Quota{Full: true}, Groups: sharing(0)}))
@@ -43,6 +44,32 @@ func TestFairAtPlenty(t *testing.T) {
 				if r := f.Report(); r.Sleep.Max > c.longest || r.Limited > 0 {
 					t.Errorf("%s, it refills: the longest sleep is %.1f s, %d were refused", name, r.Sleep.Max, r.Limited)
 				}
+			}
+		}
+	}
+}
+
+// Who drains a full bucket in company of another kind does not take it for one that does not refill either: what the others take is not the
+// same in all rounds.
+func TestFairAtPlentyInCompany(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*fleet.Group)
+	}{
+		{"one that sends now and then", func(g *fleet.Group) { g.Demand.Kind, g.Demand.PerSecond = fleet.Light, 1 }},
+		{"one of five threads", func(g *fleet.Group) { g.Threads = 5 }},
+		{"one of twenty threads", func(g *fleet.Group) { g.Threads = 20 }},
+		{"one that is far away", func(g *fleet.Group) { g.Link = latency.Uniform(280*ms, 320*ms) }},
+		{"two of weight 3", func(g *fleet.Group) { g.Processes, g.Threads, g.Params.Weight = 2, 3, 3 }},
+	} {
+		for seed := range uint64(4) {
+			f := must(fleet.New(fleet.Scenario{Duration: 10 * time.Minute, Seed: 1 + seed, Server: fleet.Quota{Full: true}, Groups: []fleet.Group{
+				sharers(10, func(g *fleet.Group) { g.Params.Kind = throttle.TokenBucket }),
+				sharers(1, func(g *fleet.Group) { g.Name, g.Params.Kind = "company", throttle.TokenBucket; c.change(g) }),
+			}}))
+			f.Advance(10 * time.Minute)
+			if r := f.Report(); r.Limited > 0 {
+				t.Errorf("ten and %s, seed %d: %d were refused, and the longest sleep is %.0f s", c.name, 1+seed, r.Limited, r.Sleep.Max)
 			}
 		}
 	}

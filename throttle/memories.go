@@ -137,11 +137,19 @@ func (f *Fair) keepLevels(m *memory) {
 	m.flag("whether something was seen to come", &d.came)
 	number(m, "how many were served slowly since", &d.slow, 0, mostCounted)
 	m.real("for how long", &d.tokens, 0, mostUnits)
+	m.real("how much less remained then", &d.fell, -mostUnits, mostUnits)
 	m.flag("whether nothing comes", &d.found)
+	m.flag("whether that was once so", &d.over)
 	number(m, "how far it has listened", &d.stage, 0, int64(hasListened))
-	m.instant("until when it listens", &d.next)
-	m.real("for how long it listens", &d.listening.tokens, 0, mostUnits)
-	m.real("with how many it listens", &d.shares, 0, mostUnits)
+	l := &d.listening
+	m.instant("when it listens next", &l.next)
+	m.span("its turn to listen", &l.turn, 0)
+	m.span("the beat", &l.beat, 0)
+	m.span("the round trip", &l.trip, 0)
+	m.span("its deviation", &l.jitter, 0)
+	number(m, "how many rounds it has listened", &l.round, 0, roundsAll)
+	m.real("what others took in each", &l.others, -mostUnits, mostUnits)
+	m.flag("whether it heard something", &l.heard)
 
 	w := &f.window
 	m.instant("the end of the window", &w.ends)

@@ -4,7 +4,6 @@ import "math"
 
 // open says in a few words why throttle.Fair does not reach an aim. The keys are the scenario and the figure.
 var open = map[string]string{
-	"clear-10: cleared in s":    "four of ten listen; the rest see it late",
 	"fixed-50: longest sleep s": "78 to 81 by seeds",
 }
 
