@@ -357,6 +357,8 @@ func TestBadConfigs(t *testing.T) {
 	for want, c := range map[string]share.Config{
 		"the Store is nil":           {Name: "x", Own: twenty},
 		"the Name":                   {Store: store, Own: twenty},
+		"is no UTF-8":                {Store: store, Name: "\xff", Own: twenty},
+		"has a zero byte":            {Store: store, Name: "a\x00", Own: twenty},
 		"Own is nil":                 {Store: store, Name: "x"},
 		"Own returns nil":            {Store: store, Name: "x", Own: func() limit.Keeper { return nil }},
 		"Least 0.96":                 {Store: store, Name: "x", Own: twenty, Least: 0.96},
