@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/ledger"
@@ -115,7 +114,7 @@ func CheckName(name string) error {
 	switch {
 	case name == "" || len(name) > 200:
 		return fmt.Errorf("%q is not between 1 and 200 bytes long", name)
-	case !utf8.ValidString(name) || strings.Contains(name, "\x00"):
+	case strings.ToValidUTF8(name, "") != name || strings.Contains(name, "\x00"):
 		return fmt.Errorf("%q is no UTF-8, or has a zero byte", name)
 	}
 	return nil

@@ -156,7 +156,7 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
 }
 
 // Asked tells the node of a cost that its driver would send. Ready is not told, since it changes nothing.
-func (n *Node) Asked(cost limit.Cost) { n.head, n.asks = cost, true }
+func (n *Node) Asked(cost limit.Cost) { n.head, n.asks = cost, !n.closed }
 
 // Line tells how many wait at the driver, the first of them with head.
 func (n *Node) Line(waiting int, head limit.Cost) {
@@ -242,6 +242,9 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 
 // Waiting tells how many wait at the driver.
 func (n *Node) Waiting(waiting int) {
+	if n.closed { // they wait in vain
+		return
+	}
 	n.waiting = waiting
 	n.asks = n.asks && waiting > 0
 }
