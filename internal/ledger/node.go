@@ -200,10 +200,12 @@ func (n *Node) Admit(p mono.Time, cost limit.Cost) limit.Lease {
 
 // Fresh says whether the request of a lease may be written now.
 func (n *Node) Fresh(p mono.Time, l limit.Lease) bool {
-	if s := n.book.At(l); s.alone.split > 0 {
+	s := n.book.At(l)
+	if s.alone.split > 0 {
 		return n.freshAlone(s, p)
 	}
-	return n.config.Fault == NotFresh || n.book.At(l).pieces == n.pieces && max(p, n.last) < n.until
+	same := s.pieces == n.pieces || n.config.Fault == LapsedFresh
+	return n.config.Fault == NotFresh || same && max(p, n.last) < n.until
 }
 
 // Close has the node want and keep nothing from now on: its next turn gives back all that is not in flight.
