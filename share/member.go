@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // Config says which limit is shared, and how. Store, Name and Own have no default.
 type Config struct {
 	Store Store
-	// Name is the limit's name in the store: "openai:gpt-4o". All who give it must give the same limit.
+	// Name is the limit's name in the store: "openai:gpt-4o". All who give it must give the same limit. 1 to 200 bytes of UTF-8, none of them 0.
 	Name string
 	// Own makes the limiter, always configured alike. Instants of its scale are nanoseconds since 1970, for the Phase of a Calendar. It is
 	// called for each turn. It should have a Grain (of Window/2000, say), where Limit is large: what is remembered travels.
@@ -81,8 +82,8 @@ func New(c Config) (*Member, error) {
 	switch {
 	case c.Store == nil:
 		return nil, errors.New("share: the Store is nil")
-	case c.Name == "" || len(c.Name) > 200:
-		return nil, fmt.Errorf("share: the Name %q is not between 1 and 200 bytes long", c.Name)
+	case CheckName(c.Name) != nil:
+		return nil, fmt.Errorf("share: the Name %w", CheckName(c.Name))
 	case c.Own == nil:
 		return nil, errors.New("share: Own is nil")
 	case c.Weight != 0 && CheckWeight(c.Weight) != nil:
@@ -106,6 +107,17 @@ func New(c Config) (*Member, error) {
 	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}), planned: limit.Never}
 	m.node = ledger.New(ledger.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll, Split: c.Fallback == Split})
 	return m, nil
+}
+
+// CheckName says why a text is no Name, such as one that some database would refuse; nil: it is one.
+func CheckName(name string) error {
+	switch {
+	case name == "" || len(name) > 200:
+		return fmt.Errorf("%q is not between 1 and 200 bytes long", name)
+	case strings.ToValidUTF8(name, "") != name || strings.Contains(name, "\x00"):
+		return fmt.Errorf("%q is no UTF-8, or has a zero byte", name)
+	}
+	return nil
 }
 
 // CheckWeight says why a number is no Weight; nil: it is one.

@@ -357,6 +357,8 @@ func TestBadConfigs(t *testing.T) {
 	for want, c := range map[string]share.Config{
 		"the Store is nil":           {Name: "x", Own: twenty},
 		"the Name":                   {Store: store, Own: twenty},
+		"is no UTF-8":                {Store: store, Name: "\xff", Own: twenty},
+		"has a zero byte":            {Store: store, Name: "a\x00", Own: twenty},
 		"Own is nil":                 {Store: store, Name: "x"},
 		"Own returns nil":            {Store: store, Name: "x", Own: func() limit.Keeper { return nil }},
 		"Least 0.96":                 {Store: store, Name: "x", Own: twenty, Least: 0.96},
@@ -437,5 +439,33 @@ func TestUsage(t *testing.T) {
 			}
 			m.Close(context.Background())
 		}
+	})
+}
+
+// A Member that is closed while requests wait at its driver wants nothing any more, whatever the driver says meanwhile: it is in the store no
+// longer, and takes nothing with it.
+func TestClosedWhileSomeWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		ctx, cancel := context.WithCancel(t.Context())
+		m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if permit, err := gate.Wait(ctx, limit.One); err == nil {
+					permit.Settle(limit.Outcome{Result: limit.Accepted})
+				}
+			})
+		}
+		time.Sleep(9500 * time.Millisecond) // it was quiet for 8 s
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b, err := ledger.Decode(store.blobs["it"])
+		if err != nil || len(b.Nodes) > 0 {
+			t.Errorf("%v; there are %+v", err, b.Nodes)
+		}
+		cancel()
+		wg.Wait()
 	})
 }

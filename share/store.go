@@ -12,8 +12,8 @@ import (
 // Reading is what a store says at one instant: its clock, and what was put last.
 type Reading = ledger.Reading
 
-// Store keeps a blob for each limit. Anything will do that can put if nobody else did since it was read: share/sqlite, share/postgres and
-// share/redis do, and share/sharetest has the tests for one of your own. Safe for concurrent use.
+// Store keeps a blob for each limit. Anything will do that can put if nobody else did since it was read, and has a clock, one for all, that is finer
+// than the way to it: share/sqlite, share/postgres and share/redis do, and share/sharetest has the tests for one of your own. Safe for concurrent use.
 type Store interface {
 	// Turn reads the blob of key and the store's clock, calls f with that, and puts what f returns unless somebody put since the read; then
 	// it reads and calls f again. It puts nothing if f returns an error, and returns that error as it is. f is not called after Turn has

@@ -186,7 +186,7 @@ func openRedis(_ context.Context, address string) (shareStore, error) {
 func openShare(ctx context.Context, address string) (shareStore, error) {
 	scheme, _, ok := strings.Cut(address, ":")
 	open := shareSchemes[scheme]
-	if !ok || open == nil {
+	if !ok || open == nil || scheme != "sqlite" && !isURL(address) {
 		return nil, fmt.Errorf("%q, expected %s", redacted(address), shareForms)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -198,11 +198,22 @@ func openShare(ctx context.Context, address string) (shareStore, error) {
 	return s, nil
 }
 
-// redacted is an address without its password.
+func isURL(address string) bool { return strings.Contains(address, "://") }
+
+// redacted is an address without its password. Of one that is no URL nobody knows where it has one, as in host=a password=b.
 func redacted(address string) string {
+	scheme, _, _ := strings.Cut(address, ":")
+	switch {
+	case scheme == "sqlite":
+		return address
+	case !isURL(address) && strings.Contains(address, "="):
+		if shareSchemes[scheme] == nil {
+			return "…"
+		}
+		return scheme + ":…"
+	}
 	u, err := url.Parse(address)
 	if err != nil {
-		scheme, _, _ := strings.Cut(address, ":")
 		return scheme + ":…"
 	}
 	q := u.Query()

@@ -207,6 +207,10 @@ func TestShareRefusals(t *testing.T) {
 	}{
 		{"--share nowhere", `"nowhere", expected sqlite:FILE, postgres://… or redis://…`, exitConfig},
 		{"--share mysql://a:secret@b/c", `"mysql://a:xxxxx@b/c", expected sqlite:FILE`, exitConfig},
+		{"--share redis://:secret%zz@127.0.0.1:1", "redis:…: share/redis: the address is no URL", exitConfig},
+		{"--share redis://:secret/x@127.0.0.1:1", "redis:…: share/redis: the address is no URL", exitConfig},
+		{"--share postgres:password=secret", `"postgres:…", expected sqlite:FILE, postgres://… or redis://…`, exitConfig},
+		{"--share password=secret:x", `"…", expected sqlite:FILE, postgres://… or redis://…`, exitConfig},
 		{"--share sqlite:", "no file, expected sqlite:FILE", exitConfig},
 		{"--share sqlite:" + dir + "/none/limits.db", "none/limits.db: ", exitConfig},
 		{"--share sqlite:" + dir + "/text", "not a database", exitConfig},

@@ -38,6 +38,7 @@ const (
 	GathersFew            // what was told is taken for bounded however few have come
 	TellsMore             // a node tells more than it may hold while few others have turns
 	TellsUnseen           // and whom not all have seen tells something, too
+	LapsedFresh           // a request whose leave lapsed is written once the node is back
 	faults
 )
 
@@ -49,7 +50,7 @@ var faultNames = [faults]string{"none", "grants kept after their end", "Fresh no
 	"more held than others saw", "newcomers not bounded", "told ahead", "recalled late", "recalled what was open", "told since left out", "newcomers left out",
 	"unsure turn left out", "recalled by who has left",
 	"returned and not bounded", "absent too soon",
-	"older book gathered", "few gathered", "more told", "told unseen"}
+	"older book gathered", "few gathered", "more told", "told unseen", "lapsed and fresh again"}
 
 func (f Fault) String() string { return faultNames[f] }
 

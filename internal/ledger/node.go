@@ -156,7 +156,7 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
 }
 
 // Asked tells the node of a cost that its driver would send. Ready is not told, since it changes nothing.
-func (n *Node) Asked(cost limit.Cost) { n.head, n.asks = cost, true }
+func (n *Node) Asked(cost limit.Cost) { n.head, n.asks = cost, !n.closed }
 
 // Line tells how many wait at the driver, the first of them with head.
 func (n *Node) Line(waiting int, head limit.Cost) {
@@ -200,10 +200,12 @@ func (n *Node) Admit(p mono.Time, cost limit.Cost) limit.Lease {
 
 // Fresh says whether the request of a lease may be written now.
 func (n *Node) Fresh(p mono.Time, l limit.Lease) bool {
-	if s := n.book.At(l); s.alone.split > 0 {
+	s := n.book.At(l)
+	if s.alone.split > 0 {
 		return n.freshAlone(s, p)
 	}
-	return n.config.Fault == NotFresh || n.book.At(l).pieces == n.pieces && max(p, n.last) < n.until
+	same := s.pieces == n.pieces || n.config.Fault == LapsedFresh
+	return n.config.Fault == NotFresh || same && max(p, n.last) < n.until
 }
 
 // Close has the node want and keep nothing from now on: its next turn gives back all that is not in flight.
@@ -242,6 +244,9 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 
 // Waiting tells how many wait at the driver.
 func (n *Node) Waiting(waiting int) {
+	if n.closed { // they wait in vain
+		return
+	}
 	n.waiting = waiting
 	n.asks = n.asks && waiting > 0
 }

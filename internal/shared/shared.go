@@ -94,9 +94,10 @@ func (l *Limits) Name(p Place) string {
 	if p.All {
 		name += "/all"
 	}
-	if len(name) > longest {
+	if len(name) > longest || share.CheckName(name) != nil { // clients say of which model they are
 		h := sha256.Sum256([]byte(name))
-		name = name[:longest-20] + "…" + hex.EncodeToString(h[:8])
+		start := strings.ReplaceAll(name[:min(len(name), longest-20)], "\x00", "")
+		name = strings.ToValidUTF8(start, "") + "…" + hex.EncodeToString(h[:8])
 	}
 	return name
 }

@@ -26,9 +26,10 @@ func TestName(t *testing.T) {
 	}{
 		{Place{}, "api"}, {Place{Key: key}, "api/" + key}, {Place{Model: "m", Key: key}, "api/model m/" + key}, {Place{Upstream: "u", Route: "GET /x"}, "api/u/route GET /x"},
 		{Place{Client: "c"}, "api/client c"}, {Place{All: true}, "api/all"}, {Place{Model: strings.Repeat("m", 300)}, ""}, {Place{Model: strings.Repeat("m", 301)}, ""},
+		{Place{Model: strings.Repeat("ü", 150)}, ""}, {Place{Model: "m" + strings.Repeat("ü", 150)}, ""}, {Place{Model: "m\x00"}, ""}, {Place{Model: "m\xff"}, ""}, {Place{Model: "m\xfe"}, ""},
 	} {
 		got := l.Name(c.place)
-		if c.want != "" && got != c.want || len(got) > longest || strings.Contains(got, "secret") || seen[got] {
+		if c.want != "" && got != c.want || share.CheckName(got) != nil || strings.Contains(got, "secret") || seen[got] {
 			t.Errorf("%+v is called %q, not %q", c.place, got, c.want)
 		}
 		seen[got] = true

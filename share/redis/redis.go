@@ -6,8 +6,10 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	neturl "net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +25,7 @@ type Store struct {
 }
 
 // New returns a Store of a client of any kind: one server, a cluster, or sentinels. Keys begin with prefix; if that is empty, "paceline:".
-// The client stays the caller's.
+// The client stays the caller's. Its options should have ContextTimeoutEnabled, or a server that hangs holds up a turn for ReadTimeout.
 func New(client redis.UniversalClient, prefix string) *Store {
 	if prefix == "" {
 		prefix = "paceline:"
@@ -33,11 +35,15 @@ func New(client redis.UniversalClient, prefix string) *Store {
 
 // Open returns a Store of one server, at an address such as redis://user:password@host:6379/0. Close it.
 func Open(url string) (*Store, error) {
+	if _, err := neturl.Parse(url); err != nil { // which says all of it, with the password
+		return nil, errors.New("share/redis: the address is no URL: in a password / is %2F, # is %23, and % is %25")
+	}
 	o, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("share/redis: %w", err)
 	}
-	o.MaxRetries = -1 // a put that is repeated by itself would seem to have lost the race
+	o.MaxRetries = -1              // a put that is repeated by itself would seem to have lost the race
+	o.ContextTimeoutEnabled = true // a server that hangs would hold up a turn, and who closes, for its own 5 s
 	return New(redis.NewClient(o), ""), nil
 }
 

@@ -2,7 +2,9 @@ package redis_test
 
 import (
 	"context"
+	"net"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/need"
 	"github.com/paceline-go/paceline/share"
@@ -38,5 +40,26 @@ func TestUnreachable(t *testing.T) {
 	}
 	if _, err := redis.Open("http://x"); err == nil {
 		t.Error("an address of HTTP is taken")
+	}
+}
+
+// A server that takes connections and never answers holds up a turn for as long as that may take, and not for the client's own 5 s.
+func TestHangs(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, err := redis.Open("redis://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	err = s.Turn(ctx, "x", func(share.Reading) ([]byte, error) { return nil, nil })
+	if d := time.Since(began); err == nil || d > 4*time.Second {
+		t.Errorf("after %v: %v", d, err)
 	}
 }

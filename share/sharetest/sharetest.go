@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paceline-go/paceline/share"
 )
@@ -22,7 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) share.Store) {
 		run  func(t *testing.T, open func(t *testing.T) share.Store)
 	}{
 		{"new", fresh}, {"counts", counts}, {"refuses", refuses}, {"slow", slow}, {"clock", ticks}, {"keys", keys}, {"bytes", bytes},
-		{"cancelled", cancelled}, {"incarnation", incarnation}, {"forgets", forgets},
+		{"cancelled", cancelled}, {"ends", ends}, {"incarnation", incarnation}, {"forgets", forgets}, {"remade", remade},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open) })
 	}
@@ -44,7 +47,7 @@ func read(t *testing.T, s share.Store, key string) (r share.Reading) {
 		r = in
 		return nil, errNo
 	})
-	if !errors.Is(err, errNo) {
+	if err != errNo { // as it is, and not wrapped
 		t.Fatalf("Turn returned %v, and f %v", err, errNo)
 	}
 	return r
@@ -135,11 +138,11 @@ func slow(t *testing.T, open func(*testing.T) share.Store) {
 
 // The clock goes, by nanoseconds of real time, and is one for all.
 func ticks(t *testing.T, open func(*testing.T) share.Store) {
-	a, b := open(t), open(t)
+	a := open(t)
 	before := time.Now()
 	first := read(t, a, t.Name())
 	time.Sleep(100 * time.Millisecond)
-	second := read(t, b, t.Name())
+	second := read(t, open(t), t.Name()) // whose clock does not begin when it comes
 	d, most := time.Duration(second.Clock-first.Clock), time.Since(before)
 	if d < 90*time.Millisecond || d > most+50*time.Millisecond {
 		t.Errorf("in 100 ms to %v its clock went on by %v", most, d)
@@ -149,14 +152,26 @@ func ticks(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
+// Each name is another's, to the last byte, whatever letters and signs it has, in up to 200 bytes.
 func keys(t *testing.T, open func(*testing.T) share.Store) {
 	s := open(t)
-	odd := t.Name() + " 'ä\"{}:%"
-	put(t, s, t.Name(), "one")
-	put(t, s, odd, "two")
-	for key, want := range map[string]string{t.Name(): "one", odd: "two"} {
-		if r := read(t, s, key); string(r.Blob) != want {
-			t.Errorf("%q has %q, want %q", key, r.Blob, want)
+	long := t.Name() + strings.Repeat("ä", 100)
+	for len(long) >= 200 {
+		_, size := utf8.DecodeLastRuneInString(long)
+		long = long[:len(long)-size]
+	}
+	long += strings.Repeat("x", 199-len(long))
+	all := []string{"", " ", " 'ä\"{}:%", "/a", "/A", "/A ", "/á", "/A/", "/A\n", "/*", "/?", "\\"}
+	for i := range all {
+		all[i] = t.Name() + all[i]
+	}
+	all = append(all, long, long+"y", long+"z")
+	for _, key := range all {
+		put(t, s, key, "of "+key)
+	}
+	for _, key := range all {
+		if r := read(t, s, key); string(r.Blob) != "of "+key {
+			t.Errorf("%q has %q", key, r.Blob)
 		}
 	}
 }
@@ -189,6 +204,29 @@ func cancelled(t *testing.T, open func(*testing.T) share.Store) {
 	}
 	if r := read(t, s, t.Name()); string(r.Blob) == "put" && !called {
 		t.Errorf("there is %q", r.Blob)
+	}
+}
+
+// A turn does not return before f has, although its context is done, nor calls it afterwards: what f writes to is its caller's again.
+func ends(t *testing.T, open func(*testing.T) share.Store) {
+	s := open(t)
+	c, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var began, ended atomic.Int64
+	s.Turn(c, t.Name(), func(share.Reading) ([]byte, error) {
+		began.Add(1)
+		cancel()
+		time.Sleep(50 * time.Millisecond) // in which a turn that does not wait for f has returned
+		ended.Add(1)
+		return []byte("late"), nil
+	})
+	if began.Load() != ended.Load() {
+		t.Error("Turn has returned, and f has not")
+	}
+	before := began.Load()
+	time.Sleep(50 * time.Millisecond)
+	if n := began.Load(); n != before {
+		t.Errorf("f was called %d times after Turn had returned", n-before)
 	}
 }
 
@@ -233,5 +271,35 @@ func forgets(t *testing.T, open func(*testing.T) share.Store) {
 	}
 	if r := read(t, s, b); string(r.Blob) != "of b" {
 		t.Errorf("the other is %q", r.Blob)
+	}
+}
+
+// A limit that was forgotten and made again, also as often as it had been put before, is not the one that was read: who read that loses.
+func remade(t *testing.T, open func(*testing.T) share.Store) {
+	s, ok := open(t).(share.Lister)
+	if !ok {
+		t.Skip("the store is no share.Lister")
+	}
+	for puts := range 4 {
+		key := fmt.Sprint(t.Name(), puts)
+		for range puts {
+			put(t, s, key, "before")
+		}
+		calls := 0
+		err := s.Turn(ctx(t), key, func(share.Reading) ([]byte, error) {
+			if calls++; calls > 1 {
+				return nil, errNo
+			}
+			if err := s.Forget(ctx(t), key); err != nil {
+				t.Error(err)
+			}
+			for range max(puts, 1) {
+				put(t, s, key, "made again")
+			}
+			return []byte("of the one before"), nil
+		})
+		if r := read(t, s, key); err != errNo || string(r.Blob) != "made again" {
+			t.Errorf("after %d puts: %v, and there is %q", puts, err, r.Blob)
+		}
 	}
 }

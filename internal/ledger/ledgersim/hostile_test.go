@@ -35,6 +35,7 @@ var troubles = []struct {
 	{"siege of two", ledgersim.Trouble{Siege: 10 * time.Second, Inside: 2}},
 	{"siege of an heir, on and off", ledgersim.Trouble{Siege: 10 * time.Second, Inside: 1, Heir: true, OnOff: 4 * time.Second}},
 	{"restarts at kills and stops", ledgersim.Trouble{Crew: 3 * time.Second, Struck: true}},
+	{"written after a pause", ledgersim.Trouble{Stall: 0.003, Slow: 200 * ms}},
 	{"all", ledgersim.Trouble{Kill: 9 * time.Second, Pause: 6 * time.Second, Outage: 6 * time.Second, Lose: 0.03, Set: 7 * time.Second, Forget: 40 * time.Second, OnOff: 8 * time.Second}},
 }
 
@@ -147,7 +148,10 @@ func besieged(c *ledgersim.Config, k kind, nodes, inside int) {
 var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.KeepsGrants: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Pause: 3 * time.Second} },
 	ledger.NotFresh:    func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Stall: 0.01} },
-	ledger.ToldTwice:   func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Lose: 0.03} },
+	ledger.LapsedFresh: func(c *ledgersim.Config) {
+		c.Trouble, c.Length = ledgersim.Trouble{Stall: 0.01, Slow: 200 * ms}, 480*time.Second
+	},
+	ledger.ToldTwice: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Lose: 0.03} },
 	// Races are lost where the store is far away; near it, nodes that keep apart lose none.
 	ledger.ForgetsAnswers: func(c *ledgersim.Config) { c.Trouble = ledgersim.Trouble{Lose: 0.03}; c.StoreWay = even },
 	ledger.BoundsSwapped:  func(c *ledgersim.Config) { c.StoreWay = even },

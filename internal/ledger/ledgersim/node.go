@@ -141,11 +141,15 @@ func (n *node) serve() {
 			lease := n.core.Admit(p, head.cost)
 			n.line = n.line[1:]
 			n.waited(head)
+			soon := time.Duration(0)
 			if n.rng.Float64() < n.Stall {
 				n.paused = max(n.paused, n.now().Add(6*time.Second+n.upTo(8*time.Second)))
+				if n.Slow > 0 {
+					soon = n.paused.Sub(n.now()) + n.upTo(n.Slow)
+				}
 			}
 			// A little later it is written.
-			n.later(n.upTo(time.Millisecond), func() { n.write(lease, head.cost) })
+			n.later(soon+n.upTo(time.Millisecond), func() { n.write(lease, head.cost) })
 			n.refill()
 			continue
 		}

@@ -73,6 +73,7 @@ type Trouble struct {
 	OnOff   time.Duration // each node has demand for so long, and none for as long
 	Mute    float64       // so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
 	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
+	Slow    time.Duration // and are written up to so much later, when the node has had a turn
 	Crew    time.Duration // a node is killed, whose place another takes at once, or one is stopped for up to 9 s, exactly so often
 	Struck  bool          // and in the instant of every second one of those the store restarts, as by Restart
 	Newborn bool          // whenever a process starts, the store's clock was just set

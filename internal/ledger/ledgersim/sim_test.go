@@ -122,17 +122,17 @@ func TestAims(t *testing.T) {
 		{rolling(20, time.Second), 0.98, 0.99, 0.98, 0.99},
 		{rolling(300, time.Second), 0.98, 0.99, 0.98, 0.99},
 		{rolling(1000, time.Second), 0.98, 0.99, 0.98, 0.99},
-		{rolling(600, 10*time.Second), 0.995, 0.98, 0.995, 0.99},
-		{calendar(600, 10*time.Second), 0.99, 0.9, 0.99, 0.96},
-		{bucket(100, 50, time.Second), 0.99, 0.96, 0.98, 0.99},
+		{rolling(600, 10*time.Second), 0.995, 0.99, 0.995, 0.99},
+		{calendar(600, 10*time.Second), 0.995, 0.96, 0.995, 0.96},
+		{bucket(100, 50, time.Second), 0.99, 0.96, 0.99, 0.99},
 		{weighted(200, time.Second), 0.97, 0.99, 0.94, 0.99},
-		{tokens(time.Minute), 0.985, 0.97, 0.985, 0.85},
+		{tokens(time.Minute), 0.985, 0.99, 0.985, 0.99},
 	} {
 		for _, n := range counts {
 			c := base(a.kind, n, 1)
 			c.Warm = 20 * time.Second
 			if a.kind.cost != nil {
-				c.Length, c.Warm = 200*time.Second, 80*time.Second
+				c.Length, c.Warm = 680*time.Second, 80*time.Second // in fewer windows the parts are chance
 			}
 			one, r := ledgersim.Alone(c), ledgersim.Run(c)
 			unit := limit.Requests
