@@ -17,7 +17,7 @@ import (
 // written, since the next process has another scale.
 const (
 	memoryLetter  = 'A'
-	memoryVersion = 5
+	memoryVersion = 6
 	memoryLeast   = 2 + crc32.Size
 )
 

@@ -145,7 +145,7 @@ func TestMemoryIsRefused(t *testing.T) {
 		{good[:5], "it has 5 bytes"},
 		{good[:len(good)-1], "it is damaged: its checksum is wrong"},
 		{changed(0, 'B'), `it begins with 'B', not 'A'`},
-		{changed(1, 1), "it is of version 1, and this is version 5"},
+		{changed(1, 1), "it is of version 1, and this is version 6"},
 		{summed(body[:9]...), "the weight is missing"},
 		{summed(append(slices.Clone(body), 0)...), "1 bytes too many"},
 		{changed(2, 8), "and this is of"},
