@@ -8,9 +8,8 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// State implements limit.Taught: it hears how the server counts, what a bucket of its holds at most, and of windows when there is another limit
-// than there was. A Pool, a transport and `paceline
-// run` call it.
+// State implements limit.Taught: it hears how the server counts, what a bucket of its holds at most, and of windows when there is another
+// limit than there was. A Pool, a transport and `paceline run` call it.
 func (f *Fair) State(_ mono.Time, all []limit.Stated) {
 	f.hearKind(all)
 	f.hearCapacity(all)
