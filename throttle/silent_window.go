@@ -38,6 +38,7 @@ const (
 	sprintMost  = 4.0
 	silentGoal  = 0.95
 	silentPull  = 0.2
+	silentUp    = 0.1  // where n is smaller than that: one alone would leave a quarter of every second window unused
 	silentClean = 0.7  // × n after a window without a refusal
 	silentFirst = 0.85 // × n each probePart of a window, before there was any refusal
 	silentFew   = 30.0 // requests per window: fewer measure nothing, and there is no sprint
@@ -169,8 +170,11 @@ func (w *silentWindow) wants(f *Fair, x float64) float64 {
 // adapt changes n after a refusal at x of the window.
 func (w *silentWindow) adapt(f *Fair, x float64, length time.Duration) {
 	pull, n := silentPull, f.n
-	if w.short(f) {
+	switch {
+	case w.short(f):
 		pull = fewPull
+	case f.shares() < blind.Shares:
+		pull = silentUp
 	}
 	if !w.seeks(length) && w.served {
 		n *= w.wants(f, x)
