@@ -173,7 +173,7 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		f.heard = a.seq
 		f.silence.answer(f, now, s, o.RetryAfter)
 	case s.limited:
-		f.refused(now, s, o.RetryAfter)
+		f.refused(now, s, f.asked(s, &o, says))
 	case says && (o.Result == limit.Accepted || o.Result == limit.Failed):
 		f.heard = a.seq
 		f.answered(now, s)
@@ -203,6 +203,21 @@ func (f *Fair) sight(now mono.Time, a sent, o *limit.Outcome, says bool) sightin
 }
 
 const endsMost = math.MaxInt64 / 4
+
+// asked returns for how long a refusal asks to stay away. Whoever reads answers takes the reset for that where nothing else is said; but if it
+// is when a bucket is full again, there is more long before. As much as a whole bucket takes to fill is that, where the kind is not known: a
+// window that was used up in the moment in which it began says the same, but only once.
+func (f *Fair) asked(s *sighting, o *limit.Outcome, says bool) time.Duration {
+	reset := o.Reset[f.config.Unit]
+	if f.level != &f.bucket || !says || reset <= 0 || o.RetryAfter != reset {
+		return o.RetryAfter
+	}
+	fills := f.bucket.capacity / f.rate
+	if f.config.Kind == TokenBucket || f.finder.stated == TokenBucket || math.Abs(s.ends.Sub(s.mid).Seconds()-fills) <= kindSeconds+2/f.rate {
+		return 0
+	}
+	return o.RetryAfter
+}
 
 // answered learns from an answer that was served, and plans the next request.
 func (f *Fair) answered(now mono.Time, s *sighting) {

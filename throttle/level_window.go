@@ -16,8 +16,10 @@ import (
 //
 // b is zero at both ends: so there is no jump when the window begins, and nothing is left when it ends.
 type windowLevel struct {
-	limit  float64 // L
+	limit  float64 // L, as the server states it now
+	known  float64 // L, as it was said to be at first, in which tokens are reckoned
 	length float64 // T, in seconds
+	stated bool    // the server stated L as it is known
 
 	ends   mono.Time // when the present window ends: the earliest that was told
 	tells  bool      // answers tell resets
@@ -52,7 +54,7 @@ const (
 )
 
 func newWindowLevel(units float64, length time.Duration) windowLevel {
-	w := windowLevel{limit: units, length: length.Seconds(), ends: mono.Min}
+	w := windowLevel{limit: units, known: units, length: length.Seconds(), ends: mono.Min}
 	w.slope = w.whole()
 	return w
 }
@@ -122,6 +124,13 @@ func (w *windowLevel) begin(ends mono.Time, later int) {
 	w.slope, w.debt = w.whole(), false
 }
 
+// restate is told that the server states another L. In a window that is in debt its line holds until the end.
+func (w *windowLevel) restate(units float64) {
+	if w.limit = units; !w.debt {
+		w.slope = w.whole()
+	}
+}
+
 // owe begins a new line that holds until the window ends. Its slope is one of few, so that all who find the debt begin the same line.
 func (w *windowLevel) owe(left, tr float64) {
 	steps := math.Ceil(math.Log(w.whole()*tr/max(left-w.rest(), 1e-3*w.limit)) / debtStep)
@@ -135,7 +144,7 @@ func (w *windowLevel) before(s *sighting) float64 {
 }
 
 func (w *windowLevel) stand(f *Fair, s *sighting) stand {
-	st := stand{meet: meetMost, stretch: w.limit / w.length / w.slope, spread: max(w.limit*surplusPart, f.n)}
+	st := stand{meet: meetMost, stretch: w.known / w.length / w.slope, spread: max(w.limit*surplusPart, f.n)}
 	if s.ends == mono.Min {
 		return st
 	}

@@ -218,6 +218,11 @@ func (q *silence) keep(m *memory) {
 		m.past("when n was lowered", &w.tried)
 	}
 	number(m, "the ends that do not fit", &w.misfits, 0, mostCounted)
+	number(m, "the ends that it saw", &w.ended, 0, lostFrom)
+	m.flag("whether it is overdue", &w.overdue)
+	m.flag("whether something was served in it", &w.served)
+	m.flag("whether it is lost", &w.lost)
+	m.past("when it was used up", &w.usedUp)
 
 	b := &q.bucket
 	number(m, "the stage", &b.stage, 0, int64(limitedAgain))

@@ -60,7 +60,7 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 // notKept are the fields that are no part of what was found: the configuration, what follows from it or from the limit, what is in flight,
 // what is written down at once, and what is drawn; and what Fair hears and Auto puts into the configuration.
 var notKept = []string{"config", "fair.config", "fair.rate", "fair.level", "fair.bucket.capacity", "fair.window.limit", "fair.window.length", "fair.rolling",
-	"fair.account.longest", "fair.account.mean", "fair.account.room", "fair.entitled.sharers", "fair.seen", "fair.book", "fair.finder.stated", "news", "noted", "stated.Rate.Unit"}
+	"fair.account.longest", "fair.account.mean", "fair.account.room", "fair.entitled.sharers", "fair.seen", "fair.book", "fair.finder.stated", "fair.window.known", "fair.window.stated", "news", "noted", "stated.Rate.Unit"}
 
 // fields visits the fields of a struct and of those in it, by their paths.
 func fields(path string, v reflect.Value, visit func(path string, v reflect.Value)) {

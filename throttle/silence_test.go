@@ -284,7 +284,7 @@ func TestSilentWindowEnds(t *testing.T) {
 		{775, 800, 775, 790, 0},
 	} {
 		w.clean = true
-		w.ended(second(c.low), second(c.high), 100*time.Second)
+		w.ends(second(c.low), second(c.high), 100*time.Second)
 		if w.low != second(c.from) || w.high != second(c.to) || w.misfits != c.misfits || w.clean {
 			t.Errorf("end %d: between %v and %v, %d misfits", i+1, w.low, w.high, w.misfits)
 		}

@@ -10,9 +10,12 @@ import (
 
 // silentWindow is the law for windows that only say served or limited. Requests go n units apart, and towards the end of the window up to
 // four times as fast, until a refusal shows that the window is used up: at the same x of the window for all. So all change n by the same
-// factor, such that what each did until then will last until a twentieth of the window before its end; and a little towards a fixed n,
-// which is what makes them equal. Then they wait for the end. They are told it, or find it: it is at most a window after the first
-// request, and now and then they look whether it is earlier.
+// factor, such that what each did until then will last until a twentieth of the window before its end; and towards a fixed n, which is what
+// makes them equal. Then they wait for the end. They are told it, or find it: it is at most a window after the first request.
+//
+// Who comes in the middle of a window takes its end to be as much too late, and its x is smaller than the others' for ever: it would go ever
+// more slowly. So now and then all ask a little before the window should be over. Who is refused then knows its end, and asks no more. Who is
+// served was wrong, and looks for the end, in halves.
 type silentWindow struct {
 	low, high mono.Time // a window ends after low, and at high at the latest
 	seen      bool
@@ -23,21 +26,25 @@ type silentWindow struct {
 	last      mono.Time // when a request was refused last
 	tried     mono.Time // when n was lowered last, while nothing was ever refused
 	misfits   int       // how many ends in a row are no whole number of windows apart
+	ended     int       // how many ends it has seen, up to lostFrom
+	served    bool      // something was served in this window
+	overdue   bool      // high is no bound: the window was not over then
+	lost      bool      // it is unknown when windows end, although some did
+	usedUp    mono.Time // when the first request was refused for which it waits
 }
 
 const (
 	sprintFrom  = 0.8
 	sprintMost  = 4.0
 	silentGoal  = 0.95
-	silentPull  = 0.1
+	silentPull  = 0.2
+	silentUp    = 0.1  // where n is smaller than that: one alone would leave a quarter of every second window unused
 	silentClean = 0.7  // × n after a window without a refusal
 	silentFirst = 0.85 // × n each probePart of a window, before there was any refusal
 	silentFew   = 30.0 // requests per window: fewer measure nothing, and there is no sprint
 	fewGoal     = 1.05
 	fewClean    = 0.99
 	fewPull     = 0.02
-	silentProbe = 0.05 // how often one looks in the middle of what is not known of a window's end, at the price of a refusal
-	silentSure  = 200  // parts of a window: an end that is known within one of them is known
 	silentNoise = 0.05
 )
 
@@ -48,6 +55,12 @@ func done(x float64) float64 {
 	}
 	u := x - sprintFrom
 	return x + (sprintMost-1)/(1-sprintFrom)*u*u/2
+}
+
+// short reports whether a window holds few requests for each even of those whom one takes for all at first. Otherwise who has few of them has
+// less than its share, as a rule.
+func (w *silentWindow) short(f *Fair) bool {
+	return w.few(f) && f.window.limit*f.config.Weight/blind.Shares < silentFew
 }
 
 func (w *silentWindow) few(f *Fair) bool { return f.window.limit/f.n < silentFew }
@@ -63,9 +76,10 @@ func (w *silentWindow) answer(f *Fair, now mono.Time, s *sighting, retryAfter ti
 	}
 	if w.waits {
 		w.waits = false
-		w.ended(w.last, s.mid, length)
+		w.back(f, s, length)
 	}
 	w.pass(f, now, length)
+	w.served = true
 	pace := f.n
 	if x := w.into(f, now); x > sprintFrom && !w.few(f) {
 		pace /= 1 + (sprintMost-1)*(x-sprintFrom)/(1-sprintFrom)
@@ -100,10 +114,10 @@ func (w *silentWindow) pass(f *Fair, t mono.Time, length time.Duration) {
 		return
 	}
 	later := (t.Sub(w.high)/length + 1) * length
-	w.low, w.high = w.low.Add(later), w.high.Add(later)
+	w.low, w.high, w.served = w.low.Add(later), w.high.Add(later), false
 	if w.clean {
 		by := silentClean
-		if w.few(f) {
+		if w.short(f) {
 			by = fewClean
 		}
 		f.n = f.clamp(f.n * by)
@@ -111,29 +125,17 @@ func (w *silentWindow) pass(f *Fair, t mono.Time, length time.Duration) {
 	w.clean = true
 }
 
-// ended is told that a window ended after low, and at high at the latest.
-func (w *silentWindow) ended(low, high mono.Time, length time.Duration) {
-	if w.seen {
-		ago := time.Duration(math.Round(float64(high.Sub(w.high))/float64(length))) * length
-		if l, h := max(low, w.low.Add(ago)), min(high, w.high.Add(ago)); l < h {
-			low, high, w.misfits = l, h, 0
-		} else {
-			w.misfits++
-		}
-	}
-	w.low, w.high, w.seen = low, high, true
-	w.clean = false // n was changed already, by the refusal before
-}
-
 func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter time.Duration, length time.Duration) {
 	f.stale = f.seq
+	soon := false
 	switch {
 	case retryAfter > 0:
 		w.high = now.Add(min(retryAfter, endsMost))
 		w.low, w.seen = w.high.Add(-time.Second), true
 	case !w.seen: // the window ends within its length from now, if the first request was in it too
 		w.low, w.high, w.seen = s.mid, max(w.first.Add(length), s.mid.Add(time.Duration(probePart*float64(length)))), true
-	case w.waits && s.mid >= w.high: // the window should be over, but is not
+	case w.waits && s.mid >= w.high: // the window should be over, but is not, or the next one is used up, too
+		w.overdue = true
 		w.low, w.high = s.mid, s.mid.Add(time.Duration(probePart*float64(length)))
 	}
 	if !w.waits {
@@ -141,13 +143,15 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 			later := (s.mid.Sub(w.high)/length + 1) * length
 			w.low, w.high = w.low.Add(later), w.high.Add(later)
 		}
-		w.adapt(f, max(w.into(f, s.mid), probePart))
+		w.low, w.usedUp = max(w.low, s.mid), s.mid
+		w.adapt(f, max(w.into(f, s.mid), probePart), length)
+		soon = w.lost
 	}
 	w.low = max(w.low, s.mid)
-	w.waits, w.last, w.clean = true, s.mid, false
+	w.waits, w.last, w.clean, w.served = true, s.mid, false, false
 	next := w.high
-	if unsure := w.high.Sub(w.low); retryAfter == 0 && unsure > length/silentSure && f.config.Rng.Float64() < silentProbe {
-		next = w.high.Add(-unsure / 2)
+	if retryAfter == 0 {
+		next = w.asks(f, s, soon, length)
 	}
 	if next == w.high {
 		next = next.Add(f.span(f.n * f.config.Rng.Float64()))
@@ -155,12 +159,25 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 	f.hold(now, max(next, now.Add(f.span(1))), f.span(f.n))
 }
 
-// adapt changes n after a refusal at x of the window.
-func (w *silentWindow) adapt(f *Fair, x float64) {
-	pull, by := silentPull, done(silentGoal)/done(x)
+// wants returns by what n is to be multiplied after a refusal at x of the window.
+func (w *silentWindow) wants(f *Fair, x float64) float64 {
 	if w.few(f) {
-		pull, by = fewPull, fewGoal/x
+		return fewGoal / x
 	}
-	n := f.n * by
+	return done(silentGoal) / done(x)
+}
+
+// adapt changes n after a refusal at x of the window.
+func (w *silentWindow) adapt(f *Fair, x float64, length time.Duration) {
+	pull, n := silentPull, f.n
+	switch {
+	case w.short(f):
+		pull = fewPull
+	case f.shares() < blind.Shares:
+		pull = silentUp
+	}
+	if !w.seeks(length) && w.served {
+		n *= w.wants(f, x)
+	}
 	f.n = f.clamp(n * math.Pow(blind.Shares/f.config.Weight/n, pull))
 }

@@ -8,11 +8,33 @@ import (
 	"github.com/paceline-go/paceline/mono"
 )
 
-// State implements limit.Taught: it hears how the server counts, and what a bucket of its holds at most. A Pool, a transport and `paceline
-// run` call it.
+// State implements limit.Taught: it hears how the server counts, what a bucket of its holds at most, and of windows when there is another
+// limit than there was. A Pool, a transport and `paceline run` call it.
 func (f *Fair) State(_ mono.Time, all []limit.Stated) {
 	f.hearKind(all)
 	f.hearCapacity(all)
+	f.hearLimit(all)
+}
+
+// hearLimit: a quota may become another one, and all who share windows of it have to reckon with the same. What remains shows that it did, but
+// not alike to all what it is now; that the server states it does. It is this quota once the server has stated it as it is configured, and
+// there is no other in its unit and window.
+func (f *Fair) hearLimit(all []limit.Stated) {
+	n := int64(0)
+	for i := range all {
+		q := &all[i]
+		switch {
+		case q.Unit != f.config.Unit || q.Documented || q.Per > 0 && q.Per != f.config.Window:
+			continue
+		case q.Burst > 0 || q.Counts == limit.CountsBucket || n > 0 && n != q.N:
+			return
+		}
+		n = q.N
+	}
+	f.window.stated = f.window.stated || n == f.config.Limit
+	if units := float64(n) / f.config.MeanCost; f.window.stated && n > 0 && units != f.window.limit {
+		f.window.restate(units)
+	}
 }
 
 // hearCapacity: what remains is never more than the limit that it is told of, so a bucket holds no more than that either, whatever its Capacity

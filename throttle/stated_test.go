@@ -51,3 +51,38 @@ func TestFairHearsWhatABucketHolds(t *testing.T) {
 		}
 	}
 }
+
+// A quota of 5,000 in windows of an hour becomes one of 10,000 or of 5,250 after an hour and a half, and answers state it: from the third window on all
+// are as even as before, and use it up. What remains does not say it alike to all: they differed by 33 and 7 % then, window by window.
+func TestFairHearsOfAnotherLimit(t *testing.T) {
+	for factor, unused := range map[float64]float64{2: 1, 1.05: 1, 0.5: 1} {
+		law := throttle.Strategy{Name: "taught", NewLimiter: func(_ throttle.Params, rng *rand.Rand) (limit.Limiter, error) {
+			fair, err := throttle.NewFair(throttle.FairConfig{Limit: 5000, Window: time.Hour, Rng: rng})
+			return &restatedFair{Fair: fair, factor: factor}, err
+		}}
+		f := must(fleet.New(fleet.Scenario{
+			Duration: 12 * hour, Seed: 1,
+			Server: fleet.Quota{Kind: fleet.Calendar, Limit: 5000, Window: hour, Headers: fleet.Headers{Reset: fleet.WholeSeconds}, Changes: []fleet.Change{{At: 90 * minute, Factor: factor}}},
+			Groups: []fleet.Group{{Strategy: law, Processes: 10, Link: near, Spread: minute}},
+		}))
+		f.Advance(12 * hour)
+		if r := f.Report(); r.Windows.CV.Median > 0.2 || r.Windows.Unused.Median > unused || r.Steady.Limited > 0 {
+			t.Errorf("%v times as much: CV in a window %.2f %%, %.2f %% unused, %d refused", factor, r.Windows.CV.Median, r.Windows.Unused.Median, r.Steady.Limited)
+		}
+	}
+}
+
+// restatedFair is a Fair whose server states its limit, which becomes factor times as much after an hour and a half.
+type restatedFair struct {
+	*throttle.Fair
+	factor float64
+}
+
+func (f *restatedFair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	n := 5000.0
+	if now >= mono.Time(0).Add(90*minute) {
+		n *= f.factor
+	}
+	limit.State(f.Fair, now, []limit.Stated{{Rate: limit.Rate{N: int64(n)}}})
+	f.Fair.Settle(now, l, o)
+}

@@ -19,7 +19,7 @@ var flagValues = map[string]map[string][]string{
 		"log": {"text", "json", "off"}, "log-level": {"debug", "info", "warn", "error"}, "limit": {"20/s", "100/min", "4500/h", "none"},
 	},
 	"bench llm":       {"arrivals": {"start", "uniform", "burst", "mixed"}},
-	"sim":             {"strategy": strategyNames()},
+	"sim":             {"strategy": strategyNames(), "kind": slices.Sorted(maps.Keys(sharedKinds))},
 	"sim throttle":    {"strategies": strategyNames()},
 	"serve openai":    {"count": countings},
 	"serve anthropic": {"count": countings},

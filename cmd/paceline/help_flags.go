@@ -136,7 +136,7 @@ var groupTable = map[string][]struct{ title, most, rest string }{
 			threads
 			scale            how many times faster clocks run than ours
 			url=URL          send to this server instead of starting one`,
-			`duration limit window latency=LAW level multiplier start divisor jitter quiet share=STORE share-name=NAME share-fallback`},
+			`duration limit window kind latency=LAW level multiplier start divisor jitter quiet share=STORE share-name=NAME share-fallback`},
 	},
 	"paceline sim throttle": {
 		{"What is run", `

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,6 +40,7 @@ type simLive struct {
 	latency            string
 	quiet              bool
 	url                string
+	kind               string
 	params             throttle.Params // as given in flags
 	shareFlags
 }
@@ -52,6 +56,7 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 	f.Int64Var(&l.level, "level", 0, "live: requests in the quota at the start")
 	f.StringVar(&l.latency, "latency", "constant:30ms", "live: latency each way, by the scaled clock, as of paceline serve gcra")
 	f.StringVar(&l.url, "url", "", "live: send to this server instead of starting one; it has to say 2xx or 429 (see --scale)")
+	f.StringVar(&l.kind, "kind", "", "live: how the server of --url counts, where it tells no reset: bucket, fixed (windows) or rolling, as --strangers of paceline run says it")
 	f.Float64Var(&l.params.Multiplier, "multiplier", 0, "live: by what a limit multiplies the sleep, of strategies that do; 0: their own")
 	f.DurationVar(&l.params.Start, "start", 0, "live: sleep to begin with, by the scaled clock; 0: the strategy's own")
 	f.Float64Var(&l.params.Divisor, "divisor", 0, "live: divisor of proportional decreases; 0: the limit")
@@ -167,7 +172,17 @@ func (l *simLive) fleet(following string, seed uint64) (*live.Fleet, error) {
 	if len(strategies) > l.processes {
 		return nil, fmt.Errorf("--strategy names %d strategies for --processes %d: each process follows one, in turn", len(strategies), l.processes)
 	}
+	kind, known := sharedKinds[cmp.Or(l.kind, "auto")]
+	if !known {
+		return nil, fmt.Errorf("--kind %s, expected %s", l.kind, strings.Join(slices.Sorted(maps.Keys(sharedKinds)), ", "))
+	}
+	if l.kind != "" && l.url == "" {
+		return nil, errors.New("--kind is of a server of --url; the one that is started here is a bucket, and known to be one")
+	}
 	params := l.params
+	if params.Kind = kind; l.url == "" {
+		params.Kind = throttle.TokenBucket
+	}
 	params.Rate, params.Burst, params.Window = float64(l.limit)/l.window.Seconds(), float64(l.limit), l.window
 	link, err := openLaw(l.latency)
 	if err != nil {

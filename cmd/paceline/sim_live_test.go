@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // Who kills a live run finds what it had, where it said that it is: nothing has to end for its figures to be there.
@@ -74,5 +78,34 @@ func TestLiveRunThatIsKilled(t *testing.T) {
 	r := run.Live
 	if r.Complete || r.Requests == 0 || r.Served+r.Limited != r.Requests || r.Seconds < 10 || len(r.Strategies) != 2 || r.Server == nil {
 		t.Errorf("%+v", r)
+	}
+}
+
+// How the server of --url counts is told to the clients; the one that is started here is a bucket.
+func TestLiveKind(t *testing.T) {
+	for _, c := range []struct {
+		kind, url string
+		want      throttle.Kind
+		says      string
+	}{
+		{"", "", throttle.TokenBucket, ""},
+		{"", "http://127.0.0.1:9999/", throttle.UnknownKind, ""},
+		{"rolling", "http://127.0.0.1:9999/", throttle.RollingWindow, ""},
+		{"fixed", "http://127.0.0.1:9999/", throttle.FixedWindow, ""},
+		{"fixed", "", 0, "--kind is of a server of --url"},
+		{"hourly", "http://127.0.0.1:9999/", 0, "--kind hourly, expected auto, bucket, fixed, rolling"},
+	} {
+		var l simLive
+		l.flags(pflag.NewFlagSet("", pflag.ContinueOnError))
+		l.kind, l.url = c.kind, c.url
+		fleet, err := l.fleet("fair", 1)
+		switch {
+		case c.says != "":
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("--kind %q --url %q: %v, want %q", c.kind, c.url, err, c.says)
+			}
+		case err != nil || fleet.Client.Params.Kind != c.want:
+			t.Errorf("--kind %q --url %q: %v, %v", c.kind, c.url, fleet, err)
+		}
 	}
 }

@@ -39,7 +39,7 @@ func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Text, err)
 	}
-	f.State(0, []limit.Stated{{Rate: limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}, Counts: l.Counts}})
+	f.State(0, []limit.Stated{{Rate: limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}, Counts: l.Counts, Documented: true}})
 	return f, nil
 }
 

@@ -11,13 +11,15 @@ import (
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/verdict"
 )
 
 // answer is what a server said. The zero value means that nobody knows what became of the request.
 type answer struct {
 	status            int
-	remaining         int           // −1: it does not say
-	reset, retryAfter time.Duration // by the server's clock, which runs as fast as the fleet's; 0: it does not say
+	remaining         int            // −1: it does not say
+	reset, retryAfter time.Duration  // by the server's clock, which runs as fast as the fleet's; 0: it does not say
+	policies          []quota.Policy // what it states of its limits, or its provider documents
 }
 
 func (a *answer) served() bool  { return a.status >= 200 && a.status <= 299 }
@@ -45,7 +47,7 @@ func (p *process) get(ctx context.Context) (answer, error) {
 // read takes the limit of requests of which the least is left.
 func read(now time.Time, r quota.Response) answer {
 	said := quota.Detect(r).Read(now, r)
-	a := answer{status: r.Status, remaining: -1, retryAfter: said.RetryAfter}
+	a := answer{status: r.Status, remaining: -1, retryAfter: said.RetryAfter, policies: said.Policies}
 	for _, l := range said.Limits {
 		left := l.Remaining
 		if l.Unit != quota.Requests || !left.OK || a.remaining >= 0 && int(left.N) >= a.remaining {
@@ -85,4 +87,13 @@ func (a *answer) outcome(rtt time.Duration, real func(time.Duration) time.Durati
 		o.Reset[limit.Requests] = real(a.reset)
 	}
 	return o
+}
+
+// stated is what a limiter learns of how the server counts.
+func (a *answer) stated(real func(time.Duration) time.Duration) []limit.Stated {
+	all := verdict.Stated(a.policies)
+	for i := range all {
+		all[i].Per = real(all[i].Per)
+	}
+	return all
 }

@@ -2,10 +2,13 @@ package live
 
 import (
 	"net/http"
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/quota"
 	"github.com/paceline-go/paceline/throttle"
 )
@@ -29,7 +32,8 @@ func TestRead(t *testing.T) {
 		for k, v := range c.fields {
 			h.Set(k, v)
 		}
-		if got := read(now, quota.Response{Status: c.status, Header: h}); got != c.want {
+		got := read(now, quota.Response{Status: c.status, Header: h})
+		if got.policies = nil; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -63,5 +67,31 @@ func TestRealParams(t *testing.T) {
 	}
 	if c.Params.Increase = 1; c.realParams().Increase != 100 {
 		t.Errorf("an increase of 1 is %v", c.realParams().Increase)
+	}
+}
+
+// pupil is a limiter that hears what servers state.
+type pupil struct {
+	limit.Limiter
+	heard []limit.Stated
+}
+
+func (p *pupil) State(_ mono.Time, all []limit.Stated) { p.heard = append(p.heard, all...) }
+
+// What a server states, or its provider documents, of how it counts reaches the law, as it does in production: by the clients' clock, which is
+// ten times as fast.
+func TestStated(t *testing.T) {
+	l := &pupil{Limiter: limit.MustRolling(1, time.Second)}
+	p := process{Config: Config{Scale: 10}, gate: paceline.NewGate(l), limiter: l}
+	h := http.Header{"Ratelimit-Policy": {`"a";q=100;w=60`}, "Ratelimit": {`"a";r=50;t=30`}}
+	a := read(time.Unix(1_700_000_000, 0), quota.Response{Status: 200, Header: h})
+	permit, err := p.gate.Wait(t.Context(), limit.One)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.permitted(permit)(0, 0, a)
+	want := limit.Rate{Limit: "a", N: 100, Per: 6 * time.Second}
+	if len(l.heard) != 1 || l.heard[0].Rate != want {
+		t.Errorf("it heard %+v", l.heard)
 	}
 }

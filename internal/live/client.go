@@ -100,6 +100,7 @@ type process struct {
 	tell func(Line)
 
 	gate    *paceline.Gate // nil: its threads decide by themselves
+	limiter limit.Limiter  // that of the gate, if it follows a strategy
 	sleeper throttle.Sleeper
 
 	mu      sync.Mutex // guards what follows
@@ -134,7 +135,7 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 			return nil, err
 		}
 		p.sleeper, _ = l.(throttle.Sleeper)
-		p.gate = paceline.NewGate(l)
+		p.gate, p.limiter = paceline.NewGate(l), l
 		return p, nil
 	}
 	shared, err := s.New(c.Params)
@@ -249,6 +250,9 @@ func (p *process) leave(ctx context.Context, number int) (time.Duration, settler
 
 func (p *process) permitted(permit paceline.Permit) settler {
 	return func(_ mono.Time, rtt time.Duration, a answer) (sleep time.Duration) {
+		if all := a.stated(p.real); p.limiter != nil && len(all) > 0 {
+			p.gate.Update(func(now mono.Time) { limit.State(p.limiter, now, all) })
+		}
 		permit.Settle(a.outcome(rtt, p.real))
 		if p.sleeper != nil {
 			// The limiter plans for the process, whose threads take turns.

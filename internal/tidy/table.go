@@ -116,7 +116,7 @@ var Table = []Package{
 	{Name: "internal/daemon", Std: "any"},
 	{Name: "internal/pick", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},
 	{Name: "internal/chart", Std: "any", Modules: "gonum.org/v1/plot codeberg.org/go-fonts/liberation golang.org/x/image"},
-	{Name: "internal/live", Ours: "paceline mono limit throttle quota internal/strategy ratetest sim/fleet", Std: "any"},
+	{Name: "internal/live", Ours: "paceline mono limit throttle quota verdict internal/strategy ratetest sim/fleet", Std: "any"},
 	{Name: "internal/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "internal/proxybench", Ours: "mono rule internal/daemon internal/tables", Std: "any"},
 	{Name: "internal/aims", Ours: "limit latency throttle internal/cores internal/strategy sim/fleet sim/compare internal/tables", Std: "any"},
