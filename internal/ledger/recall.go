@@ -94,6 +94,7 @@ func (n *Node) recalled(came *Book, r *Reading) *Book {
 			continue
 		case !gathered:
 			c.Most, c.Asks, c.Asked, c.Came = limit.Cost{}, limit.Cost{}, 0, back
+			c.Want = 0 // it was told to be quiet, and may be back only in a second: what falls to it meanwhile nobody has
 		}
 		c.At = 0 // it has not seen what is in b
 		if i >= 0 {

@@ -167,3 +167,21 @@ func TestRecalledIsNoMoreThanKnown(t *testing.T) {
 		t.Errorf("b may hold %d by its own knowledge 3", of(book, "b").Most[0])
 	}
 }
+
+// Who has just come, and finds before all others that the store forgot, is told to be quiet, and is away for a second: what the others recall is not
+// kept for it meanwhile.
+func TestNewcomerFirst(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 4)
+	s.forget()
+	late := asking("late", 100)
+	p += 1000 * ms
+	if book := s.turn(t, late, p); !book.Blank || of(book, "late").Want == 0 || late.Next() < p+900*ms {
+		t.Fatalf("who came first has %+v, and its next turn is in %v", book, time.Duration(late.Next()-p))
+	}
+	for i, n := range nodes {
+		if book := s.turn(t, n, p+300*ms+mono.Time(i)*10*ms); book.Blank || of(book, "late").ID == "" || of(book, "late").Want > 0 {
+			t.Errorf("when %d more have come, who came first has %+v", i+1, of(book, "late"))
+		}
+	}
+}
