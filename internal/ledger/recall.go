@@ -124,7 +124,7 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 			continue
 		}
 		e.Next, e.Want = now, 0
-		if n.config.absent(e, n.knows.Latest) {
+		if n.knows.absent(e, &n.config) {
 			e.Came = gone
 			continue
 		}

@@ -190,6 +190,7 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.RecallsUnsure:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf = 2, true },
 	ledger.RecallsLeft:     func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf, c.OnOff = 2, true, 2*time.Second },
 	ledger.ReturnsUnseen:   doomed,
+	ledger.ReturnsUnwarned: doomed,
 	ledger.AbsentSoon:      doomed,
 	ledger.GathersOlder:    doomed,
 	ledger.GathersFew:      func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) },
