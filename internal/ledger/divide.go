@@ -234,6 +234,8 @@ type demand struct {
 	asks    bool
 	waiting int
 	wanted  bool // at its last turn it wanted more
+	// wantedFrom is the turn from which on it did at each.
+	wantedFrom mono.Time
 }
 
 func (d *demand) asksNow() bool { return d.asks || d.waiting > 0 }

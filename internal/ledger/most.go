@@ -74,7 +74,7 @@ func (t *pending) askMost() {
 	}
 	t.whole = wholeOf(t.limiter, t.now)
 	e, need := &t.mine, t.has()
-	turn := min(t.mine.Want, t.most(t.rivals+1))
+	turn := min(t.mine.Want, t.mayTake())
 	for u, n := range t.mean() {
 		need[u] = min(need[u]+min(n, limit.MaxCost/(turn+1))*turn, limit.MaxCost)
 	}
@@ -105,6 +105,15 @@ func (t *pending) askMost() {
 	if t.seen(e.Asked) || t.config.Fault == MostUnseen {
 		e.Most = e.Asks
 	}
+}
+
+// mayTake is how much it may take in a turn: where the store forgot lately, and it is known what it takes, since it wanted more for some seconds, what it
+// sends in one, and not twice that.
+func (t *pending) mayTake() int64 {
+	if t.book.warns(t.now) && t.wanted && t.began.Sub(t.wantedFrom) > 3*t.config.TTL {
+		return max(4, t.twoTurns(t.rivals+1)/2)
+	}
+	return t.most(t.rivals + 1)
 }
 
 // seen tells whether all others that are there had a turn since that one of the book.
