@@ -205,6 +205,7 @@ func (t *pending) ripe() int {
 		case -o.ArrivedAgo > t.ahead() && t.config.Fault != TellsAhead:
 			rest = append(rest, a)
 		case a.told > 0: // in a turn of which nobody knows whether it was put
+			minus(&left, &a.cost)
 			ripe = append(ripe, a)
 		case bounded && !within(&a.cost, &left):
 			rest, t.holdsBack = append(rest, a), true
