@@ -54,8 +54,10 @@ type Entry struct {
 }
 
 const (
-	blobMagic   = 0xB7
-	blobVersion = 4 // 1 had neither who splits nor least parts, 2 not what each may hold at most, 3 did not gather; none of them was released
+	blobMagic = 0xB7
+	// 1 had neither who splits nor least parts, 2 not what each may hold at most, 3 did not gather, and in 4 who was away returned as a newcomer only
+	// later; none of them was released.
+	blobVersion = 5
 	nodesMost   = 1 << 16
 )
 

@@ -234,6 +234,8 @@ type demand struct {
 	asks    bool
 	waiting int
 	wanted  bool // at its last turn it wanted more
+	// wantedFrom is the turn from which on it did at each.
+	wantedFrom mono.Time
 }
 
 func (d *demand) asksNow() bool { return d.asks || d.waiting > 0 }
@@ -327,12 +329,15 @@ func (t *pending) apart(poll time.Duration) time.Duration {
 	return min(max((after-before)/4, -poll/8), poll/8)
 }
 
-// again is the time from a turn that failed to the next. Grants hold for TTL, and a store that crashed may be there again within that: so it is as
-// between any turns at first, and longer only then.
+// again is the time from a turn that failed to the next. Grants hold for TTL, and a store that crashed may be there again within that: so it is short
+// at first, as nobody has anything until all are back (gather), and longer only then.
 func (n *Node) again() time.Duration {
 	poll := n.config.Poll
-	over := max(n.failures-int(n.config.TTL/poll), 0)
-	return min(poll<<min(over, 3), max(poll, time.Second))
+	soon := min(poll, n.config.TTL/16)
+	if over := n.failures - int(n.config.TTL/soon); over > 0 {
+		return min(poll<<min(over, 3), max(poll, time.Second))
+	}
+	return soon
 }
 
 // lately tells whether something was sent a short while ago.
@@ -433,6 +438,9 @@ func (n *Node) Next() mono.Time {
 	}
 	// From the try that was put on, and not from the turn's beginning: who was quicker has that instant, and would be quicker the next time.
 	soon := n.put.Add(n.poll(n.rivals+1) + n.shift)
+	if n.gathers() { // it is over any moment, and nobody has anything
+		soon = n.put.Add(n.poll(n.rivals+1) / 4)
+	}
 	if quiet := n.view.Quiet.For; quiet > 0 && !n.closed { // it is only to be there, for others to see
 		soon = max(soon, min(n.put.Add(quiet+n.took), n.began.Add(n.config.TTL/2)))
 	}

@@ -33,6 +33,7 @@ const (
 	RecallsUnsure         // and takes its last turn that was surely put for the last
 	RecallsLeft           // and says what the store had although it may have left
 	ReturnsUnseen         // who was away for so long that it was not waited for holds what it held
+	ReturnsUnwarned       // who was away for somewhat less is taken for absent where the store forgot lately, and holds what it held
 	AbsentSoon            // who was away for a short while is taken for one who would be bounded as a newcomer
 	GathersOlder          // who comes to a store that forgot and knows what was later keeps it to itself
 	GathersFew            // what was told is taken for bounded however few have come
@@ -49,7 +50,7 @@ var faultNames = [faults]string{"none", "grants kept after their end", "Fresh no
 	"part kept after a stop",
 	"more held than others saw", "newcomers not bounded", "told ahead", "recalled late", "recalled what was open", "told since left out", "newcomers left out",
 	"unsure turn left out", "recalled by who has left",
-	"returned and not bounded", "absent too soon",
+	"returned and not bounded", "returned and not warned", "absent too soon",
 	"older book gathered", "few gathered", "more told", "told unseen", "lapsed and fresh again"}
 
 func (f Fault) String() string { return faultNames[f] }

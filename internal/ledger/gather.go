@@ -27,8 +27,8 @@ const nobody = math.MaxUint64
 
 func (b *Book) toldID() string { return fmt.Sprint("told ", b.Base) }
 
-// gathering is for how long those who were there are waited for when a store has forgotten: they come each Poll while it is away.
-func (c *Config) gathering() time.Duration { return c.TTL / 7 }
+// gathering is for how long those who were there are waited for when a store has forgotten. While it is away they come each TTL/16: see again.
+func (c *Config) gathering() time.Duration { return c.TTL / 9 }
 
 // wasThere tells whether others wait for this node, so that it knows what they may hold.
 func (n *Node) wasThere(p mono.Time) bool {
@@ -40,6 +40,9 @@ func (n *Node) wasThere(p mono.Time) bool {
 func (n *Node) vouches(b *Book, p mono.Time) bool {
 	return n.in && n.knows != nil && n.knows.Incarnation == b.From && n.knows.Era == b.Era && n.wasThere(p)
 }
+
+// gathers tells whether the book was gathered at its last turn.
+func (n *Node) gathers() bool { return n.view.Book != nil && n.view.Book.From != "" }
 
 // gather ends the gathering of a book if all have come who are in it, or were waited for long enough. Until then nothing is granted, nor told, and
 // who does not know what the store had has to wait.

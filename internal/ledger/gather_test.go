@@ -130,3 +130,31 @@ func TestToldIsBounded(t *testing.T) {
 		t.Fatal("the others are no longer there")
 	}
 }
+
+// What a node told in a turn that was not put, for all that it knows, it tells again, and that is a part of what it may tell.
+func TestToldAgainIsBounded(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 4)
+	d, told := nodes[3], int64(0)
+	most := of(d.knows, "d").Most[0]
+	for i, q := 0, p+100*ms; q <= p+2500*ms; i, q = i+1, q+100*ms {
+		d.Begin(q)
+		blob, err := d.Read(q, q+ms, Reading{Clock: int64(1e18 + q), Wall: int64(1e18 + q), Incarnation: s.incarnation, Blob: s.blob})
+		if err == nil && i%2 == 1 {
+			err = errors.New("no answer, and nothing was put")
+		}
+		if err == nil {
+			s.blob, told = blob, told+int64(d.Telling())
+		}
+		d.End(q+ms, err)
+		for range 5 {
+			if d.Ready(q+2*ms, limit.One) > q+2*ms {
+				break
+			}
+			d.Settle(q+2*ms, d.Admit(q+2*ms, limit.One), limit.Outcome{Result: limit.Accepted})
+		}
+	}
+	if told == 0 || told > most {
+		t.Errorf("alone it told %d, and may hold %d", told, most)
+	}
+}

@@ -26,34 +26,45 @@ func (c *Config) presence() time.Duration { return c.TTL * 3 / 2 }
 
 func (c *Config) present(e *Entry, now mono.Time) bool { return e.Until.Add(c.presence()-c.TTL) > now }
 
-// away is for how long a node had no turn that is bounded as a newcomer when it comes back.
-func (c *Config) away() time.Duration { return c.TTL * 2 }
+// warned is for how long nodes are careful after a store forgot, which may do so again: who was away returns as a newcomer sooner, and they ask
+// for less.
+const warned = 30 * time.Second
 
-// absent tells whether a node was away for so long at an instant that it is bounded as a newcomer if it has come since: see returned. It
+func (b *Book) warns(now mono.Time) bool { return now.Sub(b.Forgot) < warned }
+
+// away is for how long a node had no turn that is bounded as a newcomer when it comes back: for as long as grants hold where that is soon what a store
+// that forgets makes others keep, and for twice that otherwise, so that a store which is away for some seconds costs nothing more.
+func (c *Config) away(soon bool) time.Duration {
+	if soon {
+		return c.TTL
+	}
+	return c.TTL * 2
+}
+
+// absent tells whether a node was away for so long at the last turn of a book that it is bounded as a newcomer if it has come since: see returned. It
 // takes itself for that a little earlier than others do.
-func (c *Config) absent(e *Entry, at mono.Time) bool {
-	away := c.away() * 9 / 8
+func (b *Book) absent(e *Entry, c *Config) bool {
+	away := c.away(b.warns(b.Latest)) + c.TTL/4
 	if c.Fault == AbsentSoon {
 		away = c.TTL / 4
 	}
-	return e.Until.Add(away-c.TTL) < at
+	return e.Until.Add(away-c.TTL) < b.Latest
 }
 
 // returned has a node that was not waited for, as it had no turn for long, be bounded as a newcomer: it gives back what it was granted and has
 // not sent, and holds no more than newcomers may, beside what is in flight, until all that are there have seen it. So what it sends from now on is
 // among what newcomers do if the store forgets that it came, and what it had sent before has arrived at the end that the book has. It counts to
-// the return of the call, since the store may have been read just before.
+// the return of the call, since the store may have been read just before. Others may have found it absent when they were still warned, and then it was
+// away for longer than TTL; so for TTL more it is as if all were.
 func (t *pending) returned(read mono.Time) {
-	if t.steady || read.Sub(t.put) <= t.config.away() || t.config.Fault == ReturnsUnseen {
+	soon := t.book.warns(t.now.Add(-t.config.TTL)) && t.config.Fault != ReturnsUnwarned
+	if t.steady || read.Sub(t.put) <= t.config.away(soon) || t.config.Fault == ReturnsUnseen {
 		return
 	}
 	t.pieces++
 	t.pool.parts, t.came = nil, nobody
 	t.mine.Most, t.mine.Asks, t.mine.Asked = limit.Cost{}, limit.Cost{}, 0
 }
-
-// warned is for how long nodes ask for less after a store forgot, which may do so again.
-const warned = 30 * time.Second
 
 // askMost sees to what the node may hold at most. It asks for a quarter more than it would hold after this turn, and for an even part
 // of the whole where that is more, or half of that where the store forgot lately.
@@ -63,7 +74,7 @@ func (t *pending) askMost() {
 	}
 	t.whole = wholeOf(t.limiter, t.now)
 	e, need := &t.mine, t.has()
-	turn := min(t.mine.Want, t.most(t.rivals+1))
+	turn := min(t.mine.Want, t.mayTake())
 	for u, n := range t.mean() {
 		need[u] = min(need[u]+min(n, limit.MaxCost/(turn+1))*turn, limit.MaxCost)
 	}
@@ -71,7 +82,7 @@ func (t *pending) askMost() {
 		plus(&need, &t.head)
 	}
 	even := int64(len(t.others) + 1)
-	if t.now.Sub(t.book.Forgot) < warned {
+	if t.book.warns(t.now) {
 		even *= 2
 	}
 	more, pending := false, e.Asks != e.Most
@@ -94,6 +105,15 @@ func (t *pending) askMost() {
 	if t.seen(e.Asked) || t.config.Fault == MostUnseen {
 		e.Most = e.Asks
 	}
+}
+
+// mayTake is how much it may take in a turn: where the store forgot lately, and it is known what it takes, since it wanted more for some seconds, what it
+// sends in one, and not twice that.
+func (t *pending) mayTake() int64 {
+	if t.book.warns(t.now) && t.wanted && t.began.Sub(t.wantedFrom) > 3*t.config.TTL {
+		return max(4, t.twoTurns(t.rivals+1)/2)
+	}
+	return t.most(t.rivals + 1)
 }
 
 // seen tells whether all others that are there had a turn since that one of the book.
@@ -185,6 +205,7 @@ func (t *pending) ripe() int {
 		case -o.ArrivedAgo > t.ahead() && t.config.Fault != TellsAhead:
 			rest = append(rest, a)
 		case a.told > 0: // in a turn of which nobody knows whether it was put
+			minus(&left, &a.cost)
 			ripe = append(ripe, a)
 		case bounded && !within(&a.cost, &left):
 			rest, t.holdsBack = append(rest, a), true

@@ -94,6 +94,7 @@ func (n *Node) recalled(came *Book, r *Reading) *Book {
 			continue
 		case !gathered:
 			c.Most, c.Asks, c.Asked, c.Came = limit.Cost{}, limit.Cost{}, 0, back
+			c.Want = 0 // it was told to be quiet, and may be back only in a second: what falls to it meanwhile nobody has
 		}
 		c.At = 0 // it has not seen what is in b
 		if i >= 0 {
@@ -123,7 +124,7 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 			continue
 		}
 		e.Next, e.Want = now, 0
-		if n.config.absent(e, n.knows.Latest) {
+		if n.knows.absent(e, &n.config) {
 			e.Came = gone
 			continue
 		}

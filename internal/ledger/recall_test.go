@@ -167,3 +167,52 @@ func TestRecalledIsNoMoreThanKnown(t *testing.T) {
 		t.Errorf("b may hold %d by its own knowledge 3", of(book, "b").Most[0])
 	}
 }
+
+// Who has just come, and finds before all others that the store forgot, is told to be quiet, and is away for a second: what the others recall is not
+// kept for it meanwhile.
+func TestNewcomerFirst(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 4)
+	s.forget()
+	late := asking("late", 100)
+	p += 1000 * ms
+	if book := s.turn(t, late, p); !book.Blank || of(book, "late").Want == 0 || late.Next() < p+900*ms {
+		t.Fatalf("who came first has %+v, and its next turn is in %v", book, time.Duration(late.Next()-p))
+	}
+	for i, n := range nodes {
+		if book := s.turn(t, n, p+300*ms+mono.Time(i)*10*ms); book.Blank || of(book, "late").ID == "" || of(book, "late").Want > 0 {
+			t.Errorf("when %d more have come, who came first has %+v", i+1, of(book, "late"))
+		}
+	}
+}
+
+// Where the store forgot lately, who was away for somewhat longer than grants hold is bounded as well, and not kept for with all that it may hold if the
+// store forgets again. Half a minute later it is neither.
+func TestReturnedWarned(t *testing.T) {
+	for _, x := range []struct {
+		after   mono.Time // that the store forgot
+		bounded bool
+	}{{8_000 * ms, true}, {29_000 * ms, true}, {35_000 * ms, false}} {
+		s := &shelf{incarnation: "one"}
+		a, b, p := two(t, s)
+		s.forget()
+		end := p + x.after
+		for ; p < end; p += 250 * ms {
+			s.turn(t, a, p)
+			s.turn(t, b, p+100*ms)
+		}
+		was := of(s.turn(t, b, p), "b")
+		for q := p + 100*ms; q <= p+2700*ms; q += 200 * ms {
+			s.turn(t, a, q)
+		}
+		put, known := s.blob, *a.knows
+		if e := of(s.turn(t, b, p+2900*ms), "b"); (e.Most == limit.Cost{}) != x.bounded {
+			t.Errorf("%v after the store forgot: b, which was away for 2.9 s, has %+v, and before that %+v", time.Duration(x.after), e, was)
+		}
+		s.blob, a.knows = put, &known
+		s.forget()
+		if e := of(s.turn(t, a, p+3000*ms), "b"); (e.Until == was.Until) != (x.bounded && x.after < 29_000*ms) {
+			t.Errorf("%v after the store forgot, which it does again: b, which was away for 2.9 s, has %+v, and before that %+v", time.Duration(x.after), e, was)
+		}
+	}
+}

@@ -440,6 +440,9 @@ func (n *Node) commit(t *pending) {
 	if n.put = t.began; !n.in || t.parted { // parts of others are not known before they have come
 		n.joined = t.began
 	}
+	if !n.wanted {
+		n.wantedFrom = t.began
+	}
 	n.in, n.wanted = !t.leaves, t.wantsNow
 	n.came, n.heldBack = min(t.came, t.book.Turn), t.holdsBack
 	n.until = t.began.Add(n.config.TTL)

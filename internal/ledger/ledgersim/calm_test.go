@@ -74,9 +74,9 @@ func TestRestartsPass(t *testing.T) {
 		trouble ledgersim.Trouble
 		costs   time.Duration
 	}{
-		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 1300 * time.Millisecond},
-		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second, Kill: 10 * time.Second}, 1900 * time.Millisecond},
-		{rolling(600, 10*time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 1300 * time.Millisecond},
+		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 1200 * time.Millisecond},
+		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second, Kill: 10 * time.Second}, 1600 * time.Millisecond},
+		{rolling(600, 10*time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 1200 * time.Millisecond},
 	} {
 		sent, restarts := [2]int{}, 0
 		for seed := range uint64(2) {
@@ -108,7 +108,7 @@ func TestRestartsAtKillsPass(t *testing.T) {
 	for _, x := range []struct {
 		struck bool
 		least  float64
-	}{{false, 170}, {true, 108}} {
+	}{{false, 170}, {true, 130}} {
 		sent, refused, seconds := 0, 0, 0.0
 		for seed := range uint64(3) {
 			c := base(rolling(200, time.Second), 8, seed)

@@ -184,16 +184,22 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 		*c = splitting(rolling(20, time.Second), c.Nodes, c.Seed)
 		c.Pause, c.Nodes, c.Length = 4*time.Second, 6, 960*time.Second
 	},
-	ledger.MostUnseen:      func(c *ledgersim.Config) { doomed(c); c.OnOff = 4 * time.Second },
-	ledger.UnseenAlike:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
-	ledger.TellsAhead:      func(c *ledgersim.Config) { besieged(c, rolling(100, 2*time.Second), 8, 5); c.Hush = true },
-	ledger.RecallsLate:     func(c *ledgersim.Config) { doomed(c); c.Nodes, c.OnOff = 2, 4*time.Second },
-	ledger.RecallsOpen:     doomed,
-	ledger.RecallsUntold:   func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) },
-	ledger.RecallsSeen:     func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
-	ledger.RecallsUnsure:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf = 2, true },
-	ledger.RecallsLeft:     func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf, c.OnOff = 2, true, 2*time.Second },
-	ledger.ReturnsUnseen:   doomed,
+	ledger.MostUnseen:    func(c *ledgersim.Config) { doomed(c); c.OnOff = 4 * time.Second },
+	ledger.UnseenAlike:   func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.TellsAhead:    func(c *ledgersim.Config) { besieged(c, rolling(100, 2*time.Second), 8, 5); c.Hush = true },
+	ledger.RecallsLate:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.OnOff = 2, 4*time.Second },
+	ledger.RecallsOpen:   doomed,
+	ledger.RecallsUntold: func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) },
+	ledger.RecallsSeen:   func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
+	ledger.RecallsUnsure: func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf = 2, true },
+	ledger.RecallsLeft:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf, c.OnOff = 2, true, 2*time.Second },
+	ledger.ReturnsUnseen: doomed,
+	ledger.ReturnsUnwarned: func(c *ledgersim.Config) {
+		*c = base(rolling(60, 2*time.Second), 3, c.Seed)
+		c.Way, c.StoreWay, c.Rested = sharp, near, true
+		doomed(c)
+		c.Pause, c.Short = 4*time.Second, true
+	},
 	ledger.AbsentSoon:      doomed,
 	ledger.GathersOlder:    doomed,
 	ledger.GathersFew:      func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) },

@@ -297,9 +297,7 @@ func (w *world) doom() {
 	case kind == 4:
 		cut = false
 	case kind == 5:
-		if wait = w.upTo(2500 * time.Millisecond); w.rng.IntN(2) == 0 {
-			wait += 4300 * time.Millisecond
-		}
+		wait = w.upTo(2500*time.Millisecond) + []time.Duration{0, 2300 * time.Millisecond, 4300 * time.Millisecond}[w.rng.IntN(3)]
 		n.paused = max(n.paused, w.now().Add(wait))
 	}
 	w.after(wait, func() {
@@ -329,13 +327,13 @@ func (w *world) doom() {
 	})
 }
 
-// siege has few nodes be alone with the store for two seconds, in which they tell what no other knows; then it forgets, they are killed, and the others
+// siege has few nodes be alone with the store for about as long as grants hold, in which they tell what no other knows; then it forgets, they are killed, and the others
 // are back. If it is one that has just come, the others saw it never, and what it sent last arrives together, later.
 func (w *world) siege() {
 	if w.now() < w.besieged {
 		return
 	}
-	const lasts = 2 * time.Second
+	lasts := 1500*time.Millisecond + w.upTo(600*time.Millisecond)
 	w.besieged = w.now().Add(12 * time.Second)
 	first := w.rng.IntN(w.Nodes)
 	begin := func() {
