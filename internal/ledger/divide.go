@@ -32,10 +32,10 @@ func (t *pending) divide() {
 		return
 	}
 	horizon := t.now.Add(t.poll(t.heirs) + 2*t.took)
-	mine := t.falls(heirs, horizon)
+	mine, spare := t.falls(heirs, horizon), t.spare()
 	for i := range mine {
 		cost := t.next(i == 0)
-		at := t.limiter.Ready(t.now, cost)
+		at := t.readyFor(true, cost, spare)
 		if at > horizon && (i > 0 || at > t.far(horizon)) {
 			break
 		}
@@ -63,7 +63,7 @@ func (t *pending) unstick() {
 
 // falls returns how many requests fall to this node until horizon. It changes nothing but the heirs' copies.
 func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
-	own := t.mine
+	own, spare := t.mine, t.spare()
 	for i, e := range heirs {
 		if e == &t.mine {
 			heirs[i] = &own
@@ -76,14 +76,14 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 		if e == &own {
 			cost = t.next(mine == 0)
 		}
-		at := t.limiter.Ready(t.now, cost)
+		at := t.readyFor(e == &own, cost, spare)
 		if e != &own && at > horizon && mine == 0 && t.completes() { // nobody gains by what this one holds of its head
 			e, cost = &own, t.next(true)
-			at = t.limiter.Ready(t.now, cost)
+			at = t.readyFor(true, cost, spare)
 		}
 		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) { // it cannot fetch it in time
 			e, cost = &own, t.next(mine == 0)
-			at = t.limiter.Ready(t.now, cost)
+			at = t.readyFor(true, cost, spare)
 		}
 		if at > horizon && (mine > 0 || at > t.far(horizon)) {
 			break

@@ -76,7 +76,7 @@ func TestRestartsPass(t *testing.T) {
 	}{
 		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 1200 * time.Millisecond},
 		{rolling(200, time.Second), ledgersim.Trouble{Restart: 20 * time.Second, Kill: 10 * time.Second}, 1600 * time.Millisecond},
-		{rolling(600, 10*time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 1200 * time.Millisecond},
+		{rolling(600, 10*time.Second), ledgersim.Trouble{Restart: 20 * time.Second}, 1300 * time.Millisecond},
 	} {
 		sent, restarts := [2]int{}, 0
 		for seed := range uint64(2) {
