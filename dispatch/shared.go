@@ -77,6 +77,14 @@ func (k *key) limits() iter.Seq[*guard.Guard] {
 	}
 }
 
+// refills returns the units whose resets in an outcome are only when a bucket is full again, as its limits have it.
+func (k *key) refills(o *limit.Outcome) (units uint8) {
+	for g := range k.limits() {
+		units |= g.Refills(*o)
+	}
+	return units
+}
+
 // paused returns the pause of a key, or of what it shares, that lasts longest.
 func (k *key) paused(now mono.Time) (p guard.Pause, away bool) {
 	for g := range k.guards() {
@@ -270,6 +278,7 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
 	f := k.flights[lease]
 	delete(k.flights, lease)
 	own := ans.Outcome
+	own.Refilled(k.refills(&own))
 	own.Known = 0 // what is left is left to all who share it
 	k.guard.Settle(now, lease, own)
 	for n, m := range limits[1:] {

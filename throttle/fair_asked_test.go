@@ -17,6 +17,7 @@ func TestFairIsAskedToStayAway(t *testing.T) {
 	}{
 		"full again in an hour":                        {UnknownKind, time.Hour, time.Hour, false},
 		"the same, and when there is one":              {UnknownKind, time.Hour, time.Second, false},
+		"the same, and it asks for another time":       {UnknownKind, time.Hour, 50 * time.Minute, true},
 		"a window that ends in half an hour":           {UnknownKind, 30 * time.Minute, 30 * time.Minute, true},
 		"a bucket, and the hour is not quite right":    {TokenBucket, 30 * time.Minute, 30 * time.Minute, false},
 		"a bucket that says for how long to stay away": {TokenBucket, 0, 30 * time.Minute, true},
