@@ -77,10 +77,10 @@ func (k *key) limits() iter.Seq[*guard.Guard] {
 	}
 }
 
-// refills returns the units whose resets in an outcome are only when a bucket is full again, as its limits have it.
-func (k *key) refills(o *limit.Outcome) (units uint8) {
-	for g := range k.limits() {
-		units |= g.Refills(*o)
+// Refills returns the units whose resets in an answer to a key are only when a bucket is full again, as its limits know: see limit.Refills.
+func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
+	for g := range d.keys[key].limits() {
+		units |= g.Refills(ans.Outcome)
 	}
 	return units
 }
@@ -278,7 +278,7 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
 	f := k.flights[lease]
 	delete(k.flights, lease)
 	own := ans.Outcome
-	own.Refilled(k.refills(&own))
+	own.Refilled(d.Refills(a.Key, ans))
 	own.Known = 0 // what is left is left to all who share it
 	k.guard.Settle(now, lease, own)
 	for n, m := range limits[1:] {

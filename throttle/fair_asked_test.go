@@ -37,3 +37,52 @@ func TestFairIsAskedToStayAway(t *testing.T) {
 		}
 	}
 }
+
+// A reset is when a bucket is full again where the quota is known to be one, or where that takes as long from what is left.
+func TestRefills(t *testing.T) {
+	const requests = 1 << limit.Requests
+	for name, c := range map[string]struct {
+		kind   Kind
+		made   func(f *Fair)
+		left   int64
+		reset  time.Duration
+		result limit.Result
+		units  uint8
+	}{
+		"nothing is left":                          {UnknownKind, nil, 0, time.Hour, limit.Accepted, requests},
+		"as long as it takes from what is left":    {UnknownKind, nil, 900, 45 * time.Minute, limit.Accepted, requests},
+		"an answer may be slow, and seconds whole": {UnknownKind, nil, 900, 45*time.Minute + 3*time.Second, limit.Accepted, requests},
+		"longer than it takes":                     {UnknownKind, nil, 900, 46 * time.Minute, limit.Accepted, 0},
+		"shorter than it takes":                    {UnknownKind, nil, 900, 44 * time.Minute, limit.Accepted, 0},
+		"refused, something is left for others":    {UnknownKind, nil, 900, time.Hour, limit.Limited, requests},
+		"no reset":                                 {TokenBucket, nil, 900, 0, limit.Accepted, 0},
+		"a bucket, and it takes another time":      {TokenBucket, nil, 900, time.Minute, limit.Accepted, requests},
+		"a window":                                 {FixedWindow, nil, 900, 45 * time.Minute, limit.Accepted, 0},
+		"documented, and it takes another time": {UnknownKind, func(f *Fair) {
+			f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Counts: limit.CountsBucket}})
+		}, 900, time.Minute, limit.Accepted, requests},
+		"found out, and it takes another time": {UnknownKind, func(f *Fair) { f.finder.votes = -kindVotes }, 900, time.Minute, limit.Accepted, requests},
+		"it holds less": {UnknownKind, func(f *Fair) {
+			f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Burst: 900}})
+		}, 0, 15 * time.Minute, limit.Limited, requests},
+		"nobody knows the quota": {UnknownKind, func(f *Fair) { f.unknown = &silentUnknown{} }, 0, time.Hour, limit.Limited, 0},
+	} {
+		config := hourly
+		config.Kind = c.kind
+		f := fairOf(t, config)
+		if c.made != nil {
+			c.made(f)
+		}
+		o := limit.Outcome{Result: c.result, Known: requests}
+		o.Remaining[limit.Requests], o.Reset[limit.Requests] = c.left, c.reset
+		if units := f.Refills(o); units != c.units {
+			t.Errorf("%s: %b", name, units)
+		}
+		if units := (&Auto{fair: f}).Refills(o); units != c.units {
+			t.Errorf("%s, found out by an Auto: %b", name, units)
+		}
+		if o.Known = 1 << limit.Tokens; f.Refills(o) != 0 {
+			t.Errorf("%s: and it knows of tokens", name)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/throttle"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -126,6 +128,31 @@ func TestUnexplainedRefusal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reset that is only when a bucket is full again, which strangers share, too, is no wait: the refused request goes on, as short as anybody waits.
+func TestRefills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, func(n int, _ *http.Request) *http.Response {
+			if n > 1 {
+				return reply(200, "", "X-RateLimit-Limit", "4500", "X-RateLimit-Remaining", "30", "X-RateLimit-Reset", "3576")
+			}
+			return reply(429, "", "X-RateLimit-Limit", "4500", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "3600")
+		})
+		fair, err := throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := mustNew(t, transport.Config{Base: b, Limiter: fair})
+		for range 2 {
+			if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
+				t.Error(status, err)
+			}
+		}
+		if got := b.at(); len(got) != 3 || got[2] > 10*time.Minute {
+			t.Errorf("sent at %v", got)
+		}
+	})
 }
 
 // A pause that no server asked for is no longer than what anybody waits for.
