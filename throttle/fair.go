@@ -17,7 +17,7 @@ import (
 // One process is one sharer, of a Weight, however many requests it has in flight. A request counts by its cost in the Unit, as 1 if the
 // Unit is limit.Requests; a request whose cost is 0 passes freely.
 //
-// Of an outcome it reads Result, RTT, RetryAfter (as a lower bound, within MaxWait), and for its Unit Actual, Remaining, Reset and Known.
+// Of an outcome it reads Result, RTT, RetryAfter (as a lower bound, within MaxWait; not if it is a Reset that Refills names), and for its Unit Actual, Remaining, Reset and Known.
 // A server that lies can make it slow, up to MaxWait, but cannot make it hammer.
 //
 // Ready never draws random numbers and never says limit.AfterSettle. Not safe for concurrent use.
