@@ -74,3 +74,13 @@ func TestRefills(t *testing.T) {
 		}
 	}
 }
+
+// Nor does what a bucket holds, told beside it, have the guard keep a bucket of its own.
+func TestContainRefills(t *testing.T) {
+	for kind, want := range map[throttle.Kind]time.Duration{throttle.TokenBucket: 0, throttle.FixedWindow: 800 * ms} {
+		l := newLine(t, guard.Config{Limiter: sharer(kind)})
+		o := emptyUntil(limit.Accepted, time.Hour)
+		l.g.Contain(0, limit.Cost{4500}, &o)
+		l.ready(0, want)
+	}
+}
