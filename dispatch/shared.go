@@ -77,6 +77,14 @@ func (k *key) limits() iter.Seq[*guard.Guard] {
 	}
 }
 
+// Refills returns the units whose resets in an answer to a key are only when a bucket is full again, as its limits know: see limit.Refills.
+func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
+	for g := range d.keys[key].limits() {
+		units |= g.Refills(ans.Outcome)
+	}
+	return units
+}
+
 // paused returns the pause of a key, or of what it shares, that lasts longest.
 func (k *key) paused(now mono.Time) (p guard.Pause, away bool) {
 	for g := range k.guards() {
@@ -270,6 +278,7 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
 	f := k.flights[lease]
 	delete(k.flights, lease)
 	own := ans.Outcome
+	own.Refilled(d.Refills(a.Key, ans))
 	own.Known = 0 // what is left is left to all who share it
 	k.guard.Settle(now, lease, own)
 	for n, m := range limits[1:] {

@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/mono"
 	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // What two keys share goes once, by whichever of them is in use.
@@ -78,6 +79,34 @@ func TestWhatAnAnswerSaysToThoseWhoShare(t *testing.T) {
 	for range 7 {
 		if a, _, ok := r.Next(0); !ok || a.Key == 0 {
 			t.Fatalf("key 0 is held, and a request went: %v, on %d", ok, a.Key)
+		}
+	}
+}
+
+// A reset that is when a bucket is full again, which strangers share, too, keeps no key away, be the bucket its own or shared with others.
+func TestRefills(t *testing.T) {
+	fair := func() limit.Limiter {
+		l, err := throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	s := &dispatch.Shared{Limiter: fair()}
+	for i, k := range []dispatch.Key{{Limiter: fair()}, {Shared: []*dispatch.Shared{s}}} {
+		r := newRig(t, queue.Config{}, k)
+		r.submit(0, "1", "2")
+		a, _, _ := r.Next(0)
+		ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: time.Hour, Known: 1 << limit.Requests, Reset: resets(time.Hour).Reset}}
+		if units := r.Refills(0, &ans); units != 1<<limit.Requests {
+			t.Errorf("key %d: these refill: %b", i, units)
+		}
+		r.done(60*ms, a, ans)
+		if k := r.KeyInfo(at(60*ms), 0); k.Until > at(time.Minute) {
+			t.Errorf("key %d is away: %+v", i, k)
+		}
+		if wait, b := r.Explain(at(60*ms), 0, limit.One); wait > at(time.Minute) {
+			t.Errorf("key %d waits for %q until %v", i, b.Name, wait)
 		}
 	}
 }

@@ -236,6 +236,12 @@ func (p *Pace) judge(ctx context.Context, method string, a *attempt, err error, 
 	in.Last = last
 	in.Idempotent = p.config.Idempotent != nil && p.config.Idempotent(method)
 	v := p.policy.Of(&in)
+	if v.Result == limit.Limited && v.RetryAfter > 0 {
+		p.gate.Update(func(mono.Time) { in.Refills = p.guard.Refills(v.Outcome) })
+		if in.Refills != 0 {
+			v = p.policy.Of(&in)
+		}
+	}
 	if deadline, ok := ctx.Deadline(); ok {
 		v.InTime(v.RetryAfter, time.Until(deadline))
 	}

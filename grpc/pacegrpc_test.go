@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"runtime"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	"github.com/paceline-go/paceline/backoff"
 	pacegrpc "github.com/paceline-go/paceline/grpc"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/throttle"
 )
 
 // server answers Check by a script, and Watch with so many messages; it notes when it was asked.
@@ -226,6 +228,29 @@ func TestAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reset that is only when a bucket is full again, which strangers share, too, is no wait: nobody would wait for so long.
+func TestRefills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fair, err := throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := pace(t, pacegrpc.Config{Limiter: fair, Attempts: 2})
+		s := &server{answer: func(ctx context.Context, n int) error {
+			if n == 1 {
+				return trailer(ctx, status.Error(codes.ResourceExhausted, "no"), "ratelimit-policy", `"hour";q=4500;w=3600`, "ratelimit", `"hour";r=0;t=3600`)
+			}
+			return nil
+		}}
+		client, stop := s.dial(t, p)
+		defer stop()
+		_, err = client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		if at := s.times(); err != nil || len(at) != 2 || at[1] > 5*time.Minute {
+			t.Errorf("%v, sent at %v", err, at)
+		}
+	})
 }
 
 // Six calls through a limit of two in 10 s, unary and streams, and one that cannot make its deadline.

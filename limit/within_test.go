@@ -22,6 +22,9 @@ type special struct {
 func (s *special) Fresh(limit.Lease) bool                { return !s.stale }
 func (s *special) State(_ mono.Time, all []limit.Stated) { s.heard = append(s.heard, all...) }
 func (s *special) Senses() bool                          { return !s.deaf }
+func (s *special) Refills(o limit.Outcome) uint8 {
+	return o.Known & (1<<limit.Tokens | 1<<limit.Orders)
+}
 func (s *special) Rates() ([]limit.Rate, bool) {
 	return []limit.Rate{{Limit: "own", N: 3, Per: time.Second}}, true
 }
@@ -64,6 +67,9 @@ func TestWithinOthers(t *testing.T) {
 				t.Errorf("%s: what is deaf (%v) senses", name, s.deaf)
 			}
 		}
+		if units := limit.Refills(l, limit.Outcome{Known: 1<<limit.Requests | 1<<limit.Tokens}); units != 1<<limit.Tokens {
+			t.Errorf("%s: these refill: %b", name, units)
+		}
 		said := []limit.Stated{{Burst: 5}, {Burst: 7}}
 		if limit.State(l, 5, said); !slices.Equal(s.heard, said) {
 			t.Errorf("%s: it was told %v of %v", name, s.heard, said)
@@ -90,7 +96,7 @@ func TestWithinOthers(t *testing.T) {
 		t.Error("nothing has parts")
 	}
 	plain := limit.MustRolling(3, time.Second)
-	if lease := plain.Admit(0, limit.One); !limit.Fresh(plain, lease) || limit.Senses(plain) || limit.VaryingIn(plain) != nil {
+	if lease := plain.Admit(0, limit.One); !limit.Fresh(plain, lease) || limit.Senses(plain) || limit.Refills(plain, limit.Outcome{Known: 255}) != 0 || limit.VaryingIn(plain) != nil {
 		t.Error("a Rolling is special")
 	}
 	limit.State(plain, 0, []limit.Stated{{Burst: 5}})

@@ -73,6 +73,9 @@ func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 // Senses implements limit.Sensing.
 func (a *Auto) Senses() bool { return true }
 
+// Refills implements limit.Refilling. Nothing is known of resets before the quota is.
+func (a *Auto) Refills(o limit.Outcome) uint8 { return a.fair.Refills(o) }
+
 // Sleep implements Sleeper.
 func (a *Auto) Sleep() time.Duration { return a.fair.Sleep() }
 

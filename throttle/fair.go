@@ -17,7 +17,7 @@ import (
 // One process is one sharer, of a Weight, however many requests it has in flight. A request counts by its cost in the Unit, as 1 if the
 // Unit is limit.Requests; a request whose cost is 0 passes freely.
 //
-// Of an outcome it reads Result, RTT, RetryAfter (as a lower bound, within MaxWait), and for its Unit Actual, Remaining, Reset and Known.
+// Of an outcome it reads Result, RTT, RetryAfter (as a lower bound, within MaxWait; not if it is a Reset that Refills names), and for its Unit Actual, Remaining, Reset and Known.
 // A server that lies can make it slow, up to MaxWait, but cannot make it hammer.
 //
 // Ready never draws random numbers and never says limit.AfterSettle. Not safe for concurrent use.
@@ -115,6 +115,28 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 // Senses implements limit.Sensing: where a server says nothing else, refusals are the only thing to learn from.
 func (f *Fair) Senses() bool { return true }
 
+// Refills implements limit.Refilling. Of what is known to be a bucket each reset is when it is full again. Where the kind is not known, it is one
+// that is as far away as a bucket takes to fill from what is left. A window that is used up in the moment in which it begins says the same of
+// that, but only once.
+func (f *Fair) Refills(o limit.Outcome) (units uint8) {
+	u := f.config.Unit
+	if f.unknown != nil || f.level != &f.bucket || o.Known>>u&1 == 0 || o.Reset[u] <= 0 {
+		return 0
+	}
+	k := &f.finder
+	if f.config.Kind != TokenBucket && k.stated != TokenBucket && k.votes > -kindVotes {
+		left := 0.0
+		if o.Result != limit.Limited {
+			left = float64(min(max(o.Remaining[u], 0), limit.MaxCost)) / f.config.MeanCost
+		}
+		reset := (o.Reset[u] + o.RTT/2).Seconds()
+		if math.Abs(reset-(f.bucket.capacity-left)/f.rate) > f.sameReset() {
+			return 0
+		}
+	}
+	return 1 << u
+}
+
 // Ready implements limit.Limiter. It never says limit.AfterSettle: an answer that does not come delays the next request, but not for
 // ever.
 func (f *Fair) Ready(now mono.Time, cost limit.Cost) mono.Time {
@@ -163,6 +185,9 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	if says || s.limited && f.silence.said {
 		f.find(s)
 	}
+	if s.limited && o.RetryAfter > 0 {
+		o.Refilled(f.Refills(o))
+	}
 	switch {
 	case f.unknown != nil:
 		if s.limited || o.Result == limit.Accepted || o.Result == limit.Failed {
@@ -173,7 +198,7 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		f.heard = a.seq
 		f.silence.answer(f, now, s, o.RetryAfter)
 	case s.limited:
-		f.refused(now, s, f.asked(s, &o, says))
+		f.refused(now, s, o.RetryAfter)
 	case says && (o.Result == limit.Accepted || o.Result == limit.Failed):
 		f.heard = a.seq
 		f.answered(now, s)
@@ -203,21 +228,6 @@ func (f *Fair) sight(now mono.Time, a sent, o *limit.Outcome, says bool) sightin
 }
 
 const endsMost = math.MaxInt64 / 4
-
-// asked returns for how long a refusal asks to stay away. Whoever reads answers takes the reset for that where nothing else is said; but if it
-// is when a bucket is full again, there is more long before. As much as a whole bucket takes to fill is that, where the kind is not known: a
-// window that was used up in the moment in which it began says the same, but only once.
-func (f *Fair) asked(s *sighting, o *limit.Outcome, says bool) time.Duration {
-	reset := o.Reset[f.config.Unit]
-	if f.level != &f.bucket || !says || reset <= 0 || o.RetryAfter != reset {
-		return o.RetryAfter
-	}
-	fills := f.bucket.capacity / f.rate
-	if f.config.Kind == TokenBucket || f.finder.stated == TokenBucket || math.Abs(s.ends.Sub(s.mid).Seconds()-fills) <= kindSeconds+2/f.rate {
-		return 0
-	}
-	return o.RetryAfter
-}
 
 // answered learns from an answer that was served, and plans the next request.
 func (f *Fair) answered(now mono.Time, s *sighting) {

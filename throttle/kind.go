@@ -91,7 +91,7 @@ func (f *Fair) find(s *sighting) {
 	if s.ends == mono.Min || k.before.seq == 0 || k.before.ends == mono.Min {
 		if s.ends == mono.Min {
 			k.untold(f, k.before, s)
-		} else if math.Abs(s.ends.Sub(full).Seconds()) > kindSeconds+2/f.rate { // otherwise it may be a bucket
+		} else if math.Abs(s.ends.Sub(full).Seconds()) > f.sameReset() { // otherwise it may be a bucket
 			f.be(&f.window)
 		}
 		k.before, k.full = *s, full
@@ -115,6 +115,9 @@ func (f *Fair) find(s *sighting) {
 		f.be(&f.bucket)
 	}
 }
+
+// sameReset is by how many seconds a reset that is told may differ from when a bucket would be full.
+func (f *Fair) sameReset() float64 { return kindSeconds + 2/f.rate }
 
 // untold judges by what came back, where no reset is told.
 func (k *finder) untold(f *Fair, before sighting, s *sighting) {

@@ -199,7 +199,11 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 		in.Body = prefix(resp)
 	}
 	v := &s.verdict
-	*v = t.policy.Of(&in)
+	if *v = t.policy.Of(&in); v.Result == limit.Limited && v.RetryAfter > 0 {
+		if in.Refills = s.refills(); in.Refills != 0 {
+			*v = t.policy.Of(&in)
+		}
+	}
 	if v.Shown != nil {
 		s.leaf.server.dialect.Store(&v.Shown)
 	}
@@ -410,6 +414,18 @@ func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
 		return s.inRoom(o)
 	}
 	return s.own(s.way.index(m), o)
+}
+
+// refills returns the units whose resets in the answer are only when a bucket is full again, as the limits know, which hear first what else the
+// answer states.
+func (s *sent) refills() (units uint8) {
+	s.teach()
+	s.t.junction.Update(func(mono.Time) {
+		for _, n := range s.way.nodes[:s.way.count] {
+			units |= n.guard.Refills(s.verdict.Outcome)
+		}
+	})
+	return units
 }
 
 // teach tells the limiters that want to hear it what the answer states of limits, before they settle it. The limiter that all requests

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/throttle"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -124,6 +126,32 @@ func TestUnexplainedRefusal(t *testing.T) {
 					t.Errorf("sent at %v, want %v", got, tc.want)
 				}
 			})
+		})
+	}
+}
+
+// A reset that is only when a bucket is full again, which strangers share, too, is no wait: the refused request goes on, as short as anybody waits.
+// What the bucket holds is heard first.
+func TestRefills(t *testing.T) {
+	for holds, reset := range map[string]string{"4500": "3600", "900": "720"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(0, func(n int, _ *http.Request) *http.Response {
+				if n > 1 {
+					return reply(200, "")
+				}
+				return reply(429, "", "X-RateLimit-Limit", holds, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset)
+			})
+			fair, err := throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := mustNew(t, transport.Config{Base: b, Limiter: fair})
+			if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
+				t.Errorf("a bucket of %s: %d, %v", holds, status, err)
+			}
+			if got := b.at(); len(got) != 2 || got[1] > 5*time.Minute {
+				t.Errorf("a bucket of %s: sent at %v", holds, got)
+			}
 		})
 	}
 }

@@ -76,6 +76,9 @@ type Attempt struct {
 	Model bool
 	// Nonce says that the request carries a number that must rise. A refusal may then be read, by its text, as being about that.
 	Nonce bool
+	// Refills has the units whose resets in this answer are only when a bucket is full again, which nobody has to wait for: limit.Refills says
+	// which these are, of the Outcome as it is without this.
+	Refills uint8
 	// Last says that there is no attempt left; Once, that the request's body cannot be read again.
 	Last, Once bool
 	// Ended says that nobody waits for the request any more; Resends, that its client by itself sends again what got no answer.
@@ -199,7 +202,10 @@ func (p *Policy) unanswered(a *Attempt, v *Verdict) {
 
 // refused judges an attempt that a limit refused. It was not processed, so it may be sent again whatever it is.
 func (p *Policy) refused(a *Attempt, v *Verdict) {
-	v.Asked = asked(v.now, &v.Said)
+	o := v.Outcome
+	o.RetryAfter = asked(v.now, &v.Said)
+	o.Refilled(a.Refills)
+	v.Asked = o.RetryAfter
 	v.RetryAfter = p.bounded(v.Asked, v.Sure)
 	switch {
 	case v.Said.Refusal == quota.Banned:

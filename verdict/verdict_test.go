@@ -177,6 +177,30 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// Nobody has to wait for a reset that is only when a bucket is full again; where the server asks for another time it counts. Whoever hears of the
+// answer hears of the reset all the same.
+func TestRefills(t *testing.T) {
+	p := verdict.Policy{MaxRetryAfter: 5 * time.Minute, MaxPause: 2 * time.Minute}
+	for _, c := range []struct {
+		refills uint8
+		asks    string
+		want    time.Duration
+		again   bool
+	}{
+		{0, "", time.Hour, false}, {1 << limit.Requests, "", 0, true}, {1 << limit.Tokens, "", time.Hour, false},
+		{1 << limit.Requests, "7", 7 * time.Second, true}, {1 << limit.Requests, "600", 10 * time.Minute, false},
+	} {
+		h := header("RateLimit-Limit", "4500", "RateLimit-Remaining", "0", "RateLimit-Reset", "3600", "Retry-After", c.asks)
+		v := p.Of(&verdict.Attempt{Status: 429, Header: h, Now: noon, Refills: c.refills})
+		if v.Asked != c.want || v.RetryAfter != min(c.want, p.MaxPause) || v.Again != c.again || v.Reset[limit.Requests] != time.Hour {
+			t.Errorf("%b, Retry-After %q: %+v", c.refills, c.asks, v)
+		}
+		if o := v.For(func(quota.Scope) bool { return true }); o.RetryAfter != v.RetryAfter || o.Reset[limit.Requests] != time.Hour {
+			t.Errorf("%b, Retry-After %q: a limiter hears %+v", c.refills, c.asks, o)
+		}
+	}
+}
+
 // What is left reaches whoever it concerns, with or without a reset.
 func TestHints(t *testing.T) {
 	const r = limit.Requests

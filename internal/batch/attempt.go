@@ -116,7 +116,7 @@ func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 	}
 	g.tellTrouble(&ans)
 	j.hold = time.Time{}
-	if d := holds(&ans); d > 0 {
+	if d := g.holds(a.Key, &ans); d > 0 {
 		j.hold = j.res.ended.Add(d)
 		r.tellHold(g.called(a.Key), j.hold, ans.Reason)
 	}
@@ -216,11 +216,24 @@ func endsWell(ans *dispatch.Answer) bool {
 
 // holds is for how long an answer keeps its key away: for as long as it asks, or until there is more of a quota that is used up. The next
 // run keeps to that, too.
-func holds(ans *dispatch.Answer) time.Duration {
-	d := ans.RetryAfter
-	for u, reset := range ans.Reset {
-		if ans.Known>>u&1 == 1 && ans.Remaining[u] <= 0 {
-			d = max(d, reset/time.Duration(max(ans.Capacity[u], 1))) // a bucket's reset is when it is full, and one token is enough
+func (g *group) holds(key int, ans *dispatch.Answer) time.Duration {
+	d := holds(&ans.Outcome, &ans.Capacity)
+	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // only what learns knows of more than is said
+		return d
+	}
+	o, units := ans.Outcome, uint8(0)
+	g.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+		units = d.Refills(key, ans)
+	})
+	o.Refilled(units)
+	return holds(&o, &ans.Capacity)
+}
+
+func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
+	d := o.RetryAfter
+	for u, reset := range o.Reset {
+		if o.Known>>u&1 == 1 && o.Remaining[u] <= 0 {
+			d = max(d, reset/time.Duration(max(capacity[u], 1))) // a bucket's reset is when it is full, and one token is enough
 		}
 	}
 	return d

@@ -1,10 +1,14 @@
 package batch
 
 import (
+	"bytes"
 	"errors"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -56,5 +60,33 @@ func TestSharingKnowsTheKind(t *testing.T) {
 		if got, want := hears(throttle.TokenBucket, counts), hears(throttle.TokenBucket, 0); !slices.Equal(got, want) {
 			t.Errorf("a bucket by the user's word, and %v by its limit, goes at %v, want %v", kind, got, want)
 		}
+	}
+}
+
+// A refusal whose reset is when a bucket is full again keeps the key away neither in this run nor in the next. One with a window's does.
+func TestSharingRefills(t *testing.T) {
+	for kind, away := range map[throttle.Kind]bool{throttle.UnknownKind: false, throttle.TokenBucket: false, throttle.FixedWindow: true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			b, url, _ := virtualBench(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-RateLimit-Limit", "4500")
+				w.Header().Set("X-RateLimit-Remaining", "0")
+				w.Header().Set("X-RateLimit-Reset", "3600")
+				if n++; n == 1 {
+					w.WriteHeader(http.StatusTooManyRequests)
+				}
+			})
+			b.config.Limits, b.config.Strangers = []Rate{{N: 4500, Per: time.Hour, Text: "4500/h"}}, &Sharing{Kind: kind, Seed: 1}
+			b.config.Concurrency, b.config.Attempts = 1, 5
+			began := time.Now()
+			got := b.run(request("a", url))
+			journal, err := os.ReadFile(b.config.Out + ".journal")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); got.Done != 1 || took > 20*time.Minute != away || strings.Contains(got.notices, "stay away") != away || bytes.Contains(journal, []byte(`"hold"`)) != away {
+				t.Errorf("kind %v: %+v after %v\n%s%s", kind, got.Totals, took, got.notices, journal)
+			}
+		})
 	}
 }

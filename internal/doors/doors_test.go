@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -43,6 +44,7 @@ type shared struct {
 	span   time.Duration
 	law    throttle.FairConfig
 	auto   bool // nobody knows the quota: throttle.Auto is in the place of Fair
+	empty  int  // how many requests have used up what the server starts with, before the first client comes
 }
 
 // limiter is that of one client.
@@ -173,6 +175,8 @@ func throughTransport(ctx context.Context, t *testing.T, c *client) (served int)
 // path is a server in memory, a leg away.
 type path struct {
 	server  http.Handler
+	empty   int
+	begin   sync.Once
 	mu      sync.Mutex
 	refused int
 }
@@ -184,6 +188,11 @@ func (p *path) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP is how requests come that come over connections.
 func (p *path) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(leg)
+	p.begin.Do(func() {
+		for range p.empty {
+			p.server.ServeHTTP(httptest.NewRecorder(), r)
+		}
+	})
 	status := &status{w, http.StatusOK}
 	p.server.ServeHTTP(status, r)
 	time.Sleep(leg)
@@ -223,7 +232,7 @@ func (q *shared) try(t *testing.T, d door, clients int, starts time.Duration) (a
 		if err != nil {
 			t.Fatal(err)
 		}
-		way := &path{server: server}
+		way := &path{server: server, empty: q.empty}
 		// No deadline, which a wait that cannot meet it would fail of at once.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -281,6 +290,12 @@ var quotas = []shared{
 	{
 		name: "bucket", path: "/apps", span: 30 * time.Minute, server: service.Config{Provider: "heroku"},
 		quota: fleet.Quota{Limit: 4500, Window: time.Hour, Full: true}, law: throttle.FairConfig{Limit: 4500, Window: time.Hour},
+	},
+	{
+		name: "full again", path: "/", span: 30 * time.Minute, empty: 4500,
+		server: service.Config{Provider: "x-ratelimit-seconds", Limits: []quota.Policy{{Name: "requests", Limit: 4500, Window: time.Hour, Rule: quota.Bucket}}},
+		quota:  fleet.Quota{Limit: 4500, Window: time.Hour, Headers: fleet.Headers{Reset: fleet.WholeSeconds}},
+		law:    throttle.FairConfig{Limit: 4500, Window: time.Hour},
 	},
 	{
 		name: "fixed", path: "/", span: 3 * time.Hour,

@@ -418,6 +418,7 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 		g.pause.served(g.last, r.number, o.Result)
 		return
 	}
+	g.refilled(&o)
 	g.hear(r, &o)
 	g.trial.settle(r.number, o.Result)
 	switch {
@@ -432,6 +433,16 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	}
 	g.begin.Settle(r.number, o.RetryAfter <= 0 && (o.Result == limit.Accepted || o.Result == limit.Failed))
 	g.compose()
+}
+
+// Refills implements limit.Refilling, if the configured Limiter does, or that beside it.
+func (g *Guard) Refills(o limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
+
+// refilled takes out of an answer what is not to be waited for.
+func (g *Guard) refilled(o *limit.Outcome) {
+	if resets(o) {
+		o.Refilled(g.Refills(*o))
+	}
 }
 
 // compose finds out whether there is anything to heed.
@@ -489,11 +500,13 @@ func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 		return
 	}
 	g.capacity = capacity
-	if resets(o) || g.told != nil {
+	said := limit.Outcome{Result: limit.Accepted, Known: o.Known, Sure: o.Sure, Remaining: o.Remaining, Reset: o.Reset}
+	g.refilled(&said)
+	if resets(&said) || g.told != nil {
 		g.tell()
 		none := limit.Cost{}
 		g.told.Sent(g.last, &none)
-		g.told.Ended(g.last, g.last, &none, &limit.Outcome{Result: limit.Accepted, Known: o.Known, Sure: o.Sure, Remaining: o.Remaining, Reset: o.Reset})
+		g.told.Ended(g.last, g.last, &none, &said)
 		g.compose()
 	}
 }
