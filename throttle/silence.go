@@ -31,8 +31,6 @@ const (
 	silentPart    = 1.0 / 10 // of the window
 	silentAfter   = 1.0 / 50 // no bucket has a longer Retry-After
 	silentMisfits = 2
-	silentEarly   = 2 * time.Second // an end may be told so much too late, in whole seconds,
-	silentLate    = time.Second     // and so much too early
 )
 
 // holds reports whether an answer is for these laws.
@@ -117,11 +115,8 @@ func (q *silence) limited(f *Fair, s *sighting, retryAfter time.Duration) {
 	w, b, length, refused := &q.window, &q.bucket, f.window.length, s.mid.Sub(q.since)
 	if f.level == &f.window {
 		if retryAfter > 0 {
-			end, before := s.mid.Add(min(retryAfter, endsMost)), w.misfits
-			w.ends(end.Add(-silentEarly), end.Add(silentLate), f.config.Window)
-			if q.inRow > 1 {
-				w.misfits = max(w.misfits, before) // of ends that move on little by little every second one may fit
-			}
+			end := s.mid.Add(min(retryAfter, endsMost))
+			w.ends(end.Add(-Seconds(kindSeconds)), end.Add(Seconds(kindSeconds)), f.config.Window)
 		}
 		if q.burst > 0 && b.stage == onlyLimited && refused.Seconds() > emptiedLater*length { // the next one has begun long ago
 			f.level, q.window, q.burst = &f.bucket, silentWindow{}, 0

@@ -122,6 +122,30 @@ func TestSilenceThatSpeaks(t *testing.T) {
 	}
 }
 
+// Who was refused first does not take all that it can once it is served; and who was served again long after the first of three refusals
+// looks for the end of a window, even if it asked too rarely to have been refused for so long.
+func TestSilenceServedAfterRefusals(t *testing.T) {
+	for _, c := range []struct {
+		served float64
+		window bool
+	}{
+		{350, false},
+		{370, true},
+	} {
+		f := fairOf(t, hourly)
+		for _, at := range []float64{0, 20, 100} {
+			f.answers(at, true, 0)
+		}
+		f.answers(c.served, false, 0)
+		if f.isWindow() != c.window || f.silence.window.lost != c.window {
+			t.Errorf("served after %v s: taken for a window: %v, looks for its end: %v", c.served, f.isWindow(), f.silence.window.lost)
+		}
+		if wait := f.Ready(second(c.served), limit.One).Sub(second(c.served)); wait < 5*time.Second {
+			t.Errorf("served after %v s, it goes again after %v", c.served, wait)
+		}
+	}
+}
+
 // Ends that refusals tell are whole windows apart, or it is no window: a bucket tells of one that moves on.
 func TestSilenceIsToldThatItIsNoWindow(t *testing.T) {
 	for _, c := range []struct {
@@ -340,6 +364,26 @@ func TestSilentWindowEnds(t *testing.T) {
 		w.ends(second(c.low), second(c.high), 100*time.Second)
 		if w.low != second(c.from) || w.high != second(c.to) || w.misfits != c.misfits || w.clean {
 			t.Errorf("end %d: between %v and %v, %d misfits", i+1, w.low, w.high, w.misfits)
+		}
+	}
+}
+
+// An end that is known only within more than half a window may be of that window or the next. What it says nothing new of it does not confirm.
+func TestSilentWindowEndsThatAreHardlyKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		low, high float64
+		from, to  float64
+		misfits   int
+	}{
+		"it was at the beginning": {110, 172, 110, 120, 0},
+		"nothing new":             {170, 230, 180, 220, 1},
+		"one of two":              {150, 300, 280, 320, 1},
+		"none":                    {125, 175, 125, 175, 2},
+	} {
+		w := silentWindow{low: second(80), high: second(120), seen: true, misfits: 1}
+		w.ends(second(c.low), second(c.high), 100*time.Second)
+		if w.low != second(c.from) || w.high != second(c.to) || w.misfits != c.misfits {
+			t.Errorf("%s: between %v and %v, %d misfits", name, w.low, w.high, w.misfits)
 		}
 	}
 }

@@ -44,7 +44,10 @@ func (w *silentWindow) ends(low, high mono.Time, length time.Duration) {
 			ago = (high.Sub(w.low) / length) * length
 			low, high = w.low.Add(ago), w.high.Add(ago)
 		default:
-			low, high, w.misfits = l, h, 0
+			if l > w.low.Add(ago) || h < w.high.Add(ago) { // what says nothing new confirms nothing
+				w.misfits = 0
+			}
+			low, high = l, h
 		}
 	}
 	w.low, w.high, w.seen, w.overdue = low, high, true, false

@@ -61,7 +61,7 @@ func TestFairFindsThatItIsNoWindow(t *testing.T) {
 		refused float64 // %
 	}{
 		{5000, hour, 200, fleet.Untold, 10},
-		{5000, hour, 200, fleet.WholeSeconds, 25},
+		{5000, hour, 200, fleet.WholeSeconds, 10},
 		{75, minute, 50, fleet.Untold, 4},
 		{75, minute, 50, fleet.WholeSeconds, 4},
 	} {
