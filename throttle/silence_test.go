@@ -144,6 +144,18 @@ func TestSilenceServedAfterRefusals(t *testing.T) {
 			t.Errorf("served after %v s, it goes again after %v", c.served, wait)
 		}
 	}
+	// Of few requests in a window ends say little: it takes a whole window.
+	for served, window := range map[float64]bool{50: false, 65: true} {
+		c := hourly
+		c.Limit, c.Window = 75, time.Minute
+		f := fairOf(t, c)
+		for _, at := range []float64{0, 8, 30} {
+			f.answers(at, true, 0)
+		}
+		if f.answers(served, false, 0); f.isWindow() != window {
+			t.Errorf("75 a minute, served after %v s: taken for a window: %v", served, f.isWindow())
+		}
+	}
 }
 
 // Ends that refusals tell are whole windows apart, or it is no window: a bucket tells of one that moves on.
