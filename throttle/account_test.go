@@ -56,7 +56,7 @@ func TestFairLongest(t *testing.T) {
 		{FairConfig{Limit: 450_000, Window: time.Hour, Unit: limit.Tokens, MeanCost: 500}, 5 * time.Hour},
 		{FairConfig{Limit: 45000, Window: time.Second}, time.Minute},
 		{FairConfig{Limit: 45000, Window: time.Second, MaxWait: 5 * time.Second}, 5 * time.Second},
-		{FairConfig{Limit: 45000, Window: math.MaxInt64}, 1 << 62}, // two of these are more than there is
+		{FairConfig{Limit: 45000, Window: math.MaxInt64, Kind: TokenBucket}, 1 << 62}, // two of these are more than there is
 	} {
 		f := fairOf(t, c.config)
 		cost := limit.One

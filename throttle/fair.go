@@ -182,6 +182,9 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	says := o.Known&(1<<f.config.Unit) != 0
 	s := &f.seen
 	*s = f.sight(now, a, &o, says)
+	if says && !s.limited {
+		f.silence.speaks(f)
+	}
 	if says || s.limited && f.silence.said {
 		f.find(s)
 	}
@@ -194,7 +197,7 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 			f.heard = a.seq
 			f.unknown.answer(f, now, s, o.RetryAfter)
 		}
-	case f.silence.holds(f, s, says, o.Result):
+	case f.silence.holds(f, s, says, o.Result, o.RetryAfter):
 		f.heard = a.seq
 		f.silence.answer(f, now, s, o.RetryAfter)
 	case s.limited:

@@ -55,8 +55,8 @@ func TestSilenceRetryAfter(t *testing.T) {
 	}
 }
 
-// So do three refusals in a row or more, for longer than a tenth of the window, of somebody who was served and refused before. Who was
-// served once and never again may be one of 3,600, of whom each waits for so long in a bucket: it takes five times that.
+// So do three refusals in a row or more, for longer than a tenth of the window. Who was served less than five times before looks for the
+// window's end at once, since a bucket that thousands share refuses for as long.
 func TestSilenceRefusedForLong(t *testing.T) {
 	for _, served := range []int{0, 1} {
 		f := fairOf(t, hourly)
@@ -69,9 +69,9 @@ func TestSilenceRefusedForLong(t *testing.T) {
 		first := f.asks(true, 0)
 		for i := range 40 {
 			at := f.asks(true, 0)
-			want := served > 0 && i >= 1 && at.Sub(first) > 6*time.Minute || at.Sub(first) > 5*time.Hour
-			if f.isWindow() != want {
-				t.Fatalf("served %d, refused for %v and %d times: taken for a window: %v", served, at.Sub(first), i+2, f.isWindow())
+			want := i >= 1 && at.Sub(first) > 6*time.Minute
+			if f.isWindow() != want || f.silence.window.lost != (want && served == 0) {
+				t.Fatalf("served %d, refused for %v and %d times: taken for a window: %v, looks for its end: %v", served, at.Sub(first), i+2, f.isWindow(), f.silence.window.lost)
 			}
 			if want {
 				break
@@ -98,6 +98,95 @@ func TestSilenceRefusedForLong(t *testing.T) {
 			t.Fatal("it was served between")
 		}
 	}
+}
+
+// What refused for long before anybody was served is taken for a window that says nothing, and no longer once an answer says what remains.
+// Neither is that where refusals say it.
+func TestSilenceThatSpeaks(t *testing.T) {
+	f := fairOf(t, hourly)
+	f.last = second(0)
+	for range 40 {
+		f.asks(true, 0)
+	}
+	if !f.isWindow() {
+		t.Fatal("refused again and again")
+	}
+	if f.hears(f.last.Sub(0).Seconds()+10, 500, 0); f.isWindow() || f.silence.on {
+		t.Error("it says what remains")
+	}
+	f = fairOf(t, hourly)
+	for i := range 40 {
+		if f.refuses(float64(1000*i), true); f.isWindow() {
+			t.Fatal("it is not silent")
+		}
+	}
+}
+
+// Who was refused first does not take all that it can once it is served; and who was served again long after the first of three refusals
+// looks for the end of a window, even if it asked too rarely to have been refused for so long.
+func TestSilenceServedAfterRefusals(t *testing.T) {
+	for _, c := range []struct {
+		served float64
+		window bool
+	}{
+		{350, false},
+		{370, true},
+	} {
+		f := fairOf(t, hourly)
+		for _, at := range []float64{0, 20, 100} {
+			f.answers(at, true, 0)
+		}
+		f.answers(c.served, false, 0)
+		if f.isWindow() != c.window || f.silence.window.lost != c.window {
+			t.Errorf("served after %v s: taken for a window: %v, looks for its end: %v", c.served, f.isWindow(), f.silence.window.lost)
+		}
+		if wait := f.Ready(second(c.served), limit.One).Sub(second(c.served)); wait < 5*time.Second {
+			t.Errorf("served after %v s, it goes again after %v", c.served, wait)
+		}
+	}
+	// Of few requests in a window ends say little: it takes a whole window.
+	for served, window := range map[float64]bool{50: false, 65: true} {
+		c := hourly
+		c.Limit, c.Window = 75, time.Minute
+		f := fairOf(t, c)
+		for _, at := range []float64{0, 8, 30} {
+			f.answers(at, true, 0)
+		}
+		if f.answers(served, false, 0); f.isWindow() != window {
+			t.Errorf("75 a minute, served after %v s: taken for a window: %v", served, f.isWindow())
+		}
+	}
+}
+
+// Ends that refusals tell are whole windows apart, or it is no window: a bucket tells of one that moves on.
+func TestSilenceIsToldThatItIsNoWindow(t *testing.T) {
+	for _, c := range []struct {
+		each, retry time.Duration
+		window      bool
+	}{
+		{time.Hour, 1000 * time.Second, true},
+		{10 * time.Second, time.Second, false},
+	} {
+		f := fairOf(t, hourly)
+		f.answers(0, false, 0)
+		f.answers(1, true, 1000*time.Second)
+		f.answers(1001, false, 0)
+		for i := range 12 {
+			f.answers(3601+float64(i)*c.each.Seconds(), true, c.retry)
+		}
+		if f.isWindow() != c.window {
+			t.Errorf("each %v it is told to come in %v: taken for a window: %v", c.each, c.retry, f.isWindow())
+		}
+	}
+}
+
+// answers has a request served or refused at an instant, and no word else but when to come again.
+func (f *Fair) answers(at float64, refused bool, retryAfter time.Duration) {
+	o := limit.Outcome{Result: limit.Accepted, RetryAfter: retryAfter}
+	if refused {
+		o.Result = limit.Limited
+	}
+	f.Settle(second(at), f.Admit(second(at), limit.One), o)
 }
 
 // A server that told what remains and falls silent: by the third answer that does not say it, another law takes over, until one says it.
@@ -287,6 +376,26 @@ func TestSilentWindowEnds(t *testing.T) {
 		w.ends(second(c.low), second(c.high), 100*time.Second)
 		if w.low != second(c.from) || w.high != second(c.to) || w.misfits != c.misfits || w.clean {
 			t.Errorf("end %d: between %v and %v, %d misfits", i+1, w.low, w.high, w.misfits)
+		}
+	}
+}
+
+// An end that is known only within more than half a window may be of that window or the next. What it says nothing new of it does not confirm.
+func TestSilentWindowEndsThatAreHardlyKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		low, high float64
+		from, to  float64
+		misfits   int
+	}{
+		"it was at the beginning": {110, 172, 110, 120, 0},
+		"nothing new":             {170, 230, 180, 220, 1},
+		"one of two":              {150, 300, 280, 320, 1},
+		"none":                    {125, 175, 125, 175, 2},
+	} {
+		w := silentWindow{low: second(80), high: second(120), seen: true, misfits: 1}
+		w.ends(second(c.low), second(c.high), 100*time.Second)
+		if w.low != second(c.from) || w.high != second(c.to) || w.misfits != c.misfits {
+			t.Errorf("%s: between %v and %v, %d misfits", name, w.low, w.high, w.misfits)
 		}
 	}
 }

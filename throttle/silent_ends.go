@@ -35,11 +35,19 @@ func (w *silentWindow) back(f *Fair, s *sighting, length time.Duration) {
 // ends is told that a window ended after low, and at high at the latest.
 func (w *silentWindow) ends(low, high mono.Time, length time.Duration) {
 	if w.seen && !w.overdue {
-		ago := time.Duration(math.Round(float64(high.Sub(w.high))/float64(length))) * length
-		if l, h := max(low, w.low.Add(ago)), min(high, w.high.Add(ago)); l < h {
-			low, high, w.misfits = l, h, 0
-		} else {
+		ago := time.Duration(math.Ceil(float64(low.Sub(w.high))/float64(length))) * length
+		l, h := max(low, w.low.Add(ago)), min(high, w.high.Add(ago))
+		switch {
+		case l >= h:
 			w.misfits++
+		case w.low.Add(ago+length) < high: // it may be either
+			ago = (high.Sub(w.low) / length) * length
+			low, high = w.low.Add(ago), w.high.Add(ago)
+		default:
+			if l > w.low.Add(ago) || h < w.high.Add(ago) { // what says nothing new confirms nothing
+				w.misfits = 0
+			}
+			low, high = l, h
 		}
 	}
 	w.low, w.high, w.seen, w.overdue = low, high, true, false

@@ -27,8 +27,12 @@ func TestFairComesLate(t *testing.T) {
 		{"429 only", silent, throttle.FixedWindow, 10, hour, 35, 0.6, 1.3},
 		{"429 only", silent, throttle.FixedWindow, 50, hour, 35, 0.6, 1.6},
 		{"429 only, with Retry-After", after, throttle.FixedWindow, 10, hour, 10, 0.9, 1.01},
-		{"429 only, with Retry-After, and the kind is not known", after, throttle.UnknownKind, 10, 10 * minute, 20, 0.7, 1.01},
-		{"429 only, with Retry-After, and the kind is not known", after, throttle.UnknownKind, 50, minute, 20, 0.7, 1.01},
+		{"429 only, with Retry-After, and the kind is not known", after, throttle.UnknownKind, 10, 10 * minute, 1, 0.98, 1.01},
+		{"429 only, with Retry-After, and the kind is not known", after, throttle.UnknownKind, 50, minute, 1, 0.98, 1.01},
+		{"429 only, and the kind is not known", silent, throttle.UnknownKind, 10, minute, 20, 0.8, 1.5},
+		{"429 only, and the kind is not known", silent, throttle.UnknownKind, 10, 10 * minute, 30, 0.5, 1.8},
+		{"429 only, and the kind is not known", silent, throttle.UnknownKind, 10, hour, 20, 0.7, 1.8},
+		{"429 only, and the kind is not known", silent, throttle.UnknownKind, 50, minute, 20, 0.8, 1.8},
 	} {
 		for seed := range uint64(3) {
 			f := must(fleet.New(fleet.Scenario{Duration: 24 * hour, Seed: 2001 + seed, Server: c.quota, Groups: []fleet.Group{sharers(c.n, func(g *fleet.Group) {
@@ -41,6 +45,34 @@ func TestFairComesLate(t *testing.T) {
 				c.name, c.n, c.within, 2001+seed, r.SharesSteady.CV, r.SharesSteady.Least, each, r.UnusedPercent)
 			if r.SharesSteady.CV > c.cv || r.SharesSteady.Least < c.least || each > c.each || r.UnusedPercent > 5 {
 				t.Errorf("want at most %v %%, at least %v, and at most %v", c.cv, c.least, c.each)
+			}
+		}
+	}
+}
+
+// A bucket that a crowd shares refuses for long at first. Who takes it for a window for that finds out that it is none, also where a
+// Retry-After tells when there is a token. These are the worst of two seeds, of the last two thirds of the time.
+func TestFairFindsThatItIsNoWindow(t *testing.T) {
+	for _, c := range []struct {
+		limit   int64
+		window  time.Duration
+		n       int
+		after   fleet.Precision
+		refused float64 // %
+	}{
+		{5000, hour, 200, fleet.Untold, 10},
+		{5000, hour, 200, fleet.WholeSeconds, 10},
+		{75, minute, 50, fleet.Untold, 4},
+		{75, minute, 50, fleet.WholeSeconds, 4},
+	} {
+		for seed := range uint64(2) {
+			q := fleet.Quota{Limit: c.limit, Window: c.window, Silent: true, Headers: fleet.Headers{RetryAfter: c.after}}
+			f := must(fleet.New(fleet.Scenario{Duration: 4 * hour, Seed: 2001 + seed, Server: q, Groups: []fleet.Group{sharers(c.n, nil)}}))
+			f.Advance(4 * hour)
+			r := f.Report()
+			t.Logf("%d in %v, %d, Retry-After %v, seed %d: %.1f %% refused, %.1f %% unused", c.limit, c.window, c.n, c.after, 2001+seed, r.Steady.Percent, r.UnusedPercent)
+			if r.Steady.Percent > c.refused || r.UnusedPercent > 1 {
+				t.Errorf("want at most %v and 1", c.refused)
 			}
 		}
 	}
