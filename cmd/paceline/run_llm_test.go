@@ -205,8 +205,8 @@ func TestRunBatchHeld(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for range 100 {
-			if time.Sleep(50 * time.Millisecond); strings.Contains(stderr.String(), "ETA") {
+		for range 600 { // until the answer is there the ETA is another
+			if time.Sleep(50 * time.Millisecond); strings.Contains(stderr.String(), "ETA 3d") {
 				break
 			}
 		}
