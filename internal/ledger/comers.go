@@ -9,24 +9,26 @@ import (
 // nothing for as long. So those who are there keep one request free, where that is next to nothing of the limit.
 const sparePart = 200 // of the limit
 
-// spare is what those who are there keep free.
-func (t *pending) spare() limit.Cost {
+// spares are what is kept free beside a request of this node's, and of another's. Who has sent nothing for as long as anything counts takes what
+// is kept free.
+func (t *pending) spares() (own, others limit.Cost) {
 	mean := t.mean()
 	if len(t.others) == 0 {
-		return limit.Cost{}
+		return own, others
 	}
 	for u, whole := range wholeOf(t.limiter, t.now) {
 		if whole > 0 && whole/sparePart < mean[u] {
-			return limit.Cost{}
+			return own, others
 		}
 	}
-	return mean
+	if t.lastUse > mono.Min && t.last.Sub(t.lastUse) < t.config.TTL+t.config.New().Span() {
+		own = mean
+	}
+	return own, mean
 }
 
-// readyFor is when a cost may go: of this node's, or of another's. Who has sent nothing for as long as anything counts takes what is kept free.
-func (t *pending) readyFor(own bool, cost, spare limit.Cost) mono.Time {
-	if !own || t.lastUse > mono.Min && t.last.Sub(t.lastUse) < t.config.TTL+t.config.New().Span() {
-		plus(&cost, &spare)
-	}
+// ready is when a cost may go so that what is spared stays free.
+func (t *pending) ready(cost, spared limit.Cost) mono.Time {
+	plus(&cost, &spared)
 	return t.limiter.Ready(t.now, cost)
 }

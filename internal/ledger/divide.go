@@ -32,10 +32,11 @@ func (t *pending) divide() {
 		return
 	}
 	horizon := t.now.Add(t.poll(t.heirs) + 2*t.took)
-	mine, spare := t.falls(heirs, horizon), t.spare()
+	spared, others := t.spares()
+	mine := t.falls(heirs, horizon, spared, others)
 	for i := range mine {
 		cost := t.next(i == 0)
-		at := t.readyFor(true, cost, spare)
+		at := t.ready(cost, spared)
 		if at > horizon && (i > 0 || at > t.far(horizon)) {
 			break
 		}
@@ -61,9 +62,10 @@ func (t *pending) unstick() {
 	}
 }
 
-// falls returns how many requests fall to this node until horizon. It changes nothing but the heirs' copies.
-func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
-	own, spare := t.mine, t.spare()
+// falls returns how many requests fall to this node until horizon, where so much is spared by it and by others. It changes nothing but the heirs'
+// copies.
+func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared, others limit.Cost) (mine int) {
+	own := t.mine
 	for i, e := range heirs {
 		if e == &t.mine {
 			heirs[i] = &own
@@ -72,18 +74,18 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time) (mine int) {
 	var leases []limit.Lease
 	for most := t.most(t.heirs); own.Want > 0 && int64(mine) < most; {
 		e := least(heirs)
-		cost := e.Mean
+		cost, free := e.Mean, others
 		if e == &own {
-			cost = t.next(mine == 0)
+			cost, free = t.next(mine == 0), spared
 		}
-		at := t.readyFor(e == &own, cost, spare)
+		at := t.ready(cost, free)
 		if e != &own && at > horizon && mine == 0 && t.completes() { // nobody gains by what this one holds of its head
 			e, cost = &own, t.next(true)
-			at = t.readyFor(true, cost, spare)
+			at = t.ready(cost, spared)
 		}
 		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) { // it cannot fetch it in time
 			e, cost = &own, t.next(mine == 0)
-			at = t.readyFor(true, cost, spare)
+			at = t.ready(cost, spared)
 		}
 		if at > horizon && (mine > 0 || at > t.far(horizon)) {
 			break
