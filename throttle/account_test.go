@@ -211,29 +211,30 @@ func TestBlindWindowsWiden(t *testing.T) {
 // answers and for 120 tokens' time in which one took no more than one's share; after plenty that never grew, in four answers and for 20
 // tokens' time.
 func TestDroughtIsSeen(t *testing.T) {
+	const reserve = 160.5
 	for _, c := range []struct {
 		apart, falls float64
 		want         int // sightings until it is dry; 0: never
-		mean, left   float64
+		mean, n      float64
+		first, then  float64 // what is left at first, and before it falls
 	}{
-		{10, 1, 19, 1, 300}, {10, 2, 19, 1, 300}, {5, 1, 27, 1, 300}, {5, 0, 0, 1, 300}, {1, 1, 123, 1, 300}, {10, 1, 19, 10, 300}, {10, 0.9, 0, 10, 300},
-		{0.7, 1, 0, 1, 300}, {10, 1, 6, 1, 1000}, {5, 1, 7, 1, 1000}, {0.7, 1, 0, 1, 1000}, {10, 0.6, 19, 1, 300}, {10, 0.2, 0, 1, 300}, {30, 5, 0, 1, 300}, {30, 7, 23, 1, 300}, {30, 7, 0, 1, 5000},
+		{10, 1, 19, 1, 1, 300, reserve}, {10, 2, 19, 1, 1, 300, reserve}, {5, 1, 27, 1, 1, 300, reserve}, {5, 0, 0, 1, 1, 300, reserve},
+		{1, 1, 123, 1, 1, 300, reserve}, {0.7, 1, 0, 1, 1, 300, reserve}, {10, 0.6, 19, 1, 1, 300, reserve}, {10, 0.2, 0, 1, 1, 300, reserve},
+		{10, 1, 19, 10, 1, 300, reserve}, {10, 0.9, 0, 10, 1, 300, reserve},
+		{10, 1, 6, 1, 1, 1000, reserve}, {5, 1, 7, 1, 1, 1000, reserve}, {0.7, 1, 0, 1, 1, 1000, reserve},
+		{30, 5, 0, 1, 20, 300, reserve}, {30, 7, 23, 1, 20, 300, reserve}, {30, 7, 0, 1, 20, 5000, 5000},
 	} {
 		config := hourly
 		config.Limit, config.MeanCost = int64(3600*c.mean), c.mean
 		f := fairOf(t, config)
-		f.n = 1
-		if c.apart > 20 {
-			f.n = 20
-		}
+		f.n = c.n
 		d, dry := &f.bucket.drought, 0
 		for i := range 200 {
-			k := float64(i)
-			f.last, f.sum = second(c.apart*k), c.mean*(k+1)
-			left := 160.5 - c.falls*k
-			if i == 0 || c.left > 1000 {
-				left = c.left - c.falls*k
+			k, left := float64(i), c.first
+			if i > 0 {
+				left = c.then - c.falls*k
 			}
+			f.last, f.sum = second(c.apart*k), c.mean*(k+1)
 			d.look(f, &sighting{sent: sent{seq: uint64(i + 1), at: f.last, cost: c.mean, sum: f.sum, alone: true}, mid: f.last, left: left})
 			if d.found {
 				dry = i + 1
@@ -241,7 +242,7 @@ func TestDroughtIsSeen(t *testing.T) {
 			}
 		}
 		if dry != c.want {
-			t.Errorf("%v s apart, and %v less each time, from %v: dry after %d, want %d", c.apart, c.falls, c.left, dry, c.want)
+			t.Errorf("%v s apart, and %v less each time, among %v, from %v: dry after %d, want %d", c.apart, c.falls, c.n, c.first, dry, c.want)
 		}
 	}
 }

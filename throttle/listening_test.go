@@ -2,6 +2,7 @@ package throttle_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -49,29 +50,64 @@ func TestFairAtPlenty(t *testing.T) {
 	}
 }
 
+// company is who shares a full bucket with busy processes of one thread each. What the light ones use together may be just what comes.
+var company = []struct {
+	name   string
+	change func(*fleet.Group)
+	never  bool // nobody who drains the bucket beside these takes it for one that does not refill, by any of few seeds
+}{
+	{"one that sends now and then", light(1, 1), true},
+	{"one of five threads", func(g *fleet.Group) { g.Threads = 5 }, true},
+	{"one of twenty threads", func(g *fleet.Group) { g.Threads = 20 }, true},
+	{"three that are far away", func(g *fleet.Group) { g.Processes, g.Link = 3, latency.Uniform(280*ms, 320*ms) }, true},
+	{"two of weight 3", func(g *fleet.Group) { g.Processes, g.Threads, g.Params.Weight = 2, 3, 3 }, true},
+	{"five that come later", func(g *fleet.Group) { g.Processes, g.Join = 5, 3*time.Second }, false},
+	{"ten that send every 10 s", light(10, 0.1), false},
+	{"twenty that send every 20 s", light(20, 0.05), false},
+	{"three that send every 2 s", light(3, 0.5), false},
+	{"three that send every 5 s", light(3, 0.2), false},
+	{"five that send every 50 s", light(5, 0.02), false},
+	{"nobody", func(g *fleet.Group) { g.Join, g.Leave = time.Hour, 2*time.Hour }, false},
+}
+
+func light(n int, perSecond float64) func(*fleet.Group) {
+	return func(g *fleet.Group) { g.Processes, g.Demand = n, fleet.Demand{Kind: fleet.Light, PerSecond: perSecond} }
+}
+
 // Who drains a full bucket in company of another kind does not take it for one that does not refill either: what the others take is not the
-// same in all rounds.
+// same in all rounds. With PACELINE_LONG=1 it is said in how many starts somebody does.
 func TestFairAtPlentyInCompany(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		change func(*fleet.Group)
-	}{
-		{"one that sends now and then", func(g *fleet.Group) { g.Demand.Kind, g.Demand.PerSecond = fleet.Light, 1 }},
-		{"one of five threads", func(g *fleet.Group) { g.Threads = 5 }},
-		{"one of twenty threads", func(g *fleet.Group) { g.Threads = 20 }},
-		{"one that is far away", func(g *fleet.Group) { g.Link = latency.Uniform(280*ms, 320*ms) }},
-		{"two of weight 3", func(g *fleet.Group) { g.Processes, g.Threads, g.Params.Weight = 2, 3, 3 }},
-	} {
-		for seed := range uint64(4) {
-			f := must(fleet.New(fleet.Scenario{Duration: 10 * time.Minute, Seed: 1 + seed, Server: fleet.Quota{Full: true}, Groups: []fleet.Group{
-				sharers(10, func(g *fleet.Group) { g.Params.Kind = throttle.TokenBucket }),
-				sharers(1, func(g *fleet.Group) { g.Name, g.Params.Kind = "company", throttle.TokenBucket; c.change(g) }),
-			}}))
-			f.Advance(10 * time.Minute)
-			if r := f.Report(); r.Limited > 0 {
-				t.Errorf("ten and %s, seed %d: %d were refused, and the longest sleep is %.0f s", c.name, 1+seed, r.Limited, r.Sleep.Max)
+	sizes, seeds, long := []int{10}, uint64(4), os.Getenv("PACELINE_LONG") == "1"
+	if long {
+		sizes, seeds = []int{2, 5, 10, 12, 14, 20}, 12
+	}
+	starts, wrong, refused := 0, 0, 0
+	for _, c := range company {
+		for _, n := range sizes {
+			for seed := range seeds {
+				if !long && !c.never {
+					continue
+				}
+				f := must(fleet.New(fleet.Scenario{Duration: 10 * time.Minute, Seed: 1 + seed, Server: fleet.Quota{Full: true}, Groups: []fleet.Group{
+					sharers(n, func(g *fleet.Group) { g.Link, g.Params.Kind = latency.Uniform(20*ms, 40*ms), throttle.TokenBucket }),
+					sharers(1, func(g *fleet.Group) {
+						g.Name, g.Link, g.Params.Kind = "company", latency.Uniform(20*ms, 40*ms), throttle.TokenBucket
+						c.change(g)
+					}),
+				}}))
+				f.Advance(10 * time.Minute)
+				r := f.Report()
+				if starts++; r.Limited == 0 {
+					continue
+				}
+				wrong, refused = wrong+1, refused+r.Limited
+				t.Logf("%d and %s, seed %d: %d were refused, and the longest sleep is %.0f s", n, c.name, 1+seed, r.Limited, r.Sleep.Max)
 			}
 		}
+	}
+	t.Logf("%d were refused in %d of %d starts", refused, wrong, starts)
+	if wrong > starts/200 {
+		t.Errorf("%d starts of %d are wrong", wrong, starts)
 	}
 }
 

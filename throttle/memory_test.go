@@ -44,7 +44,10 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 			o.Known = 1 << unit
 			o.Remaining[unit] = int64(r.IntN(500)) * int64(r.IntN(8))
 			if drains {
-				o.Remaining[unit] = max(9000-1000*int64(i), 300-5*int64(i), int64(seed%20)*int64(i/100)*50)
+				o.Remaining[unit] = max(9000-1000*int64(i), 300-5*int64(i)) // plenty, and soon a reserve
+				if i >= 100 && seed%20 == 10 {
+					o.Remaining[unit] = 500 // something comes after all
+				}
 			}
 			if resets == 1 {
 				o.Reset[unit] = per - now.Sub(0)%per
