@@ -26,7 +26,7 @@ type Config struct {
 	// called for each turn. It should have a Grain (of Window/2000, say), where Limit is large: what is remembered travels.
 	Own func() limit.Keeper
 	// Weight is this process' share where there is not enough for all: of weights 1 and 3 the second gets three quarters. If zero, 1; between
-	// 0.001 and 1,000. Where weights differ, up to 5 % of windows of some seconds is lost to it.
+	// 0.001 and 1,000.
 	Weight float64
 	// Least is the part of the whole that this process has at least where there is not enough for all, whatever the weights: 0.2 of 500 a
 	// minute are 100. What it does not want is the others'. 0 to 0.95; if those who want theirs come to more than 0.95 together, each has so

@@ -1,34 +1,58 @@
 package ledger
 
 import (
+	"time"
+
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/mono"
 )
 
 // Where all send as soon as they may, a window's requests go in one burst and are free again in one: whoever comes in between would have
-// nothing for as long. So those who are there keep one request free, where that is next to nothing of the limit.
-const sparePart = 200 // of the limit
+// nothing for as long. So those who are there take the last one only when the next will be free soon: as far ahead as they look, or twice the time
+// between requests that are drawn out evenly. After some windows bursts are drawn out so far that one always will be, and then that costs nothing. Where even
+// requests are more than a poll apart nothing is kept free: it would not be there soon all the same.
 
-// spares are what is kept free beside a request of this node's, and of another's. Who has sent nothing for as long as anything counts takes what
-// is kept free.
-func (t *pending) spares() (own, others limit.Cost) {
-	mean := t.mean()
-	if len(t.others) == 0 {
-		return own, others
-	}
-	for u, whole := range wholeOf(t.limiter, t.now) {
-		if whole > 0 && whole/sparePart < mean[u] {
-			return own, others
-		}
-	}
-	if t.lastUse > mono.Min && t.last.Sub(t.lastUse) < t.config.TTL+t.config.New().Span() {
-		own = mean
-	}
-	return own, mean
+// spare is what is kept free for who comes.
+type spare struct {
+	one   limit.Cost
+	parts []limit.Limiter
+	until []mono.Time // what is free by then is free soon, of each part
 }
 
-// ready is when a cost may go so that what is spared stays free.
-func (t *pending) ready(cost, spared limit.Cost) mono.Time {
-	plus(&cost, &spared)
-	return t.limiter.Ready(t.now, cost)
+func (t *pending) spares(horizon mono.Time) (s spare) {
+	if len(t.others) == 0 {
+		return s
+	}
+	mean := t.mean()
+	s.one = t.large()
+	for _, part := range limit.Parts(t.limiter) {
+		for _, u := range limit.AppendUsage(nil, part, t.now) {
+			if u.PerWindow == 0 || mean[u.Unit] == 0 {
+				continue
+			}
+			each := float64(u.Window) / float64(u.PerWindow)
+			if time.Duration(each*float64(mean[u.Unit])) <= t.config.Poll {
+				s.parts = append(s.parts, part)
+				s.until = append(s.until, max(horizon, t.now.Add(2*time.Duration(each*float64(s.one[u.Unit])))))
+			}
+		}
+	}
+	return s
+}
+
+// comes tells whether the node takes what is kept free: it has sent nothing for as long as anything counts.
+func (t *pending) comes() bool {
+	return t.lastUse == mono.Min || t.last.Sub(t.lastUse) >= t.config.TTL+t.limiter.Span()
+}
+
+// ready is when a cost may go, if that leaves something free soon.
+func (t *pending) ready(cost limit.Cost, s *spare) mono.Time {
+	at := t.limiter.Ready(t.now, cost)
+	plus(&cost, &s.one)
+	for i, part := range s.parts {
+		if next := part.Ready(t.now, cost); next > s.until[i] && next < limit.Never { // never: there is no more than this
+			return limit.AfterSettle
+		}
+	}
+	return at
 }

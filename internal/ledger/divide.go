@@ -32,11 +32,11 @@ func (t *pending) divide() {
 		return
 	}
 	horizon := t.now.Add(t.poll(t.heirs) + 2*t.took)
-	spared, others := t.spares()
-	mine := t.falls(heirs, horizon, spared, others)
+	spared := t.spares(horizon)
+	mine := t.falls(heirs, horizon, &spared)
 	for i := range mine {
 		cost := t.next(i == 0)
-		at := t.ready(cost, spared)
+		at := t.limiter.Ready(t.now, cost)
 		if at > horizon && (i > 0 || at > t.far(horizon)) {
 			break
 		}
@@ -62,9 +62,8 @@ func (t *pending) unstick() {
 	}
 }
 
-// falls returns how many requests fall to this node until horizon, where so much is spared by it and by others. It changes nothing but the heirs'
-// copies.
-func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared, others limit.Cost) (mine int) {
+// falls returns how many requests fall to this node until horizon. It changes nothing but the heirs' copies.
+func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine int) {
 	own := t.mine
 	for i, e := range heirs {
 		if e == &t.mine {
@@ -74,14 +73,18 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared, others limit.
 	var leases []limit.Lease
 	for most := t.most(t.heirs); own.Want > 0 && int64(mine) < most; {
 		e := least(heirs)
-		cost, free := e.Mean, others
+		cost := e.Mean
 		if e == &own {
-			cost, free = t.next(mine == 0), spared
+			cost = t.next(mine == 0)
 		}
-		at := t.ready(cost, free)
+		at := t.ready(cost, spared)
 		if e != &own && at > horizon && mine == 0 && t.completes() { // nobody gains by what this one holds of its head
 			e, cost = &own, t.next(true)
 			at = t.ready(cost, spared)
+		}
+		if at > horizon && mine == 0 && t.comes() { // what is kept free is for this one
+			e, cost = &own, t.next(true)
+			at = t.limiter.Ready(t.now, cost)
 		}
 		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) { // it cannot fetch it in time
 			e, cost = &own, t.next(mine == 0)
@@ -247,6 +250,7 @@ type pace struct {
 	used     float64 // requests since the last turn
 	rate     float64 // of them, in a second
 	costs    [len(limit.Cost{})]float64
+	off      [len(limit.Cost{})]float64 // costs are off their mean by so much
 	any      bool
 	lastUse  mono.Time
 	elapsed  time.Duration // from the turn before to this one
@@ -268,6 +272,7 @@ func (s *pace) use(p mono.Time, c *limit.Cost) {
 		if !s.any {
 			s.costs[u] = float64(n)
 		} else {
+			s.off[u] += (math.Abs(float64(n)-s.costs[u]) - s.off[u]) / 16
 			s.costs[u] += (float64(n) - s.costs[u]) / 16
 		}
 	}
@@ -297,6 +302,15 @@ func (n *Node) mean() (c limit.Cost) {
 	}
 	for u := range c {
 		c[u] = int64(math.Ceil(n.costs[u] - 1e-9))
+	}
+	return c
+}
+
+// large is what most requests cost at most.
+func (n *Node) large() limit.Cost {
+	c := n.mean()
+	for u := range c {
+		c[u] += int64(n.off[u])
 	}
 	return c
 }
@@ -404,13 +418,16 @@ func (t *pending) trimPool() {
 	t.pool.trim(most)
 }
 
-// most is how much a node takes in a turn at most where others want something, too.
+// most is how much a node takes in a turn at most where others want something, too: twice what it sends until the next, but all together at least
+// atLeast, as where windows are longer than what a rate is found by, all begin slowly in each.
 func (t *pending) most(heirs int) int64 {
 	if len(t.others) == 0 {
 		return 1 << 20
 	}
-	return max(8, t.twoTurns(heirs))
+	return max(8, atLeast/int64(len(t.others)+1), t.twoTurns(heirs))
 }
+
+const atLeast = 64
 
 // twoTurns is what the node sends from one turn to the next but one.
 func (t *pending) twoTurns(heirs int) int64 {
