@@ -9,8 +9,8 @@ import (
 
 // Where all send as soon as they may, a window's requests go in one burst and are free again in one: whoever comes in between would have
 // nothing for as long. So those who are there take the last one only when the next will be free soon: as far ahead as they look, or twice the time
-// between requests that are drawn out evenly. After some windows bursts are drawn out so far that one always will be, and then that costs nothing. Where even
-// requests are more than a poll apart nothing is kept free: it would not be there soon all the same.
+// between requests that are drawn out evenly. After some windows bursts are drawn out so far that one always will be, and then that costs nothing.
+// Nothing is kept free where even requests are more than a poll apart, as it would not be there soon all the same, nor where all is free again in two.
 
 // spare is what is kept free for who comes.
 type spare struct {
@@ -31,7 +31,7 @@ func (t *pending) spares(horizon mono.Time) (s spare) {
 				continue
 			}
 			each := float64(u.Window) / float64(u.PerWindow)
-			if time.Duration(each*float64(mean[u.Unit])) <= t.config.Poll {
+			if each*float64(mean[u.Unit]) <= float64(t.config.Poll) && each*float64(u.Allowed) > float64(2*t.config.Poll) {
 				s.parts = append(s.parts, part)
 				s.until = append(s.until, max(horizon, t.now.Add(2*time.Duration(each*float64(s.one[u.Unit])))))
 			}

@@ -119,6 +119,19 @@ func TestNewcomerBetweenBursts(t *testing.T) {
 	}
 }
 
+// Where all is free again in half a second nothing is kept free: of so little it would be much.
+func TestShortWindow(t *testing.T) {
+	for _, nodes := range []int{2, 8} {
+		c := base(rolling(2, 300*ms), nodes, 1)
+		c.Warm = 20 * time.Second
+		one, r := ledgersim.Alone(c), ledgersim.Run(c)
+		t.Logf("%d nodes: %.1f %% of one process", nodes, 100*r.Rate/one.Rate)
+		if r.Refused > 0 || r.Rate < 0.97*one.Rate {
+			t.Errorf("%d nodes: %.2f a second of %.2f, %d refused", nodes, r.Rate, one.Rate, r.Refused)
+		}
+	}
+}
+
 // What costs the whole limit goes as soon as it would in one process, although nothing can be kept free beside it.
 func TestAllAtOnce(t *testing.T) {
 	all, alone := int64(0), int64(0)
