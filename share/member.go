@@ -201,6 +201,29 @@ func (m *Member) instantLocked(now, at, p mono.Time) mono.Time {
 	return max(now, m.said.as)
 }
 
+// Join takes a turn at the store now, without demand, for who would rather know at the start what is wrong: the store's error, or that another
+// limit is kept under the Name. If none is, this one is from now on. Before the first request; afterwards it only says what Err does.
+func (m *Member) Join(ctx context.Context) error {
+	m.mu.Lock()
+	if m.closing || m.ended != nil {
+		m.mu.Unlock()
+		return m.Err()
+	}
+	ended := make(chan struct{}) // as if its goroutine were there: turns are taken one at a time
+	m.ended, m.planned = ended, mono.Min
+	m.mu.Unlock()
+	err := m.turn(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended, m.planned = nil, limit.Never
+	close(ended)
+	m.replanLocked()
+	if errors.Is(err, ledger.ErrWait) { // it is the limit that others use
+		return nil
+	}
+	return err
+}
+
 // Admit implements limit.Limiter.
 func (m *Member) Admit(_ mono.Time, cost limit.Cost) limit.Lease {
 	m.mu.Lock()

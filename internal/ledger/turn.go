@@ -59,6 +59,7 @@ func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	claimed := b.Blank && len(b.Nodes) == 0
 	t, err := n.read(b, began, read, &r, why == errRecalled)
 	var damaged *damagedState
 	if errors.As(err, &damaged) {
@@ -70,7 +71,9 @@ func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	}
 	switch why {
 	case nil:
-		t.was = r.Blob
+		if t.was = r.Blob; claimed {
+			t.why = ErrNew
+		}
 	case errRecalled:
 	default:
 		t.why = why

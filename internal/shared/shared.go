@@ -169,13 +169,7 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 		}
 		return together(own), nil
 	}
-	m, err := share.New(share.Config{
-		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least, Logger: l.config.Logger,
-		Own: func() limit.Keeper {
-			all, _, _ := divided(made())
-			return together(all).(limit.Keeper)
-		},
-	})
+	m, err := l.member(name, made, l.config.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -186,28 +180,39 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 	return together(append([]limit.Limiter{m}, own...)), nil
 }
 
+// member returns a Member of what of made is shared.
+func (l *Limits) member(name string, made func() limit.Limiter, log *slog.Logger) (*share.Member, error) {
+	return share.New(share.Config{
+		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least, Logger: log,
+		Own: func() limit.Keeper {
+			all, _, _ := divided(made())
+			return together(all).(limit.Keeper)
+		},
+	})
+}
+
 // errSeen ends a turn that is only to look.
 var errSeen = errors.New("seen")
 
-// Check reaches the store, and finds out whether the limit under that name, if there is one already, is what made returns. The error is the
-// store's, or says what is there and what is here. Where made is nil it only looks; otherwise it puts what is there, or no bytes, which is as if
-// there were nothing: who may read and not write would wait for ever.
+// Check reaches the store, and finds out whether the limit under that name is what made returns. If there is none, it is from now on: of two that
+// begin at once with different limits one is refused. The error is the store's, or says what is there and what is here. Where made is nil it only
+// looks; otherwise it puts what is there: who may read and not write would wait for ever.
 func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
-	var here string
+	var all []limit.Limiter
 	if made != nil {
-		all, _, err := divided(made())
-		if err != nil {
+		var err error
+		if all, _, err = divided(made()); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
-		}
-		if len(all) > 0 {
-			here = says(together(all))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	var wrong, err error
 	for range tries {
-		wrong, err = l.compare(ctx, name, here)
+		wrong, err = l.compare(ctx, name, all)
+		if errors.Is(err, errNothing) {
+			wrong, err = l.claim(ctx, name, made)
+		}
 		if err == nil || !errors.Is(err, errUnwritten) {
 			break
 		}
@@ -227,10 +232,11 @@ const tries = 3
 var (
 	errUnread    = errors.New("cannot be reached")
 	errUnwritten = errors.New("can be read, and not written")
+	errNothing   = errors.New("has no such limit")
 )
 
-// compare returns what is wrong with what a store has, beside a configuration here, and why the store itself fails.
-func (l *Limits) compare(ctx context.Context, name, here string) (wrong, err error) {
+// compare returns what is wrong with what a store has, beside the limits here, and why the store itself fails.
+func (l *Limits) compare(ctx context.Context, name string, all []limit.Limiter) (wrong, err error) {
 	failed := errUnread
 	err = l.config.Store.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
 		wrong, failed = nil, errUnwritten
@@ -239,17 +245,40 @@ func (l *Limits) compare(ctx context.Context, name, here string) (wrong, err err
 		switch {
 		case errors.As(err, &version):
 			wrong = err
-		case err == nil && b.Incarnation == r.Incarnation && here != "" && b.Configuration != here:
-			wrong = &ledger.ConfigurationError{Here: here, There: b.Configuration}
-		case here != "":
-			return append([]byte{}, r.Blob...), nil // not nil, which a database takes for no value
+		case len(all) == 0:
+		case len(r.Blob) == 0:
+			return nil, errNothing
+		case err == nil && b.Incarnation == r.Incarnation && b.Configuration != says(together(all)):
+			wrong = &ledger.ConfigurationError{Here: says(together(all)), There: b.Configuration}
+		default:
+			return r.Blob, nil
 		}
 		return nil, errSeen
 	})
 	if err == nil || errors.Is(err, errSeen) {
 		return wrong, nil
 	}
+	if errors.Is(err, errNothing) {
+		return nil, errNothing
+	}
 	return nil, fmt.Errorf("%w: %w", failed, err)
+}
+
+// claim has the limit be what made returns where there is none. wrong says that another was quicker.
+func (l *Limits) claim(ctx context.Context, name string, made func() limit.Limiter) (wrong, err error) {
+	m, err := l.member(name, made, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(m.Join(ctx), m.Close(ctx))
+	var other *ledger.ConfigurationError
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &other):
+		return other, nil
+	}
+	return nil, fmt.Errorf("%w: %w", errUnwritten, err)
 }
 
 // longest is how long a name may be, in bytes.

@@ -97,7 +97,7 @@ func (s *unwritten) Turn(ctx context.Context, key string, f func(share.Reading) 
 }
 
 // Who may not write to a store is refused at the start, and not who comes while others keep it for a moment. What is there stays as it is, and what is
-// not there does not come to be.
+// not there is from then on.
 func TestCheckWrites(t *testing.T) {
 	made := func() limit.Limiter { return limit.MustRolling(20, time.Second) }
 	for _, c := range []struct {
@@ -118,16 +118,51 @@ func TestCheckWrites(t *testing.T) {
 		}
 		s.fails = 0
 		if err := s.Turn(t.Context(), "it", func(r share.Reading) ([]byte, error) {
-			if !bytes.Equal(r.Blob, was) {
+			if b, err := ledger.Decode(r.Blob); c.there && !bytes.Equal(r.Blob, was) || err != nil || b.Configuration != says(made()) {
 				t.Errorf("%+v: %q became %q", c, was, r.Blob)
 			}
 			return nil, errSeen
 		}); err != errSeen {
 			t.Error(err)
 		}
-		if _, ok, err := Look(t.Context(), s, "it"); ok != c.there || err != nil {
+		if _, ok, err := Look(t.Context(), s, "it"); !ok || err != nil {
 			t.Errorf("%+v: there is %v, %v", c, ok, err)
 		}
+	}
+}
+
+// meanwhile is a store at which something happens after the first read.
+type meanwhile struct {
+	sharetest.Memory
+	happens func()
+}
+
+func (s *meanwhile) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
+	err := s.Memory.Turn(ctx, key, f)
+	if h := s.happens; h != nil {
+		s.happens = nil
+		h()
+	}
+	return err
+}
+
+// Of two that begin at once at a new name with different limits one is refused.
+func TestCheckAtOnce(t *testing.T) {
+	limited := func(n int64) func() limit.Limiter {
+		return func() limit.Limiter { return limit.MustRolling(n, time.Second) }
+	}
+	s := new(meanwhile)
+	s.happens = func() {
+		if err := New(Config{Store: s}).Check(t.Context(), "it", limited(20)); err != nil {
+			t.Error(err)
+		}
+	}
+	err := New(Config{Store: s, Address: "here"}).Check(t.Context(), "it", limited(30))
+	if err == nil || !strings.Contains(err.Error(), `30 requests per 1s, margin 1.2ms" here, and "Rolling: 20 requests`) || !strings.Contains(err.Error(), "paceline share forget here it") {
+		t.Errorf("who was second: %v", err)
+	}
+	if err := New(Config{Store: s}).Check(t.Context(), "it", limited(20)); err != nil {
+		t.Error(err)
 	}
 }
 
