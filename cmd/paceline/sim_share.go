@@ -63,14 +63,9 @@ func openSimShare(ctx context.Context, s live.Share, own func() limit.Keeper) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	made := func() limit.Limiter { return own() }
-	name := all.Name(shared.Place{})
-	if err := all.Check(ctx, name, made); err != nil {
-		return nil, nil, exitError{exitConfig, errors.Join(fmt.Errorf("--share: %w", err), all.Close())}
-	}
-	l, err := all.Of(name, made)
+	l, err := all.Join(ctx, all.Name(shared.Place{}), func() limit.Limiter { return own() })
 	if err != nil {
-		return nil, nil, errors.Join(err, all.Close())
+		return nil, nil, exitError{exitConfig, errors.Join(fmt.Errorf("--share: %w", err), all.Close())}
 	}
 	return l, all, nil
 }

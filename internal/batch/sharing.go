@@ -53,13 +53,7 @@ func (c *Config) made(l Rate) (limit.Limiter, error) {
 
 // share returns the limiter of a key whose limits other processes share.
 func (g *group) share(key int) (limit.Limiter, error) {
-	c := &g.r.c
-	name := g.sharedName(key)
-	made := g.made()
-	if err := c.Share.Check(context.Background(), name, made); err != nil {
-		return nil, fmt.Errorf("--share: %w", err)
-	}
-	l, err := c.Share.Of(name, made)
+	l, err := g.r.c.Share.Join(context.Background(), g.sharedName(key), g.made())
 	if err != nil {
 		return nil, fmt.Errorf("--share: %w", err)
 	}

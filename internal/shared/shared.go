@@ -169,7 +169,13 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 		}
 		return together(own), nil
 	}
-	m, err := l.member(name, made, l.config.Logger)
+	m, err := share.New(share.Config{
+		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least, Logger: l.config.Logger,
+		Own: func() limit.Keeper {
+			all, _, _ := divided(made())
+			return together(all).(limit.Keeper)
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -180,39 +186,51 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 	return together(append([]limit.Limiter{m}, own...)), nil
 }
 
-// member returns a Member of what of made is shared.
-func (l *Limits) member(name string, made func() limit.Limiter, log *slog.Logger) (*share.Member, error) {
-	return share.New(share.Config{
-		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least, Logger: log,
-		Own: func() limit.Keeper {
-			all, _, _ := divided(made())
-			return together(all).(limit.Keeper)
-		},
-	})
+// Join is Check and Of. Where there is no such limit yet, it is this one from now on: of two that begin at once with different limits one is
+// refused.
+func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limiter) (limit.Limiter, error) {
+	if err := l.Check(ctx, name, made); err != nil {
+		return nil, err
+	}
+	all, err := l.Of(name, made)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	for _, part := range limit.Parts(all) {
+		if m, ok := part.(*share.Member); ok {
+			var other *ledger.ConfigurationError
+			if err := m.Join(ctx); errors.As(err, &other) { // whatever else it is will be told when there are requests, if it lasts
+				return nil, l.wrong(name, other)
+			}
+		}
+	}
+	return all, nil
 }
 
 // errSeen ends a turn that is only to look.
 var errSeen = errors.New("seen")
 
-// Check reaches the store, and finds out whether the limit under that name is what made returns. If there is none, it is from now on: of two that
-// begin at once with different limits one is refused. The error is the store's, or says what is there and what is here. Where made is nil it only
-// looks; otherwise it puts what is there: who may read and not write would wait for ever.
+// Check reaches the store, and finds out whether the limit under that name, if there is one already, is what made returns. The error is the
+// store's, or says what is there and what is here. Where made is nil it only looks; otherwise it puts what is there, or no bytes, which is as if
+// there were nothing: who may read and not write would wait for ever.
 func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
-	var all []limit.Limiter
+	var here string
 	if made != nil {
-		var err error
-		if all, _, err = divided(made()); err != nil {
+		all, _, err := divided(made())
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if len(all) > 0 {
+			here = says(together(all))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	var wrong, err error
 	for range tries {
-		wrong, err = l.compare(ctx, name, all)
-		if errors.Is(err, errNothing) {
-			wrong, err = l.claim(ctx, name, made)
-		}
+		wrong, err = l.compare(ctx, name, here)
 		if err == nil || !errors.Is(err, errUnwritten) {
 			break
 		}
@@ -221,9 +239,14 @@ func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limit
 	case err != nil:
 		return fmt.Errorf("%s %w", l.config.Address, err)
 	case wrong != nil:
-		return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name, l.config.Address, wrong, l.config.Address, name)
+		return l.wrong(name, wrong)
 	}
 	return nil
+}
+
+// wrong says that what is under a name is not what is here.
+func (l *Limits) wrong(name string, why error) error {
+	return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name, l.config.Address, why, l.config.Address, name)
 }
 
 // tries is how often a store that could be read is to fail to be written, as a file does that others keep for seconds.
@@ -232,11 +255,10 @@ const tries = 3
 var (
 	errUnread    = errors.New("cannot be reached")
 	errUnwritten = errors.New("can be read, and not written")
-	errNothing   = errors.New("has no such limit")
 )
 
-// compare returns what is wrong with what a store has, beside the limits here, and why the store itself fails.
-func (l *Limits) compare(ctx context.Context, name string, all []limit.Limiter) (wrong, err error) {
+// compare returns what is wrong with what a store has, beside a configuration here, and why the store itself fails.
+func (l *Limits) compare(ctx context.Context, name, here string) (wrong, err error) {
 	failed := errUnread
 	err = l.config.Store.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
 		wrong, failed = nil, errUnwritten
@@ -245,40 +267,17 @@ func (l *Limits) compare(ctx context.Context, name string, all []limit.Limiter) 
 		switch {
 		case errors.As(err, &version):
 			wrong = err
-		case len(all) == 0:
-		case len(r.Blob) == 0:
-			return nil, errNothing
-		case err == nil && b.Incarnation == r.Incarnation && b.Configuration != says(together(all)):
-			wrong = &ledger.ConfigurationError{Here: says(together(all)), There: b.Configuration}
-		default:
-			return r.Blob, nil
+		case err == nil && b.Incarnation == r.Incarnation && here != "" && b.Configuration != here:
+			wrong = &ledger.ConfigurationError{Here: here, There: b.Configuration}
+		case here != "":
+			return append([]byte{}, r.Blob...), nil // not nil, which a database takes for no value
 		}
 		return nil, errSeen
 	})
 	if err == nil || errors.Is(err, errSeen) {
 		return wrong, nil
 	}
-	if errors.Is(err, errNothing) {
-		return nil, errNothing
-	}
 	return nil, fmt.Errorf("%w: %w", failed, err)
-}
-
-// claim has the limit be what made returns where there is none. wrong says that another was quicker.
-func (l *Limits) claim(ctx context.Context, name string, made func() limit.Limiter) (wrong, err error) {
-	m, err := l.member(name, made, nil)
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(m.Join(ctx), m.Close(ctx))
-	var other *ledger.ConfigurationError
-	switch {
-	case err == nil:
-		return nil, nil
-	case errors.As(err, &other):
-		return other, nil
-	}
-	return nil, fmt.Errorf("%w: %w", errUnwritten, err)
 }
 
 // longest is how long a name may be, in bytes.
