@@ -92,3 +92,33 @@ func TestJoinWhileRequestsCome(t *testing.T) {
 		}
 	})
 }
+
+// Close does not wait for a store that hangs while somebody joins.
+func TestCloseWhileJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := share.Limiter(hung{}, "it", twenty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := m.Join(t.Context()); !errors.Is(err, context.Canceled) {
+				t.Errorf("Join: %v", err)
+			}
+		})
+		synctest.Wait()
+		began := time.Now()
+		if err := m.Close(t.Context()); err != nil || time.Since(began) > 0 {
+			t.Errorf("Close: %v after %v", err, time.Since(began))
+		}
+		wg.Wait()
+	})
+}
+
+// hung is a store that never answers.
+type hung struct{}
+
+func (hung) Turn(ctx context.Context, _ string, _ func(share.Reading) ([]byte, error)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

@@ -202,7 +202,8 @@ func (m *Member) instantLocked(now, at, p mono.Time) mono.Time {
 }
 
 // Join takes a turn at the store now, without demand, for who would rather know at the start what is wrong: the store's error, or that another
-// limit is kept under the Name. If none is, this one is from now on. Before the first request; afterwards it only says what Err does.
+// limit is kept under the Name. If none is, this one is from now on. Call it before the first request; afterwards, and while another call lasts, it only
+// says what Err does.
 func (m *Member) Join(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closing || m.ended != nil {
@@ -212,7 +213,9 @@ func (m *Member) Join(ctx context.Context) error {
 	ended := make(chan struct{}) // as if its goroutine were there: turns are taken one at a time
 	m.ended, m.planned = ended, mono.Min
 	m.mu.Unlock()
+	ctx, cancel := m.untilClosed(ctx)
 	err := m.turn(ctx)
+	cancel()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended, m.planned = nil, limit.Never
@@ -366,15 +369,8 @@ func (m *Member) run(ended chan struct{}) {
 	defer close(ended)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := m.untilClosed(context.Background())
 	defer cancel()
-	go func() { // a turn under way does not hold up Close
-		select {
-		case <-m.done:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
 	for {
 		m.mu.Lock()
 		next, p := m.node.Next(), m.clock.now()
@@ -403,6 +399,19 @@ func (m *Member) run(ended chan struct{}) {
 			return
 		}
 	}
+}
+
+// untilClosed returns a context of turns that do not hold up Close.
+func (m *Member) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-m.done:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // turn takes one turn at the store, and has the driver ask again: there may be something new to send.

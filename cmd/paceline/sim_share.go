@@ -45,7 +45,10 @@ func (l *simLive) shares(cmd *cobra.Command, fleet *live.Fleet) error {
 	if err != nil {
 		return usageError{err}
 	}
-	_, store, err := openSimShare(cmd.Context(), c.Share, func() limit.Keeper { return own })
+	_, store, err := openSimShare(cmd.Context(), c.Share, func() limit.Keeper {
+		own, _ := c.Quota() // it was made before
+		return own
+	})
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,15 @@ import (
 )
 
 // Where all send as soon as they may, a window's requests go in one burst and are free again in one: whoever comes in between would have
-// nothing for as long. So those who are there take the last one only when the next will be free soon: as far ahead as they look, or twice the time
-// between requests that are drawn out evenly. After some windows bursts are drawn out so far that one always will be, and then that costs nothing.
-// Nothing is kept free where even requests are more than a poll apart, as it would not be there soon all the same, nor where all is free again in two.
+// nothing for as long. So those who always want more take the last one only when the next will be free soon: as far ahead as they look, or twice the time
+// between requests that are drawn out evenly, and by as much earlier as a request takes to count. After some windows bursts are drawn out so far that one
+// always will be, and then that costs nothing.
+//
+// Nothing is kept free where even requests are more than a poll apart, as it would not be there soon all the same; nor where all is free again in two; nor
+// where requests are in flight for longer than that, as nobody knows what will be free soon then.
+
+// sparePart is of what part of the limit something is kept free where costs differ: beside some that are much of it, what fits them would be.
+const sparePart = 16
 
 // spare is what is kept free for who comes.
 type spare struct {
@@ -20,7 +26,7 @@ type spare struct {
 }
 
 func (t *pending) spares(horizon mono.Time) (s spare) {
-	if len(t.others) == 0 {
+	if len(t.others) == 0 || !t.presses() || t.trip > 2*t.config.Poll {
 		return s
 	}
 	mean := t.mean()
@@ -31,19 +37,20 @@ func (t *pending) spares(horizon mono.Time) (s spare) {
 				continue
 			}
 			each := float64(u.Window) / float64(u.PerWindow)
-			if each*float64(mean[u.Unit]) <= float64(t.config.Poll) && each*float64(u.Allowed) > float64(2*t.config.Poll) {
+			if even := each * float64(mean[u.Unit]); even > float64(t.config.Poll) || each*float64(u.Allowed) <= float64(2*t.config.Poll) {
+				continue
+			}
+			if one := s.one[u.Unit]; one == mean[u.Unit] || one <= u.Allowed/sparePart {
 				s.parts = append(s.parts, part)
-				s.until = append(s.until, max(horizon, t.now.Add(2*time.Duration(each*float64(s.one[u.Unit])))))
+				s.until = append(s.until, max(horizon, t.now.Add(2*time.Duration(each*float64(s.one[u.Unit])))).Add(t.trip))
 			}
 		}
 	}
 	return s
 }
 
-// comes tells whether the node takes what is kept free: it has sent nothing for as long as anything counts.
-func (t *pending) comes() bool {
-	return t.lastUse == mono.Min || t.last.Sub(t.lastUse) >= t.config.TTL+t.limiter.Span()
-}
+// presses tells whether the node has wanted more for some time. Who comes does not, and takes what is kept free.
+func (t *pending) presses() bool { return t.wanted && t.began.Sub(t.wantedFrom) > t.config.TTL }
 
 // ready is when a cost may go, if that leaves something free soon.
 func (t *pending) ready(cost limit.Cost, s *spare) mono.Time {

@@ -82,7 +82,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine 
 			e, cost = &own, t.next(true)
 			at = t.ready(cost, spared)
 		}
-		if at > horizon && mine == 0 && t.comes() { // what is kept free is for this one
+		if mine == 0 && t.waits() && t.completes() { // nor is it ever least while it waits for the rest of that
 			e, cost = &own, t.next(true)
 			at = t.limiter.Ready(t.now, cost)
 		}
@@ -120,6 +120,9 @@ func (t *pending) far(horizon mono.Time) mono.Time {
 func (t *pending) lead(e *Entry) uint64 {
 	return uint64(2*max(t.twoTurns(t.heirs), 2)) * 1e6 / max(e.Counts, 1)
 }
+
+// waits tells whether the node has sent nothing for some time.
+func (t *pending) waits() bool { return t.last.Sub(t.lastUse) > t.config.TTL }
 
 // completes tells whether the pool has a part of what the head needs, and not all.
 func (t *pending) completes() bool {
@@ -261,6 +264,7 @@ type pace struct {
 	failures int
 	waits    int // a newcomer waits for the time, so many turns
 	grain    time.Duration
+	trip     time.Duration // of a request, until its answer
 }
 
 func (s *pace) reset() { *s = pace{lastUse: mono.Min, grain: 1} }

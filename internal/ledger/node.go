@@ -263,6 +263,7 @@ func (n *Node) Settle(p mono.Time, l limit.Lease, o limit.Outcome) {
 		}
 		return
 	}
+	n.trip += (n.last.Sub(s.at) - n.trip) / 8
 	n.answers = append(n.answers, answer{at: n.last, cost: s.cost, outcome: o})
 	if n.config.Fault == QuickAnswers { // as if it had arrived when it was sent
 		n.answers[len(n.answers)-1].at = s.at

@@ -73,7 +73,7 @@ func TestLeastParts(t *testing.T) {
 				t.Errorf("%s, %s: %.1f a second of %.1f, %d refused", k.name, c.name, r.Rate, alone.Rate, r.Refused)
 			}
 			for i, want := range c.want {
-				if part := r.ByNode[i] / all; part < 0.93*want || part > 1.07*want {
+				if part := r.ByNode[i] / all; part < 0.92*want || part > 1.08*want {
 					t.Errorf("%s, %s: node %d has %.3f of all, want %.3f", k.name, c.name, i, part, want)
 				}
 			}
