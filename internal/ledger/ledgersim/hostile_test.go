@@ -192,7 +192,12 @@ var aims = map[ledger.Fault]func(c *ledgersim.Config){
 	ledger.RecallsUntold: func(c *ledgersim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) },
 	ledger.RecallsSeen:   func(c *ledgersim.Config) { doomed(c); c.Nodes = 2 },
 	ledger.RecallsUnsure: func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf = 2, true },
-	ledger.RecallsLeft:   func(c *ledgersim.Config) { doomed(c); c.Nodes, c.Deaf, c.OnOff = 2, true, 2*time.Second },
+	ledger.RecallsLeft: func(c *ledgersim.Config) {
+		*c = base(rolling(60, 2*time.Second), 2, c.Seed)
+		c.Way, c.StoreWay = sharp, near
+		doomed(c)
+		c.Deaf, c.OnOff = true, 2*time.Second
+	},
 	ledger.ReturnsUnseen: doomed,
 	ledger.ReturnsUnwarned: func(c *ledgersim.Config) {
 		*c = base(rolling(60, 2*time.Second), 3, c.Seed)
