@@ -59,7 +59,6 @@ func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	claimed := b.Blank && len(b.Nodes) == 0
 	t, err := n.read(b, began, read, &r, why == errRecalled)
 	var damaged *damagedState
 	if errors.As(err, &damaged) {
@@ -71,9 +70,7 @@ func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	}
 	switch why {
 	case nil:
-		if t.was = r.Blob; claimed {
-			t.why = ErrNew
-		}
+		t.was = r.Blob
 	case errRecalled:
 	default:
 		t.why = why
