@@ -25,6 +25,7 @@ type spare struct {
 	until []mono.Time // what is free by then is free soon, of each part
 }
 
+// spares finds out what is kept free of each part of the limit.
 func (t *pending) spares(horizon mono.Time) (s spare) {
 	if len(t.others) == 0 || !t.presses() || t.trip > 2*t.config.Poll {
 		return s

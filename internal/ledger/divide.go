@@ -82,7 +82,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine 
 			e, cost = &own, t.next(true)
 			at = t.ready(cost, spared)
 		}
-		if mine == 0 && t.waits() && t.completes() { // nor is it ever least while it waits for the rest of that
+		if mine == 0 && t.starves() && t.completes() { // nor is it ever least while it waits for the rest of that
 			e, cost = &own, t.next(true)
 			at = t.limiter.Ready(t.now, cost)
 		}
@@ -121,8 +121,8 @@ func (t *pending) lead(e *Entry) uint64 {
 	return uint64(2*max(t.twoTurns(t.heirs), 2)) * 1e6 / max(e.Counts, 1)
 }
 
-// waits tells whether the node has sent nothing for some time.
-func (t *pending) waits() bool { return t.last.Sub(t.lastUse) > t.config.TTL }
+// starves tells whether the node has sent nothing for some time.
+func (t *pending) starves() bool { return t.last.Sub(t.lastUse) > t.config.TTL }
 
 // completes tells whether the pool has a part of what the head needs, and not all.
 func (t *pending) completes() bool {
@@ -253,7 +253,7 @@ type pace struct {
 	used     float64 // requests since the last turn
 	rate     float64 // of them, in a second
 	costs    [len(limit.Cost{})]float64
-	off      [len(limit.Cost{})]float64 // costs are off their mean by so much
+	spread   [len(limit.Cost{})]float64 // the mean deviation of costs
 	any      bool
 	lastUse  mono.Time
 	elapsed  time.Duration // from the turn before to this one
@@ -276,7 +276,7 @@ func (s *pace) use(p mono.Time, c *limit.Cost) {
 		if !s.any {
 			s.costs[u] = float64(n)
 		} else {
-			s.off[u] += (math.Abs(float64(n)-s.costs[u]) - s.off[u]) / 16
+			s.spread[u] += (math.Abs(float64(n)-s.costs[u]) - s.spread[u]) / 16
 			s.costs[u] += (float64(n) - s.costs[u]) / 16
 		}
 	}
@@ -314,7 +314,7 @@ func (n *Node) mean() (c limit.Cost) {
 func (n *Node) large() limit.Cost {
 	c := n.mean()
 	for u := range c {
-		c[u] += int64(n.off[u])
+		c[u] += int64(n.spread[u])
 	}
 	return c
 }
@@ -422,16 +422,17 @@ func (t *pending) trimPool() {
 	t.pool.trim(most)
 }
 
-// most is how much a node takes in a turn at most where others want something, too: twice what it sends until the next, but all together at least
-// atLeast, as where windows are longer than what a rate is found by, all begin slowly in each.
+// aTurnEach is what all nodes take together at least when each has had a turn: a rate is found by some seconds, and where windows are longer all
+// would begin slowly in each.
+const aTurnEach = 64
+
+// most is how much a node takes in a turn at most where others want something, too.
 func (t *pending) most(heirs int) int64 {
 	if len(t.others) == 0 {
 		return 1 << 20
 	}
-	return max(8, atLeast/int64(len(t.others)+1), t.twoTurns(heirs))
+	return max(8, aTurnEach/int64(len(t.others)+1), t.twoTurns(heirs))
 }
-
-const atLeast = 64
 
 // twoTurns is what the node sends from one turn to the next but one.
 func (t *pending) twoTurns(heirs int) int64 {
