@@ -361,7 +361,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	}
 	for g := range k.limits() {
 		if len(ans.Stated) > 0 {
-			g.State(now, ans.Stated)
+			limit.State(g, now, ans.Stated)
 		}
 	}
 	d.settle(now, k, &a, &ans)
@@ -527,7 +527,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 		info.Nonce = k.nonce.Last()
 	}
 	for g := range k.limits() {
-		info.Retreats, info.Misfits = append(info.Retreats, g.Retreats(now)...), append(info.Misfits, g.Misfits()...)
+		info.Retreats, info.Misfits = append(info.Retreats, limit.Retreats(g, now)...), append(info.Misfits, g.Misfits()...)
 	}
 	info.Refusals, info.Denials, info.Nonces = k.guard.Refusals(), k.denials, k.misnumbered
 	if k.isBanned {
@@ -570,7 +570,7 @@ func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Tim
 
 // AppendUsage appends what is used of the limits that a key has for itself: see limit.Gauged. Of those that it shares Shared.AppendUsage does.
 func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
-	return d.keys[key].guard.AppendUsage(to, now)
+	return limit.AppendUsage(to, d.keys[key].guard, now)
 }
 
 // Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key, or of the

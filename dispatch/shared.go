@@ -108,7 +108,7 @@ func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	if s.guard == nil {
 		return to
 	}
-	return s.guard.AppendUsage(to, now)
+	return limit.AppendUsage(to, s.guard, now)
 }
 
 // Share has a key count in these limits from now on, at least one and at most MaxShared, and no longer in those that it shared before. What it

@@ -155,3 +155,153 @@ func margin(given, window time.Duration) time.Duration {
 	}
 	return given
 }
+
+// usage is what all accounts tell alike.
+func (a *account) usage(used int64) Usage {
+	return Usage{
+		Limit: a.unit.String(), Unit: a.unit, Used: used, Open: min(a.open, used), Allowed: a.limit, Window: a.window, PerWindow: a.limit, Total: a.total,
+	}
+}
+
+// Unsettled implements Owed.
+func (a *account) Unsettled() (n int, since mono.Time) {
+	if a.pair != nil {
+		return first(&a.pair.book, func(p *paired) mono.Time { return p.sent })
+	}
+	return first(&a.book, func(k *admitted) mono.Time { return k.at })
+}
+
+// Retreats implements Cautious.
+func (a *account) Retreats(now mono.Time) []Retreat {
+	switch {
+	case a.pair != nil:
+		return a.pair.retreats(now, a.unit.String(), "OneWayMax")
+	case a.lead != nil:
+		return a.lead.retreats(now, a.unit.String(), "LearnLead")
+	}
+	return nil
+}
+
+// Trust implements Cautious.
+func (a *account) Trust(now mono.Time) {
+	switch {
+	case a.pair != nil:
+		a.pair.last = max(now, a.pair.last)
+		a.pair.trust(a.pair.last)
+	case a.lead != nil:
+		a.last = max(now, a.last)
+		a.lead.trust(a.last)
+	}
+}
+
+// Rates implements Rated.
+func (a *account) Rates() ([]Rate, bool) {
+	return []Rate{{a.unit.String(), a.unit, a.limit, a.window}}, true
+}
+
+// resume puts to use what was read.
+func (a *account) resume(s restored) {
+	a.last, a.limit, a.window = max(a.last, s.last), s.limit, time.Duration(s.window)
+}
+
+// configured says what all kinds with an account have.
+func (a *account) configured(kind string) string {
+	s := fmt.Sprintf("%s: %v", kind, Rate{Unit: a.unit, N: a.limit, Per: a.window})
+	if a.arrivals.Late != 0 && a.arrivals.Late != defaultLate {
+		s += fmt.Sprintf(", late %v", max(a.arrivals.Late, 0))
+	}
+	if a.arrivals.RejectsFree {
+		s += ", rejects free"
+	}
+	return s
+}
+
+func (a *account) keeps() error {
+	switch {
+	case a.pair != nil:
+		return fmt.Errorf("limit: a limit of %v with a OneWayMax cannot be kept", a.unit)
+	case a.lead != nil:
+		return fmt.Errorf("limit: a limit of %v with LearnLead cannot be kept", a.unit)
+	}
+	return nil
+}
+
+// keep writes the state that all limiters with an account have in common.
+func (a *account) keep(b []byte, kind byte) state {
+	if err := a.keeps(); err != nil {
+		panic(err.Error())
+	}
+	w := begun(b, kind)
+	w.instant(a.last)
+	w.number(a.limit)
+	w.number(int64(a.window))
+	return w
+}
+
+// both is a cost to ask for instead of cost, when first is open: what is open counts in full, as what is asked for does.
+func (a *account) both(first, cost Cost) Cost {
+	if w := cost.of(a.unit); w > 0 {
+		cost[a.unit] = w + first.of(a.unit)
+	}
+	return cost
+}
+
+// ask picks the account's unit out of the question. If done, verdict is the answer already.
+func (a *account) ask(now mono.Time, ahead, cost *Cost) (q asked, verdict mono.Time, done bool) {
+	q = asked{max(now, a.last), ahead[a.unit], cost.of(a.unit)}
+	switch {
+	case q.cost > a.limit:
+		return q, Never, true
+	case q.cost == 0 && q.ahead <= 0:
+		return q, q.now, true
+	}
+	return q, q.now, false
+}
+
+// first returns an instant no later than any at which room is enough for what is settled and open now, if what is open
+// counts until ends or longer.
+func (a *account) first(now mono.Time, room int64, h history, ends mono.Time) mono.Time {
+	if h.total+a.open <= room {
+		return now
+	}
+	t := Never
+	if a.open <= room {
+		t = h.freed(h.total + a.open - room)
+	}
+	if a.open > 0 { // or it goes, too
+		if h.total > room {
+			ends = max(ends, h.freed(h.total-room))
+		}
+		t = min(t, ends)
+	}
+	return max(now, t)
+}
+
+// cycles returns an instant no later than any at which q can go, if within every span at most the limit does: what
+// goes between now and now + span goes into the room that is there then, what goes in each span after that into what came
+// back of those in the one before.
+//
+// For s in the k-th span from now, s = r + k·span, with B(r) what counts then of all that is settled and open now:
+//
+//	ahead + cost ≤ k·Limit + max(0, Limit − B(r))
+func (a *account) cycles(q asked, span time.Duration, h history, ends mono.Time) mono.Time {
+	want := plus(q.ahead, q.cost)
+	k, room := int64(0), less(a.limit, want)
+	if want > a.limit {
+		k = (want - 1) / a.limit
+		room = a.limit - 1 - (want-1)%a.limit
+	}
+	t := a.first(q.now, room, h, ends)
+	if q.ahead <= 0 {
+		return t
+	}
+	t = min(t, q.now.Add(span)).Add(scale(span, time.Duration(k), 1))
+	if h.last > q.now { // it counts for longer than a span, and however much goes before, q itself has no room
+		t = max(t, a.first(q.now, a.limit-q.cost, h, ends))
+	}
+	return t
+}
+
+func (a *account) bound(cost *Cost) Bound {
+	return Bound{Name: a.unit.String(), Unit: a.unit, Size: cost.of(a.unit), Most: a.limit}
+}

@@ -234,3 +234,14 @@ func (a *Adaptive) become(bound float64) {
 }
 
 func (a *Adaptive) begin() { a.since, a.count, a.busy = a.sent, 0, a.book.Len() }
+
+// AppendUsage implements Gauged. What is in flight when the bound shrinks is above it.
+func (a *Adaptive) AppendUsage(to []Usage, _ mono.Time) []Usage {
+	open := int64(a.book.Len())
+	return append(to, Usage{Limit: "adaptive concurrency", InFlight: true, Used: open, Open: open, Allowed: a.Most()})
+}
+
+// Unsettled implements Owed.
+func (a *Adaptive) Unsettled() (n int, since mono.Time) {
+	return first(&a.book, func(r *onItsWay) mono.Time { return r.at })
+}

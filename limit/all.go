@@ -2,6 +2,8 @@ package limit
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/paceline-go/paceline/mono"
 )
@@ -64,24 +66,85 @@ func (a *All) Settle(now mono.Time, lease Lease, o Outcome) {
 	}
 }
 
-// Parts returns the limiters that l is made of if it is an All or contains one. Ask them one by one what All cannot tell for all of them.
-// They still belong to l.
-func Parts(l Limiter) []Limiter {
-	switch l := l.(type) {
-	case nil:
-		return nil
-	case *All:
-		var parts []Limiter
-		for _, each := range l.each {
-			parts = append(parts, Parts(each)...)
-		}
-		return parts
-	case *Varying:
-		return Parts(&l.All)
-	case *named:
-		return Parts(l.Limiter)
-	case *Fitted:
-		return Parts(l.own)
+// AppendState implements Keeper.
+func (a *All) AppendState(b []byte) []byte {
+	mustKeep(a)
+	w := begun(b, 'a')
+	w.instant(a.last)
+	w.number(int64(len(a.each)))
+	for _, l := range a.each {
+		part := l.(Keeper).AppendState(nil)
+		w.number(int64(len(part)))
+		w = append(w, part...)
 	}
-	return []Limiter{l}
+	return w
+}
+
+// Restore implements Keeper.
+func (a *All) Restore(b []byte) error {
+	if err := Keeps(a); err != nil {
+		return err
+	}
+	r := reading("All", 'a', b)
+	last := r.instant("the last change")
+	if n := r.number("the number of limits", 0, int64(len(b))); r.err == nil && n != int64(len(a.each)) {
+		return r.fail("it is of %d limits, not %d", n, len(a.each))
+	}
+	for i, l := range a.each {
+		part := r.bytes("a limit")
+		if r.err != nil {
+			break
+		}
+		if err := l.(Keeper).Restore(part); err != nil {
+			return fmt.Errorf("limit: All: limit %d of %d: %w", i+1, len(a.each), err)
+		}
+	}
+	a.last = max(a.last, last)
+	return r.end()
+}
+
+// Configuration implements Keeper.
+func (a *All) Configuration() string {
+	var parts []string
+	for _, l := range a.each {
+		parts = append(parts, configuration(l))
+	}
+	return "All [" + strings.Join(parts, "; ") + "]"
+}
+
+// Span implements Keeper: the longest of all.
+func (a *All) Span() (most time.Duration) {
+	for _, l := range a.each {
+		most = max(most, span(l))
+	}
+	return most
+}
+
+// Fresh implements Fresher: of all.
+func (a *All) Fresh(lease Lease) bool {
+	first := int(lease.index) * len(a.each)
+	for i, l := range a.each {
+		if !Fresh(l, a.leases[first+i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadyAfter implements Foreseer.
+func (a *All) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	t := max(now, a.last)
+	for _, l := range a.each {
+		t = max(t, readyAfter(l, now, first, cost))
+	}
+	return t
+}
+
+// NotBefore implements Forecaster: the latest of all.
+func (a *All) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	t := max(now, a.last)
+	for _, l := range a.each {
+		t = max(t, NotBefore(l, now, n, ahead, cost))
+	}
+	return t
 }

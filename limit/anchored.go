@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/paceline-go/paceline/mono"
@@ -265,4 +267,131 @@ func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
 	if o.Result == Accepted { // a refusal may have come from another limit, and then the request began no interval here
 		a.witness = min(a.witness, u)
 	}
+}
+
+// AppendUsage implements Gauged.
+func (a *Anchored) AppendUsage(to []Usage, now mono.Time) []Usage {
+	if a.pair != nil {
+		return a.pair.appendUsage(to, now)
+	}
+	now = max(now, a.last)
+	over := sort.Search(a.settled.n, func(i int) bool { return a.freed(a.settled.at(i).at) > now })
+	u := a.usage(a.open + a.settled.total - a.settled.upTo(over))
+	u.Recent = a.recent.within(now, a.window, a.total)
+	return append(to, u)
+}
+
+// AppendState implements Keeper.
+func (a *Anchored) AppendState(b []byte) []byte {
+	w := a.keep(b, 'm')
+	w.number(int64(a.epoch))
+	w.instant(a.begun)
+	if a.witness == Never {
+		w.number(0)
+	} else {
+		w.number(1)
+		w.instant(a.witness)
+	}
+	w.number(a.fresh)
+	before := mono.Min
+	for k := a.oldestPast(); k <= a.epoch; k++ {
+		e := &a.past[k%anchoredPast]
+		w.after(e.first, before)
+		w.number(e.carried)
+		n := e.fresh << 1
+		if e.stepped {
+			n++
+		}
+		w.number(n)
+		before = e.first
+	}
+	w.log(&a.settled)
+	return w
+}
+
+// oldestPast is the first of the epochs that are remembered. They are counted from 1.
+func (a *Anchored) oldestPast() uint64 { return max(a.epoch, anchoredPast) - anchoredPast + 1 }
+
+// Restore implements Keeper.
+func (a *Anchored) Restore(b []byte) error {
+	in := reading("Anchored", 'm', b)
+	s := in.account()
+	next := Anchored{epoch: uint64(in.number("the number of the epoch", 0, 1<<62)), begun: in.instant("its beginning")}
+	if next.witness = Never; in.number("whether there is a witness", 0, 1) == 1 {
+		next.witness = in.instant("the witness")
+	}
+	next.fresh = in.number("what is fresh", 0, 1<<60)
+	before := mono.Min
+	for k := next.oldestPast(); k <= next.epoch && in.err == nil; k++ {
+		e := &next.past[k%anchoredPast]
+		e.first = in.after("an epoch", before, true)
+		e.carried = in.number("what was carried over", 0, 1<<61)
+		n := in.number("what was fresh", 0, 1<<62)
+		e.fresh, e.stepped = n>>1, n&1 == 1
+		before = e.first
+	}
+	if before > s.last {
+		in.fail("the epoch begins after the last change")
+	}
+	next.settled = in.log()
+	over, least, err := a.spansOf(time.Duration(max(s.window, 1)))
+	if err := errors.Join(a.keeps(), in.end(), err); err != nil {
+		return err
+	}
+	a.resume(s)
+	a.over, a.least = over, least
+	a.epoch, a.begun, a.witness, a.fresh, a.past, a.settled = next.epoch, next.begun, next.witness, next.fresh, next.past, next.settled
+	for i := range a.book.slots {
+		if slot := &a.book.slots[i]; slot.generation&1 == 1 {
+			a.epochs[i] = a.epochAt(slot.kept.at)
+		}
+	}
+	return nil
+}
+
+// epochAt returns the epoch in which something was admitted, if it is still open: two epochs that begin at one instant have nothing open
+// from the one to the other.
+func (a *Anchored) epochAt(t mono.Time) uint64 {
+	for k := a.epoch; k >= a.oldestPast(); k-- {
+		if a.past[k%anchoredPast].first <= t {
+			return k
+		}
+	}
+	return 0
+}
+
+// Configuration implements Keeper.
+func (a *Anchored) Configuration() string {
+	return a.configured("Anchored") + fmt.Sprintf(", margin %v", a.over-a.window)
+}
+
+// Span implements Keeper. An interval may have begun as late as the request.
+func (a *Anchored) Span() time.Duration { return a.over }
+
+// NotBefore implements Forecaster. It does not count what is ahead, only that nothing ends sooner than the earliest that
+// may be a witness lets it.
+func (a *Anchored) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if a.pair != nil {
+		return a.pair.NotBefore(now, n, ahead, cost)
+	}
+	q, t, done := a.ask(now, &ahead, &cost)
+	if done {
+		return t
+	}
+	if a.open == 0 && n <= 0 && q.ahead == 0 {
+		return a.Ready(now, cost)
+	}
+	ends := min(q.now, a.witness)
+	if a.open > 0 {
+		ends = min(ends, a.ages.oldest)
+	}
+	ends = ends.Add(a.over)
+	return a.first(q.now, less(a.limit, plus(q.cost, min(q.ahead, 0))), history{total: a.settled.total, freed: func(w int64) mono.Time {
+		return min(a.freed(a.settled.freed(w)), ends)
+	}}, ends)
+}
+
+// Explain implements Explainer.
+func (a *Anchored) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return a.Ready(now, cost), a.bound(&cost)
 }

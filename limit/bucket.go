@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sort"
 	"time"
 
@@ -370,4 +371,151 @@ func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
 	default:
 		b.take(&b.levels, u, w)
 	}
+}
+
+// AppendUsage implements Gauged. An overdrawn bucket is used up.
+func (b *Bucket) AppendUsage(to []Usage, now mono.Time) []Usage {
+	if b.pair != nil {
+		return b.pair.appendUsage(to, now)
+	}
+	now = max(now, b.last)
+	var cost Cost
+	fits, not := int64(0), b.limit+1
+	if b.open == 0 && b.late.n == 0 && (b.levels.len() == 0 || b.levels.full(b.levels.len()-1).Add(b.margin) <= now) {
+		fits = b.limit
+	}
+	for not-fits > 1 {
+		middle := fits + (not-fits)/2
+		if cost[b.unit] = middle; b.Ready(now, cost) <= now {
+			fits = middle
+		} else {
+			not = middle
+		}
+	}
+	u := b.usage(b.limit - fits)
+	u.Window, u.PerWindow = b.rate.window, b.rate.limit
+	u.Recent = b.recent.within(now, b.rate.window, b.total)
+	return append(to, u)
+}
+
+// room is how much may go at an instant.
+func (b *Bucket) room(at mono.Time) int64 {
+	return int64(sort.Search(int(b.limit), func(n int) bool {
+		var c Cost
+		c[b.unit] = int64(n) + 1
+		return b.Ready(at, c) > at
+	}))
+}
+
+// Rates implements Rated: what is refilled.
+func (b *Bucket) Rates() ([]Rate, bool) {
+	return []Rate{{b.unit.String(), b.unit, b.rate.limit, b.rate.window}}, true
+}
+
+// AppendState implements Keeper.
+func (b *Bucket) AppendState(to []byte) []byte {
+	w := b.keep(to, 'b')
+	w.number(b.rate.limit)
+	w.number(int64(b.rate.window))
+	w.instant(b.raised)
+	n := b.levels.len()
+	w.number(int64(n))
+	for i := range n {
+		if full := b.levels.full(i); i == 0 {
+			w.instant(full)
+		} else {
+			w.after(full, b.levels.full(i-1))
+		}
+		w.number(b.levels.since(i))
+	}
+	w.log(&b.late)
+	return w
+}
+
+// Restore implements Keeper.
+func (b *Bucket) Restore(from []byte) error {
+	in := reading("Bucket", 'b', from)
+	s := in.account()
+	to := rate{in.number("the refill", 1, MaxCost), time.Duration(in.number("its window", 1, math.MaxInt64))}
+	raised, kept := in.instant("the last rise"), in.levels()
+	late := in.log()
+	if err := errors.Join(b.keeps(), in.end()); err != nil {
+		return err
+	}
+	if err := to.fills("Bucket", s.limit); err != nil {
+		return err
+	}
+	b.resume(s)
+	b.rate, b.per, b.raised, b.levels, b.late = to, to.per(), raised, kept, late
+	return nil
+}
+
+// Configuration implements Keeper.
+func (b *Bucket) Configuration() string {
+	refill := account{unit: b.unit, limit: b.rate.limit, window: b.rate.window, arrivals: b.arrivals}
+	s := refill.configured("Bucket") + fmt.Sprintf(", burst %d, margin %v", b.limit, b.margin)
+	if b.alone {
+		s += ", alone"
+	}
+	return s
+}
+
+// Span implements Keeper: how long an empty bucket takes to fill.
+func (b *Bucket) Span() time.Duration { return b.times(b.limit) + b.margin }
+
+// ReadyAfter implements Foreseer.
+func (b *Bucket) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	if b.pair != nil {
+		return b.pair.ReadyAfter(now, first, cost)
+	}
+	if b.levels.len() > maxLevels { // Admit would simplify
+		after := *b
+		after.levels.list = slices.Clone(b.levels.list)
+		after.levels.simplify()
+		b = &after
+	}
+	both := b.both(first, cost)
+	if b.alone && both.of(b.unit) > b.limit && first.of(b.unit) > 0 && cost.of(b.unit) > 0 {
+		return AfterSettle // neither is alone
+	}
+	return b.Ready(now, both)
+}
+
+// NotBefore implements Forecaster. In whatever order what is open and ahead is folded, Θ becomes at least what it is now, or
+// the first of them, and the refills of all. And when more is ahead than fits into the bucket, some of it arrived now or
+// later, and the refills of what fits no more come on top of that.
+func (b *Bucket) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if b.pair != nil {
+		return b.pair.NotBefore(now, n, ahead, cost)
+	}
+	cost[b.unit] = b.asks(cost.of(b.unit))
+	q, t, done := b.ask(now, &ahead, &cost)
+	if done || b.alone && q.cost == 0 { // the last of those ahead may have overdrawn it by any amount
+		return t
+	}
+	from := q.now // nothing that is to be folded arrives before
+	if b.open > 0 {
+		from = min(from, b.ages.oldest)
+	}
+	if b.late.n > 0 {
+		from = min(from, b.late.at(0).at)
+	}
+	if last := b.levels.len() - 1; last >= 0 {
+		from = max(from, b.levels.full(last))
+	}
+	over := less(plus(q.ahead, q.cost), b.limit)
+	t = from.Add(b.times(plus(over, b.open+b.late.total)))
+	if fresh := plus(over, b.late.after(q.now)); fresh > 0 {
+		t = max(t, q.now.Add(b.times(fresh)))
+	}
+	t = max(q.now, b.soonest(q.now, t))
+	if b.open == 0 && q.ahead >= 0 && b.lead == nil {
+		t = max(t, b.Ready(now, cost))
+	}
+	return t
+}
+
+// Explain implements Explainer. The limit is what the full bucket holds.
+func (b *Bucket) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return b.Ready(now, cost), b.bound(&cost)
 }

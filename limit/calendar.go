@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -176,4 +177,89 @@ func (c *Calendar) Settle(now mono.Time, l Lease, o Outcome) {
 		c.latest = max(c.latest, u)
 		c.settled.add(c.freed(u), w)
 	}
+}
+
+// AppendUsage implements Gauged.
+func (c *Calendar) AppendUsage(to []Usage, now mono.Time) []Usage {
+	if c.pair != nil {
+		return c.pair.appendUsage(to, now)
+	}
+	now = max(now, c.last)
+	u := c.usage(c.open + c.settled.after(now))
+	u.Recent = c.recent.within(now, c.window, c.total)
+	return append(to, u)
+}
+
+// AppendState implements Keeper.
+func (c *Calendar) AppendState(b []byte) []byte {
+	w := c.keep(b, 'c')
+	w.instant(c.latest)
+	w.log(&c.settled)
+	return w
+}
+
+// Restore implements Keeper.
+func (c *Calendar) Restore(b []byte) error {
+	in := reading("Calendar", 'c', b)
+	s, latest, settled := in.account(), in.instant("the last arrival"), in.log()
+	if err := errors.Join(c.keeps(), in.end(), c.fits(time.Duration(max(s.window, 1)))); err != nil {
+		return err
+	}
+	c.resume(s)
+	c.latest, c.settled = latest, settled
+	return nil
+}
+
+// Configuration implements Keeper.
+func (c *Calendar) Configuration() string {
+	return c.configured("Calendar") + fmt.Sprintf(", from %v, skew %v", c.begins(), c.skew)
+}
+
+// begins is the first beginning of an interval from the zero of the scale on: phases that differ by whole windows are the same.
+func (c *Calendar) begins() time.Duration {
+	in := time.Duration(c.phase) % c.window
+	if in < 0 {
+		in += c.window
+	}
+	return in
+}
+
+// Span implements Keeper.
+func (c *Calendar) Span() time.Duration { return c.window + 2*c.skew }
+
+// ReadyAfter implements Foreseer.
+func (c *Calendar) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	return c.Ready(now, c.both(first, cost))
+}
+
+// NotBefore implements Forecaster: the limit once in what is left of this interval, and once in each after it.
+func (c *Calendar) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if c.pair != nil {
+		return c.pair.NotBefore(now, n, ahead, cost)
+	}
+	q, t, done := c.ask(now, &ahead, &cost)
+	if done {
+		return t
+	}
+	h := history{total: c.settled.total, freed: c.settled.freed}
+	ends := c.freed(c.ages.oldest)
+	t = c.first(q.now, less(c.limit, plus(q.cost, min(q.ahead, 0))), h, ends)
+	if q.ahead <= 0 {
+		return t
+	}
+	counts := c.settled.after(q.now)
+	if ends > q.now {
+		counts += c.open
+	}
+	rest := less(plus(q.ahead, q.cost), max(0, c.limit-counts))
+	if rest <= 0 {
+		return t
+	}
+	begun := c.begin(q.now.Add(-c.skew)).Add(c.skew)
+	return max(t, begun.Add(scale(c.window, time.Duration((rest-1)/c.limit+1), 1)))
+}
+
+// Explain implements Explainer.
+func (c *Calendar) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return c.Ready(now, cost), c.bound(&cost)
 }

@@ -79,3 +79,45 @@ func (c *Concurrency) Settle(now mono.Time, l Lease, o Outcome) {
 		c.lingers.add(u, 1)
 	}
 }
+
+// AppendUsage implements Gauged.
+func (c *Concurrency) AppendUsage(to []Usage, now mono.Time) []Usage {
+	open := int64(c.book.Len())
+	return append(to, Usage{Limit: "concurrency", InFlight: true, Used: open + c.lingers.after(max(now, c.last)), Open: open, Allowed: c.limit})
+}
+
+// Unsettled implements Owed.
+func (c *Concurrency) Unsettled() (n int, since mono.Time) {
+	return first(&c.book, func(at *mono.Time) mono.Time { return *at })
+}
+
+// Rates implements Rated.
+func (c *Concurrency) Rates() ([]Rate, bool) { return nil, true }
+
+// ReadyAfter implements Foreseer.
+func (c *Concurrency) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
+	now = max(now, c.last)
+	open := int64(c.book.Len()) + 1
+	over := open + c.lingers.total + 1 - c.limit
+	switch {
+	case over <= 0:
+		return now
+	case open >= c.limit:
+		return AfterSettle
+	}
+	return max(now, c.lingers.freed(over))
+}
+
+// NotBefore implements Forecaster. What is open and ahead may be answered at once.
+func (c *Concurrency) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time {
+	now = max(now, c.last)
+	if over := c.lingers.total + 1 - c.limit; over > 0 {
+		return max(now, c.lingers.freed(over))
+	}
+	return now
+}
+
+// Explain implements Explainer.
+func (c *Concurrency) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return c.Ready(now, cost), Bound{Name: "concurrency", Size: 1, Most: c.limit}
+}

@@ -52,3 +52,42 @@ func (c *Cooldown) Settle(now mono.Time, l Lease, o Outcome) {
 		c.Extend(c.last.Add(wait))
 	}
 }
+
+// Rates implements Rated.
+func (c *Cooldown) Rates() ([]Rate, bool) { return nil, true }
+
+// AppendState implements Keeper.
+func (c *Cooldown) AppendState(b []byte) []byte {
+	w := begun(b, 'd')
+	w.instant(c.last)
+	w.instant(c.until)
+	return w
+}
+
+// Restore implements Keeper.
+func (c *Cooldown) Restore(b []byte) error {
+	r := reading("Cooldown", 'd', b)
+	last, until := r.instant("the last change"), r.instant("the end of the pause")
+	if err := r.end(); err != nil {
+		return err
+	}
+	c.last, c.until = max(c.last, last), until
+	return nil
+}
+
+// Configuration implements Keeper.
+func (c *Cooldown) Configuration() string { return fmt.Sprintf("Cooldown: pause %v", c.pause) }
+
+// Span implements Keeper. It is the pause after a refusal that names none.
+func (c *Cooldown) Span() time.Duration { return c.pause }
+
+// ReadyAfter implements Foreseer.
+func (c *Cooldown) ReadyAfter(now mono.Time, _, cost Cost) mono.Time { return c.Ready(now, cost) }
+
+// NotBefore implements Forecaster.
+func (c *Cooldown) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time { return c.Ready(now, cost) }
+
+// Explain implements Explainer.
+func (c *Cooldown) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return c.Ready(now, cost), Bound{Name: "cool-down", Size: 1}
+}

@@ -1,6 +1,11 @@
 package limit
 
-import "github.com/paceline-go/paceline/mono"
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/mono"
+)
 
 // Bound says which limit a verdict comes from, and how much of it was asked for.
 type Bound struct {
@@ -23,10 +28,27 @@ type Explainer interface {
 
 // Explain asks l, whether it is an Explainer or not.
 func Explain(l Limiter, now mono.Time, cost Cost) (mono.Time, Bound) {
+	b := Bound{Name: "limit"}
 	if e, ok := l.(Explainer); ok {
 		return e.Explain(now, cost)
 	}
-	return l.Ready(now, cost), Bound{Name: "limit"}
+	w, ok := l.(wrapper)
+	if !ok {
+		return l.Ready(now, cost), b
+	}
+	t, last := now, Limiter(nil)
+	for _, part := range w.Unwrap() {
+		if at := part.Ready(now, cost); last == nil || at > t {
+			t, last = max(t, at), part
+		}
+	}
+	if last != nil {
+		_, b = Explain(last, now, cost)
+	}
+	if n, ok := l.(*named); ok {
+		b.Name = n.name
+	}
+	return l.Ready(now, cost), b
 }
 
 // Named returns l under a name, for its verdicts to be told from those of others: two limits of requests, the limit of a
@@ -36,80 +58,46 @@ func Named(name string, l Limiter) Limiter {
 	if l == nil {
 		panic("limit: Named: the Limiter is nil")
 	}
-	return &named{l, name}
+	return &named{l, [1]Limiter{l}, name}
 }
 
 type named struct {
 	Limiter
+	made [1]Limiter
 	name string
 }
 
-func (n *named) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	at, b := Explain(n.Limiter, now, cost)
-	b.Name = n.name
-	return at, b
+// AppendState implements Keeper.
+func (n *named) AppendState(b []byte) []byte {
+	mustKeep(n)
+	return n.Limiter.(Keeper).AppendState(b)
 }
 
-// Explain implements Explainer.
-func (a *All) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	t, last := max(now, a.last), -1
-	for i, l := range a.each {
-		if at := l.Ready(now, cost); last < 0 || at > t {
-			t, last = max(t, at), i
-		}
+// Restore implements Keeper.
+func (n *named) Restore(b []byte) error {
+	if err := Keeps(n); err != nil {
+		return err
 	}
-	if last < 0 {
-		return t, Bound{Name: "limit"}
+	if err := n.Limiter.(Keeper).Restore(b); err != nil {
+		return fmt.Errorf("%s: %w", n.name, err)
 	}
-	_, b := Explain(a.each[last], now, cost)
-	return t, b
+	return nil
 }
 
-func (a *account) bound(cost *Cost) Bound {
-	return Bound{Name: a.unit.String(), Unit: a.unit, Size: cost.of(a.unit), Most: a.limit}
+// Configuration implements Keeper.
+func (n *named) Configuration() string { return fmt.Sprintf("%q %s", n.name, configuration(n.Limiter)) }
+
+// Span implements Keeper.
+func (n *named) Span() time.Duration { return span(n.Limiter) }
+
+func (n *named) Fresh(lease Lease) bool { return Fresh(n.Limiter, lease) }
+
+// ReadyAfter implements Foreseer.
+func (n *named) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	return readyAfter(n.Limiter, now, first, cost)
 }
 
-// Explain implements Explainer.
-func (r *Rolling) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return r.Ready(now, cost), r.bound(&cost)
-}
-
-// Explain implements Explainer.
-func (c *Calendar) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return c.Ready(now, cost), c.bound(&cost)
-}
-
-// Explain implements Explainer.
-func (a *Anchored) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return a.Ready(now, cost), a.bound(&cost)
-}
-
-// Explain implements Explainer. The limit is what the full bucket holds.
-func (b *Bucket) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return b.Ready(now, cost), b.bound(&cost)
-}
-
-// Explain implements Explainer.
-func (l *Weighted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return l.Ready(now, cost), l.bound(&cost)
-}
-
-// Explain implements Explainer.
-func (c *Concurrency) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return c.Ready(now, cost), Bound{Name: "concurrency", Size: 1, Most: c.limit}
-}
-
-// Explain implements Explainer.
-func (c *Cooldown) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return c.Ready(now, cost), Bound{Name: "cool-down", Size: 1}
-}
-
-// Explain implements Explainer.
-func (s *Spacing) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return s.Ready(now, cost), Bound{Name: "spacing", Size: 1}
-}
-
-// Explain implements Explainer.
-func (s *Sequence) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return s.Ready(now, cost), Bound{Name: "sequence", Size: 1}
+// NotBefore implements Forecaster.
+func (n *named) NotBefore(now mono.Time, ahead int, costs, cost Cost) mono.Time {
+	return NotBefore(n.Limiter, now, ahead, costs, cost)
 }

@@ -37,7 +37,8 @@ import (
 // in front.
 type Fitted struct {
 	own    Limiter
-	front  Limiter // the ledgers of all fits; nil: there are no rates
+	made   [1]Limiter // own
+	front  Limiter    // the ledgers of all fits; nil: there are no rates
 	fits   []fit
 	book   Book[fitting]
 	last   mono.Time
@@ -53,10 +54,10 @@ type Fitted struct {
 
 // fitting is what is kept of a request.
 type fitting struct {
-	own, front Lease
-	at         mono.Time
-	number     uint64
-	cost       Cost
+	own    Lease
+	at     mono.Time
+	number uint64
+	cost   Cost
 }
 
 // cause is the latest evidence: a refusal, and the requests that were in flight with it.
@@ -89,7 +90,7 @@ func NewFitted(l Limiter) *Fitted {
 	if f, is := l.(*Fitted); is {
 		return f
 	}
-	f := &Fitted{own: l, last: mono.Min, began: mono.Min, asked: mono.Min}
+	f := &Fitted{own: l, made: [1]Limiter{l}, last: mono.Min, began: mono.Min, asked: mono.Min}
 	f.watch()
 	return f
 }
@@ -140,7 +141,7 @@ func (f *Fitted) Follow(now mono.Time) {
 	f.news++
 	for r := range f.book.All() {
 		if f.front != nil { // else nobody looks at r.front
-			r.front = f.front.Admit(f.last, r.cost)
+			f.opens(&r.cost)
 		}
 	}
 }
@@ -233,12 +234,6 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	return max(at, ready), b // what is in front may be careful, too
 }
 
-// Rates implements Rated: the configured ones.
-func (f *Fitted) Rates() ([]Rate, bool) { return Rates(f.own) }
-
-// Retreats implements Cautious.
-func (f *Fitted) Retreats(now mono.Time) []Retreat { return Retreats(f.own, now) }
-
 // Trust implements Cautious: the configured limit, too, is relied on from now on.
 func (f *Fitted) Trust(now mono.Time) {
 	f.last = max(now, f.last)
@@ -280,7 +275,7 @@ func (f *Fitted) Admit(now mono.Time, cost Cost) Lease {
 	if f.began == mono.Min {
 		f.began = f.last
 	}
-	r.front = f.front.Admit(now, cost)
+	f.opens(&cost)
 	if f.bound {
 		for i := range f.fits {
 			if cost.of(f.fits[i].rate.Unit) > 0 {
@@ -291,6 +286,30 @@ func (f *Fitted) Admit(now mono.Time, cost Cost) Lease {
 	return lease
 }
 
+// opens and closes keep what is in front: a history of what was accepted, and what of a request is open in it.
+func (f *Fitted) opens(cost *Cost) {
+	for i := range f.fits {
+		l := f.fits[i].ledger
+		l.open += cost.of(l.unit)
+	}
+}
+
+func (f *Fitted) closes(at mono.Time, cost *Cost, o *Outcome) {
+	for i := range f.fits {
+		l := f.fits[i].ledger
+		w := cost.of(l.unit)
+		l.open -= w
+		l.last = max(f.last, l.last)
+		if o.Metered {
+			w = o.Actual.of(l.unit)
+		}
+		l.settled.forget(f.last.Add(-l.span))
+		if u, counts := l.arrivals.bound(f.last, at, o); counts && w > 0 {
+			l.settled.add(grained(u, l.grain), w)
+		}
+	}
+}
+
 // Settle implements Limiter. The Limiter in it hears all that the outcome says.
 func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	r := f.book.Return(l)
@@ -299,7 +318,7 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 		f.own.Settle(now, r.own, o)
 		return
 	}
-	f.front.Settle(now, r.front, o)
+	f.closes(r.at, &r.cost, &o)
 	refused := o.Result == Limited && !o.Elsewhere && !o.Overloaded
 	if (f.bound || f.deaf) && (o.Result == Accepted || o.Result == Failed) {
 		for i := range f.fits {
@@ -381,19 +400,6 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 		f.cause, f.deaf = cause{}, true
 	}
 	f.bound = true
-}
-
-// leaves tells whether an answer says that something is left of a unit, or that another is used up.
-func (o *Outcome) leaves(u Unit) bool {
-	if o.Known>>u&1 == 1 {
-		return o.Remaining[u] > 0
-	}
-	for other := range o.Remaining {
-		if o.Known>>other&1 == 1 && o.Remaining[other] == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // ended tells it the end of a request that was in flight at the refusal, and that was counted as one that may yet be accepted.
@@ -691,3 +697,136 @@ func (t *fit) found(now mono.Time) bool {
 	t.until = max(t.until, now.Add(cautionPause<<max(t.times-1, 0)))
 	return true
 }
+
+// AppendUsage implements Gauged: what is used of the configured limits, and what was found out about each.
+func (f *Fitted) AppendUsage(to []Usage, now mono.Time) []Usage {
+	first := len(to)
+	to = AppendUsage(to, f.own, max(now, f.last))
+	for i := range f.fits {
+		fit := &f.fits[i]
+		if n := fit.allows(); fit.state != free && n < fit.rate.N {
+			for k := first; k < len(to); k++ {
+				if u := &to[k]; u.Limit == fit.rate.Limit && u.Unit == fit.rate.Unit && u.Window == fit.rate.Per && u.PerWindow == fit.rate.N {
+					u.Fits = n
+				}
+			}
+		}
+	}
+	return to
+}
+
+// Unsettled implements Owed.
+func (f *Fitted) Unsettled() (n int, since mono.Time) {
+	return first(&f.book, func(k *fitting) mono.Time { return k.at })
+}
+
+// Learned counts how often what Lessons returns may have changed.
+func (f *Fitted) Learned() uint64 { return f.news }
+
+// Lessons returns what was learned about each rate within which requests were refused; usually nothing.
+func (f *Fitted) Lessons() (all []Lesson) {
+	for i := range f.fits {
+		if t := &f.fits[i]; t.state != free || t.times > 0 || t.most > 0 || t.deaf > mono.Min {
+			all = append(all, t.lesson(f.began))
+		}
+	}
+	return all
+}
+
+// lesson has no instant before began: what ended before that has no effect, and those that never were do not overflow.
+func (t *fit) lesson(began mono.Time) Lesson {
+	l := Lesson{
+		Index: t.index, Rate: t.rate, State: uint8(t.state), Times: t.times, Refusals: t.refusals, Gap: t.gap, Step: t.step, Low: t.low, High: t.high,
+		Careful: t.careful, Most: t.most, Kept: t.kept, Sudden: t.sudden, Served: t.served, Refused: t.doubt.refused, Began: began,
+		Until: max(t.until, began), Since: max(t.since, began), Latest: max(t.latest, began), Answered: max(t.answered, began), Deaf: max(t.deaf, began),
+	}
+	if t.state != free {
+		l.Fits = t.n
+	}
+	return l
+}
+
+// Recall has f go on from a lesson that another has learned, and reports whether it is of a rate of f's and makes sense; if not,
+// nothing changes. f has admitted nothing yet but by Count.
+func (f *Fitted) Recall(now mono.Time, l Lesson) bool {
+	rates, _ := Rates(f.own)
+	for i := range f.fits {
+		t := &f.fits[i]
+		if t.index != l.Index || rates[t.index] != l.Rate || t.rate != l.Rate || !l.makesSense() {
+			continue
+		}
+		f.last = max(now, f.last)
+		l.until(now)
+		if f.began == mono.Min || l.Began < f.began {
+			f.began = l.Began
+		}
+		t.recall(&l)
+		f.bound = f.bound || t.state != free
+		f.deaf = f.deaf || l.Deaf > l.Began
+		return true
+	}
+	return false
+}
+
+func (t *fit) recall(l *Lesson) {
+	t.stage = stage{
+		state: fitState(l.State), n: l.Fits, caution: caution{until: l.Until, times: l.Times}, refusals: l.Refusals, since: l.Since, gap: l.Gap,
+		step: l.Step, low: l.Low, high: l.High, careful: l.Careful,
+	}
+	t.doubt = doubt{most: l.Most, kept: l.Kept, sudden: l.Sudden, served: l.Served, refused: l.Refused, deaf: l.Deaf}
+	t.latest = max(t.latest, l.Latest)
+	if t.answered <= l.Since { // before that it did not look
+		if t.answered = mono.Min; l.Answered > l.Began {
+			t.answered = l.Answered
+		}
+	}
+	n := t.n
+	if t.state == free {
+		n = MaxCost
+	}
+	t.put(t.ledger.last, n)
+	t.since = l.Since
+}
+
+// Count tells f of a request that another process admitted before it, and that is to be settled with o, as of now. The caller tells
+// the Limiter in it. It is evidence of nothing, but what was accepted lately is known by it.
+func (f *Fitted) Count(now mono.Time, cost Cost, o Outcome) {
+	if f.front == nil {
+		return
+	}
+	f.last = max(now, f.last)
+	f.opens(&cost)
+	f.closes(f.last, &cost, &o)
+	for i := range f.fits {
+		switch t := &f.fits[i]; {
+		case cost.of(t.rate.Unit) == 0:
+		case o.Result == Unknown: // of the others the lesson knows when they were sent
+			t.latest = max(t.latest, now)
+		case o.Result == Accepted || o.Result == Failed:
+			t.answered = max(t.answered, now)
+		}
+	}
+}
+
+// AppendState implements Keeper: what the Limiter in it remembers.
+func (f *Fitted) AppendState(b []byte) []byte {
+	mustKeep(f)
+	return f.own.(Keeper).AppendState(b)
+}
+
+// Restore implements Keeper.
+func (f *Fitted) Restore(b []byte) error {
+	if err := Keeps(f); err != nil {
+		return err
+	}
+	return f.own.(Keeper).Restore(b)
+}
+
+// Configuration implements Keeper: that of the Limiter in it.
+func (f *Fitted) Configuration() string { return configuration(f.own) }
+
+// Span implements Keeper.
+func (f *Fitted) Span() time.Duration { return span(f.own) }
+
+// Fresh implements Fresher.
+func (f *Fitted) Fresh(lease Lease) bool { return Fresh(f.own, f.book.At(lease).own) }

@@ -1,7 +1,5 @@
 package limit
 
-import "slices"
-
 // Fresher is a Limiter whose leases may lapse before their requests are sent, such as a share of a limit that many processes have. Ask
 // Fresh right before a request is written; if it is false, do not write the request, and settle it as Unsent.
 type Fresher interface {
@@ -20,37 +18,15 @@ func Fresh(l Limiter, lease Lease) bool {
 
 // Lapses reports whether l has a Fresher in it whose leases may lapse. If not, Fresh need not be asked.
 func Lapses(l Limiter) bool {
-	switch l := l.(type) {
-	case *All:
-		return slices.ContainsFunc(l.each, Lapses)
-	case *Varying:
-		return Lapses(&l.All)
-	case *named:
-		return Lapses(l.Limiter)
-	case *Fitted:
-		return Lapses(l.own)
-	case interface{ Lapses() bool }:
-		return l.Lapses()
-	}
-	_, ok := l.(Fresher)
-	return ok
-}
-
-// Fresh implements Fresher: of all.
-func (a *All) Fresh(lease Lease) bool {
-	first := int(lease.index) * len(a.each)
-	for i, l := range a.each {
-		if !Fresh(l, a.leases[first+i]) {
-			return false
+	return anyPart(l, func(l Limiter) bool {
+		if s, ok := l.(interface{ Lapses() bool }); ok {
+			return s.Lapses()
 		}
-	}
-	return true
+		_, is := l.(wrapper)
+		_, ok := l.(Fresher)
+		return ok && !is
+	})
 }
-
-func (n *named) Fresh(lease Lease) bool { return Fresh(n.Limiter, lease) }
-
-// Fresh implements Fresher.
-func (f *Fitted) Fresh(lease Lease) bool { return Fresh(f.own, f.book.At(lease).own) }
 
 // Supplied is a Limiter whose room comes from elsewhere, such as a store that other processes use, too: that AfterSettle holds until it has
 // fetched some. The driver that it belongs to tells it, by Supply, whom to tell of that. Gate, Junction, Pool and transport do.

@@ -200,3 +200,31 @@ func (r *reader) timeline() timeline {
 	}, t.add)
 	return t
 }
+
+// levels reads those of a bucket. From one to the next the instant rises, and what has gone since falls.
+func (r *reader) levels() (v levels) {
+	full, since := mono.Min, int64(1<<61)
+	for i := range r.number("the number of levels", 0, int64(len(r.all)-r.at)/2) {
+		if i == 0 {
+			full = r.instant("a level")
+		} else {
+			full = r.after("a level", full, true)
+		}
+		since = r.number("what has gone since a level", 0, since)
+		if r.err != nil {
+			return levels{}
+		}
+		if i == 0 {
+			v.gone = since
+		}
+		v.list = append(v.list, level{full, v.gone - since})
+	}
+	return v
+}
+
+func (r *reader) account() (s restored) {
+	s.last = r.instant("the last change")
+	s.limit = r.number("the limit", 1, MaxCost)
+	s.window = r.number("the window", 1, int64(mono.Max))
+	return s
+}

@@ -1,6 +1,8 @@
 package limit
 
-import "iter"
+import (
+	"iter"
+)
 
 // Lease is a permit in use: opened by Admit, closed by Settle. It is a value of 16 bytes; the zero Lease is none.
 type Lease struct {

@@ -46,54 +46,6 @@ func (l Lesson) Moved(d time.Duration) Lesson {
 	return l
 }
 
-// Learned counts how often what Lessons returns may have changed.
-func (f *Fitted) Learned() uint64 { return f.news }
-
-// Lessons returns what was learned about each rate within which requests were refused; usually nothing.
-func (f *Fitted) Lessons() (all []Lesson) {
-	for i := range f.fits {
-		if t := &f.fits[i]; t.state != free || t.times > 0 || t.most > 0 || t.deaf > mono.Min {
-			all = append(all, t.lesson(f.began))
-		}
-	}
-	return all
-}
-
-// lesson has no instant before began: what ended before that has no effect, and those that never were do not overflow.
-func (t *fit) lesson(began mono.Time) Lesson {
-	l := Lesson{
-		Index: t.index, Rate: t.rate, State: uint8(t.state), Times: t.times, Refusals: t.refusals, Gap: t.gap, Step: t.step, Low: t.low, High: t.high,
-		Careful: t.careful, Most: t.most, Kept: t.kept, Sudden: t.sudden, Served: t.served, Refused: t.doubt.refused, Began: began,
-		Until: max(t.until, began), Since: max(t.since, began), Latest: max(t.latest, began), Answered: max(t.answered, began), Deaf: max(t.deaf, began),
-	}
-	if t.state != free {
-		l.Fits = t.n
-	}
-	return l
-}
-
-// Recall has f go on from a lesson that another has learned, and reports whether it is of a rate of f's and makes sense; if not,
-// nothing changes. f has admitted nothing yet but by Count.
-func (f *Fitted) Recall(now mono.Time, l Lesson) bool {
-	rates, _ := Rates(f.own)
-	for i := range f.fits {
-		t := &f.fits[i]
-		if t.index != l.Index || rates[t.index] != l.Rate || t.rate != l.Rate || !l.makesSense() {
-			continue
-		}
-		f.last = max(now, f.last)
-		l.until(now)
-		if f.began == mono.Min || l.Began < f.began {
-			f.began = l.Began
-		}
-		t.recall(&l)
-		f.bound = f.bound || t.state != free
-		f.deaf = f.deaf || l.Deaf > l.Began
-		return true
-	}
-	return false
-}
-
 // until moves instants that cannot be, since clocks differ: nothing past may be later than now, and nothing to come later than it ever
 // is.
 func (l *Lesson) until(now mono.Time) {
@@ -124,43 +76,4 @@ func (l *Lesson) makesSense() bool {
 		return ok && l.Step > 0 && l.Low >= 1 && l.Low <= l.Fits
 	}
 	return false
-}
-
-func (t *fit) recall(l *Lesson) {
-	t.stage = stage{
-		state: fitState(l.State), n: l.Fits, caution: caution{until: l.Until, times: l.Times}, refusals: l.Refusals, since: l.Since, gap: l.Gap,
-		step: l.Step, low: l.Low, high: l.High, careful: l.Careful,
-	}
-	t.doubt = doubt{most: l.Most, kept: l.Kept, sudden: l.Sudden, served: l.Served, refused: l.Refused, deaf: l.Deaf}
-	t.latest = max(t.latest, l.Latest)
-	if t.answered <= l.Since { // before that it did not look
-		if t.answered = mono.Min; l.Answered > l.Began {
-			t.answered = l.Answered
-		}
-	}
-	n := t.n
-	if t.state == free {
-		n = MaxCost
-	}
-	t.put(t.ledger.last, n)
-	t.since = l.Since
-}
-
-// Count tells f of a request that another process admitted before it, and that is to be settled with o, as of now. The caller tells
-// the Limiter in it. It is evidence of nothing, but what was accepted lately is known by it.
-func (f *Fitted) Count(now mono.Time, cost Cost, o Outcome) {
-	if f.front == nil {
-		return
-	}
-	f.last = max(now, f.last)
-	f.front.Settle(now, f.front.Admit(now, cost), o)
-	for i := range f.fits {
-		switch t := &f.fits[i]; {
-		case cost.of(t.rate.Unit) == 0:
-		case o.Result == Unknown: // of the others the lesson knows when they were sent
-			t.latest = max(t.latest, now)
-		case o.Result == Accepted || o.Result == Failed:
-			t.answered = max(t.answered, now)
-		}
-	}
 }

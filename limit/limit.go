@@ -249,3 +249,41 @@ func checkLimit(kind string, n int64) error {
 	}
 	return nil
 }
+
+// refuted tells whether an outcome says that a request came when it should not have, or out of its turn.
+func (o *Outcome) refuted() bool { return o.Result == Limited || o.Misordered }
+
+// Refilled takes out of an outcome that these units are to be waited for until their Resets: those, and RetryAfter if it is one of them to the
+// nanosecond. Then the reader of the answer has made it of that, as nothing else was said, or the server has.
+func (o *Outcome) Refilled(units uint8) {
+	for u, reset := range o.Reset {
+		if units>>u&1 == 0 {
+			continue
+		}
+		if o.RetryAfter == reset {
+			o.RetryAfter = 0
+		}
+		o.Reset[u] = 0
+	}
+}
+
+// Least returns what a request of that cost surely uses, which is what a forecast may count of it: all that is known
+// when it is sent, and of the tokens only the input. Output, money and what else is metered may turn out to be nothing: of
+// 1,000 prompts that reserve 1,000 tokens and use 300, at 30,000 a minute, 970 go within 10 min, and 330 would if the
+// others were refused because of what is reserved.
+func (c Cost) Least() Cost {
+	return Cost{Requests: c[Requests], Weight: c[Weight], Orders: c[Orders], Input: c[Input], Tokens: min(c[Tokens], c[Input])}
+}
+
+// leaves tells whether an answer says that something is left of a unit, or that another is used up.
+func (o *Outcome) leaves(u Unit) bool {
+	if o.Known>>u&1 == 1 {
+		return o.Remaining[u] > 0
+	}
+	for other := range o.Remaining {
+		if o.Known>>other&1 == 1 && o.Remaining[other] == 0 {
+			return true
+		}
+	}
+	return false
+}

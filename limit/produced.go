@@ -444,20 +444,7 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 // Arriving returns how much of a cost a server with the limit of l counts when the request arrives. That is less than the cost where the
 // server counts the rest as it is produced. Compare it with what an answer says is left.
 func Arriving(l Limiter, cost Cost) Cost {
-	switch l := l.(type) {
-	case *All:
-		for _, each := range l.each {
-			cost = Arriving(each, cost)
-		}
-	case *Varying:
-		return Arriving(&l.All, cost)
-	case *named:
-		return Arriving(l.Limiter, cost)
-	case *Fitted:
-		return Arriving(l.own, cost)
-	case *Produced:
-		cost[l.unit] = min(cost[l.unit], 1)
-	}
+	ask(l, func(p *Produced) { cost[p.unit] = min(cost[p.unit], 1) })
 	return cost
 }
 
@@ -486,4 +473,129 @@ func (p *Produced) Rates() ([]Rate, bool) {
 // Unsettled implements Owed.
 func (p *Produced) Unsettled() (n int, since mono.Time) {
 	return first(&p.book, func(r *producing) mono.Time { return r.at })
+}
+
+// AppendUsage implements Gauged: what may have been drawn by now. What an answer overdraws is left out.
+func (p *Produced) AppendUsage(to []Usage, now mono.Time) []Usage {
+	now = max(now, p.last)
+	full, open := p.full, int64(0)
+	for i := range p.lingers {
+		if g := &p.lingers[i]; g.ends(p) <= now {
+			full = g.folded(p, full)
+		} else {
+			open = plus(open, p.by(&g.producing, min(now, g.until)))
+		}
+	}
+	for r := range p.book.All() {
+		open = plus(open, p.by(r, now))
+	}
+	missing := int64(0)
+	if full > now {
+		missing = int64((full.Sub(now)-1)/p.per) + 1
+	}
+	open = min(open, p.burst)
+	return append(to, Usage{
+		Limit: p.unit.String(), Unit: p.unit, Used: min(plus(missing, open), p.burst), Open: open, Allowed: p.burst,
+		Window: p.rate.window, PerWindow: p.rate.limit, Total: p.drew, Recent: p.recent.within(now, p.rate.window, p.drew),
+	})
+}
+
+// AppendState implements Keeper.
+func (p *Produced) AppendState(b []byte) []byte {
+	w := begun(b, 'p')
+	w.instant(p.last)
+	w.number(p.burst)
+	w.number(p.rate.limit)
+	w.number(int64(p.rate.window))
+	w.instant(p.full)
+	w.number(p.drew)
+	w.number(int64(len(p.lingers)))
+	before := mono.Min
+	for i := range p.lingers {
+		g := &p.lingers[i]
+		w.after(g.until, before)
+		w.instant(g.at)
+		w.number(g.cost)
+		before = g.until
+	}
+	return w
+}
+
+// Restore implements Keeper.
+func (p *Produced) Restore(b []byte) error {
+	in := reading("Produced", 'p', b)
+	last, burst := in.instant("the last change"), in.number("the burst", 1, MaxCost)
+	to := rate{in.number("the refill", 1, MaxCost), time.Duration(in.number("its window", 1, math.MaxInt64))}
+	full, drew := in.instant("when the bucket is full"), in.number("what was drawn", 0, math.MaxInt64)
+	var lingers []lingering
+	until := mono.Min
+	for range in.number("the number of lost requests", 0, int64(len(b))/3) {
+		until = in.after("the end of a lost request", until, true)
+		at, cost := in.instant("when it was sent"), in.number("its cost", 0, MaxCost)
+		lingers = append(lingers, lingering{producing{at: at, cost: cost}, until})
+	}
+	if err := in.end(); err != nil {
+		return err
+	}
+	if err := p.set(to, burst); err != nil {
+		return err
+	}
+	p.last, p.full, p.drew, p.lingers = max(p.last, last), full, drew, lingers
+	return nil
+}
+
+// Configuration implements Keeper.
+func (p *Produced) Configuration() string {
+	refill := account{unit: p.unit, limit: p.rate.limit, window: p.rate.window, arrivals: Arrivals{Late: p.late}}
+	return refill.configured("Produced") + fmt.Sprintf(", burst %d, margin %v, %d per second, within %v", p.burst, p.margin, p.speed, p.within)
+}
+
+// Span implements Keeper: how long an empty bucket takes to fill.
+func (p *Produced) Span() time.Duration { return p.times(p.burst) + p.margin }
+
+// CarryTo has another Produced count what was drawn here by now, and what is open here, as where two clients turn out to share a bucket.
+// Nothing may be admitted here any more. Call end once, when all that is open has been settled: then it counts as what it came to. What
+// was produced of it by now counts twice from then on.
+func (p *Produced) CarryTo(now mono.Time, to *Produced) (end func(now mono.Time)) {
+	p.tick(now)
+	w := int64(0)
+	if p.full > p.last {
+		missing := p.full.Sub(p.last)
+		if w = int64(missing / p.per); p.times(w) < missing {
+			w++
+		}
+	}
+	var leases []Lease
+	carry := func(r *producing) {
+		w = plus(w, p.by(r, p.last)) // what may have been produced by now; or nothing was, and then all of it is to come
+		leases = append(leases, to.Admit(p.last, to.of(r.cost)))
+	}
+	for r := range p.book.All() {
+		carry(r)
+	}
+	for i := range p.lingers {
+		carry(&p.lingers[i].producing)
+	}
+	to.came(p.last, w, Accepted)
+	before := p.drew
+	return func(now mono.Time) {
+		p.tick(now)
+		for _, l := range leases {
+			to.Settle(p.last, l, Outcome{Result: Unsent})
+		}
+		to.came(p.last, p.drew-before, Accepted)
+		for i := range p.lingers {
+			to.came(p.last, p.by(&p.lingers[i].producing, p.lingers[i].until), Unknown)
+		}
+	}
+}
+
+func (p *Produced) of(n int64) (c Cost) {
+	c[p.unit] = min(n, MaxCost)
+	return c
+}
+
+// came counts what has been produced by now.
+func (p *Produced) came(now mono.Time, w int64, r Result) {
+	p.Settle(now, p.Admit(now, p.of(w)), Outcome{Result: r, Metered: true, Actual: p.of(w)})
 }

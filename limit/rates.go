@@ -3,8 +3,6 @@ package limit
 import (
 	"fmt"
 	"time"
-
-	"github.com/paceline-go/paceline/mono"
 )
 
 // Rate is what a Limiter lets through in the long run: N of Unit per Per. Limit is the name of the limit, as in Bound.
@@ -32,56 +30,26 @@ type Rated interface {
 
 // Rates asks l; ok is false if l is not Rated.
 func Rates(l Limiter) (all []Rate, ok bool) {
-	if r, is := l.(Rated); is {
-		return r.Rates()
-	}
-	return nil, false
-}
-
-// Rates implements Rated.
-func (a *All) Rates() (all []Rate, ok bool) {
-	for _, l := range a.each {
-		rates, ok := Rates(l)
-		if !ok {
-			return nil, false
+	ok = l != nil
+	visit(l, nil, func(l Limiter, name *string) bool {
+		r, is := l.(Rated)
+		if !is {
+			_, is := l.(wrapper)
+			ok = ok && is
+			return !is
 		}
-		all = append(all, rates...)
+		rates, can := r.Rates()
+		ok = ok && can
+		for _, rate := range rates {
+			if name != nil {
+				rate.Limit = *name
+			}
+			all = append(all, rate)
+		}
+		return true
+	})
+	if !ok {
+		return nil, false
 	}
 	return all, true
-}
-
-// Rates implements Rated.
-func (n *named) Rates() (all []Rate, ok bool) {
-	all, ok = Rates(n.Limiter)
-	for i := range all {
-		all[i].Limit = n.name
-	}
-	return all, ok
-}
-
-// Rates implements Rated.
-func (a *account) Rates() ([]Rate, bool) {
-	return []Rate{{a.unit.String(), a.unit, a.limit, a.window}}, true
-}
-
-// Rates implements Rated: what is refilled.
-func (b *Bucket) Rates() ([]Rate, bool) {
-	return []Rate{{b.unit.String(), b.unit, b.rate.limit, b.rate.window}}, true
-}
-
-// Rates implements Rated.
-func (c *Concurrency) Rates() ([]Rate, bool) { return nil, true }
-
-// Rates implements Rated.
-func (s *Spacing) Rates() ([]Rate, bool) { return nil, true }
-
-// Rates implements Rated.
-func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
-
-// Rates implements Rated.
-func (c *Cooldown) Rates() ([]Rate, bool) { return nil, true }
-
-// counted is what counts at now: all that is open, and what was settled within one window.
-func (r *Rolling) counted(now mono.Time) int64 {
-	return r.open + r.settled.after(now.Add(-r.span))
 }

@@ -11,36 +11,6 @@ type Refilling interface {
 
 // Refills returns the units whose Reset in an outcome is when a bucket is full again, as far as l or what it is made of is Refilling.
 func Refills(l Limiter, o Outcome) (units uint8) {
-	if r, ok := l.(Refilling); ok {
-		return r.Refills(o)
-	}
-	return 0
-}
-
-// Refills implements Refilling: what one of its limiters knows.
-func (a *All) Refills(o Outcome) (units uint8) {
-	for _, l := range a.each {
-		units |= Refills(l, o)
-	}
+	ask(l, func(r Refilling) { units |= r.Refills(o) })
 	return units
-}
-
-// Refills implements Refilling, if its Limiter does.
-func (f *Fitted) Refills(o Outcome) uint8 { return Refills(f.own, o) }
-
-// Refills implements Refilling, if its Limiter does.
-func (n *named) Refills(o Outcome) uint8 { return Refills(n.Limiter, o) }
-
-// Refilled takes out of an outcome that these units are to be waited for until their Resets: those, and RetryAfter if it is one of them to the
-// nanosecond. Then the reader of the answer has made it of that, as nothing else was said, or the server has.
-func (o *Outcome) Refilled(units uint8) {
-	for u, reset := range o.Reset {
-		if units>>u&1 == 0 {
-			continue
-		}
-		if o.RetryAfter == reset {
-			o.RetryAfter = 0
-		}
-		o.Reset[u] = 0
-	}
 }

@@ -1,8 +1,6 @@
 package limit
 
 import (
-	"sort"
-
 	"github.com/paceline-go/paceline/mono"
 )
 
@@ -32,14 +30,6 @@ type Resuming interface {
 // while requests are open in l.
 func Replay(l Limiter, now, since mono.Time, all []Past) {
 	switch l := l.(type) {
-	case *All:
-		for _, each := range l.each {
-			Replay(each, now, since, all)
-		}
-	case *Varying:
-		Replay(&l.All, now, since, all)
-	case *named:
-		Replay(l.Limiter, now, since, all)
 	case Resuming:
 		l.Resume(now, all)
 	case *Fitted:
@@ -48,6 +38,10 @@ func Replay(l Limiter, now, since mono.Time, all []Past) {
 			l.Count(at, p.Cost, o)
 		}
 		Replay(l.own, now, since, all)
+	case wrapper:
+		for _, part := range l.Unwrap() {
+			Replay(part, now, since, all)
+		}
 	case *Bucket:
 		replay := bucketReplay{l: l, now: now}
 		replay.drain(since, l.unit, l.limit)
@@ -117,13 +111,4 @@ func (r *bucketReplay) count(p Past) {
 	}
 	o.Actual = p.Cost
 	b.Settle(at, b.Admit(at, p.Cost), o)
-}
-
-// room is how much may go at an instant.
-func (b *Bucket) room(at mono.Time) int64 {
-	return int64(sort.Search(int(b.limit), func(n int) bool {
-		var c Cost
-		c[b.unit] = int64(n) + 1
-		return b.Ready(at, c) > at
-	}))
 }

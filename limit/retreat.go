@@ -31,65 +31,25 @@ type Cautious interface {
 
 // Retreats asks l; if it is not Cautious there are none. To report retreats, call it now and then: once a minute is often enough.
 func Retreats(l Limiter, now mono.Time) []Retreat {
-	if c, ok := l.(Cautious); ok {
-		return c.Retreats(now)
-	}
-	return nil
+	var all []Retreat
+	visit(l, nil, func(l Limiter, name *string) bool {
+		c, ok := l.(interface{ Retreats(mono.Time) []Retreat })
+		if !ok {
+			return false
+		}
+		first := len(all)
+		all = append(all, c.Retreats(now)...)
+		for i := first; name != nil && i < len(all); i++ {
+			all[i].Limit = *name
+		}
+		return true
+	})
+	return all
 }
 
 // Trust tells l, if it is Cautious, to rely on its opt-ins again.
 func Trust(l Limiter, now mono.Time) {
-	if c, ok := l.(Cautious); ok {
-		c.Trust(now)
-	}
-}
-
-// Retreats implements Cautious.
-func (a *All) Retreats(now mono.Time) (all []Retreat) {
-	for _, l := range a.each {
-		all = append(all, Retreats(l, now)...)
-	}
-	return all
-}
-
-// Trust implements Cautious.
-func (a *All) Trust(now mono.Time) {
-	for _, l := range a.each {
-		Trust(l, now)
-	}
-}
-
-func (n *named) Retreats(now mono.Time) []Retreat {
-	all := Retreats(n.Limiter, now)
-	for i := range all {
-		all[i].Limit = n.name
-	}
-	return all
-}
-
-func (n *named) Trust(now mono.Time) { Trust(n.Limiter, now) }
-
-// Retreats implements Cautious.
-func (a *account) Retreats(now mono.Time) []Retreat {
-	switch {
-	case a.pair != nil:
-		return a.pair.retreats(now, a.unit.String(), "OneWayMax")
-	case a.lead != nil:
-		return a.lead.retreats(now, a.unit.String(), "LearnLead")
-	}
-	return nil
-}
-
-// Trust implements Cautious.
-func (a *account) Trust(now mono.Time) {
-	switch {
-	case a.pair != nil:
-		a.pair.last = max(now, a.pair.last)
-		a.pair.trust(a.pair.last)
-	case a.lead != nil:
-		a.last = max(now, a.last)
-		a.lead.trust(a.last)
-	}
+	ask(l, func(c interface{ Trust(mono.Time) }) { c.Trust(now) })
 }
 
 // caution says when an opt-in is relied on.
@@ -128,9 +88,6 @@ func (c *caution) retreats(now mono.Time, limit, option string) []Retreat {
 }
 
 func (c *caution) trust(now mono.Time) { c.until = min(c.until, now) }
-
-// refuted tells whether an outcome says that a request came when it should not have, or out of its turn.
-func (o *Outcome) refuted() bool { return o.Result == Limited || o.Misordered }
 
 // pair is a limiter with a OneWayMax: the same limiter twice, with and without it, both told everything. So the safe one
 // knows at once what may have arrived late of all that was sent before the promise turned out to be wrong.
@@ -193,4 +150,16 @@ type changing interface {
 // change changes both alike.
 func (p *pair) change(f func(changing) error) error {
 	return errors.Join(f(p.bold.(changing)), f(p.safe.(changing)))
+}
+
+// appendUsage takes what the two limiters have in common from the safe one. Of what counts it tells the smaller figure, if the bold
+// one is relied on.
+func (p *pair) appendUsage(to []Usage, now mono.Time) []Usage {
+	now = max(now, p.last)
+	n := len(to)
+	to = AppendUsage(AppendUsage(to, p.safe, now), p.bold, now)
+	if bold := to[n+1].Used; p.until <= now && bold < to[n].Used {
+		to[n].Used, to[n].Open = bold, min(to[n].Open, bold)
+	}
+	return to[:n+1]
 }

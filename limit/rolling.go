@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -170,4 +171,77 @@ func grained(t mono.Time, grain time.Duration) mono.Time {
 		over -= grain
 	}
 	return t.Add(-over)
+}
+
+// AppendUsage implements Gauged.
+func (r *Rolling) AppendUsage(to []Usage, now mono.Time) []Usage {
+	if r.pair != nil {
+		return r.pair.appendUsage(to, now)
+	}
+	now = max(now, r.last)
+	u := r.usage(r.open + r.settled.after(now.Add(r.ahead()-r.span)))
+	u.Recent = r.settled.after(now.Add(-r.window))
+	return append(to, u)
+}
+
+// counted is what counts at now: all that is open, and what was settled within one window.
+func (r *Rolling) counted(now mono.Time) int64 {
+	return r.open + r.settled.after(now.Add(-r.span))
+}
+
+// AppendState implements Keeper.
+func (r *Rolling) AppendState(b []byte) []byte {
+	w := r.keep(b, 'r')
+	w.log(&r.settled)
+	return w
+}
+
+// Restore implements Keeper.
+func (r *Rolling) Restore(b []byte) error {
+	in := reading("Rolling", 'r', b)
+	s, settled := in.account(), in.log()
+	span, err := r.spanOf(time.Duration(max(s.window, 1)))
+	if err := errors.Join(r.keeps(), in.end(), err); err != nil {
+		return err
+	}
+	r.resume(s)
+	r.span, r.settled = span, settled
+	return nil
+}
+
+// Configuration implements Keeper.
+func (r *Rolling) Configuration() string {
+	s := r.configured("Rolling") + fmt.Sprintf(", margin %v", r.span-r.window)
+	if r.grain > 0 {
+		s += fmt.Sprintf(", grain %v", r.grain)
+	}
+	return s
+}
+
+// Span implements Keeper.
+func (r *Rolling) Span() time.Duration { return r.span + r.grain }
+
+// ReadyAfter implements Foreseer.
+func (r *Rolling) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	return r.Ready(now, r.both(first, cost))
+}
+
+// NotBefore implements Forecaster.
+func (r *Rolling) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if r.pair != nil {
+		return r.pair.NotBefore(now, n, ahead, cost)
+	}
+	q, t, done := r.ask(now, &ahead, &cost)
+	if done {
+		return t
+	}
+	span := r.shortest(r.span)
+	return r.cycles(q, span, history{r.settled.total, func(w int64) mono.Time {
+		return r.soonest(q.now, r.settled.freed(w).Add(r.span))
+	}, r.settled.last()}, r.ages.oldest.Add(span))
+}
+
+// Explain implements Explainer.
+func (r *Rolling) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return r.Ready(now, cost), r.bound(&cost)
 }

@@ -1,7 +1,5 @@
 package limit
 
-import "slices"
-
 // Sensing is a Limiter that finds out from refusals how much it may send, as do the laws by which strangers share a quota. A refusal
 // that may come from its quota must reach it, whoever else stays away because of it. Fair of package throttle is Sensing.
 type Sensing interface {
@@ -12,17 +10,5 @@ type Sensing interface {
 
 // Senses reports whether l is Sensing.
 func Senses(l Limiter) bool {
-	s, ok := l.(Sensing)
-	return ok && s.Senses()
+	return anyPart(l, func(l Limiter) bool { s, ok := l.(Sensing); return ok && s.Senses() })
 }
-
-// Senses implements Sensing, if one of its limiters does.
-func (a *All) Senses() bool {
-	return slices.ContainsFunc(a.each, Senses)
-}
-
-// Senses implements Sensing, if its Limiter does.
-func (f *Fitted) Senses() bool { return Senses(f.own) }
-
-// Senses implements Sensing, if its Limiter does.
-func (n *named) Senses() bool { return Senses(n.Limiter) }

@@ -123,3 +123,32 @@ func (s *Sequence) Trust(now mono.Time) {
 	s.last = max(now, s.last)
 	s.trust(s.last)
 }
+
+// Unsettled implements Owed.
+func (s *Sequence) Unsettled() (n int, since mono.Time) {
+	return first(&s.book, func(at *mono.Time) mono.Time { return *at })
+}
+
+// Rates implements Rated.
+func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
+
+// NotBefore implements Forecaster. What is open and ahead may be answered at once, and a gap that is learned become smaller.
+func (s *Sequence) NotBefore(now mono.Time, n int, _, cost Cost) mono.Time {
+	now = max(now, s.last)
+	if s.book.Len() == 0 && n <= 0 {
+		return s.Ready(now, cost)
+	}
+	if s.lingers.total == 0 {
+		return now
+	}
+	gap := s.given
+	if gap == 0 {
+		gap = sequenceSmallest
+	}
+	return min(max(now, s.lingers.freed(s.lingers.total)), max(now, s.until, s.prev.Add(gap)))
+}
+
+// Explain implements Explainer.
+func (s *Sequence) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return s.Ready(now, cost), Bound{Name: "sequence", Size: 1}
+}

@@ -1,6 +1,8 @@
 package limit
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Sight is what an attempt has shown of the way to its server: what Result cannot say, which is about the request.
 type Sight uint8

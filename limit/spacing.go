@@ -58,3 +58,21 @@ func (s *Spacing) Settle(now mono.Time, l Lease, o Outcome) {
 		s.prev = a.before
 	}
 }
+
+// Rates implements Rated.
+func (s *Spacing) Rates() ([]Rate, bool) { return nil, true }
+
+// ReadyAfter implements Foreseer.
+func (s *Spacing) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
+	return max(now, s.last).Add(s.gap)
+}
+
+// NotBefore implements Forecaster.
+func (s *Spacing) NotBefore(now mono.Time, n int, _, _ Cost) mono.Time {
+	return s.Ready(now, Cost{}).Add(scale(s.gap, time.Duration(max(n, 0)), 1))
+}
+
+// Explain implements Explainer.
+func (s *Spacing) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return s.Ready(now, cost), Bound{Name: "spacing", Size: 1}
+}

@@ -1,6 +1,8 @@
 package limit
 
-import "github.com/paceline-go/paceline/mono"
+import (
+	"github.com/paceline-go/paceline/mono"
+)
 
 // Stated is what a server states of one of its limits, in an answer. Nothing but N must be known: where Per is 0, the window is not.
 type Stated struct {
@@ -32,20 +34,10 @@ type Taught interface {
 
 // State tells l what the server states, if l is Taught, or what it is made of is.
 func State(l Limiter, now mono.Time, all []Stated) {
-	if t, ok := l.(Taught); ok {
-		t.State(now, all)
-	}
+	ask(l, func(t Taught) { t.State(now, all) })
 }
 
-// State implements Taught, if one of its limiters does.
-func (a *All) State(now mono.Time, all []Stated) {
-	for _, l := range a.each {
-		State(l, now, all)
-	}
+// Hears tells whether l, or what it is made of, is Taught.
+func Hears(l Limiter) bool {
+	return anyPart(l, func(l Limiter) bool { _, ok := l.(Taught); return ok })
 }
-
-// State implements Taught, if its Limiter does.
-func (f *Fitted) State(now mono.Time, all []Stated) { State(f.own, now, all) }
-
-// State implements Taught, if its Limiter does.
-func (n *named) State(now mono.Time, all []Stated) { State(n.Limiter, now, all) }

@@ -78,20 +78,12 @@ func bare(l Limiter) Limiter {
 }
 
 // VaryingIn returns the first Varying in l, also in an All, Named or Fitted, or nil.
-func VaryingIn(l Limiter) *Varying {
-	switch l := l.(type) {
-	case *Varying:
-		return l
-	case *All:
-		for _, each := range l.each {
-			if v := VaryingIn(each); v != nil {
-				return v
-			}
+func VaryingIn(l Limiter) (first *Varying) {
+	visit(l, nil, func(l Limiter, _ *string) bool {
+		if v, ok := l.(*Varying); ok && first == nil {
+			first = v
 		}
-	case *named:
-		return VaryingIn(l.Limiter)
-	case *Fitted:
-		return VaryingIn(l.own)
-	}
-	return nil
+		return first != nil
+	})
+	return first
 }

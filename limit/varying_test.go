@@ -131,7 +131,7 @@ func FuzzVarying(f *testing.F) {
 				}
 				v.Change(now, all...)
 				watched.Follow(now)
-				if rates, ok := watched.Rates(); !ok || len(rates) != len(held) {
+				if rates, ok := limit.Rates(watched); !ok || len(rates) != len(held) {
 					t.Fatalf("%d rates of %d", len(rates), len(held))
 				}
 			}

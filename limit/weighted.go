@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
+	"math/bits"
 	"sort"
 	"time"
 
@@ -316,4 +318,117 @@ func (t *timeline) add(u mono.Time, cost int64) {
 	copy(t.at[i+1:], t.at[i:])
 	copy(t.sum[i+1:], t.sum[i:])
 	t.at[i], t.sum[i] = u, before
+}
+
+// AppendUsage implements Gauged: what the server whose intervals begin at the worst instant would make of it.
+func (l *Weighted) AppendUsage(to []Usage, now mono.Time) []Usage {
+	if l.pair != nil {
+		return l.pair.appendUsage(to, now)
+	}
+	now = max(now, l.last)
+	u := l.usage(l.open + l.estimate(now.Add(l.ahead()-l.margin)))
+	u.Recent = l.recent.within(now, l.window, l.total)
+	return append(to, u)
+}
+
+// estimate is the smallest room for which earliest says that a request may go at t.
+func (l *Weighted) estimate(t mono.Time) (most int64) {
+	at, sum := l.settled.entries()
+	n := len(at)
+	if n == 0 {
+		return 0
+	}
+	total := l.settled.total() + sum[0]
+	p, q := n, n // the first entries not before c − W⁺, and not before c
+	for i := n - 1; i >= 0 && at[i].Add(2*l.span) > t; i-- {
+		if c := at[i]; c.Add(l.span) > t {
+			for from := c.Add(-l.span); p > 0 && at[p-1] >= from; {
+				p--
+			}
+			most = max(most, l.finds(c, t, sum[i]-sum[p], total-sum[i]))
+		}
+		c := at[i].Add(l.span)
+		for q > 0 && at[q-1] >= c {
+			q--
+		}
+		upTo := total
+		if q < n {
+			upTo = sum[q]
+		}
+		most = max(most, l.finds(c, t, upTo-sum[i], total-upTo))
+	}
+	return most
+}
+
+// finds is the estimate at t of a server whose interval begins at c and lasts beyond t: the smallest room for which calm is no later
+// than t.
+func (l *Weighted) finds(c, t mono.Time, old, current int64) int64 {
+	d := t.Sub(c) - time.Duration(l.less)
+	if d < 0 {
+		return current + old
+	}
+	hi, lo := bits.Mul64(uint64(old), uint64(d))
+	gone, _ := bits.Div64(hi, lo, uint64(l.span))
+	return max(current, current+old-int64(gone)-l.less)
+}
+
+// AppendState implements Keeper.
+func (l *Weighted) AppendState(b []byte) []byte {
+	w := l.keep(b, 'w')
+	w.timeline(&l.settled)
+	return w
+}
+
+// Restore implements Keeper.
+func (l *Weighted) Restore(b []byte) error {
+	in := reading("Weighted", 'w', b)
+	s, settled := in.account(), in.timeline()
+	span, grain, err := l.spanOf(time.Duration(max(s.window, 1)))
+	if err := errors.Join(l.keeps(), in.end(), err); err != nil {
+		return err
+	}
+	l.resume(s)
+	l.span, l.grain, l.settled, l.room = span, grain, settled, -1
+	return nil
+}
+
+// Configuration implements Keeper.
+func (l *Weighted) Configuration() string {
+	s := l.configured("Weighted") + fmt.Sprintf(", margin %v, drift %v, grain %v", l.margin, l.span-l.window, l.grain)
+	if l.less > 0 {
+		s += ", rounds down"
+	}
+	return s
+}
+
+// Span implements Keeper.
+func (l *Weighted) Span() time.Duration { return 2*l.span + l.margin + l.grain }
+
+// ReadyAfter implements Foreseer.
+func (l *Weighted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	return l.Ready(now, l.both(first, cost))
+}
+
+// NotBefore implements Forecaster: as Rolling's, since no span of one window may hold more here either.
+func (l *Weighted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	if l.pair != nil {
+		return l.pair.NotBefore(now, n, ahead, cost)
+	}
+	q, t, done := l.ask(now, &ahead, &cost)
+	if done {
+		return t
+	}
+	span := l.shortest(l.span + l.margin)
+	t = l.cycles(q, span, history{l.settled.total(), func(w int64) mono.Time {
+		return l.soonest(q.now, l.settled.freed(w).Add(l.span+l.margin))
+	}, l.settled.last()}, l.ages.oldest.Add(span))
+	if l.open == 0 && q.ahead >= 0 && l.lead == nil { // then what Ready says does not become sooner
+		t = max(t, l.Ready(now, cost))
+	}
+	return t
+}
+
+// Explain implements Explainer.
+func (l *Weighted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
+	return l.Ready(now, cost), l.bound(&cost)
 }

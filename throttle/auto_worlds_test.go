@@ -45,7 +45,7 @@ type stating struct {
 
 func (s *stating) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	if s.states.N > 0 {
-		s.State(now, []limit.Stated{s.states})
+		limit.State(s, now, []limit.Stated{s.states})
 	}
 	s.Guard.Settle(now, l, o)
 }

@@ -441,7 +441,7 @@ func (s *sent) teach() {
 		}
 		stated, _ := s.verdict.Policies(has)
 		if all := verdict.Stated(stated); len(all) > 0 {
-			s.t.junction.Update(func(now mono.Time) { n.guard.State(now, all) }, n.limit)
+			s.t.junction.Update(func(now mono.Time) { limit.State(n.guard, now, all) }, n.limit)
 		}
 	}
 }

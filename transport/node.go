@@ -59,7 +59,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	_, taught := own.(limit.Taught)
+	taught := limit.Hears(own)
 	n := &node{t: t, partition: p, guard: g, taught: taught}
 	n.weigh(own)
 	n.limit = t.junction.Limit(n.looks(paceline.LimitConfig{Limiter: g, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))

@@ -13,11 +13,11 @@ import (
 func TestWithAndWithoutALimit(t *testing.T) {
 	bare := plain(guard.Config{})
 	bare.Follow(at(time.Second))
-	bare.State(at(time.Second), []limit.Stated{{Burst: 3}})
-	if bare.Misfits() != nil || bare.Lessons() != nil || bare.Learned() != 0 || bare.Own() != nil || bare.AppendUsage(nil, 0) != nil || bare.Retreats(0) != nil {
+	limit.State(bare, at(time.Second), []limit.Stated{{Burst: 3}})
+	if bare.Misfits() != nil || bare.Lessons() != nil || bare.Learned() != 0 || bare.Own() != nil || limit.AppendUsage(nil, bare, 0) != nil || limit.Retreats(bare, 0) != nil {
 		t.Error("without a limit something is known of it")
 	}
-	bare.Trust(0)
+	limit.Trust(bare, 0)
 	if got := bare.Ready(0, limit.One); got != 0 {
 		t.Errorf("after a Follow of nothing it is ready at %v", got)
 	}
@@ -41,13 +41,13 @@ func TestWithAndWithoutALimit(t *testing.T) {
 	if len(wrong) != 1 || wrong[0].Rate.N != 10 || wrong[0].Refusals != 5 || len(g.Lessons()) != 1 || g.Learned() == 0 {
 		t.Fatalf("%+v, %+v", wrong, g.Lessons())
 	}
-	if all := g.AppendUsage(nil, now); len(all) != 1 || all[0].Allowed != 10 || all[0].Fits != wrong[0].Fits {
+	if all := limit.AppendUsage(nil, g, now); len(all) != 1 || all[0].Allowed != 10 || all[0].Fits != wrong[0].Fits {
 		t.Errorf("used are %+v", all)
 	}
 	if n, since := g.Unsettled(); n != 0 || since != limit.Never {
 		t.Errorf("%d are open, since %v", n, since)
 	}
-	g.Trust(now)
+	limit.Trust(g, now)
 	if all := g.Misfits(); len(all) > 0 {
 		t.Errorf("trusted, and wrong is %+v", all)
 	}

@@ -71,6 +71,7 @@ type Guard struct {
 	fitted   *limit.Fitted // over own; nil: no limit is configured
 	under    limit.Limiter // fitted and the bounds on what is in flight; nil: none
 	foreseer limit.Foreseer
+	made     []limit.Limiter // under
 	last     mono.Time
 	sent     uint64 // requests so far: each is known by its number
 	book     limit.Book[request]
@@ -130,6 +131,9 @@ func New(c Config) (*Guard, error) {
 	default:
 		g.under = limit.NewAll(rules...)
 	}
+	if g.under != nil {
+		g.made = []limit.Limiter{g.under}
+	}
 	if g.under != nil && limit.Foresees(g.under) {
 		g.foreseer = g.under.(limit.Foreseer)
 	}
@@ -182,12 +186,6 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	return rules, nil
 }
 
-// Retreats implements limit.Cautious.
-func (g *Guard) Retreats(now mono.Time) []limit.Retreat { return limit.Retreats(g.under, now) }
-
-// Trust implements limit.Cautious.
-func (g *Guard) Trust(now mono.Time) { limit.Trust(g.under, now) }
-
 // Unsettled implements limit.Owed.
 func (g *Guard) Unsettled() (n int, since mono.Time) {
 	since = limit.Never
@@ -209,13 +207,8 @@ func (g *Guard) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
 	}
 }
 
-// AppendUsage implements limit.Gauged: of the configured limit, and of the bounds on what is in flight.
-func (g *Guard) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
-	if g.under == nil {
-		return to
-	}
-	return limit.AppendUsage(to, g.under, max(now, g.last))
-}
+// Unwrap returns the configured limit and the bounds on what is in flight.
+func (g *Guard) Unwrap() []limit.Limiter { return g.made }
 
 // Misfits returns the configured limits that were seen to be wrong.
 func (g *Guard) Misfits() []limit.Misfit {
@@ -275,13 +268,6 @@ func arrivesLater(l limit.Limiter) bool {
 		all[u] = limit.MaxCost
 	}
 	return limit.Arriving(l, all) != all
-}
-
-// State implements limit.Taught, if the configured Limiter does.
-func (g *Guard) State(now mono.Time, all []limit.Stated) {
-	if g.own != nil {
-		limit.State(g.own, now, all)
-	}
 }
 
 // Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what could ever fit it.

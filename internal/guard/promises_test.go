@@ -221,7 +221,7 @@ func TestInFlight(t *testing.T) {
 		t.Errorf("%d more after the first", seen-6)
 	}
 	before := []limit.Usage{{Used: 1}}
-	if all := g.AppendUsage(before, 0); len(all) != 1 {
+	if all := limit.AppendUsage(before, g, 0); len(all) != 1 {
 		t.Errorf("what is there already is lost: %v", all)
 	}
 }

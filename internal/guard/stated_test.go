@@ -21,7 +21,7 @@ func (l *taught) State(now mono.Time, all []limit.Stated) { l.at, l.all = now, a
 // What a server states reaches the configured limit: one that knows nothing else learns from it.
 func TestStatedReachesTheLimit(t *testing.T) {
 	l := &taught{Limiter: limit.MustRolling(10, time.Second)}
-	plain(guard.Config{Limiter: l}).State(at(time.Minute), []limit.Stated{{Burst: 3}})
+	limit.State(plain(guard.Config{Limiter: l}), at(time.Minute), []limit.Stated{{Burst: 3}})
 	if l.at != at(time.Minute) || len(l.all) != 1 || l.all[0].Burst != 3 {
 		t.Errorf("at %v it was told %v", l.at, l.all)
 	}

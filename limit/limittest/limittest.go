@@ -451,14 +451,12 @@ func (r *run) readiness(l limit.Limiter) []mono.Time {
 
 // told is law 13.
 func (r *run) told(ready []mono.Time) error {
-	if o, ok := r.subject.(limit.Owed); ok {
-		since := limit.Never
-		for _, s := range r.open {
-			since = min(since, s.counted)
-		}
-		if n, first := o.Unsettled(); n > 0 && n != len(r.open) || n > 0 && first != since {
-			return fmt.Errorf("law 13: %d unsettled since %v, where %d are open since %v", n, first, len(r.open), since)
-		}
+	since := limit.Never
+	for _, s := range r.open {
+		since = min(since, s.counted)
+	}
+	if n, first := limit.Unsettled(r.subject); n > 0 && n != len(r.open) || n > 0 && first != since {
+		return fmt.Errorf("law 13: %d unsettled since %v, where %d are open since %v", n, first, len(r.open), since)
 	}
 	for i, c := range r.Costs {
 		at, b := limit.Explain(r.subject, r.now, c)
